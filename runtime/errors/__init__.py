@@ -1,0 +1,5 @@
+"""Every error of the runtime, by the area that raises it."""
+
+from runtime.errors.base import EveryorderError
+
+__all__ = ["EveryorderError"]

@@ -1,0 +1,211 @@
+"""Sets of dispatch keys: 62 bits, backends low, functionalities high.
+
+True only here: a set does not hold keys but bits, and per-backend keys share them.
+What follows, as upstream has it:
+- {CPU, AutogradCUDA} also has CUDA and AutogradCPU: bits form a cross product;
+- `-` and `remove` take functionality bits only; backends go by `remove_backend`;
+- a building block adds its functionality bit; Undefined and aliases add nothing;
+- iteration shows keys only where functionality and backend meet, so a set with
+  bits can be empty to look at.
+
+Other than upstream: `has` is false for a key without bits (Undefined, aliases), and
+the highest key of a per-backend functionality without a backend is its building
+block, where upstream has an unnamed marker.
+
+The call path works on raw ints: `slot_of` and `mask_index` are table look-ups.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from runtime.errors.key import ForeignBits, NoPriority, UnknownBackend
+from runtime.keys.dispatch_key import BACKEND_BITS, SLOTS, DispatchKey
+from runtime.keys.model import BACKENDS, FUNCTIONALITIES, LEGACY_IGNORED
+
+_SHIFT = len(BACKENDS)
+_ALL = (1 << (_SHIFT + len(FUNCTIONALITIES))) - 1
+
+# Index = number of the highest functionality, counted from 1; 0 is Undefined.
+_FUNCTIONALITY_KEYS: tuple[DispatchKey, ...] = (
+    DispatchKey.Undefined,
+    *(DispatchKey[each.name] for each in FUNCTIONALITIES),
+)
+
+
+def _first_slot(key: DispatchKey) -> int:
+    instance = key if key.slot is not None else _instance(key, BACKENDS[0])
+    assert instance.slot is not None, "runtime keys have slots by construction"
+    return instance.slot
+
+
+def _instance(block: DispatchKey, backend: str) -> DispatchKey:
+    bits = block.bits | 1 << BACKENDS.index(backend)
+    return next(key for key in SLOTS if key.bits == bits)
+
+
+# [highest functionality][highest backend], both counted from 1 with 0 for none.
+_SLOT_ROWS: tuple[tuple[int, ...], ...] = tuple(
+    (_first_slot(key),) * (1 + _SHIFT)
+    if key.slot is not None
+    else (_first_slot(key), *range(_first_slot(key), _first_slot(key) + _SHIFT))
+    for key in _FUNCTIONALITY_KEYS
+)
+
+
+def slot_of(bits: int) -> int:
+    """The slot that a call with these effective bits goes to.
+
+    A per-backend functionality without a backend goes to the CPU's slot.
+    """
+    return _SLOT_ROWS[(bits >> _SHIFT).bit_length()][(bits & BACKEND_BITS).bit_length()]
+
+
+def mask_index(bits: int) -> int:
+    """The highest backend, as an index into per-backend masks; none counts as CPU."""
+    return ((bits & BACKEND_BITS).bit_length() or 1) - 1
+
+
+class KeySet:
+    """An immutable set of dispatch keys; see the module for its quirks."""
+
+    __slots__ = ("bits",)
+
+    bits: int
+
+    def __init__(self, *keys: "DispatchKey | KeySet | Iterable[DispatchKey]") -> None:
+        bits = 0
+        for each in keys:
+            if isinstance(each, DispatchKey | KeySet):
+                bits |= each.bits
+            else:
+                for key in each:
+                    bits |= key.bits
+        object.__setattr__(self, "bits", bits)
+
+    @classmethod
+    def from_bits(cls, bits: int) -> "KeySet":
+        """The set with exactly these bits; raises `ForeignBits` beyond bit 61."""
+        if not 0 <= bits <= _ALL:
+            raise ForeignBits(bits=bits, full=_ALL)
+        made = cls.__new__(cls)
+        object.__setattr__(made, "bits", bits)
+        return made
+
+    def has(self, key: DispatchKey) -> bool:
+        """Whether all bits of `key` are set; false for a key without bits."""
+        return key.bits != 0 and self.bits & key.bits == key.bits
+
+    def has_all(self, other: "KeySet") -> bool:
+        """Whether every bit of `other` is set here."""
+        return self.bits & other.bits == other.bits
+
+    def has_backend(self, backend: str) -> bool:
+        """Whether the backend's bit is set; raises `UnknownBackend`."""
+        return bool(self.bits & backend_bit(backend))
+
+    def add(self, key: DispatchKey) -> "KeySet":
+        """The union with the key's bits."""
+        return self.from_bits(self.bits | key.bits)
+
+    def remove(self, key: DispatchKey) -> "KeySet":
+        """Without the key's functionality, for all backends; backend bits stay."""
+        return self.from_bits(self.bits & (BACKEND_BITS | ~key.bits))
+
+    def remove_backend(self, backend: str) -> "KeySet":
+        """Without the backend's bit; raises `UnknownBackend`."""
+        return self.from_bits(self.bits & ~backend_bit(backend))
+
+    @property
+    def highest_functionality(self) -> DispatchKey:
+        """The functionality or building block of highest priority, or Undefined."""
+        return _FUNCTIONALITY_KEYS[(self.bits >> _SHIFT).bit_length()]
+
+    @property
+    def highest_backend(self) -> str | None:
+        """The backend of highest priority, or None."""
+        count = (self.bits & BACKEND_BITS).bit_length()
+        return BACKENDS[count - 1] if count else None
+
+    @property
+    def highest_key(self) -> DispatchKey:
+        """The key that a call dispatches on; a building block if no backend is set."""
+        if self.bits & BACKEND_BITS:
+            return SLOTS[slot_of(self.bits)]
+        return self.highest_functionality
+
+    @property
+    def legacy_key(self) -> DispatchKey:
+        """The one key that tells a tensor's kind, as older interfaces know it."""
+        return (self - _LEGACY).highest_key
+
+    def __or__(self, other: "KeySet") -> "KeySet":
+        if not isinstance(other, KeySet):
+            return NotImplemented
+        return self.from_bits(self.bits | other.bits)
+
+    def __and__(self, other: "KeySet") -> "KeySet":
+        if not isinstance(other, KeySet):
+            return NotImplemented
+        return self.from_bits(self.bits & other.bits)
+
+    def __xor__(self, other: "KeySet") -> "KeySet":
+        if not isinstance(other, KeySet):
+            return NotImplemented
+        return self.from_bits(self.bits ^ other.bits)
+
+    def __sub__(self, other: "KeySet") -> "KeySet":
+        """Without the other's functionalities; backend bits never change."""
+        if not isinstance(other, KeySet):
+            return NotImplemented
+        return self.from_bits(self.bits & (BACKEND_BITS | ~other.bits))
+
+    def __contains__(self, key: DispatchKey) -> bool:
+        return self.has(key)
+
+    def __iter__(self) -> Iterator[DispatchKey]:
+        """Functionalities ascending, per-backend ones expanded in place."""
+        return (key for key in SLOTS if key.bits and self.bits & key.bits == key.bits)
+
+    def __bool__(self) -> bool:
+        return self.bits != 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeySet) and self.bits == other.bits
+
+    def __hash__(self) -> int:
+        return hash((KeySet, self.bits))
+
+    def __repr__(self) -> str:
+        return f"KeySet({', '.join(key.name for key in self)})"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a KeySet is immutable: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a KeySet is immutable: {name} cannot be deleted")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return KeySet.from_bits, (self.bits,)
+
+
+def backend_bit(backend: str) -> int:
+    """The bit of a backend component; raises `UnknownBackend`."""
+    if backend not in BACKENDS:
+        raise UnknownBackend(name=backend, known=BACKENDS)
+    return 1 << BACKENDS.index(backend)
+
+
+def full_after(key: DispatchKey) -> KeySet:
+    """Every bit strictly below the key's functionality, and PythonDispatcher.
+
+    PythonDispatcher is always in, as in 2.13: a redispatch must not lose it.  Raises
+    `NoPriority` for Undefined and aliases.
+    """
+    if key.bits == 0:
+        raise NoPriority(key=key.name)
+    functionality = key.bits & ~BACKEND_BITS
+    return KeySet.from_bits(functionality - 1 | DispatchKey.PythonDispatcher.bits)
+
+
+FULL = KeySet.from_bits(_ALL)
+
+_LEGACY = KeySet(DispatchKey[name] for name in LEGACY_IGNORED)

@@ -1,0 +1,164 @@
+"""What the current thread adds to, and takes from, the keys of every call.
+
+True only here: the only mutable state of `runtime.keys`, two sets of raw bits for
+each thread.  A new thread starts from the defaults, not from its parent.
+
+Rules:
+- exclusion beats inclusion, but cannot take backend bits away;
+- a guard adds the bits that are missing and on exit takes back exactly those, so
+  guards over distinct keys may end in any order;
+- a switch (`set_included`, `set_excluded`) turned on and off again leaves the exact
+  bits that were there.  Upstream leaves the backend bit of a per-backend key behind,
+  and from then on the thread calls the wrong backend.
+
+How a switch does it: it remembers which keys are switched on and which bits that
+brought.  Switching one off drops the brought bits that no other switched key needs.
+A key that is there for another reason (the defaults, a guard) is recorded by no
+switch; switching it off removes its functionality, as `KeySet.remove` does.
+
+A guard belongs to the thread that entered it.
+"""
+
+import threading
+from collections.abc import Iterable
+from typing import Self
+
+from runtime.keys.aliases import DEFAULT_EXCLUDED, DEFAULT_INCLUDED
+from runtime.keys.dispatch_key import BACKEND_BITS, DispatchKey
+from runtime.keys.keyset import KeySet
+
+Keys = DispatchKey | KeySet | Iterable[DispatchKey]
+
+
+class _Local(threading.local):
+    """The bits of one thread; class attributes are what a thread starts with."""
+
+    included: int = DEFAULT_INCLUDED.bits
+    excluded: int = DEFAULT_EXCLUDED.bits
+    # Per set: the keys switched on, and the bits that switching brought.
+    switched_in: tuple[frozenset[DispatchKey], int] = (frozenset(), 0)
+    switched_out: tuple[frozenset[DispatchKey], int] = (frozenset(), 0)
+
+
+LOCAL = _Local()
+
+
+def effective(bits: int) -> int:
+    """The bits of a call: `bits` and the included ones, less the excluded ones."""
+    return (bits | LOCAL.included) & (BACKEND_BITS | ~LOCAL.excluded)
+
+
+class include_keys:  # noqa: N801  # used as a verb: `with include_keys(...)`
+    """Context: the keys are included; on exit the bits this added go."""
+
+    __slots__ = ("_added", "_bits")
+
+    def __init__(self, keys: Keys) -> None:
+        self._bits = KeySet(keys).bits
+        self._added: list[int] = []
+
+    def __enter__(self) -> Self:
+        added = self._bits & ~LOCAL.included
+        self._added.append(added)
+        LOCAL.included |= added
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        LOCAL.included &= ~self._added.pop()
+
+
+class exclude_keys:  # noqa: N801  # used as a verb: `with exclude_keys(...)`
+    """Context: the keys are excluded; on exit the bits this added go."""
+
+    __slots__ = ("_added", "_bits")
+
+    def __init__(self, keys: Keys) -> None:
+        self._bits = KeySet(keys).bits
+        self._added: list[int] = []
+
+    def __enter__(self) -> Self:
+        added = self._bits & ~LOCAL.excluded
+        self._added.append(added)
+        LOCAL.excluded |= added
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        LOCAL.excluded &= ~self._added.pop()
+
+
+class preserve_keys:  # noqa: N801  # used as a verb: `with preserve_keys()`
+    """Context: whatever happens inside, both sets are as before on exit."""
+
+    __slots__ = ("_saved",)
+
+    def __init__(self) -> None:
+        self._saved: list[
+            tuple[
+                int,
+                int,
+                tuple[frozenset[DispatchKey], int],
+                tuple[frozenset[DispatchKey], int],
+            ]
+        ] = []
+
+    def __enter__(self) -> Self:
+        self._saved.append(
+            (LOCAL.included, LOCAL.excluded, LOCAL.switched_in, LOCAL.switched_out)
+        )
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        (
+            LOCAL.included,
+            LOCAL.excluded,
+            LOCAL.switched_in,
+            LOCAL.switched_out,
+        ) = self._saved.pop()
+
+
+class force_keys(preserve_keys):  # noqa: N801  # used as a verb: `with force_keys(...)`
+    """Context: both sets are exactly these; on exit they are as before."""
+
+    __slots__ = ("_excluded", "_included")
+
+    def __init__(self, include: Keys, exclude: Keys) -> None:
+        super().__init__()
+        self._included = KeySet(include).bits
+        self._excluded = KeySet(exclude).bits
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        LOCAL.included, LOCAL.excluded = self._included, self._excluded
+        LOCAL.switched_in = LOCAL.switched_out = (frozenset(), 0)
+        return self
+
+
+def set_included(key: DispatchKey, on: bool) -> None:
+    """Switches a key in the included set on or off, until switched again."""
+    LOCAL.included, LOCAL.switched_in = _switch(
+        LOCAL.included, LOCAL.switched_in, key, on
+    )
+
+
+def set_excluded(key: DispatchKey, on: bool) -> None:
+    """Switches a key in the excluded set on or off, until switched again."""
+    LOCAL.excluded, LOCAL.switched_out = _switch(
+        LOCAL.excluded, LOCAL.switched_out, key, on
+    )
+
+
+def _switch(
+    bits: int, switched: tuple[frozenset[DispatchKey], int], key: DispatchKey, on: bool
+) -> tuple[int, tuple[frozenset[DispatchKey], int]]:
+    keys, brought = switched
+    present = bits & key.bits == key.bits
+    if on:
+        if present:
+            return bits, switched
+        return bits | key.bits, (keys | {key}, brought | key.bits & ~bits)
+    if key not in keys:
+        return (bits & (BACKEND_BITS | ~key.bits) if present else bits), switched
+    keys -= {key}
+    needed = KeySet(keys).bits
+    drop = key.bits & brought & ~needed
+    return bits & ~drop, (keys, brought & ~drop)

@@ -1,0 +1,37 @@
+import pickle
+
+import pytest
+
+from runtime.errors.base import EveryorderError
+from runtime.errors.key import (
+    ForeignBits,
+    NoPriority,
+    NotRegistrable,
+    UnknownBackend,
+    UnknownDevice,
+    UnknownKey,
+)
+
+ERRORS: list[EveryorderError] = [
+    UnknownKey(name="cpu", near=("CPU",)),
+    UnknownBackend(name="cpu", known=("CPU",)),
+    UnknownDevice(device="tpu", reason="type", known=("cpu",)),
+    NotRegistrable(
+        key="Dense", subject="kernel", reason="building block", instead=("CPU",)
+    ),
+    NoPriority(key="Autograd"),
+    ForeignBits(bits=-1, full=1),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_errors_cross_a_process(error: EveryorderError) -> None:
+    twin = pickle.loads(pickle.dumps(error))
+    assert type(twin) is type(error)
+    assert twin.fields() == error.fields()
+    assert str(twin) == str(error)
+
+
+def test_errors_are_what_callers_expect() -> None:
+    bases = [type(error).__bases__[1:] for error in ERRORS]
+    assert bases == [(KeyError,)] * 2 + [(ValueError,)] * 4
