@@ -1,0 +1,116 @@
+"""One argument, or one result, of a schema.
+
+True only here: what an argument is made of, how it prints, and when two are equal.
+
+Rules:
+- `type` is the type as written; `fake_type` is what the boxed stack carries.  Printing
+  uses the first, equality the second: `SymInt x` equals `int x`;
+- a default is stored in its boxed form: None, bool, int, float, complex, str, a device,
+  or a *tuple* of such for a list.  Equality tells 1, 1.0 and True apart;
+- `size` is the 2 of `int[2]`.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from runtime.schema.alias import AliasInfo
+from runtime.schema.default import default_identity, default_text
+from runtime.schema.types import IntType, ListType, OptionalType, Type, fake
+
+
+class NoDefault:
+    """The type of `NO_DEFAULT`; pickling gives the one value back."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NO_DEFAULT"
+
+    def __reduce__(self) -> str:
+        return "NO_DEFAULT"
+
+
+# Marks an argument that must be given; None is a default like any other.
+NO_DEFAULT: Final = NoDefault()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Argument:
+    """An argument or a result; a result has neither default nor `kwarg_only`."""
+
+    name: str
+    type: Type
+    size: int | None = None
+    default: Any = NO_DEFAULT
+    kwarg_only: bool = False
+    alias: AliasInfo | None = None
+    fake_type: Type = field(init=False, repr=False)
+    _key: tuple[Hashable, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        boxed = fake(self.type)
+        object.__setattr__(self, "fake_type", boxed)
+        default = default_identity(self.default)
+        key = (self.name, boxed, self.size, default, self.kwarg_only, self.alias)
+        object.__setattr__(self, "_key", key)
+
+    @property
+    def has_default(self) -> bool:
+        """Whether a call may leave the argument out."""
+        return self.default is not NO_DEFAULT
+
+    @property
+    def is_write(self) -> bool:
+        """Whether a call writes to the value."""
+        return self.alias is not None and self.alias.is_write
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the caller passes it only to receive a result in it."""
+        return self.kwarg_only and self.is_write
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Argument):
+            return NotImplemented
+        return self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __str__(self) -> str:
+        """The argument as a schema writes it: type, name and default."""
+        text = type_text(self.type, self.alias, self.size)
+        if self.name:
+            text = f"{text} {self.name}"
+        return f"{text}={self._default_text()}" if self.has_default else text
+
+    def _default_text(self) -> str:
+        value = self.default
+        if (
+            self.type == ListType(IntType)
+            and isinstance(value, tuple)
+            and len(value) == self.size
+            and len(value) > 1
+            and len(set(value)) == 1
+        ):
+            return default_text(value[0])
+        return default_text(value)
+
+
+def type_text(type: Type, alias: AliasInfo | None, size: int | None = None) -> str:  # noqa: A002  # the field's own word
+    """A type with its annotations where the parser expects them.
+
+    An optional carries the annotation of its element before the `?`; a list carries
+    its element's annotation before the brackets and its own after them.
+    """
+    if alias is None and size is None:
+        return str(type)
+    if isinstance(type, OptionalType):
+        return f"{type_text(type.element, alias, size)}?"
+    own = "" if alias is None else str(alias)
+    if isinstance(type, ListType):
+        inner = alias.contained[0] if alias and alias.contained else None
+        number = "" if size is None else str(size)
+        return f"{type_text(type.element, inner)}[{number}]{own}"
+    return f"{type}{own}"

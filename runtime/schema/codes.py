@@ -1,0 +1,114 @@
+"""Scalar types, layouts and memory formats: one literal table each, name and code.
+
+True only here: the integers.  On the boxed stack these values are plain ints (their
+fake type is `int`); a kernel is handed the value object.  Codes and names are
+upstream's, because schemas print defaults as the code; the tables below were compared
+with torch 2.13 by passing every object through an operator that returns its code.
+
+Rules: a code is the position in its table, and no entry ever moves.  A spelling that
+upstream keeps as a second name (`long` for `int64`) is in `SYNONYMS`.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A named integer of one of the tables; equal by kind and code, prints its name."""
+
+    NAMES: ClassVar[tuple[str, ...]] = ()
+    SYNONYMS: ClassVar[dict[str, str]] = {}
+
+    code: int
+
+    @classmethod
+    def named(cls, name: str) -> Self:
+        """The value with this name or synonym.
+
+        Raises KeyError if the table has no such name.
+        """
+        try:
+            return cls(cls.NAMES.index(cls.SYNONYMS.get(name, name)))
+        except ValueError:
+            raise KeyError(name) from None
+
+    @classmethod
+    def is_code(cls, code: int) -> bool:
+        """Whether the table has an entry with this number."""
+        return 0 <= code < len(cls.NAMES)
+
+    @property
+    def name(self) -> str:
+        """The one canonical name."""
+        return self.NAMES[self.code]
+
+    def __str__(self) -> str:
+        return self.NAMES[self.code]
+
+    def __repr__(self) -> str:
+        return self.NAMES[self.code]
+
+
+class DType(Code):
+    """The type of a tensor's elements (upstream: ScalarType)."""
+
+    __slots__ = ()
+
+    NAMES = (
+        *("uint8", "int8", "int16", "int32", "int64"),
+        *("float16", "float32", "float64"),
+        *("complex32", "complex64", "complex128", "bool"),
+        *("qint8", "quint8", "qint32", "bfloat16", "quint4x2", "quint2x4"),
+        *("bits1x8", "bits2x4", "bits4x2", "bits8", "bits16"),
+        *("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz"),
+        *("uint16", "uint32", "uint64"),
+        *("uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7"),
+        *("int1", "int2", "int3", "int4", "int5", "int6", "int7"),
+        *("float8_e8m0fnu", "float4_e2m1fn_x2"),
+    )
+    SYNONYMS: ClassVar[dict[str, str]] = {
+        "short": "int16",
+        "int": "int32",
+        "long": "int64",
+        "half": "float16",
+        "float": "float32",
+        "double": "float64",
+        "chalf": "complex32",
+        "cfloat": "complex64",
+        "cdouble": "complex128",
+    }
+
+    @property
+    def is_floating(self) -> bool:
+        """Whether the elements are real floating-point numbers."""
+        return "float" in self.NAMES[self.code]
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the elements are complex numbers."""
+        return self.NAMES[self.code].startswith("complex")
+
+
+class Layout(Code):
+    """How a tensor's elements are arranged: dense, or one of the sparse forms."""
+
+    __slots__ = ()
+
+    NAMES = (
+        *("strided", "sparse_coo", "sparse_csr", "_mkldnn"),
+        *("sparse_csc", "sparse_bsr", "sparse_bsc", "jagged"),
+    )
+
+
+class MemoryFormat(Code):
+    """The order of dimensions in the memory of a dense tensor."""
+
+    __slots__ = ()
+
+    NAMES = (
+        "contiguous_format",
+        "preserve_format",
+        "channels_last",
+        "channels_last_3d",
+    )

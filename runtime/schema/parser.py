@@ -1,0 +1,208 @@
+"""Schema text to a `Schema`.
+
+True only here: what a whole schema is, and what must hold between its arguments.
+
+Rules:
+- total: every text gives a schema, a name, or one `SchemaSyntaxError`;
+- what is parsed prints as text that parses to an equal value;
+- results are kept by their text; they are values, so sharing them is safe.
+
+The words are made by `tokenizer`, types are read by `type_parser`, defaults by
+`default_parser`; each function here is one line of the grammar.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from runtime.errors.schema import SchemaSyntaxError
+from runtime.schema.argument import NO_DEFAULT, Argument
+from runtime.schema.cursor import Cursor
+from runtime.schema.default_parser import DefaultParser
+from runtime.schema.names import OperatorName
+from runtime.schema.schema import Schema
+from runtime.schema.tokenizer import Token
+from runtime.schema.type_parser import TypeParser
+
+# Enough for every schema of a large operator library (upstream registers about 4,400).
+REMEMBERED = 8192
+
+
+def parse_schema(text: str, *, type_variables: bool = True) -> Schema:
+    """The schema that `text` writes.
+
+    With `type_variables=False`, as for definitions, an unknown lower-case type is an
+    error instead of a variable.
+
+    Raises:
+        SchemaSyntaxError: `text` is not a schema, or only a name.
+    """
+    parsed = parse_schema_or_name(text, type_variables=type_variables)
+    if isinstance(parsed, OperatorName):
+        raise SchemaSyntaxError(
+            message="this is only the name of an operator",
+            source=text,
+            span=_extent(text),
+            hint="A schema goes on with its arguments and results: (...) -> ...",
+        )
+    return parsed
+
+
+def parse_name(text: str) -> OperatorName:
+    """The operator name that `text` writes.
+
+    Raises:
+        SchemaSyntaxError: `text` is not a name, or a whole schema.
+    """
+    parsed = parse_schema_or_name(text)
+    if isinstance(parsed, Schema):
+        raise SchemaSyntaxError(
+            message="this is a whole schema",
+            source=text,
+            span=_extent(text),
+            hint=f"Where a name is asked for, write {parsed.name}.",
+        )
+    return parsed
+
+
+def _extent(text: str) -> tuple[int, int]:
+    """The span of `text` without the blanks around it."""
+    return len(text) - len(text.lstrip()), len(text.rstrip())
+
+
+@lru_cache(maxsize=REMEMBERED)
+def parse_schema_or_name(
+    text: str, *, type_variables: bool = True
+) -> Schema | OperatorName:
+    """The schema or the bare name that `text` writes.
+
+    Raises:
+        SchemaSyntaxError: `text` is neither.
+    """
+    return _Parser(text, type_variables).declaration()
+
+
+class _Parser:
+    """One run over one text."""
+
+    __slots__ = ("cursor", "defaults", "types")
+
+    def __init__(self, text: str, type_variables: bool) -> None:
+        self.cursor = Cursor(text)
+        self.types = TypeParser(self.cursor, type_variables)
+        self.defaults = DefaultParser(self.cursor)
+
+    def declaration(self) -> Schema | OperatorName:
+        """decl := name ['(' args ')' '->' returns] [newline] eof."""
+        cursor = self.cursor
+        name = self.name()
+        result: Schema | OperatorName = name
+        if cursor.kind == "(":
+            arguments, is_vararg = self.arguments()
+            cursor.expect("->", "`->` and the results")
+            returns, is_varret = self.returns()
+            result = Schema(name, arguments, returns, is_vararg, is_varret)
+        while cursor.accept("newline"):
+            pass
+        cursor.expect("end", "nothing more" if result is not name else _AFTER_NAME)
+        return result
+
+    def name(self) -> OperatorName:
+        """name := ident ['::' ident] ['.' ident]."""
+        cursor = self.cursor
+        name = cursor.expect("name", "the name of an operator").text
+        if cursor.accept("::"):
+            name += f"::{cursor.expect('name', 'the name inside the namespace').text}"
+        if not cursor.accept("."):
+            return OperatorName(name)
+        overload = cursor.expect("name", "the name of the overload")
+        if overload.text == "default" or overload.text.startswith("__"):
+            hint = "`default` means the operator without overload; `__` is reserved."
+            cursor.fail(f"`{overload.text}` cannot name an overload", overload, hint)
+        return OperatorName(name, overload.text)
+
+    def arguments(self) -> tuple[tuple[Argument, ...], bool]:
+        """args := [item (',' item)*]      item := '*' | '...' | argument."""
+        cursor = self.cursor
+        cursor.expect("(", "`(` and the arguments")
+        arguments: list[Argument] = []
+        names: set[str] = set()
+        kwarg_only = is_vararg = False
+        defaulted: Token | None = None
+        if cursor.accept(")"):
+            return (), False
+        while True:
+            start = cursor.token
+            if cursor.accept("*"):
+                kwarg_only = True
+            elif cursor.accept("..."):
+                is_vararg = True
+                self._last_item("argument")
+                if defaulted is not None:
+                    hint = "Drop the default, or the `...`."
+                    cursor.fail("`...` goes with no default", defaulted, hint)
+            else:
+                argument, name = self.argument(kwarg_only)
+                if argument.name in names:
+                    hint = "Each argument needs a name of its own."
+                    cursor.fail(f"`{argument.name}` is given twice", name, hint)
+                names.add(argument.name)
+                if argument.has_default:
+                    defaulted = defaulted or start
+                elif defaulted is not None and not kwarg_only:
+                    hint = "Give it one, or put it before them."
+                    message = f"`{argument.name}` has no default, but follows some"
+                    cursor.fail(message, start, hint, upto=name)
+                arguments.append(argument)
+            if not cursor.accept(","):
+                break
+        cursor.expect(")", "`,` and another argument, or `)`")
+        return tuple(arguments), is_vararg
+
+    def argument(self, kwarg_only: bool) -> tuple[Argument, Token]:
+        """argument := sized ident ['=' default]."""
+        cursor = self.cursor
+        type, alias, size = self.types.sized_type()  # noqa: A001  # the grammar's word
+        name = cursor.expect("name", "the name of the argument")
+        default: Any = NO_DEFAULT
+        if cursor.accept("="):
+            default = self.defaults.default(type, size)
+        return Argument(name.text, type, size, default, kwarg_only, alias), name
+
+    def returns(self) -> tuple[tuple[Argument, ...], bool]:
+        """returns := '...' | '(' [result (',' result)*] ')' | result."""
+        cursor = self.cursor
+        if cursor.accept("..."):
+            return (), True
+        if cursor.kind != "(":
+            return (self.result(),), False
+        cursor.take()
+        if cursor.accept(")"):
+            return (), False
+        returns: list[Argument] = []
+        is_varret = False
+        while True:
+            if cursor.accept("..."):
+                is_varret = True
+                self._last_item("result")
+            else:
+                returns.append(self.result())
+            if not cursor.accept(","):
+                break
+        cursor.expect(")", "`,` and another result, or `)`")
+        return tuple(returns), is_varret
+
+    def result(self) -> Argument:
+        """result := sized [ident]."""
+        type, alias, size = self.types.sized_type()  # noqa: A001  # the grammar's word
+        name = self.cursor.take().text if self.cursor.kind == "name" else ""
+        return Argument(name, type, size, alias=alias)
+
+    def _last_item(self, noun: str) -> None:
+        if self.cursor.kind == ",":
+            hint = "Move it to the end."
+            message = f"`...` is always the last {noun}"
+            self.cursor.fail(message, self.cursor.last, hint)
+
+
+# What may follow a complete name.
+_AFTER_NAME = "`(` and the arguments, or nothing more"

@@ -1,0 +1,226 @@
+"""The types of the schema language, from tokens.
+
+True only here: how a type and its alias annotation are read; one line of the grammar
+for each function.
+
+Rules:
+- nesting deeper than `DEEPEST` is an error, so that no input exhausts the stack;
+- an annotation inside a tuple, dictionary, union or reference is an error: it has no
+  place in the value, and dropping it would hide a write.
+"""
+
+from runtime.schema.alias import FRESH, WILDCARD, AliasInfo, normal_sets
+from runtime.schema.classes import is_registered_class
+from runtime.schema.cursor import Cursor
+from runtime.schema.tokenizer import Token
+from runtime.schema.types import (
+    NAMED_BASES,
+    AwaitType,
+    ClassType,
+    DictType,
+    FutureType,
+    ListType,
+    RRefType,
+    TupleType,
+    Type,
+    TypeVariable,
+    fake,
+    optional,
+    union,
+)
+
+# No operator known nests its types deeper than 4; printing and comparing recurse.
+DEEPEST = 64
+# A default written once for a sized list is stored that many times; in use are 1 to 6.
+LARGEST_SIZE = 65_536
+
+# Words with one type in parentheses.
+_WRAPPERS = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
+# The path under which custom classes live.
+_CLASS_PATH = ("__torch__", "torch", "classes")
+
+Annotated = tuple[Type, AliasInfo | None]
+
+
+class TypeParser:
+    """Reads types from a cursor; `type_variables` allows lower-case unknown words."""
+
+    __slots__ = ("cursor", "depth", "type_variables")
+
+    def __init__(self, cursor: Cursor, type_variables: bool) -> None:
+        self.cursor = cursor
+        self.type_variables = type_variables
+        self.depth = 0
+
+    def type(self) -> Annotated:
+        """type := base [alias] suffix*      suffix := '[' ']' [alias] | '?'."""
+        self._enter()
+        depth = self.depth
+        cursor = self.cursor
+        read, alias = self._base()
+        while True:
+            if cursor.kind == "?":
+                cursor.take()
+                read = optional(read)
+            elif cursor.kind == "[" and cursor.following == "]":
+                cursor.take()
+                cursor.take()
+                read = ListType(read)
+                alias = _container(self.alias(), alias)
+            else:
+                self.depth = depth - 1
+                return read, alias
+            self._enter()
+
+    def sized_type(self) -> tuple[Type, AliasInfo | None, int | None]:
+        """sized := type ['[' number ']' [alias] ['?']]."""
+        cursor = self.cursor
+        read, alias = self.type()
+        if cursor.kind != "[":
+            return read, alias, None
+        cursor.take()
+        size = self._size()
+        cursor.expect("]", "`]` after the size of the list")
+        read = ListType(read)
+        alias = _container(self.alias(), alias)
+        if cursor.accept("?"):
+            read = optional(read)
+        if cursor.kind in ("[", "?"):
+            hint = "A sized list is the last thing of a type; at most one `?` follows."
+            cursor.fail("nothing can be made of a sized list", cursor.token, hint)
+        return read, alias, size
+
+    def alias(self) -> AliasInfo | None:
+        """alias := '(' sets ['!'] ['->' sets] ')' | '!'."""
+        cursor = self.cursor
+        if cursor.kind == "!":
+            cursor.take()
+            return AliasInfo(before=(FRESH,), is_write=True)
+        if cursor.kind != "(":
+            return None
+        cursor.take()
+        before = self._sets()
+        is_write = cursor.accept("!")
+        after = self._sets() if cursor.accept("->") else before
+        cursor.expect(")", "`)`, which closes the alias annotation")
+        return AliasInfo(before, after, is_write)
+
+    def _sets(self) -> tuple[str, ...]:
+        """sets := set ('|' set)*      set := ident | '*'."""
+        names = [self._set()]
+        while self.cursor.accept("|"):
+            names.append(self._set())
+        return normal_sets(tuple(names))
+
+    def _set(self) -> str:
+        if self.cursor.accept(WILDCARD):
+            return WILDCARD
+        return self.cursor.expect("name", "the name of an alias set, or `*`").text
+
+    def _base(self) -> Annotated:
+        """base := '(' types ')' | word '(' types ')' | class | word."""
+        cursor = self.cursor
+        if cursor.kind == "(":
+            return TupleType(self._types()), None
+        if cursor.kind in ("None", "NoneType"):
+            word = cursor.take()
+        else:
+            word = cursor.expect("name", "a type")
+        known = NAMED_BASES.get(word.text)
+        if known is not None:
+            return known, self.alias()
+        if word.text in _WRAPPERS:
+            (element,) = self._parameters(word, 1)
+            return _WRAPPERS[word.text](element), None
+        if word.text == "Dict":
+            key, value = self._parameters(word, 2)
+            return DictType(key, value), self.alias()
+        if word.text == "Union":
+            return union(self._parameters(word, None)), self.alias()
+        if word.text == _CLASS_PATH[0]:
+            return self._class(word), self.alias()
+        if self.type_variables and "a" <= word.text[0] <= "z":
+            return TypeVariable(word.text), self.alias()
+        return self._unknown(word)
+
+    def _parameters(self, word: Token, count: int | None) -> tuple[Type, ...]:
+        """The types in parentheses after a word; a union takes two or more."""
+        start = self.cursor.token
+        types = self._types()
+        if len(types) != count if count else len(types) < 2:
+            wanted = {1: "one type", 2: "two types"}.get(
+                count or 0, "two types or more"
+            )
+            hint = f"`{word.text}` is made of {wanted}, this gives {len(types)}."
+            last = self.cursor.last
+            self.cursor.fail("the number of types is wrong", start, hint, upto=last)
+        return types
+
+    def _types(self) -> tuple[Type, ...]:
+        """types := [type (',' type)*], between parentheses, stored as fake types."""
+        cursor = self.cursor
+        cursor.expect("(", "`(` and a type")
+        if cursor.accept(")"):
+            return ()
+        types: list[Type] = []
+        while True:
+            start = cursor.token
+            inner, alias = self.type()
+            if alias is not None:
+                hint = "Annotate the whole value, or pass its parts one by one."
+                message = "an alias annotation inside another type has no meaning"
+                cursor.fail(message, start, hint, upto=cursor.last)
+            types.append(fake(inner))
+            if not cursor.accept(","):
+                break
+        cursor.expect(")", "`,` and another type, or `)`")
+        return tuple(types)
+
+    def _class(self, start: Token) -> Type:
+        """class := '__torch__' '.' 'torch' '.' 'classes' '.' ident '.' ident."""
+        cursor = self.cursor
+        parts: list[str] = []
+        for number in range(4):
+            cursor.expect(".", "`.` and the next part of the class's path")
+            part = cursor.expect("name", "a part of the class's path")
+            if number < 2 and part.text != _CLASS_PATH[number + 1]:
+                path = ".".join(_CLASS_PATH)
+                cursor.fail("no class lives there", part, f"A path begins with {path}.")
+            parts.append(part.text)
+        qualname = f"{parts[2]}.{parts[3]}"
+        if not is_registered_class(qualname):
+            hint = "Register the class before a schema names it."
+            message = f"no class {qualname} is registered"
+            cursor.fail(message, start, hint, upto=cursor.last)
+        return ClassType(qualname)
+
+    def _size(self) -> int:
+        token = self.cursor.expect("number", "a size, or `]`")
+        digits = token.text.lstrip("0") or "0"
+        if not digits.isdecimal() or len(digits) > 5 or int(digits) > LARGEST_SIZE:
+            hint = f"Write a whole number from 0 to {LARGEST_SIZE}."
+            self.cursor.fail("this is not the size of a list", token, hint)
+        return int(digits)
+
+    def _enter(self) -> None:
+        self.depth += 1
+        if self.depth > DEEPEST:
+            hint = f"Types may be nested {DEEPEST} deep."
+            self.cursor.fail("this type is nested too deeply", self.cursor.token, hint)
+
+    def _unknown(self, word: Token) -> Annotated:
+        from runtime.errors.base import nearest
+
+        near = nearest(word.text, (*NAMED_BASES, *_WRAPPERS, "Dict", "Union"))
+        guess = f"Did you mean {' or '.join(near)}?" if near else ""
+        common = "Common types are Tensor, int, SymInt, float, bool, Scalar and str."
+        self.cursor.fail(f"`{word.text}` is no type", word, guess or common)
+
+
+def _container(own: AliasInfo | None, element: AliasInfo | None) -> AliasInfo | None:
+    """The annotation of a list: its own, holding that of its elements."""
+    if element is None:
+        return own
+    if own is None:
+        return AliasInfo(is_write=element.is_write, contained=(element,))
+    return AliasInfo(own.before, own.after, own.is_write, (element,))

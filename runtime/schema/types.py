@@ -1,0 +1,299 @@
+"""The types of the schema language.
+
+True only here: which types exist, how they print, what a value of a type looks like
+on the boxed stack (`fake`), and which types an operator dispatches on.
+
+Rules:
+- every type is a frozen value; two types are the same type when they are equal;
+- a type without parameters is an instance of `BaseType` (`TensorType`, `IntType`, ...),
+  so it is compared with `==`, never asked with `isinstance`;
+- a type prints as text that parses back to it.
+
+When a base is added, add it to `NAMED_BASES` under the word that the parser reads, and
+its value conversion in `runtime.schema.values`.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+class Type:
+    """Base of all schema types; values, hashable, `str` gives the schema text."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BaseType(Type):
+    """A type that is only a word, named as it prints."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class ListType(Type):
+    """`element[]`; a size such as the 2 of `int[2]` belongs to the argument."""
+
+    element: Type
+
+    def __str__(self) -> str:
+        return f"{self.element}[]"
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalType(Type):
+    """`element?`; build it with `optional`, which collapses `int??`."""
+
+    element: Type
+
+    def __str__(self) -> str:
+        return f"{self.element}?"
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType(Type):
+    """`(a, b)`."""
+
+    elements: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.elements))})"
+
+
+@dataclass(frozen=True, slots=True)
+class DictType(Type):
+    """`Dict(key, value)`."""
+
+    key: Type
+    value: Type
+
+    def __str__(self) -> str:
+        return f"Dict({self.key}, {self.value})"
+
+
+@dataclass(frozen=True, slots=True)
+class UnionType(Type):
+    """`Union(a, b)`; build it with `union`, which gives the one normal form."""
+
+    members: tuple[Type, ...]
+
+    def __str__(self) -> str:
+        return f"Union({', '.join(map(str, self.members))})"
+
+
+@dataclass(frozen=True, slots=True)
+class FutureType(Type):
+    """`Future(element)`."""
+
+    element: Type
+
+    def __str__(self) -> str:
+        return f"Future({self.element})"
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitType(Type):
+    """`Await(element)`."""
+
+    element: Type
+
+    def __str__(self) -> str:
+        return f"Await({self.element})"
+
+
+@dataclass(frozen=True, slots=True)
+class RRefType(Type):
+    """`RRef(element)`."""
+
+    element: Type
+
+    def __str__(self) -> str:
+        return f"RRef({self.element})"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassType(Type):
+    """A custom class, `qualname` is `namespace.Class`."""
+
+    qualname: str
+
+    def __str__(self) -> str:
+        return f"__torch__.torch.classes.{self.qualname}"
+
+
+@dataclass(frozen=True, slots=True)
+class TypeVariable(Type):
+    """A lower-case word that stands for any one type throughout a schema."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+TensorType = BaseType("Tensor")
+IntType = BaseType("int")
+SymIntType = BaseType("SymInt")
+FloatType = BaseType("float")
+BoolType = BaseType("bool")
+SymBoolType = BaseType("SymBool")
+ComplexType = BaseType("complex")
+StrType = BaseType("str")
+NumberType = BaseType("Scalar")
+DeviceType = BaseType("Device")
+ScalarTypeType = BaseType("ScalarType")
+LayoutType = BaseType("Layout")
+MemoryFormatType = BaseType("MemoryFormat")
+GeneratorType = BaseType("Generator")
+StorageType = BaseType("Storage")
+StreamType = BaseType("Stream")
+QSchemeType = BaseType("QScheme")
+QuantizerType = BaseType("Quantizer")
+NoneType_ = BaseType("NoneType")
+CapsuleType = BaseType("Capsule")
+AnyType = BaseType("Any")
+AnyClassType = BaseType("AnyClassType")
+AnyEnumType = BaseType("AnyEnumType")
+
+# The word that is read -> the type; the three aliases print as the type they stand for.
+NAMED_BASES: dict[str, BaseType] = {
+    base.name: base
+    for base in (
+        TensorType,
+        IntType,
+        SymIntType,
+        FloatType,
+        BoolType,
+        SymBoolType,
+        ComplexType,
+        StrType,
+        NumberType,
+        DeviceType,
+        ScalarTypeType,
+        LayoutType,
+        MemoryFormatType,
+        GeneratorType,
+        StorageType,
+        StreamType,
+        QSchemeType,
+        QuantizerType,
+        NoneType_,
+        CapsuleType,
+        AnyType,
+        AnyClassType,
+        AnyEnumType,
+    )
+} | {"ConstQuantizerPtr": IntType, "DeviceIndex": IntType, "None": NoneType_}
+
+# Types whose values travel the boxed stack as integers.
+CODED = frozenset({ScalarTypeType, LayoutType, MemoryFormatType, SymIntType})
+
+# Whether an argument takes part in dispatch, and whether its tensors are in a list.
+_DISPATCH: dict[Type, Literal["tensor", "list"]] = {
+    TensorType: "tensor",
+    OptionalType(TensorType): "tensor",
+    ListType(TensorType): "list",
+    ListType(OptionalType(TensorType)): "list",
+}
+
+
+# How the members of a union are ordered; source: the order of kinds upstream, which
+# its printed unions follow.  What is missing here sorts behind, by its text.
+_UNION_ORDER: tuple[type[Type] | Type, ...] = (
+    AnyType,
+    AnyEnumType,
+    TensorType,
+    StorageType,
+    TupleType,
+    ListType,
+    DictType,
+    NumberType,
+    FloatType,
+    ComplexType,
+    FutureType,
+    AwaitType,
+    RRefType,
+    IntType,
+    NoneType_,
+    StrType,
+    GeneratorType,
+    QuantizerType,
+    BoolType,
+    OptionalType,
+    TypeVariable,
+    DeviceType,
+    StreamType,
+    ClassType,
+)
+# Three members that together are every number.
+_ALL_NUMBERS = frozenset({IntType, FloatType, ComplexType})
+
+
+def optional(element: Type) -> Type:
+    """`element?` in its one normal form: no `??`, and no None inside as well."""
+    if isinstance(element, OptionalType):
+        return element
+    if isinstance(element, UnionType) and NoneType_ in element.members:
+        return OptionalType(union(tuple(m for m in element.members if m != NoneType_)))
+    return OptionalType(element)
+
+
+def union(members: tuple[Type, ...]) -> Type:
+    """The union of `members` in its one normal form.
+
+    Nested unions and optionals are flattened, each member stands once and in a fixed
+    order, int with float and complex is every number, a number swallows those three,
+    one type and None is an optional, and a single member is that type itself.
+    """
+    flat: set[Type] = set()
+    for member in members:
+        if isinstance(member, UnionType):
+            flat.update(member.members)
+        elif isinstance(member, OptionalType):
+            inner = member.element
+            flat.update(inner.members if isinstance(inner, UnionType) else (inner,))
+            flat.add(NoneType_)
+        else:
+            flat.add(member)
+    if flat >= _ALL_NUMBERS:
+        flat.add(NumberType)
+    if NumberType in flat:
+        flat -= _ALL_NUMBERS
+    if len(flat) == 2 and NoneType_ in flat:
+        return OptionalType(*(flat - {NoneType_}))
+    if len(flat) == 1:
+        return flat.pop()
+    return UnionType(tuple(sorted(flat, key=_union_rank)))
+
+
+def _union_rank(member: Type) -> tuple[int, str]:
+    for rank, kind in enumerate(_UNION_ORDER):
+        if member == kind or member.__class__ is kind:
+            return rank, str(member)
+    return len(_UNION_ORDER), str(member)
+
+
+def fake(type: Type) -> Type:  # noqa: A002  # the field's own word
+    """What a value of `type` looks like on the boxed stack.
+
+    Codes and symbolic integers are plain integers there, also in a list or optional.
+    """
+    if type in CODED:
+        return IntType
+    if isinstance(type, ListType):
+        return ListType(fake(type.element))
+    if isinstance(type, OptionalType):
+        return OptionalType(fake(type.element))
+    return type
+
+
+def is_dispatch_type(type: Type) -> Literal["tensor", "list"] | None:  # noqa: A002  # the field's own word
+    """How an argument of `type` contributes tensors to the choice of a kernel.
+
+    Only `Tensor`, `Tensor?`, `Tensor[]` and `Tensor?[]` do; `Tensor[]?`, tuples,
+    dictionaries, `Any` and generators do not.
+    """
+    return _DISPATCH.get(type)

@@ -1,0 +1,308 @@
+"""Values by schema type: what converts, what is equal, what a kernel is shown.
+
+True only here: the rules of conversion.  A value has three forms: what a caller gives,
+what the boxed stack holds (`convert`), and what a Python kernel sees (`present`); the
+last two differ only in codes, which are ints on the stack, and in lists, which a kernel
+always gets fresh.
+
+Rules:
+- how numbers convert is the business of `runtime.schema.numbers`;
+- None is a `Tensor` (the undefined one), but no other plain value;
+- a `ScalarType`, `Layout` or `MemoryFormat` is its own kind of code or an int that the
+  table has;
+- a sized list takes one number and repeats it; given lists may have any length;
+- a member of a union must fit as it is, without conversion;
+- what is a tensor is decided by the attribute `key_bits`, nothing else;
+- types that only name an object (`Generator`, `Storage`, classes, ...) take any object
+  that is not a plain value.
+
+How it works: `converter` builds one closure per (type, size), cached; a closure returns
+`MISMATCH` instead of raising, so that unions and errors are decided by the caller.
+When a type is added, add it to `_BASES` or to `converter`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+
+from runtime.errors.call import WrongValue
+from runtime.errors.key import UnknownDevice
+from runtime.schema import numbers, types
+from runtime.schema.argument import type_text
+from runtime.schema.codes import Code, DType, Layout, MemoryFormat
+from runtime.schema.device import Device
+from runtime.schema.excerpt import described, shortened
+from runtime.schema.numbers import MISMATCH
+from runtime.schema.types import (
+    DictType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+    TypeVariable,
+    UnionType,
+)
+
+Converter = Callable[[object], object]
+
+
+def is_tensor(value: object) -> bool:
+    """Whether the dispatcher treats `value` as a tensor: it has `key_bits`."""
+    return hasattr(value, "key_bits")
+
+
+def convert(type: Type, value: object, size: int | None = None) -> object:  # noqa: A002  # the field's own word
+    """The form of `value` on the boxed stack, for an argument of `type[size]`.
+
+    Raises `WrongValue` if the type does not take the value.
+    """
+    converted = converter(type, size)(value)
+    if converted is MISMATCH:
+        raise WrongValue(
+            expected=type_text(type, None, size),
+            found=described(value),
+            value=shortened(value),
+        )
+    return converted
+
+
+@cache
+def converter(type: Type, size: int | None = None) -> Converter:  # noqa: A002  # the field's own word
+    """The conversion to `type` as one function; it returns `MISMATCH` on failure."""
+    if isinstance(type, OptionalType):
+        return _optional(converter(type.element, size))
+    if isinstance(type, ListType):
+        return _list(type.element, size)
+    if isinstance(type, TupleType):
+        return _tuple(tuple(map(converter, type.elements)))
+    if isinstance(type, DictType):
+        return _dict(converter(type.key), converter(type.value))
+    if isinstance(type, UnionType):
+        return _union(tuple(map(converter, type.members)))
+    if isinstance(type, TypeVariable):
+        return _anything
+    return _BASES.get(type, _object)
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two values of the boxed stack are equal, tags included.
+
+    None, bool, int, float, complex and str never equal one another; floats compare as
+    numbers (-0.0 is 0.0, NaN is nothing); lists, tuples and dicts by element;
+    devices and codes by value; everything else, tensors too, by identity.
+    """
+    kind = type(left)
+    if kind is not type(right):
+        return False
+    if kind in _BY_VALUE:
+        return left == right
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(
+            same(left[key], right[key]) for key in left
+        )
+    return left is right
+
+
+@cache
+def presenter(type: Type) -> Converter | None:  # noqa: A002  # the field's own word
+    """How a Python kernel sees a stack value of `type`; None: as it is."""
+    if isinstance(type, OptionalType):
+        return presenter(type.element)
+    if isinstance(type, ListType):
+        return _present_list(presenter(type.element))
+    kind = _CODES.get(type)
+    return None if kind is None else _present_code(kind)
+
+
+def present(type: Type, value: object) -> object:  # noqa: A002  # the field's own word
+    """What a Python kernel sees of a stack value: code objects, and fresh lists."""
+    shown = presenter(type)
+    return value if shown is None else shown(value)
+
+
+def _tensor(value: object) -> object:
+    return value if value is None or hasattr(value, "key_bits") else MISMATCH
+
+
+def _strict_tensor(value: object) -> object:
+    return value if hasattr(value, "key_bits") else MISMATCH
+
+
+def _str(value: object) -> object:
+    return str(value) if isinstance(value, str) else MISMATCH
+
+
+def _none(value: object) -> object:
+    return None if value is None else MISMATCH
+
+
+def _anything(value: object) -> object:
+    return value
+
+
+def _object(value: object) -> object:
+    plain = value is None or is_tensor(value) or isinstance(value, _PLAIN)
+    return MISMATCH if plain else value
+
+
+def _object_or_none(value: object) -> object:
+    return None if value is None else _object(value)
+
+
+def _device(value: object) -> object:
+    if isinstance(value, str):
+        try:
+            return Device.parse(value)
+        except UnknownDevice:
+            return MISMATCH
+    return value if isinstance(value, Device) else MISMATCH
+
+
+def _code(kind: type[Code]) -> Converter:
+    def to_code(value: object) -> object:
+        if isinstance(value, kind):
+            return value.code
+        if isinstance(value, int) and kind.is_code(value):
+            return int(value)
+        return MISMATCH
+
+    return to_code
+
+
+def _optional(inner: Converter) -> Converter:
+    def to_optional(value: object) -> object:
+        return None if value is None else inner(value)
+
+    return to_optional
+
+
+def _list(element: Type, size: int | None) -> Converter:
+    # None is an undefined tensor as an argument, but not inside a list of tensors.
+    inner = _strict_tensor if element == types.TensorType else converter(element)
+    repeats = () if size is None else _REPEATS.get(element, ())
+
+    def to_list(value: object) -> object:
+        if repeats and isinstance(value, repeats):
+            one = inner(value)
+            return MISMATCH if one is MISMATCH else [one] * (size or 0)
+        if not isinstance(value, list | tuple):
+            elements = _elements(value)
+            if elements is None:
+                return MISMATCH
+            value = elements
+        converted = [inner(each) for each in value]
+        return MISMATCH if _lost(converted) else converted
+
+    return to_list
+
+
+def _lost(converted: Iterable[object]) -> bool:
+    """Whether an element did not convert; by identity, as a tensor's `==` may run."""
+    return any(each is MISMATCH for each in converted)
+
+
+def _elements(value: object) -> list[object] | None:
+    """The elements of a sequence or one-dimensional array that is not a list."""
+    if isinstance(value, str | bytes) or is_tensor(value):
+        return None
+    if isinstance(value, Sequence):
+        return list(value)
+    rows = getattr(value, "tolist", None)
+    elements = rows() if rows is not None else None
+    return elements if isinstance(elements, list) else None
+
+
+def _tuple(inner: tuple[Converter, ...]) -> Converter:
+    def to_tuple(value: object) -> object:
+        if not isinstance(value, list | tuple) or len(value) != len(inner):
+            return MISMATCH
+        converted = tuple(turn(each) for turn, each in zip(inner, value, strict=True))
+        return MISMATCH if _lost(converted) else converted
+
+    return to_tuple
+
+
+def _dict(to_key: Converter, to_value: Converter) -> Converter:
+    def to_dict(value: object) -> object:
+        if not isinstance(value, Mapping):
+            return MISMATCH
+        converted = {to_key(key): to_value(each) for key, each in value.items()}
+        lost = _lost(converted) or _lost(converted.values())
+        return MISMATCH if lost else converted
+
+    return to_dict
+
+
+def _union(inner: tuple[Converter, ...]) -> Converter:
+    def to_member(value: object) -> object:
+        for turn in inner:
+            converted = turn(value)
+            if converted is value or same(converted, value):
+                return converted
+            if isinstance(value, tuple) and isinstance(converted, list):
+                if same(converted, list(value)):
+                    return converted
+            elif isinstance(converted, int) and isinstance(value, Code):
+                return converted
+        return MISMATCH
+
+    return to_member
+
+
+def _present_list(inner: Converter | None) -> Converter:
+    def fresh(value: object) -> object:
+        if not isinstance(value, list):
+            return value
+        return list(value) if inner is None else [inner(each) for each in value]
+
+    return fresh
+
+
+def _present_code(kind: type[Code]) -> Converter:
+    def shown(value: object) -> object:
+        if isinstance(value, int) and kind.is_code(value):
+            return kind(value)
+        return value
+
+    return shown
+
+
+# Values that are never an object of a class of their own.
+_PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, Code, Device)
+
+# Values equal by `==` once their types are the same.
+_BY_VALUE = frozenset(
+    {bool, int, float, complex, str, Device, DType, Layout, MemoryFormat}
+)
+
+_CODES: dict[Type, type[Code]] = {
+    types.ScalarTypeType: DType,
+    types.LayoutType: Layout,
+    types.MemoryFormatType: MemoryFormat,
+}
+
+# Element type -> the numbers that a sized list repeats (upstream; an int is not
+# repeated in a list of floats, nor a bool in a list of bools).
+_REPEATS: dict[Type, tuple[type, ...]] = {
+    types.IntType: (int,),
+    types.SymIntType: (int,),
+    types.FloatType: (float,),
+}
+
+_BASES: dict[Type, Converter] = {
+    types.TensorType: _tensor,
+    types.IntType: numbers.to_int,
+    types.SymIntType: numbers.to_symint,
+    types.FloatType: numbers.to_float,
+    types.ComplexType: numbers.to_complex,
+    types.BoolType: numbers.to_bool,
+    types.NumberType: numbers.to_scalar,
+    types.StrType: _str,
+    types.DeviceType: _device,
+    types.QSchemeType: numbers.to_symint,
+    types.NoneType_: _none,
+    types.AnyType: _anything,
+    types.GeneratorType: _object_or_none,
+    types.QuantizerType: _object_or_none,
+} | {type_: _code(kind) for type_, kind in _CODES.items()}

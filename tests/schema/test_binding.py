@@ -1,0 +1,277 @@
+"""Binding: which calls fit, what they become, and what is wrong with the others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from runtime.errors.call import (
+    CallError,
+    DuplicateArgument,
+    MissingArgument,
+    TooManyArguments,
+    UnknownArgument,
+    WrongArgumentType,
+)
+from runtime.schema.binding import bind, binder, stored_default
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.schema.parser import parse_schema
+from runtime.schema.schema import Schema
+
+
+class Duck:
+    """A tensor in the eyes of binding."""
+
+    key_bits = 0
+
+    def __repr__(self) -> str:
+        return "Duck()"
+
+
+X, Y = Duck(), Duck()
+
+
+def schema(text: str) -> Schema:
+    return parse_schema(f"t::f({text}) -> ()")
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "kwargs", "bound"),
+    [
+        ("", (), {}, []),
+        ("Tensor x, Tensor y", (X, Y), {}, [X, Y]),
+        ("Tensor x, Tensor y", (X, None), {}, [X, None]),
+        ("Tensor x, Tensor y", (X,), {"y": Y}, [X, Y]),
+        ("Tensor x, Tensor y", (), {"y": Y, "x": X}, [X, Y]),
+        ("Tensor x, *, int k=0", (X,), {}, [X, 0]),
+        ("Tensor x, *, int k=0", (X,), {"k": True}, [X, 1]),
+        ("Tensor x, *, int k", (X,), {"k": 2}, [X, 2]),
+        ("int a=1, float b=1", (), {"b": 2}, [1, 2.0]),
+        ("int a=1, float b=1", (5,), {}, [5, 1.0]),
+        ("int[2] a=3", (), {}, [[3, 3]]),
+        ("int[2] a=3", (4,), {}, [[4, 4]]),
+        ("Tensor x, *, int[] l=[1, 2]", (X,), {}, [X, [1, 2]]),
+        ("Tensor x, *, int[] l=[1, 2]", (X,), {"l": (3,)}, [X, [3]]),
+        ("ScalarType d", (DType(6),), {}, [6]),
+        ("Device d='cuda:1'", (), {}, [Device("cuda", 1)]),
+        ("Device d", ("cuda:1",), {}, [Device("cuda", 1)]),
+        # A default that its type does not take stands as it is, and can be given.
+        ("int a=1.5, int b=1", (), {}, [1.5, 1]),
+        ("int a=1.5, int b=1", (1.5, 2), {}, [1.5, 2]),
+        ("int a=1.5, int b=1", (1.5,), {}, [1.5, 1]),
+        ("str s=None", (None,), {}, [None]),
+        ("bool b=1", (), {}, [True]),
+        ("Tensor x, ...", (X,), {}, [X]),
+        ("Tensor x, ...", (X, 1, "s"), {}, [X, 1, "s"]),
+        ("Tensor x, *, int k, ...", (X, 1), {"k": 2}, [X, 2, 1]),
+    ],
+)
+def test_a_call_that_fits(
+    text: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], bound: list[Any]
+) -> None:
+    found = bind(schema(text), args, kwargs)
+    assert found == bound
+    assert [type(each) for each in found] == [type(each) for each in bound]
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "kwargs", "kind", "fields"),
+    [
+        (
+            "Tensor x, int a, *, int k",
+            (X,),
+            {},
+            MissingArgument,
+            {"call": "t::f(<Duck>)", "missing": ("a", "k")},
+        ),
+        (
+            "Tensor x, *, int k=0",
+            (X, 1),
+            {},
+            TooManyArguments,
+            {
+                "call": "t::f(<Duck>, 1)",
+                "maximum": 1,
+                "given": 2,
+                "keyword_only": ("k",),
+            },
+        ),
+        (
+            "Tensor x, int alpha=1",
+            (X,),
+            {"alhpa": 2},
+            UnknownArgument,
+            {"call": "t::f(<Duck>, alhpa=2)", "argument": "alhpa", "near": ("alpha",)},
+        ),
+        (
+            "Tensor x, int alpha=1",
+            (X, 1),
+            {"alpha": 2},
+            DuplicateArgument,
+            {"call": "t::f(<Duck>, 1, alpha=2)", "argument": "alpha", "position": 1},
+        ),
+        (
+            "Tensor x, int[2]? a=1",
+            (X, [1.5]),
+            {},
+            WrongArgumentType,
+            {
+                "call": "t::f(<Duck>, [1.5])",
+                "argument": "a",
+                "position": 1,
+                "expected": "int[2]?",
+                "found": "a list of float",
+                "value": "[1.5]",
+            },
+        ),
+        (
+            "Tensor x, *, SymInt k=0",
+            (X,),
+            {"k": "one"},
+            WrongArgumentType,
+            {
+                "call": "t::f(<Duck>, k='one')",
+                "argument": "k",
+                "position": 1,
+                "expected": "SymInt",
+                "found": "a str",
+                "value": "'one'",
+            },
+        ),
+        (
+            "Tensor x, Tensor y",
+            (X, 1),
+            {},
+            WrongArgumentType,
+            {
+                "call": "t::f(<Duck>, 1)",
+                "argument": "y",
+                "position": 1,
+                "expected": "Tensor",
+                "found": "an int",
+                "value": "1",
+            },
+        ),
+        # A value that its type does not take is no better for a wrong default.
+        (
+            "int a=1.5",
+            (2.5,),
+            {},
+            WrongArgumentType,
+            {
+                "call": "t::f(2.5)",
+                "argument": "a",
+                "position": 0,
+                "expected": "int",
+                "found": "a float",
+                "value": "2.5",
+            },
+        ),
+        (
+            "Tensor x, ...",
+            (),
+            {},
+            MissingArgument,
+            {"call": "t::f()", "missing": ("x",)},
+        ),
+    ],
+)
+def test_a_call_that_does_not_fit(
+    text: str,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    kind: type[CallError],
+    fields: Mapping[str, Any],
+) -> None:
+    with pytest.raises(kind) as caught:
+        bind(schema(text), args, kwargs)
+    assert isinstance(caught.value, TypeError)
+    assert caught.value.fields() == {
+        "operator": "t::f",
+        "schema": str(schema(text)),
+        **fields,
+    }
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "kind"),
+    [
+        (("no", 1, 2), {"b": 1, "a": 1}, TooManyArguments),
+        (("no",), {"c": 1, "x": 1}, UnknownArgument),
+        (("no",), {"x": 1}, DuplicateArgument),
+        (("no",), {}, MissingArgument),
+        (("no", 1), {}, WrongArgumentType),
+    ],
+)
+def test_names_are_checked_before_values(
+    args: tuple[Any, ...], kwargs: Mapping[str, Any], kind: type[CallError]
+) -> None:
+    with pytest.raises(kind):
+        bind(schema("Tensor x, int a"), args, kwargs)
+
+
+def test_a_whole_error_reads() -> None:
+    with pytest.raises(WrongArgumentType) as caught:
+        bind(schema("Tensor x, int[2] a"), (X,), {"a": "ab"})
+    assert (
+        str(caught.value)
+        == """\
+Argument 2 of `t::f`, `a`, takes `int[2]`, but was given a str.
+  call:   t::f(<Duck>, a='ab')
+  schema: t::f(Tensor x, int[2] a) -> ()
+  value:  'ab'"""
+    )
+
+
+def test_the_error_names_the_overload() -> None:
+    with pytest.raises(MissingArgument) as caught:
+        bind(parse_schema("t::f.out(Tensor x) -> ()"), (), {})
+    assert caught.value.operator == "t::f.out"
+    assert caught.value.call == "t::f.out()"
+
+
+def test_list_defaults_come_fresh() -> None:
+    bound = binder(schema("Tensor x, int[] l=[1, 2]"))
+    first, second = bound((X,), {}), bound((X,), {})
+    assert first == second == [X, [1, 2]]
+    assert first[1] is not second[1]
+    first[1].append(3)
+    assert bound((X,), {}) == [X, [1, 2]]
+
+
+def test_given_lists_are_copied() -> None:
+    given = [1, 2]
+    (found,) = bind(schema("int[] l"), (given,), {})
+    assert found == given
+    assert found is not given
+
+
+def test_equal_schemas_keep_their_own_conversions() -> None:
+    code, number = schema("ScalarType x"), schema("int x")
+    assert code == number
+    assert bind(number, (99,), {}) == [99]
+    with pytest.raises(WrongArgumentType):
+        bind(code, (99,), {})
+
+
+def test_binding_changes_neither_call_nor_defaults() -> None:
+    args, kwargs = (X, [1]), {"k": 1}
+    bind(schema("Tensor x, int[] l, *, int k=0"), args, kwargs)
+    assert args == (X, [1])
+    assert kwargs == {"k": 1}
+
+
+def test_only_key_bits_make_a_tensor() -> None:
+    class Plain:
+        pass
+
+    with pytest.raises(WrongArgumentType):
+        bind(schema("Tensor x"), (Plain(),), {})
+
+
+def test_a_stored_default_is_converted_where_its_type_takes_it() -> None:
+    arguments = schema("float a=1, bool b=1, int c=1.5, int[2] d=1").arguments
+    found = [stored_default(argument) for argument in arguments]
+    assert found == [1.0, True, 1.5, [1, 1]]
+    assert [type(each) for each in found] == [float, bool, float, list]

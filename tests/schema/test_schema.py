@@ -1,0 +1,76 @@
+"""Whole schemas: text, equality, copies, what follows from annotations."""
+
+import pytest
+
+from runtime.schema.alias import AliasKind
+from runtime.schema.names import OperatorName
+from runtime.schema.parser import parse_schema
+
+
+@pytest.mark.parametrize(
+    ("given", "printed"),
+    [
+        ("f(Tensor x, *) -> ()", "f(Tensor x) -> ()"),
+        ("f(*, int x, *, int y) -> ()", "f(*, int x, int y) -> ()"),
+        ("f(int x, ...) -> (...)", "f(int x, ...) -> ..."),
+        ("f(...) -> (int, ...)", "f(...) -> (int, ...)"),
+        ("a::f.o(int x) -> (Tensor)", "a::f.o(int x) -> Tensor"),
+        ("f() -> ((str, t)[])", "f() -> ((str, t)[])"),
+        ("f() -> ((str, str) y)", "f() -> ((str, str) y)"),
+        ("f() -> (int x, int y)", "f() -> (int x, int y)"),
+        ("f() -> (int x)", "f() -> int x"),
+    ],
+)
+def test_text(given: str, printed: str) -> None:
+    assert str(parse_schema(given)) == printed
+
+
+def test_equality() -> None:
+    def same(left: str, right: str) -> bool:
+        return parse_schema(left) == parse_schema(right)
+
+    assert same("f(SymInt x) -> ()", "f(int x) -> ()")
+    assert same("f(ScalarType[] x) -> ()", "f(int[] x) -> ()")
+    assert not same("f(int[2] x) -> ()", "f(int[] x) -> ()")
+    assert not same("f(Tensor(a) x) -> ()", "f(Tensor(b) x) -> ()")
+    assert not same("f(int x) -> ()", "f(*, int x) -> ()")
+    assert not same("f(int x) -> ()", "f.a(int x) -> ()")
+    assert not same("f(SymBool x) -> ()", "f(bool x) -> ()")
+
+
+def test_the_alias_kind_is_carried_but_not_compared_nor_copied() -> None:
+    schema = parse_schema("f(Tensor x) -> Tensor")
+    pure = schema.with_alias_kind(AliasKind.PURE_FUNCTION)
+    assert pure.alias_kind is AliasKind.PURE_FUNCTION
+    assert (pure, hash(pure), str(pure)) == (schema, hash(schema), str(schema))
+    named = pure.clone_with_name(OperatorName("g", "o"))
+    assert (str(named), named.alias_kind, named.overload) == (
+        "g.o(Tensor x) -> Tensor",
+        None,
+        "o",
+    )
+    assert str(pure.clone_with_arguments(())) == "f() -> Tensor"
+    assert pure.clone_with_arguments(()).alias_kind is None
+    assert str(pure.clone_with_returns(())) == "f(Tensor x) -> ()"
+    assert pure.clone_with_returns(()).alias_kind is None
+
+
+def test_where_keyword_only_begins() -> None:
+    assert parse_schema("f(int x, *, int y) -> ()").kwarg_only_start == 1
+    assert parse_schema("f(int x, int y) -> ()").kwarg_only_start == 2
+    assert parse_schema("f() -> ()").kwarg_only_start == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "mutable", "view"),
+    [
+        ("f(Tensor x) -> Tensor", False, False),
+        ("f(Tensor(a) x) -> Tensor(a)", False, True),
+        ("f(Tensor(a!) x) -> Tensor(a!)", True, False),
+        ("f(Tensor(a) x, Tensor(b!)[] y) -> Tensor(a)", True, False),
+        ("f(Tensor! x) -> ()", True, False),
+    ],
+)
+def test_mutable_and_view(text: str, mutable: bool, view: bool) -> None:
+    schema = parse_schema(text)
+    assert (schema.is_mutable, schema.is_view) == (mutable, view)

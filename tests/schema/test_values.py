@@ -1,0 +1,233 @@
+"""Values by type: conversion, equality with tags, and what a kernel sees."""
+
+from math import nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.errors.call import WrongValue
+from runtime.schema.codes import DType, Layout, MemoryFormat
+from runtime.schema.device import Device
+from runtime.schema.numbers import MISMATCH
+from runtime.schema.parser import parse_schema
+from runtime.schema.types import Type
+from runtime.schema.values import convert, converter, is_tensor, present, same
+
+
+class Duck:
+    key_bits = 0
+
+    def __init__(self, *elements: object) -> None:
+        self.elements = elements
+
+    def item(self) -> object:
+        (element,) = self.elements
+        return element
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("conversion must not compare tensors")
+
+    __hash__ = object.__hash__
+
+
+class Thing:
+    pass
+
+
+T, THING = Duck(1), Thing()
+NO = MISMATCH
+
+
+def typed(text: str) -> tuple[Type, int | None]:
+    (argument,) = parse_schema(f"t::f({text} x) -> ()").arguments
+    return argument.type, argument.size
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        ("Tensor", T, T),
+        ("Tensor", None, None),
+        ("Tensor", 1, NO),
+        ("Tensor?", None, None),
+        ("Tensor?", T, T),
+        ("Tensor[]", [T], [T]),
+        ("Tensor[]", (T, T), [T, T]),
+        ("Tensor[]", [None], NO),
+        ("Tensor[]", T, NO),
+        ("Tensor[2]", T, NO),
+        ("Tensor?[]", [None, T], [None, T]),
+        ("int?", None, None),
+        ("int?", True, 1),
+        ("int?", 1.5, NO),
+        ("int[]", [1, 2], [1, 2]),
+        ("int[]", (True, Duck(2.5)), [1, 2]),
+        ("int[]", range(3), [0, 1, 2]),
+        ("int[]", np.array([1, 2]), [1, 2]),
+        ("int[]", np.array(1), NO),
+        ("int[]", [1.5], NO),
+        ("int[]", 5, NO),
+        ("int[]", "ab", NO),
+        ("int[]", None, NO),
+        ("int[]", Duck(1), NO),
+        ("int[]", {1}, NO),
+        ("int[3]", 5, [5, 5, 5]),
+        ("int[2]", True, [1, 1]),
+        ("int[2]", [1], [1]),
+        ("int[2]", [], []),
+        ("int[2]", 2.5, NO),
+        ("int[2]", Duck(4), NO),
+        ("int[2]", 2**63, NO),
+        ("int[2]?", 5, [5, 5]),
+        ("int[2]?", None, None),
+        ("SymInt[2]", 5, [5, 5]),
+        ("float[]", [1, True], [1.0, 1.0]),
+        ("float[2]", 2.5, [2.5, 2.5]),
+        ("float[2]", 5, NO),
+        ("bool[2]", True, NO),
+        ("bool[2]", [1, 0], [True, False]),
+        ("Scalar[]", [1, 2.5], [1, 2.5]),
+        ("str", "a", "a"),
+        ("str", 1, NO),
+        ("str[]", ["a"], ["a"]),
+        ("str[]", "ab", NO),
+        ("ScalarType", DType(6), 6),
+        ("ScalarType", 6, 6),
+        ("ScalarType", True, 1),
+        ("ScalarType", 99, NO),
+        ("ScalarType", 6.0, NO),
+        ("ScalarType", "float", NO),
+        ("ScalarType", None, NO),
+        ("ScalarType", Layout(0), NO),
+        ("ScalarType?", None, None),
+        ("Layout", Layout(2), 2),
+        ("MemoryFormat", 3, 3),
+        ("MemoryFormat", 4, NO),
+        ("Device", "cuda:1", Device("cuda", 1)),
+        ("Device", Device("cpu"), Device("cpu")),
+        ("Device", "foo", NO),
+        ("Device", "cuda:01", NO),
+        ("Device", 0, NO),
+        ("Device", None, NO),
+        ("Generator", THING, THING),
+        ("Generator", None, None),
+        ("Generator?", 1, NO),
+        ("Storage", THING, THING),
+        ("Storage", None, NO),
+        ("Storage", T, NO),
+        ("Stream", "s", NO),
+        ("Any", THING, THING),
+        ("Any", [1], [1]),
+        ("NoneType", None, None),
+        ("NoneType", 1, NO),
+        ("DeviceIndex", 1, 1),
+        ("QScheme", 1, 1),
+        ("t", THING, THING),
+        ("Future(int)", THING, THING),
+        ("Dict(str, int)", {"a": True}, {"a": 1}),
+        ("Dict(str, int)", {1: 1}, NO),
+        ("Dict(str, int)", {"a": "b"}, NO),
+        ("Dict(str, int)", [("a", 1)], NO),
+        ("(int, str)", [True, "a"], (1, "a")),
+        ("(int, str)", (1,), NO),
+        ("(int, str)", (1, "a", 2), NO),
+        ("(int, str)", ("a", "a"), NO),
+        ("(int, str)", 1, NO),
+        ("Union(int, str)", 1, 1),
+        ("Union(int, str)", "a", "a"),
+        ("Union(int, str)", True, NO),
+        ("Union(int, str)", 1.5, NO),
+        ("Union(int[], float)", (1, 2), [1, 2]),
+        ("Union(int[], float)", (1, True), NO),
+        ("Union(ScalarType, str)", DType(6), 6),
+        ("Union(Tensor, int)", T, T),
+    ],
+)
+def test_conversion(text: str, value: Any, expected: Any) -> None:
+    type_, size = typed(text)
+    found = converter(type_, size)(value)
+    assert same(found, expected)
+
+
+def test_convert_says_what_it_found() -> None:
+    type_, size = typed("int[2]")
+    assert convert(type_, 1, size) == [1, 1]
+    with pytest.raises(WrongValue) as caught:
+        convert(type_, ["a"], size)
+    assert caught.value.fields() == {
+        "expected": "int[2]",
+        "found": "a list of str",
+        "value": "['a']",
+    }
+
+
+def test_a_tensor_is_what_has_key_bits() -> None:
+    assert is_tensor(T)
+    assert not is_tensor(np.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "equal"),
+    [
+        (None, None, True),
+        (None, 0, False),
+        (1, 1, True),
+        (1, 1.0, False),
+        (1, True, False),
+        (1.0, 1 + 0j, False),
+        (1j, 1j, True),
+        (0.0, -0.0, True),
+        (nan, nan, False),
+        ("a", "a", True),
+        ([1], [1], True),
+        ([1], [1.0], False),
+        ([1], [1, 1], False),
+        ([1], (1,), False),
+        ((1, "a"), (1, "a"), True),
+        ([nan], [nan], False),
+        ({"a": 1}, {"a": 1}, True),
+        ({"a": 1}, {"a": 1.0}, False),
+        ({"a": 1}, {"b": 1}, False),
+        (Device("cpu"), Device("cpu"), True),
+        (Device("cpu"), Device("cpu", 0), False),
+        (DType(1), DType(1), True),
+        (DType(1), Layout(1), False),
+        (T, T, True),
+        (T, Duck(1), False),
+        (T, None, False),
+        (THING, THING, True),
+        (THING, Thing(), False),
+    ],
+)
+def test_equality_knows_tags(left: object, right: object, equal: bool) -> None:
+    assert same(left, right) is equal
+    assert same(right, left) is equal
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "shown"),
+    [
+        ("ScalarType", 6, DType.named("float32")),
+        ("ScalarType?", 6, DType.named("float32")),
+        ("ScalarType?", None, None),
+        ("ScalarType[]", [6, 4], [DType(6), DType(4)]),
+        ("Layout", 1, Layout.named("sparse_coo")),
+        ("MemoryFormat", 2, MemoryFormat.named("channels_last")),
+        ("int", 6, 6),
+        ("ScalarType", "odd default", "odd default"),
+        ("int[]?", None, None),
+        ("int[]", [1], [1]),
+    ],
+)
+def test_a_kernel_sees_codes_as_objects(text: str, value: Any, shown: Any) -> None:
+    type_, _ = typed(text)
+    found = present(type_, value)
+    assert same(found, shown)
+
+
+def test_a_kernel_sees_fresh_lists() -> None:
+    stack = [1, 2]
+    type_, _ = typed("int[]?")
+    assert present(type_, stack) == stack
+    assert present(type_, stack) is not stack
