@@ -1,0 +1,29 @@
+"""The dispatcher: operators, their kernels by key, and the calls in between."""
+
+from runtime.dispatch import builtin as _builtin  # noqa: F401  # installs itself
+from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.fingerprint import fingerprint
+from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.kernel import Kernel, boxed, fallthrough, named_not_supported
+from runtime.dispatch.library import KernelOverridden, Library
+from runtime.dispatch.namespace import Operators
+from runtime.dispatch.registration import Registration
+from runtime.dispatch.state import DispatcherState
+
+__all__ = [
+    "Dispatcher",
+    "DispatcherState",
+    "Kernel",
+    "KernelOverridden",
+    "Library",
+    "OperatorEntry",
+    "OperatorHandle",
+    "Operators",
+    "Registration",
+    "boxed",
+    "default_dispatcher",
+    "fallthrough",
+    "fingerprint",
+    "named_not_supported",
+]

@@ -1,0 +1,129 @@
+"""What must hold before a definition or a kernel joins an operator.
+
+True only here: schema matching inside the dispatcher.  A kernel may come before its
+schema; its inferred schema waits with it, and whichever comes second is checked.
+
+Rules:
+- kernels are compared with each other by signature, with the definition by schema;
+- of several partners in a conflict, the first by key and description is named;
+- two types are compared as the boxed stack sees them (`SymInt` as `int`).
+"""
+
+from functools import lru_cache
+
+from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.reading import DefinitionReading, KernelReading
+from runtime.dispatch.token import Definition, Implementation
+from runtime.errors.registration import (
+    AliasKindConflict,
+    DuplicateDefinition,
+    SchemaMismatch,
+    SignatureMismatch,
+)
+from runtime.schema.difference import difference
+
+
+def check_definition_fits(
+    entry: OperatorEntry, token: Definition, merges_alias_kinds: bool
+) -> None:
+    """Whether `token` may define the operator of `entry`.
+
+    Raises:
+        DuplicateDefinition: a definition is live.
+        AliasKindConflict: under the 2020 rule, the kinds do not merge.
+        SchemaMismatch: a live typed kernel differs from the schema.
+    """
+    if entry.definitions:
+        _check_second_definition(entry.definitions[0], token, merges_alias_kinds)
+    for kernel in _typed(entry):
+        _check_pair(token, kernel)
+
+
+def check_kernel_fits(entry: OperatorEntry, token: Implementation) -> None:
+    """Whether the kernel of `token` may join the operator of `entry`.
+
+    Raises:
+        SignatureMismatch: a live typed kernel has another signature.
+        SchemaMismatch: the live schema differs from the kernel's.
+    """
+    facts = token.reading.facts
+    if facts.signature is None:
+        return
+    for kernels in entry.implementations.values():
+        for other in kernels:
+            found = other.reading.facts
+            if found is not facts and found.signature not in (None, facts.signature):
+                _refuse_signature(entry, token)
+    if entry.definitions:
+        _check_pair(entry.definitions[0], token)
+
+
+def _check_second_definition(
+    held: Definition, token: Definition, merges_alias_kinds: bool
+) -> None:
+    if not merges_alias_kinds or held.schema != token.schema:
+        raise DuplicateDefinition(
+            operator=str(token.operator),
+            schema=str(token.schema),
+            definition=token.debug,
+            original_schema=str(held.schema),
+            original=held.debug,
+        )
+    kind, original = token.schema.alias_kind, held.schema.alias_kind
+    if kind is not None and kind is not original:
+        raise AliasKindConflict(
+            operator=str(token.operator),
+            kind=kind.name,
+            definition=token.debug,
+            original_kind=original.name if original else "unset",
+            original=held.debug,
+        )
+
+
+def _check_pair(definition: Definition, token: Implementation) -> None:
+    inferred = token.reading.facts.inferred
+    if inferred is None:
+        return
+    found = _difference(definition.reading, token.reading)
+    if found is not None:
+        raise SchemaMismatch(
+            operator=str(token.operator),
+            schema=str(definition.schema),
+            definition=definition.debug,
+            inferred=str(inferred),
+            kernel=token.debug,
+            key=token.key.name,
+            difference=found,
+        )
+
+
+# Readings are compared by identity; few pairs meet again and again.
+@lru_cache(maxsize=1024)
+def _difference(definition: DefinitionReading, kernel: KernelReading) -> str | None:
+    assert kernel.facts.inferred is not None, "asked for typed kernels only"
+    found = difference(definition.schema, kernel.facts.inferred)
+    return None if found is None else str(found)
+
+
+def _typed(entry: OperatorEntry) -> list[Implementation]:
+    """The live typed kernels, in an order that no history can change."""
+    found = [
+        token
+        for kernels in entry.implementations.values()
+        for token in kernels
+        if token.reading.facts.signature is not None
+    ]
+    return sorted(found, key=lambda token: (token.key.value, token.debug))
+
+
+def _refuse_signature(entry: OperatorEntry, token: Implementation) -> None:
+    other = _typed(entry)[0]
+    raise SignatureMismatch(
+        operator=str(token.operator),
+        signature=token.reading.facts.signature or "",
+        kernel=token.debug,
+        key=token.key.name,
+        other_signature=other.reading.facts.signature or "",
+        other=other.debug,
+        other_key=other.key.name,
+    )

@@ -1,0 +1,323 @@
+"""The dispatcher: a lock, a reference to the current state, and who asks.
+
+True only here: how a state is published.  A writer computes the new state, tells the
+listeners, and publishes by one assignment.  A reader takes the reference once and then
+holds a value: it never waits, never sees a mix, and never a state that is taken back.
+
+Rules:
+- an exception of a listener abandons a registration, and those already told are told
+  the reverse; a removal always completes, and the exceptions are raised after it;
+- no kernel runs while the lock is held; a listener that registers is refused;
+- finalizers only append to `dropped`; the next writer takes down what they left.
+
+Everything cached for calling lives on an entry; nothing subscribes to invalidation.
+"""
+
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from threading import Lock, get_ident
+from types import SimpleNamespace
+from typing import cast
+
+from runtime.dispatch.dump import dump_state, dump_table
+from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.registration import Registration
+from runtime.dispatch.state import EMPTY, DispatcherState
+from runtime.dispatch.token import Definition, Listener, Subscription, Token
+from runtime.dispatch.transition import add, remove
+from runtime.dispatch.watch import WATCH
+from runtime.errors.base import nearest
+from runtime.errors.registration import SchemaNotFound, WriteInsideListener
+from runtime.keys import DispatchKey
+from runtime.schema.names import OperatorName
+from runtime.schema.parser import parse_name
+from runtime.schema.schema import Schema
+
+# The states that new dispatchers start from, last first; `builtin` adds its own.
+BUILTIN: list[DispatcherState] = [EMPTY]
+
+
+class Dispatcher:
+    """A registry of operators; programs usually share `default_dispatcher()`.
+
+    It starts with the fallbacks of `runtime.dispatch.builtin`, which let a call pass
+    the keys that nothing handles; `builtin_fallbacks=False` leaves them out.
+    `merges_alias_kinds=True` turns on the 2020 rule: a second, equal definition of an
+    operator is accepted if it leaves the alias analysis kind out.
+    `warns_of_overrides=False` silences `KernelOverridden`.  `state` is the published
+    state; assign to it nowhere but here.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_lock",
+        "_writer",
+        "dropped",
+        "state",
+        "warns_of_overrides",
+    )
+
+    def __init__(
+        self,
+        *,
+        builtin_fallbacks: bool = True,
+        merges_alias_kinds: bool = False,
+        warns_of_overrides: bool = True,
+    ) -> None:
+        state = BUILTIN[-1] if builtin_fallbacks else EMPTY
+        if merges_alias_kinds:
+            state = state._replace(merges_alias_kinds=True)
+        self.state = state
+        self._lock = Lock()
+        self._writer = 0
+        self.warns_of_overrides = warns_of_overrides
+        self.dropped: deque[list[Token]] = deque()
+
+    def snapshot(self) -> DispatcherState:
+        """The current state; costs nothing and never changes."""
+        return self.state
+
+    def entry(self, name: str) -> OperatorEntry | None:
+        """The entry of the operator called `name`, None if there is none.
+
+        Raises:
+            SchemaSyntaxError: `name` is no operator name.
+        """
+        return self.state.entry(parse_name(name))
+
+    def dump_state(self, name: str) -> str:
+        """What is registered for `name`; empty for an unknown operator."""
+        entry = self.entry(name)
+        return "" if entry is None else dump_state(entry)
+
+    def dump_table(self, name: str) -> str:
+        """The live table of `name`, one line a slot; empty for an unknown operator."""
+        entry = self.entry(name)
+        return "" if entry is None else dump_table(entry)
+
+    def find_schema(self, name: str) -> Schema | None:
+        """The schema of `name`, None if it has none."""
+        entry = self.entry(name)
+        return None if entry is None else entry.schema
+
+    def find_schema_or_raise(self, name: str) -> Schema:
+        """The schema of `name`.
+
+        Raises:
+            SchemaNotFound: the operator is unknown, or has kernels and no schema.
+        """
+        entry = self.entry(name)
+        if entry is not None and entry.schema is not None:
+            return entry.schema
+        raise SchemaNotFound(
+            operator=name,
+            implemented=entry is not None and bool(entry.implementations),
+            near=() if entry is not None else nearest(name, self.op_names()),
+        )
+
+    def op_names(self) -> tuple[str, ...]:
+        """The names of all operators that anything is registered for, sorted."""
+        return tuple(str(entry.name) for entry in self.state.entries())
+
+    def dangling_impls(self) -> tuple[str, ...]:
+        """The names of operators that have kernels and no schema, sorted."""
+        return tuple(
+            str(entry.name)
+            for entry in self.state.entries()
+            if entry.implementations and not entry.definitions
+        )
+
+    def registrations_for(
+        self, key: DispatchKey | str | None = None
+    ) -> tuple[str, ...]:
+        """The names of operators with a kernel at exactly `key` (None: all), sorted.
+
+        Raises:
+            UnknownKey: `key` is a text that names no key.
+        """
+        if key is None:
+            return self.op_names()
+        wanted = DispatchKey.parse(key) if isinstance(key, str) else key
+        return tuple(
+            str(entry.name)
+            for entry in self.state.entries()
+            if wanted in entry.implementations
+        )
+
+    def register(self, tokens: Sequence[Token]) -> None:
+        """Make all of `tokens` live, or none.
+
+        Raises:
+            Conflict: one of them cannot be live beside the others.
+            WriteInsideListener: called by a listener.
+            Exception: whatever a listener raised.
+        """
+        self._enter("register")
+        try:
+            before = after = self._settled()
+            told: list[Callable[[], None]] = []
+            for token in tokens:
+                after = add(after, token)
+            if before.subscriptions or after.subscriptions:
+                _tell_added(before, after, tokens, told)
+            self.state = after
+        finally:
+            self._leave()
+
+    def unregister(self, tokens: Sequence[Token]) -> None:
+        """Take down all of `tokens`, which are live, last first.
+
+        Raises:
+            WriteInsideListener: called by a listener.
+            ExceptionGroup: listeners raised; everything was taken down all the same.
+        """
+        self._enter("unregister")
+        try:
+            state, errors = without(self._settled(), tokens)
+            self.state = state
+        finally:
+            self._leave()
+        if errors:
+            raise ExceptionGroup("listeners failed while being told", errors)
+
+    def add_listener(self, listener: Listener, debug: str = "") -> Registration:
+        """Tell `listener` of every definition that is live, comes or goes.
+
+        Raises:
+            Exception: whatever the listener raised; it is not added then.
+        """
+        name = debug or type(listener).__name__
+        tokens = (Subscription(listener, name),)
+        self.register(tokens)
+        return Registration(self, {}, tokens)
+
+    def find_op(self, name: str) -> OperatorHandle | None:
+        """A handle of the operator, None if nothing is registered for it."""
+        entry = self.entry(name)
+        return None if entry is None else OperatorHandle(self, entry.name)
+
+    def drain(self) -> None:
+        """Take down what garbage-collected libraries left behind."""
+        if self.dropped:
+            self.unregister(())
+
+    def check_writable(self, call: str) -> None:
+        """Whether this thread may register and deregister now.
+
+        Raises:
+            WriteInsideListener: it is a listener's thread, being told.
+        """
+        if self._writer == get_ident():
+            raise WriteInsideListener(call=call)
+
+    def trace(self) -> AbstractContextManager[list[str]]:
+        """Context: the dispatch trace of the calls inside, as a growing list."""
+        return WATCH.tracing()
+
+    def _enter(self, call: str) -> None:
+        self.check_writable(f"Dispatcher.{call}(...)")
+        self._lock.acquire()
+        self._writer = get_ident()
+
+    def _leave(self) -> None:
+        self._writer = 0
+        self._lock.release()
+
+    def _settled(self) -> DispatcherState:
+        """The current state, after taking down what finalizers reported."""
+        while self.dropped:
+            self.state, errors = without(self.state, self.dropped.popleft())
+            for error in errors:
+                report_unraisable(error, self)
+        return self.state
+
+
+def without(
+    state: DispatcherState, tokens: Sequence[Token]
+) -> tuple[DispatcherState, list[Exception]]:
+    """The state without `tokens`, last first, and what the listeners raised."""
+    errors: list[Exception] = []
+    for token in reversed(tokens):
+        if state.subscriptions:
+            _tell_removed(state, token, errors)
+        state = remove(state, token)
+    return state, errors
+
+
+def report_unraisable(error: Exception, where: object) -> None:
+    """Report an exception that no caller is there to receive."""
+    sys.unraisablehook(
+        cast(
+            "sys.UnraisableHookArgs",
+            SimpleNamespace(
+                exc_type=type(error),
+                exc_value=error,
+                exc_traceback=error.__traceback__,
+                err_msg="A listener failed while a dropped library was taken down",
+                object=where,
+            ),
+        )
+    )
+
+
+def _tell_added(
+    before: DispatcherState,
+    after: DispatcherState,
+    tokens: Sequence[Token],
+    told: list[Callable[[], None]],
+) -> None:
+    """Tell of new definitions, and new listeners of all; on an error, take it back."""
+    try:
+        for token in tokens:
+            if isinstance(token, Definition):
+                for held in before.subscriptions:
+                    _tell(held, token.operator, token.schema, told)
+            elif isinstance(token, Subscription):
+                for entry in after.entries():
+                    if entry.schema is not None:
+                        _tell(token, entry.name, entry.schema, told)
+    except BaseException as error:
+        for reverse in reversed(told):
+            try:
+                reverse()
+            except Exception as second:
+                error.add_note(f"and a listener failed at the reverse: {second!r}")
+        raise
+
+
+def _tell(
+    held: Subscription,
+    name: OperatorName,
+    schema: Schema,
+    told: list[Callable[[], None]],
+) -> None:
+    held.listener.on_operator_registered(name, schema)
+    told.append(lambda: held.listener.on_operator_deregistered(name, schema))
+
+
+def _tell_removed(
+    state: DispatcherState, token: Token, errors: list[Exception]
+) -> None:
+    """Tell of a schema that is about to go; collect what is raised."""
+    if not isinstance(token, Definition):
+        return
+    for held in state.subscriptions:
+        try:
+            held.listener.on_operator_deregistered(token.operator, token.schema)
+        except Exception as error:
+            errors.append(error)
+
+
+_DEFAULT: list[Dispatcher] = []
+_DEFAULT_LOCK = Lock()
+
+
+def default_dispatcher() -> Dispatcher:
+    """The dispatcher that `Library` uses when none is given; made when first asked."""
+    with _DEFAULT_LOCK:
+        if not _DEFAULT:
+            _DEFAULT.append(Dispatcher())
+        return _DEFAULT[0]

@@ -1,0 +1,115 @@
+"""The texts of an operator: `dump_state`, `dump_table`, `list_keys`.
+
+True only here: the formats, which are upstream's byte for byte (a data format), except
+that the table shown is the live one.
+
+How it works: an entry is first reduced to its readings (see `reading`), and the
+rendering is a remembered function of these.  So equal entries share one rendering, a
+step of an exploration costs what it touches, and no memory of a text keeps a kernel
+alive.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.reading import DefinitionReading, KernelReading
+from runtime.dispatch.recipe import Recipe
+from runtime.dispatch.table import AMBIGUOUS, FallbackTexts, numbers
+from runtime.keys import SLOTS
+
+# About as many as the states of a twelve-step scenario; a rendering is a few kilobytes.
+REMEMBERED = 4096
+
+# A key's kernels: the reading of the only one, or of all, newest first.
+Kernels = frozenset[KernelReading | tuple[KernelReading, ...]]
+StateReading = tuple[str, DefinitionReading | None, Kernels]
+TableReading = tuple[Recipe, tuple[KernelReading | None, ...], FallbackTexts]
+
+
+def dump_state(entry: OperatorEntry) -> str:
+    """What is registered for one operator: schema, then kernels by key."""
+    return _render_state(state_reading(entry))
+
+
+def dump_table(entry: OperatorEntry) -> str:
+    """The live table: one line for every slot that has a kernel."""
+    return _render_table(table_reading(entry))
+
+
+def list_keys(entry: OperatorEntry) -> tuple[str, ...]:
+    """The names of the keys that a call can reach, `Undefined` left out."""
+    return _list_keys(table_reading(entry))
+
+
+def state_reading(entry: OperatorEntry) -> StateReading:
+    """Everything that `dump_state` prints, unrendered."""
+    definitions = entry.definitions
+    return (
+        str(entry.name),
+        definitions[0].reading if definitions else None,
+        frozenset(
+            [
+                held[0].reading if len(held) == 1 else tuple([t.reading for t in held])
+                for held in entry.implementations.values()
+            ]
+        ),
+    )
+
+
+def table_reading(entry: OperatorEntry) -> TableReading:
+    """Everything that `dump_table` prints, unrendered."""
+    table = entry.table
+    return (
+        table.recipe,
+        tuple([None if held is None else held.reading for held in table.kernels]),
+        table.fallbacks.texts,
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _render_state(reading: StateReading) -> str:
+    name, definition, kernels = reading
+    lines = [f"name: {name}\n"]
+    lines.append("schema: (none)\n" if definition is None else definition.shown)
+    held = [each if isinstance(each, tuple) else (each,) for each in kernels]
+    for readings in sorted(held, key=lambda each: each[0].key.value):
+        key = readings[0].key
+        alias = "[alias]" if key.is_alias else ""
+        for age, kernel in enumerate(readings):
+            inactive = " (inactive)" if age else ""
+            lines.append(f"{key.name}{alias}{inactive}: {kernel.shown}\n")
+    return "".join(lines)
+
+
+def contents(reading: TableReading) -> list[str | None]:
+    """What every slot of a table holds, as text; None where it is missing."""
+    recipe, kernels, fallbacks = reading
+    spelled: list[str | None] = [None] * len(SLOTS)
+    for line, kernel in zip(recipe.lines, kernels, strict=True):
+        if kernel is None:
+            held = AMBIGUOUS.facts.name
+        else:
+            held = f"fallthrough {kernel.debug}" if kernel.through else kernel.debug
+        for number in numbers(line.slots):
+            spelled[number] = f"{held} [{line.provenance}]"
+    for slots, debug, through in fallbacks.texts:
+        held = f"fallthrough {debug}" if through else debug
+        for number in numbers(slots & recipe.rest):
+            spelled[number] = f"{held} [backend fallback]"
+    return spelled
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _render_table(reading: TableReading) -> str:
+    return "".join(
+        f"{key.name}: {held}\n"
+        for key, held in zip(SLOTS, contents(reading), strict=True)
+        if held is not None
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _list_keys(reading: TableReading) -> tuple[str, ...]:
+    held: Any = contents(reading)
+    return tuple(SLOTS[n].name for n in range(1, len(SLOTS)) if held[n] is not None)

@@ -1,0 +1,74 @@
+"""Fingerprints: a whole state as text and numbers.
+
+True only here: completeness.  Two states with equal fingerprints answer every question
+alike and react alike to every registration, provided that kernels with equal
+descriptions behave alike; the harness gives every step a description of its own.  The
+proof strategy of the harness rests on this, and a test changes every field of a state
+in turn to see the fingerprint change.
+
+How it works: kernels are named by their description and, within the entry, by their
+position; the table is taken as it stands, not as it ought to be.  An entry's part is
+remembered on the entry.
+"""
+
+from collections.abc import Hashable
+
+from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.state import DispatcherState
+
+
+def fingerprint(state: DispatcherState) -> Hashable:
+    """The state as nested tuples of text and numbers."""
+    return (
+        tuple(
+            [
+                (name, tuple([entry_fingerprint(e) for _, e in sorted(held.items())]))
+                for name, held in sorted(state.namespaces.items())
+            ]
+        ),
+        state.fallbacks.texts.texts,
+        tuple([(claim.namespace, claim.debug) for claim in state.claims]),
+        tuple([held.debug for held in state.subscriptions]),
+        state.merges_alias_kinds,
+    )
+
+
+def entry_fingerprint(entry: OperatorEntry) -> Hashable:
+    """One operator's part of the fingerprint; remembered on the entry."""
+    found = entry.memo.get("fingerprint")
+    if found is None:
+        found = entry.memo["fingerprint"] = _entry_fingerprint(entry)
+    return found
+
+
+def _entry_fingerprint(entry: OperatorEntry) -> Hashable:
+    table = entry.table
+    positions = {
+        id(token): (key.value, age)
+        for key, tokens in entry.implementations.items()
+        for age, token in enumerate(tokens)
+    }
+    kernels = [
+        (key.value, tuple([token.reading.texts for token in tokens]))
+        for key, tokens in entry.implementations.items()
+    ]
+    kernels.sort()
+    return (
+        str(entry.name),
+        tuple([token.reading.texts for token in entry.definitions]),
+        tuple(kernels),
+        tuple(sorted([token.debug for token in entry.reservations])),
+        entry.total,
+        entry.extractor.tensors,
+        entry.extractor.lists,
+        tuple([(line.slots, line.provenance) for line in table.recipe.lines]),
+        table.recipe.rest,
+        tuple(
+            [
+                None if token is None else positions.get(id(token), token.debug)
+                for token in table.kernels
+            ]
+        ),
+        table.fallbacks.texts.texts,
+        table.masks,
+    )

@@ -1,0 +1,219 @@
+"""Operator handles: how operators are called and asked.
+
+True only here: a handle is a name and a dispatcher, nothing else, so it cannot go
+stale.  Every call looks the entry up in the published state, and everything that makes
+calls fast is kept on that entry.  A handle of an operator that is gone says so, and
+works again when the operator is back.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from runtime.dispatch.caller import Caller, caller_of
+from runtime.dispatch.dump import dump_state, dump_table
+from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.state import DispatcherState
+from runtime.errors.call import NoSuchOverload, OperatorGone
+from runtime.errors.registration import NoKernelForKey
+from runtime.keys import DispatchKey, KeySet
+from runtime.schema.names import OperatorName
+from runtime.schema.schema import Schema
+
+
+class Published(Protocol):
+    """Whoever publishes a state: a dispatcher."""
+
+    state: DispatcherState
+
+
+class OperatorHandle:
+    """One operator (one overload) of a dispatcher."""
+
+    __slots__ = ("_dispatcher", "name")
+
+    def __init__(self, dispatcher: Published, name: OperatorName) -> None:
+        self._dispatcher = dispatcher
+        self.name = name
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the operator; see `call`."""
+        entry = self._dispatcher.state.entry(self.name)
+        return self._caller(entry).call(self, args, kwargs)
+
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the operator with Python arguments.
+
+        Raises:
+            CallError: the arguments do not fit the schema.
+            MissingKernel: no kernel is registered for the highest key of the call.
+            OperatorGone, CallWithoutSchema: there is nothing to call.
+            WrongReturnType, WrongReturnCount: the kernel returned something else.
+        """
+        entry = self._dispatcher.state.entry(self.name)
+        return self._caller(entry).call(self, args, kwargs)
+
+    def call_boxed(self, args: Sequence[Any]) -> list[Any]:
+        """Call with every argument in schema order; returns the list of results.
+
+        The given sequence is left as it is.  Raises as `call`.
+        """
+        caller = self._caller(self._dispatcher.state.entry(self.name))
+        return _results(
+            caller, caller.call_boxed(self, caller.bind(*_split(caller.schema, args)))
+        )
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Every argument of such a call in schema order, defaults filled in.
+
+        Raises:
+            CallError: the arguments do not fit the schema.
+        """
+        caller = self._caller(self._dispatcher.state.entry(self.name))
+        return caller.bind(args, kwargs)
+
+    def redispatch(self, keyset: KeySet, *args: Any, **kwargs: Any) -> Any:
+        """Run the kernel of the highest key of `keyset`, which is taken as it is.
+
+        The thread's included and excluded keys and the fallthroughs do not matter.
+        Raises as `call`, and FallthroughCalled where the slot falls through.
+        """
+        caller = self._caller(self._dispatcher.state.entry(self.name))
+        return caller.redispatch("redispatch", self, keyset, caller.bind(args, kwargs))
+
+    def redispatch_boxed(self, keyset: KeySet, args: Sequence[Any]) -> list[Any]:
+        """`redispatch` with every argument in schema order; a list of results."""
+        caller = self._caller(self._dispatcher.state.entry(self.name))
+        values = caller.bind(*_split(caller.schema, args))
+        return _results(
+            caller, caller.redispatch("redispatchBoxed", self, keyset, values)
+        )
+
+    def call_for_key(self, key: DispatchKey, args: Sequence[Any]) -> list[Any]:
+        """Run the direct kernel at `key` (aliases too), else the fallback of `key`.
+
+        The kernel gets the keyset that an ordinary call would have.
+
+        Raises:
+            NoKernelForKey: there is neither.
+        """
+        entry = self._entry()
+        caller = self._caller(entry)
+        values = caller.bind(*_split(caller.schema, args))
+        held = entry.implementations.get(key)
+        if held:
+            run = caller.runner_of(held[0].kernel, False, key.name)
+        else:
+            slots = entry.table.fallbacks.slots
+            found = slots[key.slot] if key.slot is not None else None
+            if found is None:
+                raise NoKernelForKey(
+                    operator=str(self.name),
+                    key=key.name,
+                    available=tuple(sorted(k.name for k in entry.implementations)),
+                )
+            run = caller.runner_of(found.kernel, True, key.name)
+        return _results(caller, run(self, caller.keys_of(values), values))
+
+    @property
+    def schema(self) -> Schema:
+        """The operator's schema.
+
+        Raises:
+            OperatorGone: nothing is registered under the name.
+            CallWithoutSchema: only kernels are.
+        """
+        return self._caller(self._dispatcher.state.entry(self.name)).schema
+
+    @property
+    def has_schema(self) -> bool:
+        """Whether the operator is defined."""
+        entry = self._dispatcher.state.entry(self.name)
+        return entry is not None and bool(entry.definitions)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags of the definition, sorted; none without a definition."""
+        definition = self._entry().definition
+        return () if definition is None else definition.tags
+
+    def has_kernel(self, key: DispatchKey | str) -> bool:
+        """Whether a kernel is registered at exactly `key`."""
+        wanted = DispatchKey.parse(key) if isinstance(key, str) else key
+        return wanted in self._entry().implementations
+
+    def has_computed_kernel(self, key: DispatchKey | str) -> bool:
+        """Whether a call whose highest key is the runtime key `key` finds a kernel.
+
+        Raises:
+            NoKernelForKey: `key` is an alias or a building block: it has no slot.
+        """
+        wanted = DispatchKey.parse(key) if isinstance(key, str) else key
+        entry = self._entry()
+        if wanted.slot is None:
+            raise NoKernelForKey(
+                operator=str(self.name),
+                key=wanted.name,
+                available=tuple(sorted(k.name for k in entry.implementations)),
+            )
+        return entry.table.slot(wanted.slot).kernel is not None
+
+    def dump_state(self) -> str:
+        """See `Dispatcher.dump_state`."""
+        entry = self._dispatcher.state.entry(self.name)
+        return "" if entry is None else dump_state(entry)
+
+    def dump_table(self) -> str:
+        """See `Dispatcher.dump_table`."""
+        entry = self._dispatcher.state.entry(self.name)
+        return "" if entry is None else dump_table(entry)
+
+    def overload(self, name: str) -> "OperatorHandle":
+        """Another overload of the same operator.
+
+        Raises:
+            NoSuchOverload: there is none of that name.
+        """
+        wanted = OperatorName(self.name.name, "" if name == "default" else name)
+        if self._dispatcher.state.entry(wanted) is None:
+            names = [
+                entry.name.overload or "default"
+                for entry in self._dispatcher.state.overloads(self.name)
+            ]
+            raise NoSuchOverload(
+                operator=self.name.name, overload=name, near=tuple(names)
+            )
+        return OperatorHandle(self._dispatcher, wanted)
+
+    def _entry(self) -> OperatorEntry:
+        entry = self._dispatcher.state.entry(self.name)
+        if entry is None:
+            raise OperatorGone(operator=str(self.name))
+        return entry
+
+    def _caller(self, entry: OperatorEntry | None) -> Caller:
+        if entry is None:
+            raise OperatorGone(operator=str(self.name))
+        found: Caller | None = entry.memo.get("caller")
+        return found or caller_of(entry, str(self.name))
+
+    def __repr__(self) -> str:
+        return f"<OperatorHandle {self.name}>"
+
+
+def _split(
+    schema: Schema, args: Sequence[Any]
+) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    """Arguments in schema order, as a Python call would pass them."""
+    start = schema.kwarg_only_start
+    if schema.is_vararg:
+        return tuple(args), {}
+    names = [argument.name for argument in schema.arguments[start:]]
+    extra = args[start + len(names) :]
+    named = dict(zip(names, args[start:], strict=False))
+    return (*args[:start], *extra), named
+
+
+def _results(caller: Caller, result: Any) -> list[Any]:
+    if len(caller.schema.returns) == 1 and not caller.schema.is_varret:
+        return [result]
+    return [] if result is None else list(result)

@@ -1,0 +1,128 @@
+"""What a kernel is: a callable, how it is called, and what it tells about itself.
+
+True only here: the five calling conventions.
+
+======== ===================================== =====================================
+kind     called as                             comes from
+======== ===================================== =====================================
+typed    `fn(*arguments)`, defaults filled in  a function with annotations
+python   `fn(*args, **kwargs)`, defaults       a function without annotations
+         taken out (see `runtime.schema.strip`)
+stack    `fn(operator, keyset, stack)`, pops   `boxed(fn)`
+         its arguments, pushes its results
+through  never                                 `fallthrough`
+refusing raises, by name                       `named_not_supported`, the table
+======== ===================================== =====================================
+
+Rules:
+- a `Kernel` is frozen, and a pure function of the callable that it was made from;
+- it never knows where it is registered: that is the `Implementation`'s business;
+- what is remembered of a function (`Facts`) never refers to the function, so that
+  nothing but its registrations keeps a kernel alive.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from runtime.errors.call import NamedNotSupported
+from runtime.schema.infer import infer_schema_of
+from runtime.schema.schema import Schema
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """What a callable tells about itself; one object for each function.
+
+    `inferred` is the schema told by annotations (empty name); `signature` the text
+    that all typed kernels of one operator must share; `leading_keyset` says that the
+    first annotated parameter is a keyset; `suffix` is what `dump_state` prints behind
+    the description: the inferred schema, and how the kernel can be called.
+    """
+
+    kind: str
+    name: str
+    inferred: Schema | None = None
+    signature: str | None = None
+    leading_keyset: bool = False
+    keyword_only: bool = False
+    suffix: str = " :: (none) [ boxed ]"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """A callable with its facts; `function` is None for `fallthrough` only."""
+
+    function: Callable[..., Any] | None
+    facts: Facts
+    with_keyset: bool = False
+
+
+fallthrough = Kernel(
+    None, Facts("through", "fallthrough", suffix=" :: (none) [ fallthrough boxed ]")
+)
+
+
+def boxed(function: Callable[..., Any], name: str | None = None) -> Kernel:
+    """A kernel of the stack convention: `function(operator, keyset, stack)`.
+
+    `operator` is the `OperatorHandle`, `keyset` the `KeySet` of the call, `stack` a
+    list that ends with the arguments; the function pops exactly these and pushes
+    exactly its results.  The dispatcher checks the balance after every call.
+    """
+    return Kernel(function, Facts("stack", name or describe(function)))
+
+
+def _refuse_names(operator: Any, keyset: Any, stack: list[Any]) -> None:
+    raise NamedNotSupported(operator=str(operator.name))
+
+
+named_not_supported = boxed(_refuse_names, "named tensors are not supported")
+
+_FACTS: WeakKeyDictionary[Callable[..., Any], Facts] = WeakKeyDictionary()
+
+
+def kernel_of(function: Callable[..., Any] | Kernel, with_keyset: bool) -> Kernel:
+    """The kernel of a callable: typed if it is annotated, python otherwise.
+
+    Raises:
+        InferenceError: the callable is annotated in part, or by types that no
+            schema has.
+    """
+    if isinstance(function, Kernel):
+        return function
+    try:
+        facts = _FACTS.get(function)
+        if facts is None:
+            facts = _FACTS[function] = facts_of(function)
+    except TypeError:  # neither hashable nor weakly referable: nothing to remember
+        facts = facts_of(function)
+    return Kernel(function, facts, with_keyset or facts.leading_keyset)
+
+
+def facts_of(function: Callable[..., Any]) -> Facts:
+    """Read the facts off a callable (see `Facts`)."""
+    name = describe(function)
+    inferred = infer_schema_of(function)
+    if inferred is None:
+        return Facts("python", name)
+    from inspect import Parameter, signature
+
+    parameters = list(signature(function).parameters.values())
+    first = parameters[0].annotation if parameters else None
+    return Facts(
+        "typed",
+        name,
+        inferred,
+        str(inferred),
+        getattr(first, "__name__", first) == "KeySet",
+        any(p.kind is Parameter.KEYWORD_ONLY for p in parameters),
+        f" :: {inferred} [ boxed unboxed ]",
+    )
+
+
+def describe(function: Callable[..., Any]) -> str:
+    """The function's own name, free of addresses and of enclosing scopes."""
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return "lambda" if name == "<lambda>" else str(name)

@@ -1,0 +1,436 @@
+"""Libraries: how definitions, kernels and fallbacks are written down.
+
+True only here: which call is allowed in which kind of library, and how names, keys
+and descriptions are completed.
+
+======== ============= ======= ===== ==================== =============
+kind     a namespace   define  impl  fallback             dispatch_key
+======== ============= ======= ===== ==================== =============
+DEF      has one       yes     yes   no                   none
+FRAGMENT any number    yes     yes   no                   none
+IMPL     any number    no      yes   in namespace `_`     optional
+======== ============= ======= ===== ==================== =============
+
+Rules:
+- everything is checked before anything is registered, and several things registered
+  by one call come together or not at all;
+- a library owns its registrations: `close` ends them, and so does losing the last
+  reference to the library, as of the next registration or removal;
+- a description in a dump is `debug`, else the kernel's name and the library's origin.
+"""
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any, Self
+
+from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.kernel import Kernel, kernel_of
+from runtime.dispatch.kind import WILDCARD, check_kind
+from runtime.dispatch.reading import (
+    DefinitionReading,
+    KernelReading,
+    read_definition,
+    read_kernel,
+)
+from runtime.dispatch.registration import Ledger, Registration, empty_ledger
+from runtime.dispatch.token import (
+    Claim,
+    Definition,
+    Fallback,
+    Implementation,
+    Reservation,
+    Token,
+)
+from runtime.errors.registration import (
+    CallRefused,
+    CannotInfer,
+    KeyMismatch,
+    LibraryClosed,
+    NamespaceMismatch,
+    NotAKernel,
+    OverrideForbidden,
+)
+from runtime.keys import DispatchKey, fallback_keys, kernel_key
+from runtime.schema.alias import AliasKind, parse_alias_kind
+from runtime.schema.definition import check_definition
+from runtime.schema.names import OperatorName
+from runtime.schema.parser import parse_name, parse_schema, parse_schema_or_name
+from runtime.schema.schema import Schema
+
+# A library that is asked the same again asks few things; more only costs memory.
+REMEMBERED = 1024
+# Dispatch keys that can stand in a key of `Library._kernels`.
+_PLAIN_KEYS = frozenset((str, DispatchKey, type(None)))
+
+KernelLike = Callable[..., Any] | Kernel
+KeyLike = DispatchKey | str
+
+
+class KernelOverridden(UserWarning):
+    """A kernel was registered where the operator already had one for that key."""
+
+
+class Library:
+    """A group of registrations in one namespace, ended together.
+
+    Args:
+        ns: the namespace; `"_"` for fallbacks.
+        kind: `"DEF"`, `"FRAGMENT"` or `"IMPL"`, see the table above.
+        dispatch_key: of an IMPL library, the key of kernels that name none.
+        dispatcher: the default dispatcher if None.
+        origin: what dumps show instead of "registered at FILE:LINE".
+
+    Raises:
+        LibraryRefused: no library can have these arguments.
+        NamespaceTaken: a DEF library of the namespace is live.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_closed",
+        "_definitions",
+        "_dispatcher",
+        "_kernels",
+        "_ledger",
+        "key",
+        "kind",
+        "namespace",
+        "origin",
+    )
+
+    def __init__(
+        self,
+        ns: str,
+        kind: str = "DEF",
+        dispatch_key: KeyLike | None = None,
+        *,
+        dispatcher: Dispatcher | None = None,
+        origin: str | None = None,
+    ) -> None:
+        self._ledger: Ledger = {}
+        self._closed = True
+        self.namespace = ns
+        self.kind = kind
+        key = DispatchKey.Undefined if dispatch_key is None else _key(dispatch_key)
+        self.key = None if key is DispatchKey.Undefined else key
+        if origin is None:
+            frame = sys._getframe(1)
+            origin = f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
+        self.origin = origin
+        self._dispatcher = dispatcher or default_dispatcher()
+        # What this library was asked before, with readings that hold no kernel.
+        self._definitions: dict[Any, DefinitionReading] = {}
+        self._kernels: dict[Any, tuple[KernelReading, ...]] = {}
+        check_kind(ns, kind, self.key)
+        if kind == "DEF":
+            self._register(Claim(ns, origin))
+        self._closed = False
+
+    def define(
+        self,
+        schema: str | Schema,
+        alias_analysis: str = "",
+        *,
+        kernel: KernelLike | None = None,
+        tags: Iterable[str] = (),
+        debug: str | None = None,
+    ) -> Registration:
+        """Define an operator, with a kernel for all backends if one is given.
+
+        Args:
+            schema: a schema; or a bare name, if `kernel` is annotated.
+            alias_analysis: `""` (FROM_SCHEMA), `"FROM_SCHEMA"`, `"CONSERVATIVE"` or
+                `"PURE_FUNCTION"`; a parsed `Schema` keeps its own kind if it is `""`.
+            kernel: registered at CompositeImplicitAutograd, together with the schema.
+            tags: of `runtime.schema.tags.TAGS`.
+            debug: describes the kernel; without a kernel, the definition.
+
+        Raises:
+            SchemaSyntaxError, SchemaError: the schema is malformed, or contradicts
+                itself or its tags.
+            LibraryMisuse: not in this kind of library or namespace; nothing to infer.
+            Conflict: the operator is defined, or a live kernel does not fit.
+        """
+        asked = (schema, alias_analysis, kernel, tags, debug)
+        plain = kernel is None and tags == ()
+        if plain and not self._closed:
+            known = self._definitions.get(asked)
+            if known is not None:
+                return self._register(Definition(known))
+        call = f"define({str(schema)!r})"
+        self._check_open(call)
+        if self.kind == "IMPL":
+            raise CallRefused(
+                call=call,
+                library=repr(self),
+                reason="an IMPL library defines no operators",
+                remedy="Define it in a library of kind 'DEF' or 'FRAGMENT'.",
+            )
+        made = None if kernel is None else _kernel(call, kernel, False)
+        full = self._complete(call, _schema(call, schema, alias_analysis, made))
+        wanted = tuple(sorted(set(tags)))
+        check_definition(full, wanted)
+        origin = self.origin if made or debug is None else debug
+        reading = read_definition(full, origin, wanted)
+        if plain and isinstance(schema, str):
+            _bound(self._definitions)
+            self._definitions[asked] = reading
+        if made is None:
+            return self._register(Definition(reading))
+        key = kernel_key(self.key or DispatchKey.Undefined)
+        text = _debug(made, debug, self.origin)
+        kernel_reading = read_kernel(full.name, key, made.facts, text, made.with_keyset)
+        return self._register(Definition(reading), Implementation(kernel_reading, made))
+
+    def impl(
+        self,
+        op: str | OperatorName | OperatorHandle,
+        kernel: KernelLike,
+        dispatch_key: KeyLike | Iterable[KeyLike] | None = None,
+        *,
+        with_keyset: bool = False,
+        allow_override: bool = True,
+        debug: str | None = None,
+    ) -> Registration:
+        """Register a kernel for an operator, which may not be defined yet.
+
+        Args:
+            op: the operator, with or without the namespace of this library.
+            kernel: an annotated function gets every argument; any other callable
+                gets the arguments that differ from their defaults; see
+                `runtime.dispatch.kernel`.
+            dispatch_key: a key, or several; the library's if None; if it has none,
+                CompositeImplicitAutograd.
+            with_keyset: the kernel takes the keyset of the call first.
+            allow_override: False refuses a key that already has a kernel.
+            debug: describes the kernel in dumps.
+
+        Raises:
+            LibraryMisuse: the name, the key or the kernel is not allowed here.
+            UnknownKey, NotRegistrable: no kernel can be registered at that key.
+            Conflict: the kernel does not fit the schema or the other typed kernels.
+        """
+        if self._closed:
+            self._check_open(f"impl({str(op)!r}, ...)")
+        made = kernel
+        if not isinstance(made, Kernel) or with_keyset:
+            made = _kernel(f"impl({str(op)!r}, ...)", kernel, with_keyset)
+        readings = None
+        asked = (op, dispatch_key, made.facts, made.with_keyset, debug)
+        plain = type(op) is str and type(dispatch_key) in _PLAIN_KEYS
+        if plain:
+            readings = self._kernels.get(asked)
+        if readings is None:
+            name = self._name(op)
+            text = _debug(made, debug, self.origin)
+            readings = tuple(
+                read_kernel(name, key, made.facts, text, made.with_keyset)
+                for key in self._keys(op, dispatch_key)
+            )
+            if plain:
+                _bound(self._kernels)
+                self._kernels[asked] = readings
+        tokens = tuple([Implementation(reading, made) for reading in readings])
+        if self._dispatcher.warns_of_overrides or not allow_override:
+            self._check_override(tokens, allow_override)
+        return self._register(*tokens)
+
+    def fallback(
+        self,
+        kernel: KernelLike,
+        dispatch_key: KeyLike | None = None,
+        *,
+        with_keyset: bool = False,
+        debug: str | None = None,
+    ) -> Registration:
+        """Register a kernel for every operator that has none for the key.
+
+        It is called `kernel(operator, *args, **kwargs)`, after the keyset if
+        `with_keyset`.  An alias key stands for all its runtime keys.
+
+        Raises:
+            LibraryMisuse: not an IMPL library of namespace `_`, or no key at all.
+            NotRegistrable: nothing can fall back at that key.
+            DuplicateFallback: one of the keys has a fallback; none is registered.
+        """
+        call = "fallback(...)"
+        self._check_open(call)
+        key = self.key if dispatch_key is None else _key(dispatch_key)
+        if self.kind != "IMPL" or self.namespace != WILDCARD or key is None:
+            raise CallRefused(
+                call=call,
+                library=repr(self),
+                reason="a fallback serves one dispatch key in all namespaces",
+                remedy=f"Use Library({WILDCARD!r}, 'IMPL', KEY).fallback(kernel).",
+            )
+        self._check_key(call, key)
+        made = _kernel(call, kernel, with_keyset)
+        text = _debug(made, debug, self.origin)
+        return self._register(Fallback(fallback_keys(key), made, text))
+
+    def reserve(self, op: str) -> Registration:
+        """Keep the name of an operator alive, without schema and kernel."""
+        self._check_open(f"reserve({op!r})")
+        return self._register(Reservation(self._name(op), self.origin))
+
+    def close(self) -> None:
+        """End every registration of this library; the second time nothing happens.
+
+        Raises:
+            WriteInsideListener: called by a listener; nothing ends.
+            ExceptionGroup: listeners raised; everything ended all the same.
+        """
+        self._dispatcher.check_writable("Library.close()")
+        self._closed = True
+        tokens = empty_ledger(self._ledger)
+        if tokens:
+            self._dispatcher.unregister(tokens)
+
+    def _register(self, *tokens: Token) -> Registration:
+        self._dispatcher.register(tokens)
+        return Registration(self._dispatcher, self._ledger, tokens)
+
+    def _check_open(self, call: str) -> None:
+        if self._closed:
+            raise LibraryClosed(call=call, library=repr(self))
+
+    def _name(self, op: str | OperatorName | OperatorHandle) -> OperatorName:
+        call = f"impl({str(op)!r}, ...)"
+        if isinstance(op, OperatorHandle):
+            written = op.name
+        else:
+            written = parse_name(op) if isinstance(op, str) else op
+        if self.namespace == WILDCARD:
+            raise CallRefused(
+                call=call,
+                library=repr(self),
+                reason="an operator belongs to a namespace",
+                remedy="Use a library of the operator's namespace.",
+            )
+        return self._qualified(call, written)
+
+    def _qualified(self, call: str, name: OperatorName) -> OperatorName:
+        if name.namespace not in (None, self.namespace):
+            raise NamespaceMismatch(
+                call=call,
+                given=name.namespace or "",
+                namespace=self.namespace,
+                library=repr(self),
+            )
+        return name.with_namespace(self.namespace)
+
+    def _complete(self, call: str, schema: Schema) -> Schema:
+        name = self._qualified(call, schema.name)
+        if name == schema.name:
+            return schema
+        kind = schema.alias_kind
+        renamed = schema.clone_with_name(name)
+        return renamed if kind is None else renamed.with_alias_kind(kind)
+
+    def _keys(self, op: object, given: Any) -> list[DispatchKey]:
+        if isinstance(given, (str, DispatchKey)) or given is None:
+            given = (given,)
+        keys = []
+        for each in given:
+            key = self.key if each is None else _key(each)
+            if self.key is not None and key is not self.key and key is not None:
+                self._check_key(f"impl({str(op)!r}, ...)", key)
+            keys.append(kernel_key(key or DispatchKey.Undefined))
+        return keys
+
+    def _check_key(self, call: str, key: DispatchKey) -> None:
+        if self.key is not None and key not in (self.key, DispatchKey.Undefined):
+            raise KeyMismatch(
+                call=call, given=key.name, key=self.key.name, library=repr(self)
+            )
+
+    def _check_override(
+        self, tokens: tuple[Implementation, ...], allow_override: bool
+    ) -> None:
+        entry = self._dispatcher.state.entry(tokens[0].operator)
+        for token in tokens:
+            held = entry.implementations.get(token.key) if entry else None
+            if held is None:
+                continue
+            if not allow_override:
+                raise OverrideForbidden(
+                    operator=str(token.operator),
+                    key=token.key.name,
+                    kernel=token.debug,
+                    original=held[0].debug,
+                )
+            if token.key is not DispatchKey.Meta:
+                warnings.warn(
+                    f"{token.operator} gets another kernel for {token.key.name}:\n"
+                    f"  until now: {held[0].debug}\n  from now:  {token.debug}",
+                    KernelOverridden,
+                    stacklevel=3,
+                )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Only append: a finalizer runs inside arbitrary code, a lock would deadlock.
+        ledger = getattr(self, "_ledger", None)
+        if ledger:
+            self._dispatcher.dropped.append(empty_ledger(ledger))
+
+    def __repr__(self) -> str:
+        key = f", {self.key.name!r}" if self.key else ""
+        return f"Library({self.namespace!r}, {self.kind!r}{key}) {self.origin}"
+
+
+def _bound(remembered: dict[Any, Any]) -> None:
+    """Start anew where every call was another one: nothing is to be gained there."""
+    if len(remembered) >= REMEMBERED:
+        remembered.clear()
+
+
+def _key(given: KeyLike) -> DispatchKey:
+    return given if isinstance(given, DispatchKey) else DispatchKey.parse(given)
+
+
+def _kernel(call: str, kernel: object, with_keyset: bool) -> Kernel:
+    if isinstance(kernel, Kernel):
+        return kernel
+    if not callable(kernel):
+        raise NotAKernel(call=call, found=type(kernel).__name__)
+    return kernel_of(kernel, with_keyset)
+
+
+def _debug(kernel: Kernel, debug: str | None, origin: str) -> str:
+    if debug is not None:
+        return debug
+    return origin if kernel.function is None else f"{kernel.facts.name} ({origin})"
+
+
+def _schema(
+    call: str, given: str | Schema, alias_analysis: str, kernel: Kernel | None
+) -> Schema:
+    """The schema that a definition means, alias kind included, name as written."""
+    if isinstance(given, Schema):
+        if not alias_analysis:
+            return given
+        return given.with_alias_kind(parse_alias_kind(alias_analysis))
+    kind = parse_alias_kind(alias_analysis)
+    if kernel is None:
+        return parse_schema(given, type_variables=False).with_alias_kind(kind)
+    parsed = parse_schema_or_name(given, type_variables=False)
+    if isinstance(parsed, Schema):
+        return parsed.with_alias_kind(kind)
+    if kernel.facts.inferred is None:
+        raise CannotInfer(call=call, operator=given, kernel=kernel.facts.name)
+    inferred = kernel.facts.inferred.clone_with_name(parsed)
+    return inferred.with_alias_kind(AliasKind.CONSERVATIVE)

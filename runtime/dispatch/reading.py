@@ -1,0 +1,147 @@
+"""Readings: what a registration says about itself, without what it does.
+
+True only here: a reading is text, numbers and types, and never refers to a function,
+so texts and laws can be remembered by readings without keeping a kernel alive.  A
+library makes one reading for each way in which it is called and uses it again, so that
+registering the same thing again gives the same reading and costs little.
+
+Rule: two tokens with one reading differ in their kernel at most, and kernels with
+equal descriptions are taken to behave alike (see `fingerprint`).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from runtime.dispatch.kernel import Facts
+from runtime.keys import DispatchKey
+from runtime.schema.binding import binder
+from runtime.schema.names import OperatorName
+from runtime.schema.returns import returner
+from runtime.schema.schema import Schema
+from runtime.schema.strip import stripper
+from runtime.schema.types import is_dispatch_type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extractor:
+    """Which arguments contribute dispatch keys: positions of tensors and of lists."""
+
+    tensors: tuple[int, ...]
+    lists: tuple[int, ...]
+
+
+# Without a schema no argument is looked at.
+NO_EXTRACTOR = Extractor((), ())
+
+
+def extractor_of(schema: Schema) -> Extractor:
+    """The positions of `Tensor`, `Tensor?` and of `Tensor[]`, `Tensor?[]`."""
+    tensors, lists = [], []
+    for position, argument in enumerate(schema.arguments):
+        kind = is_dispatch_type(argument.type)
+        if kind == "tensor":
+            tensors.append(position)
+        elif kind == "list":
+            lists.append(position)
+    return Extractor(tuple(tensors), tuple(lists))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DefinitionReading:
+    """A schema for an operator, as registered.
+
+    `namespace` and `text` are where the operator stands in a state, `shown` the lines
+    of `dump_state`, `texts` everything as text, `memo` holds pure functions of the
+    schema.
+    """
+
+    operator: OperatorName
+    schema: Schema
+    debug: str
+    tags: tuple[str, ...]
+    namespace: str
+    text: str
+    shown: str
+    extractor: Extractor
+    texts: tuple[Any, ...]
+    memo: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def convention(self) -> "Convention":
+        """How calls are bound and results converted; built at the first call."""
+        found: Convention | None = self.memo.get("convention")
+        if found is None:
+            schema = self.schema
+            found = Convention(binder(schema), stripper(schema), returner(schema))
+            self.memo["convention"] = found
+        return found
+
+
+class Convention(NamedTuple):
+    """What a schema says about calls, as functions (see `runtime.schema`)."""
+
+    bind: Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
+    strip: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+    returns: Callable[[Any], Any]
+
+
+def read_definition(
+    schema: Schema, debug: str, tags: tuple[str, ...] = ()
+) -> DefinitionReading:
+    """The reading of a definition."""
+    kind = schema.alias_kind
+    alias = "CONSERVATIVE (default)" if kind is None else kind.name
+    printed = str(schema)
+    return DefinitionReading(
+        schema.name,
+        schema,
+        debug,
+        tags,
+        namespace_of(schema.name),
+        str(schema.name),
+        f"schema: {printed}\ndebug: {debug}\nalias analysis kind: {alias}\n",
+        extractor_of(schema),
+        ("definition", printed, alias, debug, tags),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelReading:
+    """A kernel for one key (runtime or alias) of an operator, as registered.
+
+    `through` says that it is never called; `shown` is what `dump_state` prints behind
+    the key.
+    """
+
+    operator: OperatorName
+    key: DispatchKey
+    facts: Facts
+    debug: str
+    through: bool
+    namespace: str
+    text: str
+    shown: str
+    texts: tuple[Any, ...]
+
+
+def read_kernel(
+    operator: OperatorName, key: DispatchKey, facts: Facts, debug: str, keyset: bool
+) -> KernelReading:
+    """The reading of a kernel; `keyset` says that it takes the keyset first."""
+    return KernelReading(
+        operator,
+        key,
+        facts,
+        debug,
+        facts.kind == "through",
+        namespace_of(operator),
+        str(operator),
+        f"{debug}{facts.suffix}",
+        ("implementation", key.name, debug, facts.suffix, keyset),
+    )
+
+
+def namespace_of(operator: OperatorName) -> str:
+    """The namespace under which a state holds the operator."""
+    return operator.name.partition("::")[0]

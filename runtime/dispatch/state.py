@@ -1,0 +1,58 @@
+"""The state of a dispatcher, as one immutable value.
+
+True only here: what belongs to the state.  All of it: a snapshot is a reference to
+such a value, a fingerprint covers every field, and nothing about registrations is
+remembered elsewhere.
+
+Rules:
+- operators are held by namespace, then by printed name, so that a step copies the
+  namespace that it touches and no other;
+- mappings are never changed once they are in a state, and their order means nothing;
+- the order of `subscriptions` is the order of subscribing: it is observable.
+
+A state is a named tuple for the reason that an entry is one.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.table import NO_FALLBACKS, Fallbacks
+from runtime.dispatch.token import Claim, Subscription
+from runtime.schema.names import OperatorName
+
+Namespaces = Mapping[str, Mapping[str, OperatorEntry]]
+
+
+class DispatcherState(NamedTuple):
+    """All that is registered.
+
+    `claims` are the live DEF libraries, sorted by namespace; `merges_alias_kinds` is
+    the 2020 rule for second definitions, a setting of the dispatcher.
+    """
+
+    namespaces: Namespaces = {}  # noqa: RUF012  # never changed, like every mapping here
+    fallbacks: Fallbacks = NO_FALLBACKS
+    claims: tuple[Claim, ...] = ()
+    subscriptions: tuple[Subscription, ...] = ()
+    merges_alias_kinds: bool = False
+
+    def entry(self, name: OperatorName) -> OperatorEntry | None:
+        """The entry of an operator, None if nothing is registered for it."""
+        operators = self.namespaces.get(name.name.partition("::")[0])
+        return None if operators is None else operators.get(str(name))
+
+    def overloads(self, name: OperatorName) -> list[OperatorEntry]:
+        """The entries of all overloads of an operator, by overload name."""
+        operators = self.namespaces.get(name.name.partition("::")[0], {})
+        found = [e for e in operators.values() if e.name.name == name.name]
+        return sorted(found, key=lambda entry: entry.name.overload)
+
+    def entries(self) -> Iterator[OperatorEntry]:
+        """Every entry, sorted by name."""
+        for _, operators in sorted(self.namespaces.items()):
+            for _, entry in sorted(operators.items()):
+                yield entry
+
+
+EMPTY = DispatcherState()

@@ -1,0 +1,284 @@
+"""The functional core: (state, token) to the next state, or an error.
+
+True only here: what registering and removing a token means.  Both directions are pure
+functions over values, so a failing registration has nothing to take back, and several
+tokens are registered together by applying one after the other.
+
+Rules:
+- every check comes before the first new value is built;
+- where a conflict has several partners, the one that sorts first is named, so the same
+  live set gives the same error whatever its history;
+- a removal never fails: its token is live, or the caller is at fault;
+- `ADD` and `REMOVE` are total over the kinds of token; a new kind needs a row in both.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from runtime.dispatch.checks import check_definition_fits, check_kernel_fits
+from runtime.dispatch.entry import Implementations, OperatorEntry
+from runtime.dispatch.reading import NO_EXTRACTOR
+from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.table import Fallbacks, fallbacks_of, table_of
+from runtime.dispatch.token import (
+    Claim,
+    Definition,
+    Fallback,
+    Implementation,
+    Reservation,
+    Subscription,
+    Token,
+)
+from runtime.errors.registration import DuplicateFallback, NamespaceTaken
+from runtime.schema.names import OperatorName
+
+
+class Place(Protocol):
+    """Where an operator stands in a state: readings and reservations know it."""
+
+    @property
+    def namespace(self) -> str:
+        """The first key."""
+
+    @property
+    def text(self) -> str:
+        """The second key, the printed name."""
+
+
+def add(state: DispatcherState, token: Token) -> DispatcherState:
+    """The state with `token` live.
+
+    Raises:
+        Conflict: the token cannot be live beside those that are.
+    """
+    return ADD[type(token)](state, token)
+
+
+def remove(state: DispatcherState, token: Token) -> DispatcherState:
+    """The state without `token`, which is live in `state`."""
+    return REMOVE[type(token)](state, token)
+
+
+def _add_definition(state: DispatcherState, token: Definition) -> DispatcherState:
+    reading = token.reading
+    entry = _found(state, reading)
+    if entry is None:
+        entry = _fresh(state, reading.operator)
+    check_definition_fits(entry, token, state.merges_alias_kinds)
+    # The definition whose alias kind is set came first, and is the one in force.
+    return _with_definitions(state, reading, entry, (*entry.definitions, token), 1)
+
+
+def _remove_definition(state: DispatcherState, token: Definition) -> DispatcherState:
+    entry = _held(state, token.reading)
+    left = tuple([held for held in entry.definitions if held is not token])
+    return _with_definitions(state, token.reading, entry, left, -1)
+
+
+def _with_definitions(
+    state: DispatcherState,
+    place: Place,
+    entry: OperatorEntry,
+    definitions: tuple[Definition, ...],
+    change: int,
+) -> DispatcherState:
+    extractor = definitions[0].reading.extractor if definitions else NO_EXTRACTOR
+    changed = OperatorEntry(
+        entry.name,
+        definitions,
+        entry.implementations,
+        entry.reservations,
+        entry.total + change,
+        extractor,
+        entry.table,
+        {},
+    )
+    return _replace(state, place, changed)
+
+
+def _add_implementation(
+    state: DispatcherState, token: Implementation
+) -> DispatcherState:
+    reading = token.reading
+    entry = _found(state, reading)
+    if entry is None:
+        entry = _fresh(state, reading.operator)
+    elif reading.facts.signature is not None:
+        check_kernel_fits(entry, token)
+    live = entry.implementations
+    held = live.get(reading.key)
+    kernels = {**live, reading.key: (token,) if held is None else (token, *held)}
+    return _with_kernels(state, reading, entry, kernels, 1)
+
+
+def _remove_implementation(
+    state: DispatcherState, token: Implementation
+) -> DispatcherState:
+    reading = token.reading
+    entry = _held(state, reading)
+    kernels = dict(entry.implementations)
+    left = tuple([held for held in kernels[reading.key] if held is not token])
+    if left:
+        kernels[reading.key] = left
+    else:
+        del kernels[reading.key]
+    return _with_kernels(state, reading, entry, kernels, -1)
+
+
+def _with_kernels(
+    state: DispatcherState,
+    place: Place,
+    entry: OperatorEntry,
+    implementations: Implementations,
+    change: int,
+) -> DispatcherState:
+    changed = OperatorEntry(
+        entry.name,
+        entry.definitions,
+        implementations,
+        entry.reservations,
+        entry.total + change,
+        entry.extractor,
+        table_of(implementations, state.fallbacks),
+        {},
+    )
+    return _replace(state, place, changed)
+
+
+def _add_reservation(state: DispatcherState, token: Reservation) -> DispatcherState:
+    entry = _found(state, token) or _fresh(state, token.operator)
+    return _with_reservations(state, token, entry, (*entry.reservations, token), 1)
+
+
+def _remove_reservation(state: DispatcherState, token: Reservation) -> DispatcherState:
+    entry = _held(state, token)
+    left = tuple([held for held in entry.reservations if held is not token])
+    return _with_reservations(state, token, entry, left, -1)
+
+
+def _with_reservations(
+    state: DispatcherState,
+    place: Place,
+    entry: OperatorEntry,
+    reservations: tuple[Reservation, ...],
+    change: int,
+) -> DispatcherState:
+    changed = entry._replace(
+        reservations=reservations, total=entry.total + change, memo={}
+    )
+    return _replace(state, place, changed)
+
+
+def _add_fallback(state: DispatcherState, token: Fallback) -> DispatcherState:
+    for key in token.keys:
+        assert key.slot is not None, "fallbacks are registered for runtime keys"
+        held = state.fallbacks.slots[key.slot]
+        if held is not None:
+            raise DuplicateFallback(
+                key=key.name, fallback=token.debug, original=held.debug
+            )
+    return _with_fallbacks(state, fallbacks_of((*state.fallbacks.tokens, token)))
+
+
+def _remove_fallback(state: DispatcherState, token: Fallback) -> DispatcherState:
+    left = [held for held in state.fallbacks.tokens if held is not token]
+    return _with_fallbacks(state, fallbacks_of(left))
+
+
+def _with_fallbacks(state: DispatcherState, fallbacks: Fallbacks) -> DispatcherState:
+    """Every operator gets its table anew: the fallbacks are part of it."""
+    namespaces = {
+        namespace: {
+            text: entry._replace(
+                table=table_of(entry.implementations, fallbacks), memo={}
+            )
+            for text, entry in operators.items()
+        }
+        for namespace, operators in state.namespaces.items()
+    }
+    return state._replace(namespaces=namespaces, fallbacks=fallbacks)
+
+
+def _add_claim(state: DispatcherState, token: Claim) -> DispatcherState:
+    for held in state.claims:
+        if held.namespace == token.namespace:
+            raise NamespaceTaken(
+                namespace=token.namespace, holder=held.debug, newcomer=token.debug
+            )
+    claims = sorted((*state.claims, token), key=lambda claim: claim.namespace)
+    return state._replace(claims=tuple(claims))
+
+
+def _remove_claim(state: DispatcherState, token: Claim) -> DispatcherState:
+    left = tuple([held for held in state.claims if held is not token])
+    return state._replace(claims=left)
+
+
+def _add_subscription(state: DispatcherState, token: Subscription) -> DispatcherState:
+    return state._replace(subscriptions=(*state.subscriptions, token))
+
+
+def _remove_subscription(
+    state: DispatcherState, token: Subscription
+) -> DispatcherState:
+    left = tuple([held for held in state.subscriptions if held is not token])
+    return state._replace(subscriptions=left)
+
+
+def _found(state: DispatcherState, place: Place) -> OperatorEntry | None:
+    operators = state.namespaces.get(place.namespace)
+    return None if operators is None else operators.get(place.text)
+
+
+def _held(state: DispatcherState, place: Place) -> OperatorEntry:
+    entry = _found(state, place)
+    assert entry is not None, "a live token keeps its entry alive"
+    return entry
+
+
+def _fresh(state: DispatcherState, name: OperatorName) -> OperatorEntry:
+    """An entry that nothing is registered for yet; it is never published."""
+    table = table_of({}, state.fallbacks)
+    return OperatorEntry(name, (), {}, (), 0, NO_EXTRACTOR, table, {})
+
+
+def _replace(
+    state: DispatcherState, place: Place, entry: OperatorEntry
+) -> DispatcherState:
+    """The state with another entry at a place; an entry of nothing disappears."""
+    namespaces = dict(state.namespaces)
+    operators = dict(namespaces.get(place.namespace, ()))
+    if entry.total:
+        operators[place.text] = entry
+    else:
+        del operators[place.text]
+    if operators:
+        namespaces[place.namespace] = operators
+    else:
+        del namespaces[place.namespace]
+    return DispatcherState(
+        namespaces,
+        state.fallbacks,
+        state.claims,
+        state.subscriptions,
+        state.merges_alias_kinds,
+    )
+
+
+ADD: dict[type[Any], Callable[[DispatcherState, Any], DispatcherState]] = {
+    Definition: _add_definition,
+    Implementation: _add_implementation,
+    Reservation: _add_reservation,
+    Fallback: _add_fallback,
+    Claim: _add_claim,
+    Subscription: _add_subscription,
+}
+
+REMOVE: dict[type[Any], Callable[[DispatcherState, Any], DispatcherState]] = {
+    Definition: _remove_definition,
+    Implementation: _remove_implementation,
+    Reservation: _remove_reservation,
+    Fallback: _remove_fallback,
+    Claim: _remove_claim,
+    Subscription: _remove_subscription,
+}
