@@ -1,0 +1,79 @@
+"""`sca:t`: sequence covering arrays, for systems with too many sets.
+
+True only here: no set is visited for its own sake.  The rows are orders of all steps
+such that any t of them occur in every one of their t! orders in some row; their number
+grows with the logarithm of n.  Each row is played from a fresh system: add everything
+in that order, then remove everything in that order, looking after each letter.
+
+The algorithm is greedy, after Kuhn, Higdon, Lawrence, Kacker and Lei, "Combinatorial
+methods for event sequence testing" (2012): make some candidate rows, keep the one that
+covers most of what is uncovered, follow it by its reverse.  The candidates come from a
+linear congruential generator, so that the rows are the same on every platform; each
+starts with an uncovered sequence, so that every round makes progress.
+"""
+
+from functools import lru_cache
+from itertools import combinations, permutations
+
+from harness.engine.protocol import Word
+from harness.engine.session import Session
+
+# Candidates a row: more make the array shorter by less than a row from here on.
+CANDIDATES = 30
+
+# Multiplier and increment of Knuth's MMIX generator (modulus 2^64).
+MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
+
+
+def size(steps: int, strength: int) -> int:
+    """Letters of the run when no step fails."""
+    return 2 * steps * len(rows(steps, strength))
+
+
+@lru_cache(maxsize=32)
+def rows(steps: int, strength: int) -> tuple[Word, ...]:
+    """Orders of all steps that cover every order of any `strength` of them."""
+    strength = min(strength, steps)
+    if not strength:
+        return ((),)
+    uncovered = set(permutations(range(steps), strength))
+    chosen: list[Word] = []
+    seed = 1
+    while uncovered:
+        first = min(uncovered)
+        best: Word = ()
+        most = -1
+        for _ in range(CANDIDATES):
+            row, seed = _candidate(steps, first, seed)
+            gain = sum(part in uncovered for part in combinations(row, strength))
+            if gain > most:
+                best, most = row, gain
+        for row in (best, best[::-1]):
+            covered = uncovered.intersection(combinations(row, strength))
+            if covered:
+                chosen.append(row)
+                uncovered -= covered
+    return tuple(chosen)
+
+
+def run(session: Session, strength: int) -> None:
+    """Play every row: add in its order, then remove in its order."""
+    runner = session.runner
+    for row in rows(session.alphabet.steps, strength):
+        runner.reset()
+        runner.look()
+        for step in row:
+            session.edge(step)
+        for step in row:
+            if runner.mask >> step & 1:
+                session.edge(step)
+
+
+def _candidate(steps: int, first: Word, seed: int) -> tuple[Word, int]:
+    """A row that keeps the order of `first`, the others put at drawn places."""
+    row = list(first)
+    for step in range(steps):
+        if step not in first:
+            seed = (seed * MULTIPLIER + INCREMENT) % 2**64
+            row.insert((seed >> 33) % (len(row) + 1), step)
+    return tuple(row), seed
