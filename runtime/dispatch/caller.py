@@ -10,22 +10,31 @@ through; the highest key left names a slot; run the slot's kernel by its convent
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from itertools import zip_longest
 from typing import Any
 
 from runtime.dispatch.dump import dump_table, list_keys
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.reading import DefinitionReading
-from runtime.dispatch.table import Slot
-from runtime.dispatch.token import Fallback
-from runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH
+from runtime.dispatch.token import Fallback, Implementation
+from runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH, Observer
 from runtime.errors.call import (
     CallWithoutSchema,
     FallthroughCalled,
     MissingKernel,
     StackMismatch,
 )
-from runtime.keys import BACKEND_BITS, LOCAL, SLOTS, KeySet, mask_index, slot_of
+from runtime.keys import (
+    BACKEND_BITS,
+    LOCAL,
+    SLOTS,
+    DispatchKey,
+    KeySet,
+    mask_index,
+    slot_of,
+)
+from runtime.schema.values import presenter
 
 # (operator handle, keyset bits, bound arguments) -> result
 Runner = Callable[[Any, int, list[Any]], Any]
@@ -43,7 +52,9 @@ class Caller:
     __slots__ = (
         "_lists",
         "_masks",
+        "_reading",
         "_tensors",
+        "_texts",
         "bind",
         "entry",
         "returns",
@@ -55,12 +66,15 @@ class Caller:
     def __init__(self, entry: OperatorEntry, reading: DefinitionReading) -> None:
         self.entry = entry
         self.schema = reading.schema
+        self._reading = reading
         self.bind, self.strip, self.returns = reading.convention
         self._tensors = entry.extractor.tensors
         self._lists = entry.extractor.lists
         masks = entry.table.masks
         self._masks = masks.by_backend if masks.per_backend else masks.by_backend[:1]
         self.runners: list[Runner | None] = [None] * len(SLOTS)
+        # What errors show: the keys that have kernels, and the table.
+        self._texts: tuple[tuple[str, ...], str] | None = None
 
     def call(
         self, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -115,23 +129,34 @@ class Caller:
 
     def _watched(self, label: str, handle: Any, bits: int, values: list[Any]) -> Any:
         observers = WATCH.observers
-        if not observers or str(self.entry.name) in UNOBSERVED:
+        if not observers or self.entry.name.name in UNOBSERVED:
             return self._traced(label, handle, bits, values)
-        keyset, arguments = KeySet.from_bits(bits), tuple(values)
-        name = str(self.entry.name)
-        outcome: object = None
-        begun: list[tuple[Any, object]] = []
+        return self._observed(observers, label, handle, bits, values)
+
+    def _observed(
+        self,
+        observers: tuple[Observer, ...],
+        label: str,
+        handle: Any,
+        bits: int,
+        values: list[Any],
+    ) -> Any:
+        """Tell the first observer, and run the call inside; the others likewise.
+
+        One call inside of another, so that each hears the end whatever the others do.
+        """
+        if not observers:
+            return self._traced(label, handle, bits, values)
+        first, *others = observers
+        context = first.before(
+            str(self.entry.name), self.schema, tuple(values), KeySet.from_bits(bits)
+        )
         try:
-            for observer in observers:
-                context = observer.before(name, self.schema, arguments, keyset)
-                begun.append((observer, context))
-            outcome = self._traced(label, handle, bits, values)
+            outcome = self._observed(tuple(others), label, handle, bits, values)
         except BaseException as error:
-            outcome = error
+            first.after(context, error)
             raise
-        finally:
-            for observer, context in reversed(begun):
-                observer.after(context, outcome)
+        first.after(context, outcome)
         return outcome
 
     def _traced(self, label: str, handle: Any, bits: int, values: list[Any]) -> Any:
@@ -143,12 +168,19 @@ class Caller:
             DEPTH.level -= 1
 
     def _runner(self, number: int) -> Runner:
-        slot = self.entry.table.slot(number)
-        if slot.kernel is None:
-            runner = self._missing(slot)
+        held = self.entry.table.held(number)
+        key = SLOTS[number].name
+        if isinstance(held, Implementation):
+            # What a kernel needs to run depends on it and on the schema alone.
+            known = held.memo.get(self._reading)
+            runner = known or self.runner_of(held.kernel, False, key)
+            held.memo[self._reading] = runner
+        elif held is None:
+            runner = self._missing(SLOTS[number])
+        elif isinstance(held, Fallback):
+            runner = self.runner_of(held.kernel, True, key)
         else:
-            fallback = isinstance(slot.token, Fallback)
-            runner = self.runner_of(slot.kernel, fallback, slot.key.name)
+            runner = self.runner_of(held, False, key)
         self.runners[number] = runner
         return runner
 
@@ -165,21 +197,38 @@ class Caller:
 
     def _typed(self, function: Callable[..., Any], kernel: Kernel) -> Runner:
         returns = self.returns
-        start = self.schema.kwarg_only_start
-        if kernel.facts.keyword_only and start < len(self.schema.arguments):
-            names = tuple(a.name for a in self.schema.arguments[start:])
+        shown = [presenter(argument.type) for argument in self.schema.arguments]
+        if kernel.facts.keyword_only or any(shown):
+            places = self._places(kernel.facts.keyword_only)
+            named_places = frozenset(places.values())
 
-            def by_name(handle: Any, bits: int, values: list[Any]) -> Any:
+            def spelled(handle: Any, bits: int, values: list[Any]) -> Any:
+                seen = [
+                    value if turn is None else turn(value)
+                    for value, turn in zip_longest(values, shown)
+                ]
+                named = {name: seen[place] for name, place in places.items()}
+                rest = [v for i, v in enumerate(seen) if i not in named_places]
                 first = (KeySet.from_bits(bits),) if kernel.with_keyset else ()
-                named = dict(zip(names, values[start:], strict=True))
-                return returns(function(*first, *values[:start], **named))
+                return returns(function(*first, *rest, **named))
 
-            return by_name
+            return spelled
         if kernel.with_keyset:
             return lambda handle, bits, values: returns(
                 function(KeySet.from_bits(bits), *values)
             )
         return lambda handle, bits, values: returns(function(*values))
+
+    def _places(self, names: tuple[str, ...]) -> dict[str, int]:
+        """Which argument each keyword-only parameter of a typed kernel gets.
+
+        The one of that name; if any has none (as in an inferred schema), the last ones.
+        """
+        count = len(self.schema.arguments)
+        known = {a.name: place for place, a in enumerate(self.schema.arguments)}
+        if not set(names) <= set(known):
+            known = dict(zip(names, range(count - len(names), count), strict=True))
+        return {name: known[name] for name in names}
 
     def _python(
         self, function: Callable[..., Any], with_keyset: bool, fallback: bool
@@ -202,13 +251,13 @@ class Caller:
         return leading
 
     def _stack(self, function: Callable[..., Any], name: str) -> Runner:
-        taken, given = len(self.schema.arguments), len(self.schema.returns)
-        fixed = not (self.schema.is_vararg or self.schema.is_varret)
+        given = len(self.schema.returns)
+        fixed = not self.schema.is_varret
         operator, returns = str(self.entry.name), self.returns
 
         def stacked(handle: Any, bits: int, values: list[Any]) -> Any:
             # What lies below the arguments belongs to somebody else.
-            below = object()
+            below, taken = object(), len(values)
             stack = [below, *values]
             function(handle, KeySet.from_bits(bits), stack)
             intact = bool(stack) and stack[0] is below
@@ -236,23 +285,25 @@ class Caller:
 
         return refuse
 
-    def _missing(self, slot: Slot) -> Runner:
-        entry = self.entry
-
+    def _missing(self, key: DispatchKey) -> Runner:
         def refuse(handle: Any, bits: int, values: list[Any]) -> Any:
+            entry = self.entry
+            if self._texts is None:
+                self._texts = (list_keys(entry), dump_table(entry))
+            available, table = self._texts
             raise MissingKernel(
                 operator=str(entry.name),
-                key=slot.key.name,
-                keyset=_shown(bits),
-                available=list_keys(entry),
-                table=dump_table(entry),
-                reason=self._why_missing(slot, values),
+                key=key.name,
+                keyset=_shown(bits if key.slot else self.argument_bits(values)),
+                available=available,
+                table=table,
+                reason=self._why_missing(key, values),
             )
 
         return refuse
 
-    def _why_missing(self, slot: Slot, values: Sequence[Any]) -> str:
-        if slot.key.slot:
+    def _why_missing(self, key: DispatchKey, values: Sequence[Any]) -> str:
+        if key.slot:
             return "no kernel"
         given = self.argument_bits(values) & ~BACKEND_BITS
         if not given:

@@ -17,6 +17,7 @@ from runtime.dispatch.token import Definition, Implementation
 from runtime.errors.registration import (
     AliasKindConflict,
     DuplicateDefinition,
+    OverrideForbidden,
     SchemaMismatch,
     SignatureMismatch,
 )
@@ -56,6 +57,22 @@ def check_kernel_fits(entry: OperatorEntry, token: Implementation) -> None:
                 _refuse_signature(entry, token)
     if entry.definitions:
         _check_pair(entry.definitions[0], token)
+
+
+def check_no_override(entry: OperatorEntry | None, token: Implementation) -> None:
+    """Whether `token` is the first kernel for its key.
+
+    Raises:
+        OverrideForbidden: it is not.
+    """
+    held = None if entry is None else entry.implementations.get(token.key)
+    if held is not None:
+        raise OverrideForbidden(
+            operator=str(token.operator),
+            key=token.key.name,
+            kernel=token.debug,
+            original=held[0].debug,
+        )
 
 
 def _check_second_definition(
@@ -101,7 +118,7 @@ def _check_pair(definition: Definition, token: Implementation) -> None:
 @lru_cache(maxsize=1024)
 def _difference(definition: DefinitionReading, kernel: KernelReading) -> str | None:
     assert kernel.facts.inferred is not None, "asked for typed kernels only"
-    found = difference(definition.schema, kernel.facts.inferred)
+    found = difference(definition.schema, kernel.facts.inferred, real=True)
     return None if found is None else str(found)
 
 

@@ -21,13 +21,20 @@ from threading import Lock, get_ident
 from types import SimpleNamespace
 from typing import cast
 
+from runtime.dispatch.checks import check_no_override
 from runtime.dispatch.dump import dump_state, dump_table
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.registration import Registration
 from runtime.dispatch.state import EMPTY, DispatcherState
-from runtime.dispatch.token import Definition, Listener, Subscription, Token
-from runtime.dispatch.transition import add, remove
+from runtime.dispatch.token import (
+    Definition,
+    Implementation,
+    Listener,
+    Subscription,
+    Token,
+)
+from runtime.dispatch.transition import ADD, REMOVE
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
 from runtime.errors.registration import SchemaNotFound, WriteInsideListener
@@ -147,25 +154,30 @@ class Dispatcher:
             if wanted in entry.implementations
         )
 
-    def register(self, tokens: Sequence[Token]) -> None:
-        """Make all of `tokens` live, or none.
+    def register(self, tokens: Sequence[Token], exclusive: bool = False) -> None:
+        """Make all of `tokens` live, or none; `exclusive` kernels override nothing.
 
         Raises:
             Conflict: one of them cannot be live beside the others.
             WriteInsideListener: called by a listener.
             Exception: whatever a listener raised.
         """
-        self._enter("register")
-        try:
-            before = after = self._settled()
-            told: list[Callable[[], None]] = []
-            for token in tokens:
-                after = add(after, token)
-            if before.subscriptions or after.subscriptions:
-                _tell_added(before, after, tokens, told)
-            self.state = after
-        finally:
-            self._leave()
+        me = get_ident()
+        if self._writer == me:
+            raise WriteInsideListener(call="Dispatcher.register(...)")
+        with self._lock:
+            self._writer = me
+            try:
+                before = after = self._settled() if self.dropped else self.state
+                for token in tokens:
+                    if exclusive and isinstance(token, Implementation):
+                        check_no_override(after.entry(token.operator), token)
+                    after = ADD[type(token)](after, token)
+                if after.subscriptions:
+                    _tell_added(before, after, tokens)
+                self.state = after
+            finally:
+                self._writer = 0
 
     def unregister(self, tokens: Sequence[Token]) -> None:
         """Take down all of `tokens`, which are live, last first.
@@ -174,14 +186,18 @@ class Dispatcher:
             WriteInsideListener: called by a listener.
             ExceptionGroup: listeners raised; everything was taken down all the same.
         """
-        self._enter("unregister")
-        try:
-            state, errors = without(self._settled(), tokens)
-            self.state = state
-        finally:
-            self._leave()
+        me = get_ident()
+        if self._writer == me:
+            raise WriteInsideListener(call="Dispatcher.unregister(...)")
+        with self._lock:
+            self._writer = me
+            try:
+                state = self._settled() if self.dropped else self.state
+                self.state, errors = without(state, tokens)
+            finally:
+                self._writer = 0
         if errors:
-            raise ExceptionGroup("listeners failed while being told", errors)
+            raise BaseExceptionGroup("listeners failed while being told", errors)
 
     def add_listener(self, listener: Listener, debug: str = "") -> Registration:
         """Tell `listener` of every definition that is live, comes or goes.
@@ -217,15 +233,6 @@ class Dispatcher:
         """Context: the dispatch trace of the calls inside, as a growing list."""
         return WATCH.tracing()
 
-    def _enter(self, call: str) -> None:
-        self.check_writable(f"Dispatcher.{call}(...)")
-        self._lock.acquire()
-        self._writer = get_ident()
-
-    def _leave(self) -> None:
-        self._writer = 0
-        self._lock.release()
-
     def _settled(self) -> DispatcherState:
         """The current state, after taking down what finalizers reported."""
         while self.dropped:
@@ -237,17 +244,17 @@ class Dispatcher:
 
 def without(
     state: DispatcherState, tokens: Sequence[Token]
-) -> tuple[DispatcherState, list[Exception]]:
+) -> tuple[DispatcherState, list[BaseException]]:
     """The state without `tokens`, last first, and what the listeners raised."""
-    errors: list[Exception] = []
+    errors: list[BaseException] = []
     for token in reversed(tokens):
         if state.subscriptions:
             _tell_removed(state, token, errors)
-        state = remove(state, token)
+        state = REMOVE[type(token)](state, token)
     return state, errors
 
 
-def report_unraisable(error: Exception, where: object) -> None:
+def report_unraisable(error: BaseException, where: object) -> None:
     """Report an exception that no caller is there to receive."""
     sys.unraisablehook(
         cast(
@@ -264,15 +271,15 @@ def report_unraisable(error: Exception, where: object) -> None:
 
 
 def _tell_added(
-    before: DispatcherState,
-    after: DispatcherState,
-    tokens: Sequence[Token],
-    told: list[Callable[[], None]],
+    before: DispatcherState, after: DispatcherState, tokens: Sequence[Token]
 ) -> None:
     """Tell of new definitions, and new listeners of all; on an error, take it back."""
+    told: list[Callable[[], None]] = []
     try:
         for token in tokens:
             if isinstance(token, Definition):
+                if _definitions(before, token):
+                    continue
                 for held in before.subscriptions:
                     _tell(held, token.operator, token.schema, told)
             elif isinstance(token, Subscription):
@@ -283,7 +290,7 @@ def _tell_added(
         for reverse in reversed(told):
             try:
                 reverse()
-            except Exception as second:
+            except BaseException as second:
                 error.add_note(f"and a listener failed at the reverse: {second!r}")
         raise
 
@@ -299,16 +306,22 @@ def _tell(
 
 
 def _tell_removed(
-    state: DispatcherState, token: Token, errors: list[Exception]
+    state: DispatcherState, token: Token, errors: list[BaseException]
 ) -> None:
     """Tell of a schema that is about to go; collect what is raised."""
-    if not isinstance(token, Definition):
+    if not isinstance(token, Definition) or _definitions(state, token) != (token,):
         return
     for held in state.subscriptions:
         try:
             held.listener.on_operator_deregistered(token.operator, token.schema)
-        except Exception as error:
+        except BaseException as error:
             errors.append(error)
+
+
+def _definitions(state: DispatcherState, token: Definition) -> tuple[Definition, ...]:
+    """The definitions of the operator of `token`: several under the 2020 rule."""
+    entry = state.entry(token.operator)
+    return () if entry is None else entry.definitions
 
 
 _DEFAULT: list[Dispatcher] = []

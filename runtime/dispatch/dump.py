@@ -21,8 +21,8 @@ from runtime.keys import SLOTS
 # About as many as the states of a twelve-step scenario; a rendering is a few kilobytes.
 REMEMBERED = 4096
 
-# A key's kernels: the reading of the only one, or of all, newest first.
-Kernels = frozenset[KernelReading | tuple[KernelReading, ...]]
+# Of each key, by value: the reading of its only kernel, or of all, newest first.
+Kernels = tuple[KernelReading | tuple[KernelReading, ...], ...]
 StateReading = tuple[str, DefinitionReading | None, Kernels]
 TableReading = tuple[Recipe, tuple[KernelReading | None, ...], FallbackTexts]
 
@@ -48,7 +48,7 @@ def state_reading(entry: OperatorEntry) -> StateReading:
     return (
         str(entry.name),
         definitions[0].reading if definitions else None,
-        frozenset(
+        tuple(
             [
                 held[0].reading if len(held) == 1 else tuple([t.reading for t in held])
                 for held in entry.implementations.values()
@@ -72,8 +72,8 @@ def _render_state(reading: StateReading) -> str:
     name, definition, kernels = reading
     lines = [f"name: {name}\n"]
     lines.append("schema: (none)\n" if definition is None else definition.shown)
-    held = [each if isinstance(each, tuple) else (each,) for each in kernels]
-    for readings in sorted(held, key=lambda each: each[0].key.value):
+    for each in kernels:
+        readings = each if isinstance(each, tuple) else (each,)
         key = readings[0].key
         alias = "[alias]" if key.is_alias else ""
         for age, kernel in enumerate(readings):

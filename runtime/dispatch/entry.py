@@ -4,9 +4,10 @@ True only here: an entry is never patched; `transition` builds another one.  It 
 while something is registered under its name.
 
 Rules:
-- `implementations` maps a key to its kernels, newest first; no key maps to nothing;
-- `definitions` holds one token at most (several under the 2020 rule, first the one
-  whose alias kind is set);
+- `implementations` maps keys, in the order of their values, to their kernels, newest
+  first; no key maps to nothing;
+- `definitions` holds one token at most (several under the 2020 rule: those whose
+  alias kind is set, then the others, each in the order of their texts);
 - `total` counts the live registrations;
 - `memo` is for pure functions of this very entry (callers, texts); it is no state.
 

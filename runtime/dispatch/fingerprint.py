@@ -52,7 +52,6 @@ def _entry_fingerprint(entry: OperatorEntry) -> Hashable:
         (key.value, tuple([token.reading.texts for token in tokens]))
         for key, tokens in entry.implementations.items()
     ]
-    kernels.sort()
     return (
         str(entry.name),
         tuple([token.reading.texts for token in entry.definitions]),

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from runtime.dispatch.caller import Caller, caller_of
 from runtime.dispatch.dump import dump_state, dump_table
 from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.reading import namespace_of
 from runtime.dispatch.state import DispatcherState
 from runtime.errors.call import NoSuchOverload, OperatorGone
 from runtime.errors.registration import NoKernelForKey
@@ -29,15 +30,18 @@ class Published(Protocol):
 class OperatorHandle:
     """One operator (one overload) of a dispatcher."""
 
-    __slots__ = ("_dispatcher", "name")
+    __slots__ = ("_dispatcher", "_namespace", "_text", "name")
 
     def __init__(self, dispatcher: Published, name: OperatorName) -> None:
         self._dispatcher = dispatcher
         self.name = name
+        # Where the operator stands in a state.
+        self._namespace = namespace_of(name)
+        self._text = str(name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the operator; see `call`."""
-        entry = self._dispatcher.state.entry(self.name)
+        entry = self._dispatcher.state.find(self._namespace, self._text)
         return self._caller(entry).call(self, args, kwargs)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -49,7 +53,7 @@ class OperatorHandle:
             OperatorGone, CallWithoutSchema: there is nothing to call.
             WrongReturnType, WrongReturnCount: the kernel returned something else.
         """
-        entry = self._dispatcher.state.entry(self.name)
+        entry = self._dispatcher.state.find(self._namespace, self._text)
         return self._caller(entry).call(self, args, kwargs)
 
     def call_boxed(self, args: Sequence[Any]) -> list[Any]:
@@ -57,7 +61,7 @@ class OperatorHandle:
 
         The given sequence is left as it is.  Raises as `call`.
         """
-        caller = self._caller(self._dispatcher.state.entry(self.name))
+        caller = self._caller(self._published())
         return _results(
             caller, caller.call_boxed(self, caller.bind(*_split(caller.schema, args)))
         )
@@ -68,7 +72,7 @@ class OperatorHandle:
         Raises:
             CallError: the arguments do not fit the schema.
         """
-        caller = self._caller(self._dispatcher.state.entry(self.name))
+        caller = self._caller(self._published())
         return caller.bind(args, kwargs)
 
     def redispatch(self, keyset: KeySet, *args: Any, **kwargs: Any) -> Any:
@@ -77,12 +81,12 @@ class OperatorHandle:
         The thread's included and excluded keys and the fallthroughs do not matter.
         Raises as `call`, and FallthroughCalled where the slot falls through.
         """
-        caller = self._caller(self._dispatcher.state.entry(self.name))
+        caller = self._caller(self._published())
         return caller.redispatch("redispatch", self, keyset, caller.bind(args, kwargs))
 
     def redispatch_boxed(self, keyset: KeySet, args: Sequence[Any]) -> list[Any]:
         """`redispatch` with every argument in schema order; a list of results."""
-        caller = self._caller(self._dispatcher.state.entry(self.name))
+        caller = self._caller(self._published())
         values = caller.bind(*_split(caller.schema, args))
         return _results(
             caller, caller.redispatch("redispatchBoxed", self, keyset, values)
@@ -122,12 +126,12 @@ class OperatorHandle:
             OperatorGone: nothing is registered under the name.
             CallWithoutSchema: only kernels are.
         """
-        return self._caller(self._dispatcher.state.entry(self.name)).schema
+        return self._caller(self._published()).schema
 
     @property
     def has_schema(self) -> bool:
         """Whether the operator is defined."""
-        entry = self._dispatcher.state.entry(self.name)
+        entry = self._published()
         return entry is not None and bool(entry.definitions)
 
     @property
@@ -159,12 +163,12 @@ class OperatorHandle:
 
     def dump_state(self) -> str:
         """See `Dispatcher.dump_state`."""
-        entry = self._dispatcher.state.entry(self.name)
+        entry = self._published()
         return "" if entry is None else dump_state(entry)
 
     def dump_table(self) -> str:
         """See `Dispatcher.dump_table`."""
-        entry = self._dispatcher.state.entry(self.name)
+        entry = self._published()
         return "" if entry is None else dump_table(entry)
 
     def overload(self, name: str) -> "OperatorHandle":
@@ -184,8 +188,12 @@ class OperatorHandle:
             )
         return OperatorHandle(self._dispatcher, wanted)
 
+    def _published(self) -> OperatorEntry | None:
+        """The entry in the published state: one reference, taken once."""
+        return self._dispatcher.state.find(self._namespace, self._text)
+
     def _entry(self) -> OperatorEntry:
-        entry = self._dispatcher.state.entry(self.name)
+        entry = self._published()
         if entry is None:
             raise OperatorGone(operator=str(self.name))
         return entry
@@ -205,8 +213,6 @@ def _split(
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
     """Arguments in schema order, as a Python call would pass them."""
     start = schema.kwarg_only_start
-    if schema.is_vararg:
-        return tuple(args), {}
     names = [argument.name for argument in schema.arguments[start:]]
     extra = args[start + len(names) :]
     named = dict(zip(names, args[start:], strict=False))
@@ -216,4 +222,6 @@ def _split(
 def _results(caller: Caller, result: Any) -> list[Any]:
     if len(caller.schema.returns) == 1 and not caller.schema.is_varret:
         return [result]
-    return [] if result is None else list(result)
+    if isinstance(result, (tuple, list)):
+        return list(result)
+    return [] if result is None else [result]

@@ -37,8 +37,9 @@ class Facts:
 
     `inferred` is the schema told by annotations (empty name); `signature` the text
     that all typed kernels of one operator must share; `leading_keyset` says that the
-    first annotated parameter is a keyset; `suffix` is what `dump_state` prints behind
-    the description: the inferred schema, and how the kernel can be called.
+    first annotated parameter is a keyset; `keyword_only` are the parameters that must
+    be named; `suffix` is what `dump_state` prints behind the description: the inferred
+    schema, and how the kernel can be called.
     """
 
     kind: str
@@ -46,7 +47,7 @@ class Facts:
     inferred: Schema | None = None
     signature: str | None = None
     leading_keyset: bool = False
-    keyword_only: bool = False
+    keyword_only: tuple[str, ...] = ()
     suffix: str = " :: (none) [ boxed ]"
 
 
@@ -101,6 +102,11 @@ def kernel_of(function: Callable[..., Any] | Kernel, with_keyset: bool) -> Kerne
     return Kernel(function, facts, with_keyset or facts.leading_keyset)
 
 
+def untyped_kernel_of(function: Callable[..., Any], with_keyset: bool) -> Kernel:
+    """The kernel of a callable whose annotations say nothing: `python`."""
+    return Kernel(function, Facts("python", describe(function)), with_keyset)
+
+
 def facts_of(function: Callable[..., Any]) -> Facts:
     """Read the facts off a callable (see `Facts`)."""
     name = describe(function)
@@ -117,7 +123,7 @@ def facts_of(function: Callable[..., Any]) -> Facts:
         inferred,
         str(inferred),
         getattr(first, "__name__", first) == "KeySet",
-        any(p.kind is Parameter.KEYWORD_ONLY for p in parameters),
+        tuple(p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY),
         f" :: {inferred} [ boxed unboxed ]",
     )
 

@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.kernel import Kernel, kernel_of
+from runtime.dispatch.kernel import Kernel, kernel_of, untyped_kernel_of
 from runtime.dispatch.kind import WILDCARD, check_kind
 from runtime.dispatch.reading import (
     DefinitionReading,
@@ -51,7 +51,6 @@ from runtime.errors.registration import (
     LibraryClosed,
     NamespaceMismatch,
     NotAKernel,
-    OverrideForbidden,
 )
 from runtime.keys import DispatchKey, fallback_keys, kernel_key
 from runtime.schema.alias import AliasKind, parse_alias_kind
@@ -125,9 +124,9 @@ class Library:
         self._definitions: dict[Any, DefinitionReading] = {}
         self._kernels: dict[Any, tuple[KernelReading, ...]] = {}
         check_kind(ns, kind, self.key)
+        self._closed = False
         if kind == "DEF":
             self._register(Claim(ns, origin))
-        self._closed = False
 
     def define(
         self,
@@ -183,7 +182,10 @@ class Library:
         key = kernel_key(self.key or DispatchKey.Undefined)
         text = _debug(made, debug, self.origin)
         kernel_reading = read_kernel(full.name, key, made.facts, text, made.with_keyset)
-        return self._register(Definition(reading), Implementation(kernel_reading, made))
+        token = Implementation(kernel_reading, made)
+        if self._dispatcher.warns_of_overrides:
+            self._warn_of_overrides((token,))
+        return self._register(Definition(reading), token)
 
     def impl(
         self,
@@ -224,7 +226,7 @@ class Library:
         if plain:
             readings = self._kernels.get(asked)
         if readings is None:
-            name = self._name(op)
+            name = self._name(f"impl({str(op)!r}, ...)", op)
             text = _debug(made, debug, self.origin)
             readings = tuple(
                 read_kernel(name, key, made.facts, text, made.with_keyset)
@@ -234,9 +236,9 @@ class Library:
                 _bound(self._kernels)
                 self._kernels[asked] = readings
         tokens = tuple([Implementation(reading, made) for reading in readings])
-        if self._dispatcher.warns_of_overrides or not allow_override:
-            self._check_override(tokens, allow_override)
-        return self._register(*tokens)
+        if self._dispatcher.warns_of_overrides:
+            self._warn_of_overrides(tokens)
+        return self._register(*tokens, exclusive=not allow_override)
 
     def fallback(
         self,
@@ -267,14 +269,16 @@ class Library:
                 remedy=f"Use Library({WILDCARD!r}, 'IMPL', KEY).fallback(kernel).",
             )
         self._check_key(call, key)
-        made = _kernel(call, kernel, with_keyset)
+        # Its first parameter is the operator: annotations tell nothing here.
+        made = _kernel(call, kernel, with_keyset, untyped_kernel_of)
         text = _debug(made, debug, self.origin)
         return self._register(Fallback(fallback_keys(key), made, text))
 
     def reserve(self, op: str) -> Registration:
         """Keep the name of an operator alive, without schema and kernel."""
-        self._check_open(f"reserve({op!r})")
-        return self._register(Reservation(self._name(op), self.origin))
+        call = f"reserve({op!r})"
+        self._check_open(call)
+        return self._register(Reservation(self._name(call, op), self.origin))
 
     def close(self) -> None:
         """End every registration of this library; the second time nothing happens.
@@ -289,20 +293,30 @@ class Library:
         if tokens:
             self._dispatcher.unregister(tokens)
 
-    def _register(self, *tokens: Token) -> Registration:
-        self._dispatcher.register(tokens)
-        return Registration(self._dispatcher, self._ledger, tokens)
+    def _register(self, *tokens: Token, exclusive: bool = False) -> Registration:
+        self._dispatcher.register(tokens, exclusive)
+        made = Registration(self._dispatcher, self._ledger, tokens)
+        if self._closed:  # by another thread, which may have missed the newcomer
+            made.close()
+            raise LibraryClosed(call="a registration", library=repr(self))
+        return made
 
     def _check_open(self, call: str) -> None:
         if self._closed:
             raise LibraryClosed(call=call, library=repr(self))
 
-    def _name(self, op: str | OperatorName | OperatorHandle) -> OperatorName:
-        call = f"impl({str(op)!r}, ...)"
+    def _name(self, call: str, op: str | OperatorName | OperatorHandle) -> OperatorName:
         if isinstance(op, OperatorHandle):
             written = op.name
         else:
             written = parse_name(op) if isinstance(op, str) else op
+        if not isinstance(written, OperatorName):
+            raise CallRefused(
+                call=call,
+                library=repr(self),
+                reason=f"an operator has a name, and {type(op).__name__} is none",
+                remedy="Pass its name as text, or its handle.",
+            )
         if self.namespace == WILDCARD:
             raise CallRefused(
                 call=call,
@@ -331,15 +345,22 @@ class Library:
         return renamed if kind is None else renamed.with_alias_kind(kind)
 
     def _keys(self, op: object, given: Any) -> list[DispatchKey]:
+        """The keys that a kernel goes to; `Undefined` asks for the library's, too."""
+        call = f"impl({str(op)!r}, ...)"
         if isinstance(given, (str, DispatchKey)) or given is None:
             given = (given,)
-        keys = []
-        for each in given:
-            key = self.key if each is None else _key(each)
-            if self.key is not None and key is not self.key and key is not None:
-                self._check_key(f"impl({str(op)!r}, ...)", key)
-            keys.append(kernel_key(key or DispatchKey.Undefined))
-        return keys
+        wanted = [DispatchKey.Undefined if key is None else _key(key) for key in given]
+        if not wanted:
+            raise CallRefused(
+                call=call,
+                library=repr(self),
+                reason="the list of dispatch keys is empty",
+                remedy="Name one key at least, or pass no list.",
+            )
+        for key in wanted:
+            self._check_key(call, key)
+        own = self.key or DispatchKey.Undefined
+        return [kernel_key(own if k is DispatchKey.Undefined else k) for k in wanted]
 
     def _check_key(self, call: str, key: DispatchKey) -> None:
         if self.key is not None and key not in (self.key, DispatchKey.Undefined):
@@ -347,22 +368,13 @@ class Library:
                 call=call, given=key.name, key=self.key.name, library=repr(self)
             )
 
-    def _check_override(
-        self, tokens: tuple[Implementation, ...], allow_override: bool
-    ) -> None:
+    def _warn_of_overrides(self, tokens: tuple[Implementation, ...]) -> None:
+        """Warn before anything is registered: the warning may be an error."""
+        self._dispatcher.drain()
         entry = self._dispatcher.state.entry(tokens[0].operator)
         for token in tokens:
             held = entry.implementations.get(token.key) if entry else None
-            if held is None:
-                continue
-            if not allow_override:
-                raise OverrideForbidden(
-                    operator=str(token.operator),
-                    key=token.key.name,
-                    kernel=token.debug,
-                    original=held[0].debug,
-                )
-            if token.key is not DispatchKey.Meta:
+            if held is not None and token.key is not DispatchKey.Meta:
                 warnings.warn(
                     f"{token.operator} gets another kernel for {token.key.name}:\n"
                     f"  until now: {held[0].debug}\n  from now:  {token.debug}",
@@ -402,12 +414,17 @@ def _key(given: KeyLike) -> DispatchKey:
     return given if isinstance(given, DispatchKey) else DispatchKey.parse(given)
 
 
-def _kernel(call: str, kernel: object, with_keyset: bool) -> Kernel:
+def _kernel(
+    call: str,
+    kernel: object,
+    with_keyset: bool,
+    read: Callable[[Callable[..., Any], bool], Kernel] = kernel_of,
+) -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
     if not callable(kernel):
         raise NotAKernel(call=call, found=type(kernel).__name__)
-    return kernel_of(kernel, with_keyset)
+    return read(kernel, with_keyset)
 
 
 def _debug(kernel: Kernel, debug: str | None, origin: str) -> str:

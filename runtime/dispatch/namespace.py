@@ -84,8 +84,6 @@ class OperatorNamespace:
         self._namespace = namespace
 
     def __getattr__(self, operator: str) -> OperatorPacket:
-        if operator.startswith("__"):
-            raise AttributeError(operator)
         name = OperatorName(f"{self._namespace}::{operator}")
         if not any(e.definitions for e in self._dispatcher.state.overloads(name)):
             raise UnknownOperator(

@@ -1,9 +1,9 @@
 """Readings: what a registration says about itself, without what it does.
 
 True only here: a reading is text, numbers and types, and never refers to a function,
-so texts and laws can be remembered by readings without keeping a kernel alive.  A
-library makes one reading for each way in which it is called and uses it again, so that
-registering the same thing again gives the same reading and costs little.
+so texts and laws can be remembered by readings without keeping a kernel alive.  There
+is one reading for each way of registering (remembered within bounds), so registering
+the same thing again gives the same reading and costs little.
 
 Rule: two tokens with one reading differ in their kernel at most, and kernels with
 equal descriptions are taken to behave alike (see `fingerprint`).
@@ -11,10 +11,12 @@ equal descriptions are taken to behave alike (see `fingerprint`).
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from runtime.dispatch.kernel import Facts
 from runtime.keys import DispatchKey
+from runtime.schema.alias import AliasKind
 from runtime.schema.binding import binder
 from runtime.schema.names import OperatorName
 from runtime.schema.returns import returner
@@ -86,26 +88,6 @@ class Convention(NamedTuple):
     returns: Callable[[Any], Any]
 
 
-def read_definition(
-    schema: Schema, debug: str, tags: tuple[str, ...] = ()
-) -> DefinitionReading:
-    """The reading of a definition."""
-    kind = schema.alias_kind
-    alias = "CONSERVATIVE (default)" if kind is None else kind.name
-    printed = str(schema)
-    return DefinitionReading(
-        schema.name,
-        schema,
-        debug,
-        tags,
-        namespace_of(schema.name),
-        str(schema.name),
-        f"schema: {printed}\ndebug: {debug}\nalias analysis kind: {alias}\n",
-        extractor_of(schema),
-        ("definition", printed, alias, debug, tags),
-    )
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelReading:
     """A kernel for one key (runtime or alias) of an operator, as registered.
@@ -125,6 +107,11 @@ class KernelReading:
     texts: tuple[Any, ...]
 
 
+# As many as a large program registers; a reading is a few hundred bytes.
+REMEMBERED = 8192
+
+
+@lru_cache(maxsize=REMEMBERED)
 def read_kernel(
     operator: OperatorName, key: DispatchKey, facts: Facts, debug: str, keyset: bool
 ) -> KernelReading:
@@ -139,6 +126,36 @@ def read_kernel(
         str(operator),
         f"{debug}{facts.suffix}",
         ("implementation", key.name, debug, facts.suffix, keyset),
+    )
+
+
+def read_definition(
+    schema: Schema, debug: str, tags: tuple[str, ...] = ()
+) -> DefinitionReading:
+    """The reading of a definition."""
+    # Equal schemas may print differently, and their alias kinds are not compared.
+    return _read_definition(schema, str(schema), schema.alias_kind, debug, tags)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _read_definition(
+    schema: Schema,
+    printed: str,
+    kind: AliasKind | None,
+    debug: str,
+    tags: tuple[str, ...],
+) -> DefinitionReading:
+    alias = "CONSERVATIVE (default)" if kind is None else kind.name
+    return DefinitionReading(
+        schema.name,
+        schema,
+        debug,
+        tags,
+        namespace_of(schema.name),
+        str(schema.name),
+        f"schema: {printed}\ndebug: {debug}\nalias analysis kind: {alias}\n",
+        extractor_of(schema),
+        ("definition", printed, alias, debug, tags),
     )
 
 

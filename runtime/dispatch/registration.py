@@ -20,7 +20,8 @@ from runtime.dispatch.token import Token
 from runtime.errors.registration import WriteInsideListener
 
 Tokens = tuple[Token, ...]
-Ledger = dict[Tokens, bool]
+# The keys are the marks of the registrations, which know no token themselves.
+Ledger = dict[object, Tokens]
 
 
 class Registry(Protocol):
@@ -39,18 +40,18 @@ class Registry(Protocol):
 class Registration:
     """What one call registered; a context manager that closes on exit."""
 
-    __slots__ = ("__weakref__", "_ledger", "_registry", "_tokens")
+    __slots__ = ("__weakref__", "_ledger", "_mark", "_registry")
 
     def __init__(self, registry: Registry, ledger: Ledger, tokens: Tokens) -> None:
         self._registry = registry
         self._ledger = ledger
-        self._tokens = tokens
-        ledger[tokens] = True
+        self._mark = mark = object()
+        ledger[mark] = tokens
 
     @property
     def closed(self) -> bool:
         """Whether what was registered has been taken down."""
-        return self._tokens not in self._ledger
+        return self._mark not in self._ledger
 
     def close(self) -> None:
         """Take down what was registered; the second time nothing happens.
@@ -59,14 +60,13 @@ class Registration:
             WriteInsideListener: called by a listener; the registration stays.
             ExceptionGroup: listeners raised; it was taken down all the same.
         """
-        tokens = self._tokens
-        if self._ledger.pop(tokens, False):
+        tokens = self._ledger.pop(self._mark, None)
+        if tokens is not None:
             try:
                 self._registry.unregister(tokens)
             except WriteInsideListener:
-                self._ledger[tokens] = True
+                self._ledger[self._mark] = tokens
                 raise
-            self._tokens = ()
 
     def __enter__(self) -> Self:
         return self
@@ -80,9 +80,10 @@ class Registration:
         self.close()
 
     def __repr__(self) -> str:
-        if self.closed:
+        tokens = self._ledger.get(self._mark)
+        if tokens is None:
             return "<Registration closed>"
-        return f"<Registration of {', '.join(token.debug for token in self._tokens)}>"
+        return f"<Registration of {', '.join(token.debug for token in tokens)}>"
 
 
 def empty_ledger(ledger: Ledger) -> list[Token]:
@@ -90,7 +91,7 @@ def empty_ledger(ledger: Ledger) -> list[Token]:
     held: list[Tokens] = []
     while ledger:
         try:
-            held.append(ledger.popitem()[0])
+            held.append(ledger.popitem()[1])
         except KeyError:  # another thread took the last one
             break
     return [token for tokens in reversed(held) for token in tokens]

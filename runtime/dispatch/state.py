@@ -42,6 +42,11 @@ class DispatcherState(NamedTuple):
         operators = self.namespaces.get(name.name.partition("::")[0])
         return None if operators is None else operators.get(str(name))
 
+    def find(self, namespace: str, text: str) -> OperatorEntry | None:
+        """The entry of an operator whose namespace and printed name are known."""
+        operators = self.namespaces.get(namespace)
+        return None if operators is None else operators.get(text)
+
     def overloads(self, name: OperatorName) -> list[OperatorEntry]:
         """The entries of all overloads of an operator, by overload name."""
         operators = self.namespaces.get(name.name.partition("::")[0], {})

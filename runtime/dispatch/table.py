@@ -100,6 +100,14 @@ class Table(NamedTuple):
     fallbacks: Fallbacks
     masks: Masks
 
+    def held(self, number: int) -> Implementation | Fallback | Kernel | None:
+        """What fills a slot: a registration, a refusing kernel, or nothing."""
+        bit = 1 << number
+        for position, (_, slots) in enumerate(self.recipe.sources):
+            if slots & bit:
+                return self.kernels[position] or AMBIGUOUS
+        return self.fallbacks.slots[number]
+
     def slot(self, number: int) -> Slot:
         """One slot; numbers are those of `runtime.keys.SLOTS`."""
         key, bit = SLOTS[number], 1 << number

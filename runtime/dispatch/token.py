@@ -8,7 +8,7 @@ equal fields, and therefore a state that reads the same (see `fingerprint`).
 Rule: a token holds no counter, no time and no address.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from runtime.dispatch.kernel import Kernel
@@ -61,6 +61,8 @@ class Implementation:
 
     reading: KernelReading
     kernel: Kernel
+    # How the kernel is run under a definition, by its reading; it is no state.
+    memo: dict[DefinitionReading, Any] = field(default_factory=dict)
 
     @property
     def operator(self) -> OperatorName:

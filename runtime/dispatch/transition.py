@@ -8,8 +8,11 @@ Rules:
 - every check comes before the first new value is built;
 - where a conflict has several partners, the one that sorts first is named, so the same
   live set gives the same error whatever its history;
+- kernels are kept in the order of their keys' values, not of their coming;
 - a removal never fails: its token is live, or the caller is at fault;
-- `ADD` and `REMOVE` are total over the kinds of token; a new kind needs a row in both.
+- `ADD` and `REMOVE` hold the function of each kind of token; a new kind needs a row
+  in both.  `ADD[type(token)](state, token)` raises `Conflict` where the token cannot
+  be live beside those that are.
 """
 
 from collections.abc import Callable
@@ -27,9 +30,9 @@ from runtime.dispatch.token import (
     Implementation,
     Reservation,
     Subscription,
-    Token,
 )
 from runtime.errors.registration import DuplicateFallback, NamespaceTaken
+from runtime.keys import DispatchKey
 from runtime.schema.names import OperatorName
 
 
@@ -45,28 +48,20 @@ class Place(Protocol):
         """The second key, the printed name."""
 
 
-def add(state: DispatcherState, token: Token) -> DispatcherState:
-    """The state with `token` live.
-
-    Raises:
-        Conflict: the token cannot be live beside those that are.
-    """
-    return ADD[type(token)](state, token)
-
-
-def remove(state: DispatcherState, token: Token) -> DispatcherState:
-    """The state without `token`, which is live in `state`."""
-    return REMOVE[type(token)](state, token)
-
-
 def _add_definition(state: DispatcherState, token: Definition) -> DispatcherState:
     reading = token.reading
-    entry = _found(state, reading)
+    entry = state.find(reading.namespace, reading.text)
     if entry is None:
         entry = _fresh(state, reading.operator)
     check_definition_fits(entry, token, state.merges_alias_kinds)
-    # The definition whose alias kind is set came first, and is the one in force.
-    return _with_definitions(state, reading, entry, (*entry.definitions, token), 1)
+    # Equal but for their texts: which is in force must not depend on who came first.
+    definitions = sorted((*entry.definitions, token), key=_precedence)
+    return _with_definitions(state, reading, entry, tuple(definitions), 1)
+
+
+def _precedence(token: Definition) -> tuple[bool, tuple[Any, ...]]:
+    """Set alias kinds come first: an unset one is in force only when it is alone."""
+    return token.schema.alias_kind is None, token.reading.texts
 
 
 def _remove_definition(state: DispatcherState, token: Definition) -> DispatcherState:
@@ -100,7 +95,7 @@ def _add_implementation(
     state: DispatcherState, token: Implementation
 ) -> DispatcherState:
     reading = token.reading
-    entry = _found(state, reading)
+    entry = state.find(reading.namespace, reading.text)
     if entry is None:
         entry = _fresh(state, reading.operator)
     elif reading.facts.signature is not None:
@@ -108,7 +103,13 @@ def _add_implementation(
     live = entry.implementations
     held = live.get(reading.key)
     kernels = {**live, reading.key: (token,) if held is None else (token, *held)}
+    if held is None and live and reading.key.value < [*live][-1].value:
+        kernels = dict(sorted(kernels.items(), key=_by_value))
     return _with_kernels(state, reading, entry, kernels, 1)
+
+
+def _by_value(item: tuple[DispatchKey, object]) -> int:
+    return item[0].value
 
 
 def _remove_implementation(
@@ -146,7 +147,7 @@ def _with_kernels(
 
 
 def _add_reservation(state: DispatcherState, token: Reservation) -> DispatcherState:
-    entry = _found(state, token) or _fresh(state, token.operator)
+    entry = state.find(token.namespace, token.text) or _fresh(state, token.operator)
     return _with_reservations(state, token, entry, (*entry.reservations, token), 1)
 
 
@@ -225,13 +226,8 @@ def _remove_subscription(
     return state._replace(subscriptions=left)
 
 
-def _found(state: DispatcherState, place: Place) -> OperatorEntry | None:
-    operators = state.namespaces.get(place.namespace)
-    return None if operators is None else operators.get(place.text)
-
-
 def _held(state: DispatcherState, place: Place) -> OperatorEntry:
-    entry = _found(state, place)
+    entry = state.find(place.namespace, place.text)
     assert entry is not None, "a live token keeps its entry alive"
     return entry
 

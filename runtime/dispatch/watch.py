@@ -25,7 +25,10 @@ from runtime.schema.schema import Schema
 # Asked for so often, and so cheap, that watching them says nothing; the operators that
 # upstream leaves out too.
 UNOBSERVED = frozenset(
-    {"core::size", "core::is_leaf", "core::output_nr", "core::_version"}
+    {
+        *("core::size", "core::is_leaf", "core::output_nr"),
+        *("core::_version", "core::is_complex"),
+    }
 )
 
 
