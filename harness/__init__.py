@@ -1,0 +1,74 @@
+"""The harness: plays every order of registrations and says what was proven.
+
+True only here: the public surface.  Names load when they are first asked for, because
+a pytest plugin must cost nothing to those who do not use it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.engine import Budget, Exploration, Violation
+    from harness.exploring import explore
+    from harness.outcome import Report
+    from harness.scenario import (
+        PROBES,
+        Scenario,
+        Step,
+        UseStep,
+        call,
+        define,
+        fallback,
+        impl,
+        library,
+        listen,
+        look_up,
+        reserve,
+        step,
+        together,
+        use,
+    )
+
+__all__ = [
+    "PROBES",
+    "Budget",
+    "Exploration",
+    "Report",
+    "Scenario",
+    "Step",
+    "UseStep",
+    "Violation",
+    "call",
+    "define",
+    "explore",
+    "fallback",
+    "impl",
+    "library",
+    "listen",
+    "look_up",
+    "reserve",
+    "step",
+    "together",
+    "use",
+]
+
+# Where each name lives; names of `harness.scenario` are all others.
+_ELSEWHERE = {
+    "Budget": "harness.engine",
+    "Exploration": "harness.engine",
+    "Violation": "harness.engine",
+    "Report": "harness.outcome",
+    "explore": "harness.exploring",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'harness' has no attribute {name!r}")
+    value = getattr(import_module(_ELSEWHERE.get(name, "harness.scenario")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

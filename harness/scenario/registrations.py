@@ -1,0 +1,262 @@
+"""The dispatcher's steps, named and written as on `runtime.Library`.
+
+True only here: operators are written with their namespace, and every step has a
+library of its own, opened for that namespace.  A library of kind DEF is part of the
+step, because it claims the namespace; the others claim nothing and stay open.
+
+A kernel is wrapped so that the system can tell which kernels a call ran.  The wrapper
+has the facts of the kernel, so the dispatcher treats it as it treats the kernel.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from harness.scenario.recorder import Recorder, recorded
+from harness.scenario.step import Closable, Perform, Step
+from runtime.dispatch.dispatcher import Dispatcher
+from runtime.dispatch.kernel import Kernel, kernel_of
+from runtime.dispatch.library import Library
+from runtime.schema.names import OperatorName
+from runtime.schema.parser import parse_name, parse_schema_or_name
+from runtime.schema.schema import Schema
+
+KernelLike = Callable[..., Any] | Kernel
+
+
+def define(
+    schema: str | Schema,
+    alias_analysis: str = "",
+    *,
+    kernel: KernelLike | None = None,
+    tags: Iterable[str] = (),
+    kind: str = "FRAGMENT",
+    debug: str | None = None,
+) -> Step:
+    """`Library.define`: `define("demo::add(Tensor x, Tensor y) -> Tensor")`."""
+    name, tags = operator_of(schema), tuple(tags)
+    text = _call(
+        "define",
+        _quoted(schema),
+        alias_analysis and _quoted(alias_analysis),
+        kernel=kernel and _named(kernel),
+        tags=_quoted(tags) if tags else None,
+        kind=None if kind == "FRAGMENT" else _quoted(kind),
+        debug=debug and _quoted(debug),
+    )
+
+    def perform(library: Library, run: Kernel | None) -> Perform:
+        if run is None and not tags and debug is None:
+            return partial(library.define, schema, alias_analysis)
+        return partial(
+            library.define, schema, alias_analysis, kernel=run, tags=tags, debug=debug
+        )
+
+    return _step(text, name, kind, None, kernel, False, perform)
+
+
+def impl(
+    op: str,
+    kernel: KernelLike,
+    dispatch_key: str | Iterable[str] | None = None,
+    *,
+    library_key: str | None = None,
+    with_keyset: bool = False,
+    allow_override: bool = True,
+    kind: str = "IMPL",
+    debug: str | None = None,
+) -> Step:
+    """`Library.impl`: `impl("demo::add", cpu_add, "CPU")`."""
+    if not isinstance(dispatch_key, (str, type(None))):
+        dispatch_key = tuple(dispatch_key)
+    text = _call(
+        "impl",
+        _quoted(op),
+        _named(kernel),
+        dispatch_key and _quoted(dispatch_key),
+        library_key=library_key and _quoted(library_key),
+        with_keyset=with_keyset or None,
+        allow_override=None if allow_override else False,
+        kind=None if kind == "IMPL" else _quoted(kind),
+        debug=debug and _quoted(debug),
+    )
+
+    def perform(library: Library, run: Kernel | None) -> Perform:
+        assert run is not None, "an impl has a kernel"
+        # `run` takes the keyset by itself, if it does.
+        named = {} if allow_override else {"allow_override": False}
+        return partial(library.impl, op, run, dispatch_key, debug=debug, **named)
+
+    name = parse_name(op)
+    return _step(text, name, kind, library_key, kernel, with_keyset, perform)
+
+
+def fallback(
+    kernel: KernelLike,
+    dispatch_key: str,
+    *,
+    with_keyset: bool = False,
+    debug: str | None = None,
+) -> Step:
+    """`Library.fallback`: `fallback(runtime.fallthrough, "Tracer")`."""
+    text = _call(
+        "fallback",
+        _named(kernel),
+        _quoted(dispatch_key),
+        with_keyset=with_keyset or None,
+        debug=debug and _quoted(debug),
+    )
+
+    def perform(library: Library, run: Kernel | None) -> Perform:
+        assert run is not None, "a fallback has a kernel"
+        return partial(library.fallback, run, dispatch_key, debug=debug)
+
+    return _step(text, None, "IMPL", None, kernel, with_keyset, perform)
+
+
+def reserve(op: str) -> Step:
+    """`Library.reserve`: keeps the name of an operator alive."""
+
+    def perform(library: Library, run: Kernel | None) -> Perform:
+        return partial(library.reserve, op)
+
+    text = _call("reserve", _quoted(op))
+    return _step(text, parse_name(op), "FRAGMENT", None, None, False, perform)
+
+
+def library(ns: str, kind: str = "DEF", dispatch_key: str | None = None) -> Step:
+    """`Library(ns, kind, dispatch_key)` itself: claims the namespace if it is DEF."""
+    text = _call(
+        "library", _quoted(ns), _quoted(kind), dispatch_key and _quoted(dispatch_key)
+    )
+
+    def prepare(target: Dispatcher, origin: str) -> Perform:
+        return partial(
+            Library, ns, kind, dispatch_key, dispatcher=target, origin=origin
+        )
+
+    return Step(text, prepare)
+
+
+class Known:
+    """A listener that knows the operators that it was told of, and not untold."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def on_operator_registered(self, name: OperatorName, schema: Schema) -> None:
+        """Remember the schema."""
+        self.names.append(str(schema))
+
+    def on_operator_deregistered(self, name: OperatorName, schema: Schema) -> None:
+        """Forget the schema."""
+        self.names.remove(str(schema))
+
+    def shown(self) -> str:
+        """What it knows, sorted: which schemas are live, not how they came."""
+        return ", ".join(sorted(self.names)) or "nothing"
+
+
+def listen() -> Step:
+    """`Dispatcher.add_listener`, with a listener that keeps a list of schemas."""
+
+    def prepare(target: Dispatcher, origin: str) -> Perform:
+        return lambda: target.add_listener(Known(), origin)
+
+    return Step("listen()", prepare)
+
+
+class _Several:
+    """The handles of several steps done together; ends them last first."""
+
+    __slots__ = ("__weakref__", "_held")
+
+    def __init__(self, held: list[Closable]) -> None:
+        self._held = held
+
+    def close(self) -> None:
+        while self._held:
+            self._held.pop().close()
+
+
+def together(*steps: Step) -> Step:
+    """Several steps as one; if one of them fails, those before it are ended."""
+
+    def prepare(target: Any, origin: str) -> Perform:
+        performs = [each.prepare(target, origin) for each in steps]
+
+        def perform() -> Closable:
+            held: list[Closable] = []
+            try:
+                for each in performs:
+                    held.append(each())  # noqa: PERF401  # what was held when one fails
+            except BaseException:
+                _Several(held).close()
+                raise
+            return _Several(held)
+
+        return perform
+
+    names = tuple(dict.fromkeys(name for each in steps for name in each.operators))
+    text = f"together({', '.join(each.text for each in steps)})"
+    return Step(text, prepare, names)
+
+
+def operator_of(schema: str | Schema) -> OperatorName:
+    """The name of the operator that a schema, or a bare name, speaks of."""
+    parsed = schema if isinstance(schema, Schema) else parse_schema_or_name(schema)
+    return parsed.name if isinstance(parsed, Schema) else parsed
+
+
+def _step(
+    text: str,
+    name: OperatorName | None,
+    kind: str,
+    library_key: str | None,
+    kernel: KernelLike | None,
+    with_keyset: bool,
+    perform: Callable[[Library, Kernel | None], Perform],
+) -> Step:
+    """A step in a library of its own; a DEF library is opened by the step itself."""
+    namespace = "_" if name is None else name.namespace or "_"
+
+    def prepare(target: Dispatcher, origin: str) -> Perform:
+        recorder: Recorder | None = getattr(target, "recorder", None)
+        run = None
+        if kernel is not None:
+            run = recorded(kernel_of(kernel, with_keyset), origin, recorder)
+        opened = partial(
+            Library, namespace, kind, library_key, dispatcher=target, origin=origin
+        )
+        if kind != "DEF":
+            return perform(opened(), run)
+
+        def claim_and_perform() -> Closable:
+            owner = opened()
+            try:
+                perform(owner, run)()
+            except BaseException:
+                owner.close()
+                raise
+            return owner
+
+        return claim_and_perform
+
+    return Step(text, prepare, () if name is None else (str(name),))
+
+
+def _call(function: str, *positional: object, **named: object) -> str:
+    shown = [str(each) for each in positional if each]
+    shown += [f"{key}={value}" for key, value in named.items() if value is not None]
+    return f"{function}({', '.join(shown)})"
+
+
+def _quoted(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_quoted(each) for each in value) + "]"
+    escaped = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _named(kernel: KernelLike) -> str:
+    return kernel_of(kernel, False).facts.name

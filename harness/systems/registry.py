@@ -1,0 +1,77 @@
+"""Anybody's registry as a system.
+
+True only here: what is asked of a registry that knows nothing of this package: how a
+fresh one is made, what of it must depend on the active steps only, and steps that
+return what undoes them.  Everything the engine checks follows from that.
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from harness.scenario.scenario import Scenario
+from harness.scenario.step import Closable, Perform
+
+
+class RegistrySystem:
+    """A scenario with `create` and `observe`, as the engine sees it."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        assert scenario.create is not None, "the dispatcher has a system of its own"
+        assert scenario.observe is not None, "a scenario with create has observe"
+        self.scenario = scenario
+        self.steps = len(scenario.steps)
+        self.uses = len(scenario.uses)
+        self._create = scenario.create
+        self._observe = scenario.observe
+        self._performs: list[Perform] = []
+        self._given: list[Perform] = []
+        self._held: list[Closable] = []
+        self._target: object = None
+
+    def reset(self) -> None:
+        """Make a fresh registry; what was given is made again in it."""
+        while self._held:
+            self._held.pop().close()
+        self._target = self._create()
+        self._given = [
+            given.prepare(self._target, f"given {number}")
+            for number, given in enumerate(self.scenario.given, 1)
+        ]
+        self._held = [perform() for perform in self._given]
+        self._performs = [
+            step.prepare(self._target, f"step {number}")
+            for number, step in enumerate(self.scenario.steps, 1)
+        ]
+
+    def do(self, step: int) -> Closable:
+        """Perform a step."""
+        return self._performs[step]()
+
+    def undo(self, step: int, handle: Any) -> None:
+        """Undo a step."""
+        handle.close()
+
+    def use(self, use: int) -> Hashable:
+        """Perform a use; an exception is an answer."""
+        try:
+            return self.scenario.uses[use].perform(self._target)
+        except Exception as error:
+            return self.failure(error)
+
+    def observe(self) -> Hashable:
+        """What the scenario observes, as one titled text."""
+        return (("state", self._observe(self._target)),)
+
+    def laws(self) -> Sequence[Hashable]:
+        """What the scenario's own check reports."""
+        check = self.scenario.check
+        return () if check is None else check(self._target)
+
+    def failure(self, error: Exception) -> Hashable:
+        """The type of an error and its text."""
+        return (("error", type(error).__name__), ("text", str(error)))
+
+    def fingerprint(self) -> Hashable | None:
+        """The complete state, if the scenario can tell it."""
+        complete = self.scenario.fingerprint
+        return None if complete is None else complete(self._target)
