@@ -70,13 +70,17 @@ class Report:
         return self.uses[letter] if letter < len(self.uses) else "observe()"
 
     def lines(self, word: Word) -> tuple[str, ...]:
-        """A word as runnable lines, one a letter."""
-        active: set[int] = set()
+        """A word as runnable lines, one a letter; a step that fails is not undone."""
+        active: State = ()
         shown = []
         for letter in word:
             shown.append(self.line(letter, letter in active))
-            if letter < len(self.steps):
-                active ^= {letter}
+            if letter in active:
+                active = tuple(step for step in active if step != letter)
+            elif letter < len(self.steps):
+                order = active if self.order_dependent is not None else sorted(active)
+                if (tuple(order), letter) not in self.exploration.failures:
+                    active = (*active, letter)
         return tuple(shown)
 
     def state_name(self, state: State) -> str:

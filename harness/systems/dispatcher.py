@@ -124,7 +124,7 @@ class DispatcherSystem:
             texts.append("" if entry is None else dump_state(entry))
             texts.append("" if entry is None else condensed(table_reading(entry)))
         shown = list(zip(self._titles, texts, strict=False))
-        if self._probes:
+        if self._probes and self._handles:
             shown.append(("calls", self._call_all()))
         if state.subscriptions or state.claims:
             shown.append(("holders", _holders(state)))

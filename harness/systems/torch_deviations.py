@@ -62,13 +62,26 @@ FORGOTTEN_BACKENDS = ("HIP", "VE", "MTIA")
 
 
 def a_list_of_equal_ints(text: str, parsed: Any) -> str:
-    """Torch prints `int[] x=[1, 1]` as `int[] x=1`, which does not parse; we do not."""
+    """Torch prints `int[] x=[1, 1]` as `int[] x=1`, which does not parse.
+
+    It should do so only where the size says how often to repeat the 1.
+    """
     for argument in parsed.arguments:
         value = argument.default_value if argument.has_default_value() else None
-        if isinstance(value, list) and len(value) > 1 and len(set(value)) == 1:
-            short = f"int[] {argument.name}={value[0]}"
-            text = re.sub(
-                re.escape(short) + r"(?=[,)])", f"int[] {argument.name}={value}", text
+        if isinstance(value, list) and len(value) not in (0, 1, argument.N):
+            short = rf"(int\[\d*\] {argument.name}=){value[0]}(?=[,)])"
+            text = re.sub(short, rf"\g<1>{value}", text)
+    return text
+
+
+def a_text_for_another_type(text: str, parsed: Any) -> str:
+    """Torch prints `int x="a"` without the quotes, which does not parse."""
+    for argument in parsed.arguments:
+        value = argument.default_value if argument.has_default_value() else None
+        kind = str(argument.type).removeprefix("Optional[").removesuffix("]")
+        if isinstance(value, str) and kind not in ("str", "Device"):
+            text = text.replace(
+                f" {argument.name}={value}", f' {argument.name}="{value}"'
             )
     return text
 
@@ -298,6 +311,7 @@ def autograd_keys_of_forgotten_backends(
 
 PRINTED = (
     a_list_of_equal_ints,
+    a_text_for_another_type,
     a_set_of_its_own,
     a_wildcard_with_other_sets,
     the_order_of_alias_sets,

@@ -92,6 +92,7 @@ DEVIANT = {
         "f(Tensor self, complex scale=7) -> Tensor",
     ),
     "a_float_that_is_nearly_zero": ("f(float x=1e-400) -> ()",),
+    "a_text_for_another_type": ('f(int x="a", Scalar? y="b c") -> ()',),
     "an_annotation_of_an_optional_element": (
         "f(Tensor(a)?[] x) -> ()",
         "f(Tensor self, Tensor(b!)?[] outs) -> Tensor(b!)?[]",

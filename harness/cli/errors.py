@@ -1,0 +1,93 @@
+"""What can be wrong with a command: each text says what to type instead.
+
+True only here: the reader has just typed a command.  None of these is about a scenario
+that fails; that is a result, with an exit code of its own (`exit_code.py`).
+"""
+
+from dataclasses import dataclass
+
+from harness.errors import HarnessError
+
+
+@dataclass(eq=False, kw_only=True)
+class NoScenarios(HarnessError, LookupError):
+    """There is nothing to explore."""
+
+    where: str
+
+    def render(self) -> str:
+        """Where was looked, and what a scenario is."""
+        return (
+            f"there are no scenarios in {self.where}. A scenario is a module-level "
+            "`Scenario` of a file called test_*.py."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class SeveralScenarios(HarnessError, LookupError):
+    """One scenario was asked for, and the name fits more."""
+
+    wanted: str
+    found: tuple[str, ...]
+
+    def render(self) -> str:
+        """All that fit."""
+        names = ", ".join(self.found)
+        return f"{self.wanted!r} fits several scenarios: {names}. Name one of them."
+
+
+@dataclass(eq=False, kw_only=True)
+class BadState(HarnessError, ValueError):
+    """A list of steps that is none, or not of this scenario."""
+
+    text: str
+    steps: int
+
+    def render(self) -> str:
+        """The list as written, and what it may hold."""
+        return (
+            f"{self.text!r} is no list of steps: write numbers from 1 to {self.steps}, "
+            "each at most once, joined by commas, as in '3,1'; '' is nothing."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotReplay(HarnessError, LookupError):
+    """A replay id is sound, but no word could be found for it."""
+
+    text: str
+    reason: str
+
+    def render(self) -> str:
+        """Why, and what to try."""
+        return f"replay id {self.text}: {self.reason}"
+
+
+@dataclass(eq=False, kw_only=True)
+class NotADispatcher(HarnessError, ValueError):
+    """A table or a trace was asked of a scenario of another registry."""
+
+    scenario: str
+    option: str
+
+    def render(self) -> str:
+        """What only a dispatcher has."""
+        return (
+            f"{self.option} shows the inside of a dispatcher, and {self.scenario} is a "
+            "scenario of another registry; without it, what is observed is shown."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class UnknownOperator(HarnessError, LookupError):
+    """An operator that the default dispatcher does not have."""
+
+    name: str
+    near: tuple[str, ...]
+
+    def render(self) -> str:
+        """The name and what comes close to it."""
+        text = f"the default dispatcher has no operator {self.name!r}"
+        if self.near:
+            text += f"; did you mean {' or '.join(self.near)}?"
+        return text

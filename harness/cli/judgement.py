@@ -1,0 +1,85 @@
+"""Outcomes held against expect files: what `gate` reports and `review` offers.
+
+True only here: the exit code of each scenario.  A scenario that fails its exploration
+is not compared; one that was explored by hand-chosen means is compared without the
+size of the exploration.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.cli.exit_code import (
+    CHANGED,
+    NOT_EXPLORED,
+    NOT_LOADED,
+    OF_COMPARISON,
+    OF_VERDICT,
+    OK,
+    STALE,
+)
+from harness.cli.task import Outcome
+from harness.expectations import (
+    Comparison,
+    DamagedExpectFile,
+    Store,
+    compare,
+    explain,
+)
+from harness.outcome import Report
+from harness.report import Unexplored, render
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One scenario's exit code, and the text that explains it ("" for OK)."""
+
+    scenario: str
+    code: int
+    text: str = ""
+    comparison: Comparison | None = None
+
+
+def judge(
+    outcome: Outcome, store: Store, *, effort: bool, width: int = 80
+) -> Judgement:
+    """Hold one outcome against its expect file."""
+    if isinstance(outcome, Unexplored):
+        return Judgement(outcome.scenario, NOT_EXPLORED, outcome.render())
+    if not outcome.passed:
+        code = OF_VERDICT[outcome.verdict]
+        return Judgement(outcome.scenario, code, render(outcome, width=width))
+    return _compared(outcome, store, effort=effort)
+
+
+def not_loaded(broken: Sequence[Unexplored]) -> list[Judgement]:
+    """The judgements of modules that could not be loaded."""
+    return [Judgement(each.scenario, NOT_LOADED, each.render()) for each in broken]
+
+
+def gone(store: Store, names: Sequence[str]) -> list[Judgement]:
+    """The judgements of expect files without a scenario."""
+    return [
+        Judgement(
+            name,
+            STALE,
+            f"{store.name(name)} belongs to no scenario; give it up: "
+            f"everyorder review --accept {name}",
+        )
+        for name in names
+    ]
+
+
+def _compared(report: Report, store: Store, *, effort: bool) -> Judgement:
+    try:
+        expected = store.read(report.scenario)
+    except DamagedExpectFile as error:
+        return Judgement(
+            report.scenario, CHANGED, str(error), compare(None, report, effort=effort)
+        )
+    comparison = compare(expected, report, effort=effort)
+    code = OF_COMPARISON[comparison.verdict]
+    if code == OK:
+        return Judgement(report.scenario, OK, comparison=comparison)
+    command = f"everyorder review --accept {report.scenario}"
+    text = f"{store.name(report.scenario)}: {explain(comparison, command)}"
+    return Judgement(report.scenario, code, text, comparison)

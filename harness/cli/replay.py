@@ -1,0 +1,191 @@
+"""`everyorder replay`: play the word of a replay id, and say what each letter changes.
+
+True only here: the same word is played twice.  Once with a look after every letter,
+because a person wants to see what changes; and once with no look but the last, because
+looking may hide the very fault.  The verdict is that of the second, against the
+canonical order of the same steps, as the shrinker judges it.
+"""
+
+import click
+
+from harness.catalogue import load
+from harness.cli import exit_code
+from harness.cli.errors import CannotReplay, SeveralScenarios
+from harness.cli.options import effort_of, paths_argument
+from harness.cli.subject import Subject, subject_of
+from harness.cli.task import Effort
+from harness.cli.torch_subject import TORCH, torch_subject
+from harness.engine import (
+    Action,
+    Kind,
+    System,
+    Violation,
+    Word,
+    decode,
+    explore,
+    fits,
+    scenario_tag,
+    tag_of,
+)
+from harness.engine import replay as play
+from harness.engine.judge import Judge
+from harness.report import sections
+from harness.report.observation import difference
+from harness.report.text import explanation, plural
+
+# A step that fills a whole table says no more in its other hundred lines.
+MOST_LINES = 24
+
+# One kind of each family that a judge knows.
+FAMILIES: tuple[Kind, ...] = ("law", "leak", "undo", "error", "order")
+
+
+@click.command(
+    epilog="Exit codes: 0 the word shows nothing wrong; 1 it does; 2 bad arguments."
+)
+@click.argument("replay_id", metavar="ID")
+@paths_argument
+@click.option(
+    "--strategy",
+    default="auto",
+    show_default=True,
+    help="For an id with a dot, whose word is found by exploring again.",
+)
+def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
+    """Play the word of a replay id, letter by letter.
+
+    The id knows its scenario by the texts of its steps, and holds the word itself;
+    PATHS tell scenarios of the same steps apart. Every line is printed with
+    the set of active steps after it, and with what it changed; at the end the word is
+    played once more without looking in between, and compared with the plain order of
+    the same steps.
+
+    \b
+    everyorder replay 145mx-2tf
+    everyorder replay 145mx-2tf scenarios/test_composites/two_kernels
+    """
+    effort = effort_of(strategy, None, None)
+    subject = _subject(replay_id, paths)
+    # One system for all: torch's registry, for one, exists once in a process.
+    with subject.opened() as system:
+        word = _word(replay_id, subject, system, effort)
+        letters = plural(len(word), "letter")
+        click.echo(f"{subject.words.scenario}: {letters} from a fresh system\n")
+        _tell(subject, system, word)
+        lines = verdict(subject, system, word)
+    click.echo("\n".join(lines or ["nothing is wrong with this word"]))
+    raise SystemExit(exit_code.FAILED if lines else exit_code.OK)
+
+
+def verdict(subject: Subject, system: System, word: Word) -> list[str]:
+    """What is wrong with the word, as lines; empty where nothing is."""
+    system.reset()
+    printed = system.fingerprint() is not None
+    judge = Judge(system, {}, ordered=subject.ordered, proving=printed)
+    judge.extend(len(word))
+    played = judge.replay(word)
+    judge.extend(len(word))
+    again = judge.replay(word)
+    name = subject.words.state_name
+    if played != again:
+        return ["wrong: nondeterminism: the same word, played twice, gave two results"]
+    for kind in FAMILIES:
+        judge.extend(len(word))
+        fault = judge.inspect(word, played, kind)
+        if fault is not None:
+            violation = Violation(
+                fault.kind, fault.state, fault.expected, fault.found, word
+            )
+            head = f"wrong: {fault.kind} at {name(fault.state)}, without looks between"
+            return [head, *explanation(violation)]
+    return []
+
+
+def _subject(replay_id: str, paths: tuple[str, ...]) -> Subject:
+    tag = tag_of(replay_id)
+    if scenario_tag(TORCH.digest) == tag:
+        return torch_subject()
+    entries = load(paths).entries
+    fitting = [
+        subject_of(entry.scenario)
+        for entry in entries
+        if scenario_tag(entry.scenario.digest) == tag
+    ]
+    if len(fitting) > 1:
+        found = tuple(subject.words.scenario for subject in fitting)
+        raise SeveralScenarios(wanted=replay_id, found=found)
+    if fitting:
+        return fitting[0]
+    raise CannotReplay(
+        text=replay_id,
+        reason=(
+            f"none of {plural(len(entries), 'scenario')} belongs to it; was its "
+            "scenario changed since, or is it in a file that is not among the PATHS?"
+        ),
+    )
+
+
+def _word(replay_id: str, subject: Subject, system: System, effort: Effort) -> Word:
+    read = decode(replay_id, subject.letters)
+    if read.word is not None:
+        return read.word
+    found = explore(system, effort.strategy, order_dependent=subject.ordered)
+    for violation in found.violations:
+        word = violation.shortest or violation.word
+        if fits(replay_id, subject.words.digest, subject.letters, word):
+            return word
+    raise CannotReplay(
+        text=replay_id,
+        reason=(
+            "its word is too long to stand in it, and exploring by "
+            f"{effort.strategy!r} did not come to it again; name the --strategy that "
+            "found it"
+        ),
+    )
+
+
+def _tell(subject: Subject, system: System, word: Word) -> None:
+    """Print every letter, where it leads, and what it changed."""
+    words = subject.words
+    before = play(system, (), order_dependent=subject.ordered).actions
+    watched = play(system, word, order_dependent=subject.ordered, watch=True).actions
+    shown = dict(sections(before[-1].value)) if before else {}
+    active: set[int] = set()
+    for number, letter in enumerate(word, 1):
+        deed, look = watched[2 * number - 2 : 2 * number - 1], watched[2 * number - 1 :]
+        line = words.line(letter, letter in active)
+        click.echo(f"{number:>3}  {line}")
+        for action in deed:
+            click.echo(_outcome(subject, action))
+            if action.deed in ("add", "remove"):
+                active ^= {letter}
+        for action in look[:1]:
+            now = dict(sections(action.value))
+            for title in dict.fromkeys((*shown, *now)):
+                _tell_change(title, shown.get(title, ""), now.get(title, ""))
+            shown = now
+    click.echo()
+
+
+def _outcome(subject: Subject, action: Action) -> str:
+    where = subject.words.state_name(action.state)
+    if action.deed in ("failing", "use"):
+        what = "fails" if action.deed == "failing" else "answers"
+        texts = [
+            f"{title}: {text}" if title else text
+            for title, text in sections(action.value)
+        ]
+        indented = "\n".join(texts).replace("\n", "\n          ")
+        return f"     at {where}; {what}: {indented}"
+    return f"     at {where}"
+
+
+def _tell_change(title: str, was: str, now: str) -> None:
+    if was == now:
+        return
+    click.echo(f"       {title or 'observed'}:")
+    lines = [line for line in difference(was, now) if line[:1] in "+-"]
+    for line in lines[:MOST_LINES]:
+        click.echo(f"       {line}")
+    if len(lines) > MOST_LINES:
+        click.echo(f"       ... and {len(lines) - MOST_LINES} more lines")

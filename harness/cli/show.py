@@ -1,0 +1,148 @@
+"""`everyorder show`: what is observed with some steps of a scenario active.
+
+True only here: a single state, looked at by hand.  The steps are done in the order in
+which they are given, on a fresh system, and nothing is compared.
+"""
+
+from importlib.util import find_spec
+from typing import Any
+
+import click
+
+from harness.catalogue import Entry, find, load, nearest
+from harness.cli.errors import (
+    BadState,
+    NotADispatcher,
+    SeveralScenarios,
+    UnknownOperator,
+)
+from harness.cli.subject import Subject, subject_of
+from harness.engine import State, System
+from harness.report import sections
+from harness.scenario import PROBES, Scenario, call
+from harness.systems.dispatcher import DispatcherSystem
+
+
+@click.command()
+@click.argument("name", metavar="SCENARIO|OPERATOR")
+@click.option(
+    "--state",
+    metavar="STEPS",
+    help="Numbers from 1, in the order to do them in, as in 3,1. Default: all.",
+)
+@click.option("--table", is_flag=True, help="The whole live table of each operator.")
+@click.option("--trace", is_flag=True, help="Which kernels each probe's call runs.")
+def show(name: str, state: str | None, table: bool, trace: bool) -> None:
+    """Print what is observed with some steps of a scenario active.
+
+    SCENARIO is a scenario's path or a piece of it, or FILE::NAME; OPERATOR (with ::)
+    is one of the default dispatcher.
+
+    \b
+    everyorder show two_kernels
+    everyorder show two_kernels --state 3,1 --trace
+    everyorder show tests/scenarios/test_composites.py::two_kernels --table
+    everyorder show core::add
+    """
+    if "::" in name and not name.partition("::")[0].endswith(".py"):
+        if state is not None or trace:
+            raise click.UsageError("--state and --trace need a scenario")
+        _show_operator(name, table)
+        return
+    entry = _entry(name)
+    subject = subject_of(entry.scenario)
+    system = subject.system()
+    click.echo(subject.words.scenario)
+    for number, text in enumerate(subject.words.steps, 1):
+        click.echo(f"{number:>4}  {text}")
+    click.echo()
+    held = _play(subject, system, _state(state, len(subject.words.steps)))
+    if not table and not trace:
+        _tell(sections(system.observe()))
+    if table or trace:
+        option = "--table" if table else "--trace"
+        if not isinstance(system, DispatcherSystem):
+            raise NotADispatcher(scenario=subject.words.scenario, option=option)
+        if table:
+            _tell(
+                (f"table of {operator}", system.dispatcher.dump_table(operator))
+                for operator in entry.scenario.operators
+                if system.dispatcher.find_op(operator) is not None
+            )
+        if trace:
+            _tell(_traces(entry.scenario, system))
+    for step in reversed(list(held)):
+        system.undo(step, held.pop(step))
+
+
+def _entry(name: str) -> Entry:
+    found = load((name,)).entries if "::" in name else find(load(), name)
+    if len(found) > 1:
+        paths = tuple(entry.scenario.path for entry in found)
+        raise SeveralScenarios(wanted=name, found=paths)
+    return found[0]
+
+
+def _state(text: str | None, steps: int) -> State:
+    if text is None:
+        return tuple(range(steps))
+    parts = [part.strip() for part in text.strip("{} ").split(",")]
+    numbers = [part for part in parts if part]
+    if any(not part.isascii() or not part.isdigit() for part in numbers):
+        raise BadState(text=text, steps=steps)
+    state = tuple(int(part) - 1 for part in numbers)
+    if len(set(state)) < len(state) or not all(0 <= step < steps for step in state):
+        raise BadState(text=text, steps=steps)
+    return state
+
+
+def _play(subject: Subject, system: System, state: State) -> dict[int, object]:
+    """Do the steps, tell each, and return the handles of those that succeeded."""
+    held: dict[int, object] = {}
+    system.reset()
+    for step in state:
+        click.echo(subject.words.line(step))
+        try:
+            held[step] = system.do(step)
+        except Exception as error:
+            for title, text in sections(system.failure(error)):
+                click.echo(f"    {title or 'fails'}: {text}")
+    click.echo()
+    return held
+
+
+def _tell(texts: Any) -> None:
+    for title, text in texts:
+        click.echo(f"-- {title or 'observed'}")
+        click.echo(text if text.endswith("\n") else f"{text}\n", nl=False)
+        click.echo()
+
+
+def _traces(scenario: Scenario, system: DispatcherSystem) -> list[tuple[str, str]]:
+    """Every probe's call: its answer, then its trace, indented by nesting."""
+    kinds = tuple(PROBES) if scenario.probes is None else scenario.probes
+    dispatcher = system.dispatcher
+    found = []
+    for operator in scenario.operators:
+        for kind in kinds:
+            with dispatcher.trace() as lines:
+                result = call(operator, kind).perform(dispatcher)
+            text = "".join(f"  {line}\n" for line in lines)
+            found.append((f"call {operator} with {kind}", f"{result}\n{text}"))
+    return found
+
+
+def _show_operator(name: str, table: bool) -> None:
+    from runtime.dispatch import default_dispatcher
+
+    if find_spec("runtime.operators") is not None:
+        from importlib import import_module
+
+        import_module("runtime.operators")
+    dispatcher = default_dispatcher()
+    if dispatcher.find_op(name) is None:
+        raise UnknownOperator(name=name, near=nearest(name, dispatcher.op_names()))
+    texts = [("state", dispatcher.dump_state(name))]
+    if table:
+        texts.append(("table", dispatcher.dump_table(name)))
+    _tell(texts)

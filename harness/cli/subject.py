@@ -1,0 +1,70 @@
+"""What is explored, with its texts: a scenario, or the real torch.
+
+True only here: what commands that play words need of either.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from harness.engine import Counts, Exploration, System
+from harness.exploring import system_of
+from harness.outcome import Report
+from harness.scenario import Scenario
+
+# What is known before anything was explored.
+NOTHING = Exploration(
+    strategy="",
+    guarantee="",
+    assumptions=(),
+    skipped=(),
+    states={},
+    failures={},
+    executed=Counts(),
+    planned=0,
+    violations=(),
+    complete=False,
+    seconds=0.0,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """`words` has the texts of letters and states; `system` makes a fresh system."""
+
+    words: Report
+    system: Callable[[], System]
+
+    @contextmanager
+    def opened(self) -> Iterator[System]:
+        """A system that leaves nothing behind, where it can be closed."""
+        system = self.system()
+        try:
+            yield system
+        finally:
+            close = getattr(system, "close", None)
+            if close is not None:
+                close()
+
+    @property
+    def letters(self) -> int:
+        """Steps, uses and the look."""
+        return len(self.words.steps) + len(self.words.uses) + 1
+
+    @property
+    def ordered(self) -> bool:
+        """Whether states are told apart by order of activation."""
+        return self.words.order_dependent is not None
+
+
+def subject_of(scenario: Scenario) -> Subject:
+    """The subject of a scenario."""
+    words = Report(
+        scenario=scenario.path,
+        steps=tuple(step.text for step in scenario.steps),
+        uses=tuple(use.text for use in scenario.uses),
+        order_dependent=scenario.order_dependent,
+        exploration=NOTHING,
+        digest=scenario.digest,
+    )
+    return Subject(words, lambda: system_of(scenario))

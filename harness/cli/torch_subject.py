@@ -1,0 +1,70 @@
+"""The shortest known order dependence of the real torch, for `--system torch`.
+
+True only here: the texts of its two steps and one probe.  torch is imported when it is
+explored, never before.
+"""
+
+from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
+from importlib.util import find_spec
+from typing import Any
+
+from harness.cli.subject import NOTHING, Subject
+from harness.cli.task import Effort
+from harness.engine import System, explore
+from harness.errors import HarnessError
+from harness.outcome import Report
+from harness.systems.torch import ORDER_DEPENDENCE, order_dependence
+
+PATH = "torch/order_dependence"
+
+
+@dataclass(eq=False, kw_only=True)
+class NoTorch(HarnessError, ImportError):
+    """The real torch was asked for and is not installed."""
+
+    def render(self) -> str:
+        """Which extra brings it."""
+        return (
+            "--system torch needs torch itself, the extra `torch`: "
+            "python -m pip install 'everyorder[torch]'"
+        )
+
+
+def torch_subject() -> Subject:
+    """The subject.  Raises `NoTorch`."""
+    if find_spec("torch") is None:
+        raise NoTorch
+    return Subject(TORCH, _system)
+
+
+def explore_torch(effort: Effort) -> Report:
+    """Explore it.  Raises `NoTorch`."""
+    subject = torch_subject()
+    with subject.opened() as system:
+        exploration = explore(system, effort.strategy, budget=effort.budget)
+    return replace(subject.words, exploration=exploration)
+
+
+def _system() -> System:
+    return order_dependence()
+
+
+def _text(step: Any) -> str:
+    """The step as it is written, without what it does not say."""
+    shown = [
+        f"{getattr(step, field.name)!r}".replace("'", '"')
+        for field in fields(step)
+        if getattr(step, field.name) != field.default
+    ]
+    return f"{type(step).__name__}({', '.join(shown)})"
+
+
+def _words() -> Report:
+    steps = tuple(_text(step) for step in ORDER_DEPENDENCE)
+    digest = blake2b("\n".join((PATH, *steps)).encode(), digest_size=6).hexdigest()
+    return Report(PATH, steps, (), None, NOTHING, digest)
+
+
+# Its texts and its digest, by which `replay` knows an id of it.
+TORCH = _words()

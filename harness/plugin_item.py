@@ -1,0 +1,81 @@
+"""A scenario of a test module as one pytest item.
+
+True only here: which variables become items.  Every module-level `Scenario` whose name
+has no leading underscore is one item, named after its variable; a second variable for
+the same scenario is passed over.  One item a scenario, never one an order: a thousand
+orders cost the time of one test.
+
+Rules: ids are ASCII and in the order of the file, so that every process collects the
+same.
+"""
+
+import ast
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.plugin_run import Run
+from harness.scenario import Scenario
+
+
+class ScenarioItem(pytest.Item):
+    """One scenario; it passes if every order agrees, as its expect file says."""
+
+    def __init__(self, *, scenario: Scenario, run: Run, **given: Any) -> None:
+        super().__init__(**given)
+        self.variable = self.originalname = given["name"]
+        self.scenario = scenario
+        self.run = run
+
+    def runtest(self) -> None:
+        """Explore and compare."""
+        self.run.verify(self.scenario, self)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """The file and the line of the variable, counted from 0."""
+        return self.path, _lines(self.path).get(self.variable), self.name
+
+
+def make_item(
+    module: pytest.Module, name: str, scenario: Scenario, run: Run
+) -> ScenarioItem | None:
+    """The item of this variable, or None where it is none."""
+    first = next(
+        variable
+        for variable, value in vars(module.obj).items()
+        if value is scenario and (variable == name or not variable.startswith("_"))
+    )
+    if name.startswith("_") or name != first:
+        return None
+    node = name.encode("ascii", "backslashreplace").decode()
+    source = module.nodeid.partition("::")[0]
+    item = ScenarioItem.from_parent(
+        module,
+        name=node,
+        scenario=scenario.named(scenario.name or name, source),
+        run=run,
+    )
+    assert isinstance(item, ScenarioItem), "from_parent makes what it is called on"
+    return item
+
+
+@lru_cache(maxsize=8)
+def _lines(path: Path) -> dict[str, int]:
+    """The line of each name that a module assigns, counted from 0."""
+    try:
+        body = ast.parse(path.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    lines: dict[str, int] = {}
+    for statement in body:
+        targets: list[ast.expr] = []
+        if isinstance(statement, ast.Assign):
+            targets = statement.targets
+        elif isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
+        for target in targets:
+            if isinstance(target, ast.Name):
+                lines[target.id] = statement.lineno - 1
+    return lines

@@ -1,0 +1,21 @@
+"""Reports for people: a text for each scenario, a table and a page of all."""
+
+from harness.report.data import document
+from harness.report.observation import divergence, sections
+from harness.report.page import page, write
+from harness.report.table import overview, summary
+from harness.report.text import render, render_violation
+from harness.report.unexplored import Unexplored
+
+__all__ = [
+    "Unexplored",
+    "divergence",
+    "document",
+    "overview",
+    "page",
+    "render",
+    "render_violation",
+    "sections",
+    "summary",
+    "write",
+]

@@ -1,0 +1,78 @@
+"""Verdicts, squares and guarantees in a few words.
+
+True only here: every word that a report abbreviates is abbreviated by a table of this
+file, so that the terminal, the page and the tests agree on it.
+"""
+
+from collections.abc import Mapping
+
+from harness.engine.result import Square
+from harness.outcome import Report, Verdict
+
+# Verdicts as table cells: at most seven letters, so that a row fits 80 columns.
+VERDICTS: Mapping[Verdict, str] = {
+    "nondeterminism": "RANDOM",
+    "law": "LAW",
+    "order": "ORDER",
+    "cut short": "CUT",
+    "pinned": "pinned",
+    "holds": "holds",
+    "proven": "proven",
+}
+
+# The same after a number, in a summary.
+COUNTED: Mapping[Verdict, str] = {
+    "nondeterminism": "not deterministic",
+    "law": "with a broken law",
+    "order": "dependent on order",
+    "cut short": "cut short",
+    "pinned": "pinned",
+    "holds": "holding",
+    "proven": "proven",
+}
+
+# What each verdict says, as the first line of a scenario's text.
+SENTENCES: Mapping[Verdict, str] = {
+    "proven": "proven: no history of any length makes a difference",
+    "holds": "holds: no difference within what was explored",
+    "pinned": "pinned: depends on the order, as the scenario says, and on nothing else",
+    "law": "a law is broken",
+    "order": "depends on more than the set of active steps",
+    "nondeterminism": "not deterministic: nothing else can be said",
+    "cut short": "cut short: the budget was spent before everything was executed",
+}
+
+# The guarantee of each family of strategies as a table cell, strongest first.
+GUARANTEES: Mapping[str, str] = {
+    "graph": "any length",
+    "walk": "last {k}",
+    "kA": "{k} hidden",
+    "arrangements": "add orders",
+    "words": "words <= {k}",
+    "full": "add, remove",
+    "sca": "any {k} steps",
+}
+
+
+def square_sentence(report: Report, square: Square) -> str:
+    """The failing square in words; steps are counted from 1."""
+    start = report.state_name(square.state)
+    first, second = square.first + 1, square.second + 1
+    if first == second:
+        return f"from {start}, toggling {first} twice does not lead back"
+    return f"from {start}, {first} then {second} differs from {second} then {first}"
+
+
+def short_guarantee(report: Report) -> str:
+    """The strongest guarantee of a report in two words; "none" where it failed."""
+    if not report.passed:
+        return "none"
+    strategy = report.exploration.strategy
+    parts = {}
+    for part in strategy.split("+"):
+        family, _, parameter = part.strip().partition(":")
+        parts[family] = parameter
+    for family, text in GUARANTEES.items():
+        if family in parts:
+            return text.format(k=parts[family])
+    return strategy

@@ -1,0 +1,95 @@
+"""What was observed, as titled texts; and where two observations first differ.
+
+True only here: the reading of a value that some system returned.  Our own systems
+return (title, text) pairs; others return what they like (a string, a named tuple, any
+hashable value), and everything below reads them through `sections`.
+
+Rules:
+- nothing is cut: a text too long for a page is shortened where it is printed;
+- a law is told by its own words where it has some (`str`), else by its value.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from difflib import unified_diff
+from pprint import pformat
+from typing import TypeAlias
+
+Section: TypeAlias = tuple[str, str]
+
+# Lines that surround a difference; enough to see the operator's or the table's head.
+CONTEXT = 2
+
+# Values that are not text are laid out for a terminal of 80 columns.
+WIDTH = 76
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """The first section that differs, and its unified diff, headers left out."""
+
+    title: str
+    lines: tuple[str, ...]
+
+
+def sections(value: Hashable) -> tuple[Section, ...]:
+    """The value as (title, text) pairs; the title is empty where there is none."""
+    if _is_pairs(value):
+        return value  # type: ignore[return-value]  # checked on the line above
+    names = getattr(value, "_fields", None)
+    if isinstance(value, tuple) and isinstance(names, tuple):
+        return tuple(
+            (str(name), _text(part)) for name, part in zip(names, value, strict=True)
+        )
+    return (("", _text(value)),)
+
+
+def divergence(expected: Hashable, found: Hashable) -> Divergence | None:
+    """Where the two first differ, section by section; None where their texts agree."""
+    before, after = sections(expected), sections(found)
+    titles = [title for title, _ in before]
+    titles += [title for title, _ in after if title not in titles]
+    old, new = dict(before), dict(after)
+    for title in titles:
+        was, now = old.get(title, ""), new.get(title, "")
+        if was != now:
+            return Divergence(title, difference(was, now))
+    return None
+
+
+def difference(was: str, now: str) -> tuple[str, ...]:
+    """The unified diff of two texts, file headers left out."""
+    lines = unified_diff(
+        was.splitlines(), now.splitlines(), lineterm="", n=CONTEXT, fromfile="a"
+    )
+    return tuple(lines)[2:]
+
+
+def law_text(law: Hashable) -> str:
+    """One broken law as text."""
+    if _is_pairs(law):
+        pairs: tuple[Section, ...] = law  # type: ignore[assignment]  # as checked
+        return "\n".join(f"{name}: {text}" for name, text in pairs)
+    if isinstance(law, tuple) and all(isinstance(part, str) for part in law):
+        return ": ".join(law)
+    return str(law)
+
+
+def _is_pairs(value: object) -> bool:
+    return (
+        isinstance(value, tuple)
+        and bool(value)
+        and all(
+            isinstance(part, tuple)
+            and len(part) == 2
+            and isinstance(part[0], str)
+            and isinstance(part[1], str)
+            for part in value
+        )
+    )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return pformat(value, width=WIDTH)

@@ -1,0 +1,231 @@
+"""The dispatcher as a system: what is observed, what is a failure, what is complete."""
+
+from typing import Any
+
+import pytest
+
+from harness.scenario import (
+    Scenario,
+    call,
+    define,
+    fallback,
+    impl,
+    library,
+    listen,
+    look_up,
+    use,
+)
+from harness.systems.dispatcher import DispatcherSystem
+from tests.scenarios.kernels import broken, composed, no_cpu, on_cpu, typed_two
+
+FLIP = define("a::flip(Tensor x) -> Tensor")
+CPU = impl("a::flip", on_cpu, "CPU")
+
+
+def started(scenario: Scenario, **options: Any) -> DispatcherSystem:
+    system = DispatcherSystem(scenario, **options)
+    system.reset()
+    return system
+
+
+def test_sizes() -> None:
+    system = DispatcherSystem(Scenario(FLIP, CPU, uses=[call("a::flip")]))
+    assert (system.steps, system.uses) == (2, 1)
+
+
+def test_an_observation() -> None:
+    system = started(Scenario(FLIP, CPU, probes=["cpu", "meta"]))
+    assert system.observe() == (
+        ("state", ""),
+        ("table", ""),
+        ("calls", "cpu: OperatorGone\nmeta: OperatorGone\n"),
+    )
+    held = [system.do(0), system.do(1)]
+    assert system.observe() == (
+        (
+            "state",
+            "name: a::flip\nschema: a::flip(Tensor x) -> Tensor\ndebug: step 1\n"
+            "alias analysis kind: FROM_SCHEMA\n"
+            "CPU: on_cpu (step 2) :: (none) [ boxed ]\n",
+        ),
+        ("table", "CPU: on_cpu (step 2) [kernel]\n"),
+        ("calls", "cpu: on_cpu (step 2)\nmeta: MissingKernel: no kernel\n"),
+    )
+    assert len(held) == 2
+
+
+def test_several_operators_and_holders() -> None:
+    turn = define("a::turn(Tensor x) -> Tensor", debug="there")
+    system = started(Scenario(turn, library("a"), listen(), given=[FLIP], probes=[]))
+    held = [system.do(n) for n in range(3)]
+    assert system.observe() == (
+        (
+            "state of a::flip",
+            "name: a::flip\nschema: a::flip(Tensor x) -> Tensor\ndebug: given 1\n"
+            "alias analysis kind: FROM_SCHEMA\n",
+        ),
+        ("table of a::flip", ""),
+        (
+            "state of a::turn",
+            "name: a::turn\nschema: a::turn(Tensor x) -> Tensor\ndebug: there\n"
+            "alias analysis kind: FROM_SCHEMA\n",
+        ),
+        ("table of a::turn", ""),
+        (
+            "holders",
+            "namespace a: step 2\n"
+            "listener step 3 knows a::flip(Tensor x) -> Tensor, "
+            "a::turn(Tensor x) -> Tensor\n",
+        ),
+    )
+    assert len(held) == 3
+
+
+def test_calls_name_the_operator_where_there_are_several() -> None:
+    scenario = Scenario(FLIP, CPU, uses=[look_up("a::turn")], probes=["cpu"])
+    system = started(scenario)
+    held = [system.do(0), system.do(1)]
+    assert dict(system.observe())["calls"] == (
+        "a::flip cpu: on_cpu (step 2)\na::turn cpu: OperatorGone\n"
+    )
+    assert len(held) == 2
+
+
+def test_a_foreign_listener_is_unknown() -> None:
+    class Deaf:
+        def on_operator_registered(self, *_: object) -> None:
+            return
+
+        on_operator_deregistered = on_operator_registered
+
+    system = started(Scenario(FLIP, probes=[]))
+    system.dispatcher.add_listener(Deaf())
+    assert dict(system.observe())["holders"] == "listener Deaf knows unknown\n"
+
+
+def test_the_view_of_upstream_is_the_whole_dump() -> None:
+    system = started(Scenario(FLIP, impl("a::flip", composed)), view="upstream")
+    assert system.observe() == (("state", ""), ("table", ""))
+    held = [system.do(0), system.do(1)]
+    dispatcher = system.dispatcher
+    assert system.observe() == (
+        ("state", dispatcher.dump_state("a::flip")),
+        ("table", dispatcher.dump_table("a::flip")),
+    )
+    assert "SparseCUDA: composed (step 2) [math kernel]\n" in system.observe()[1][1]
+    assert len(held) == 2
+
+
+def test_a_reset_forgets_everything() -> None:
+    system = started(Scenario(FLIP, CPU, given=[fallback(no_cpu, "CPU")]))
+    first = (system.fingerprint(), system.observe())
+    held = [system.do(0), system.do(1)]
+    assert (system.fingerprint(), system.observe()) != first
+    system.reset()
+    assert (system.fingerprint(), system.observe()) == first
+    assert len(held) == 2
+
+
+def test_what_is_given_stays() -> None:
+    system = started(Scenario(CPU, given=[FLIP, impl("a::flip", composed)]))
+    handle = system.do(0)
+    system.undo(0, handle)
+    assert system.laws() == []
+    state = dict(system.observe())["state"]
+    assert state == (
+        "name: a::flip\nschema: a::flip(Tensor x) -> Tensor\ndebug: given 1\n"
+        "alias analysis kind: FROM_SCHEMA\n"
+        "CompositeImplicitAutograd[alias]: composed (given 2) :: (none) [ boxed ]\n"
+    )
+
+
+def test_failures_are_fields_as_text() -> None:
+    system = started(Scenario(FLIP, impl("a::flip", typed_two, "CPU")))
+    handle = system.do(0)
+    before = system.fingerprint()
+    with pytest.raises(Exception, match="does not fit") as caught:
+        system.do(1)
+    assert system.failure(caught.value) == (
+        ("error", "SchemaMismatch"),
+        ("operator", "a::flip"),
+        ("schema", "a::flip(Tensor x) -> Tensor"),
+        ("definition", "step 1"),
+        ("inferred", "(Tensor _0, Tensor _1) -> Tensor _0"),
+        ("kernel", "typed_two (step 2)"),
+        ("key", "CPU"),
+        ("difference", "the numbers of arguments differ: 1 and 2"),
+    )
+    assert system.fingerprint() == before
+    assert system.laws() == []
+    system.undo(0, handle)
+
+
+def test_failures_of_others_are_type_and_text() -> None:
+    system = started(Scenario(FLIP))
+    assert system.failure(ZeroDivisionError("by zero")) == (
+        ("error", "ZeroDivisionError"),
+        ("text", "by zero"),
+    )
+
+
+def test_a_long_table_is_no_part_of_a_failure() -> None:
+    system = started(Scenario(FLIP))
+    handle = system.do(0)
+    found = system.dispatcher.find_op("a::flip")
+    assert found is not None
+    with pytest.raises(Exception, match="a::flip") as caught:
+        found.call(None)
+    fields = dict(system.failure(caught.value))  # type: ignore[call-overload]  # pairs of texts
+    assert fields["error"] == "MissingKernel"
+    assert "table" not in fields
+    system.undo(0, handle)
+
+
+def test_uses_answer_and_an_exception_is_an_answer() -> None:
+    scenario = Scenario(
+        FLIP,
+        impl("a::flip", broken, "CPU"),
+        uses=[
+            call("a::flip"),
+            use("registrations_for(...)", lambda d: d.registrations_for("CPUU")),
+        ],
+    )
+    system = started(scenario)
+    held = [system.do(0), system.do(1)]
+    assert system.use(0) == "broken (step 2) > raises ArithmeticError"
+    found = system.use(1)
+    assert isinstance(found, tuple)
+    assert found[0] == ("error", "UnknownKey")
+    assert system.laws() == []
+    assert len(held) == 2
+
+
+def test_laws_see_what_a_use_changes() -> None:
+    library_of = define("a::turn(Tensor x) -> Tensor")
+
+    def register(dispatcher: Any) -> str:
+        perform = library_of.prepare(dispatcher, "a use")
+        held.extend((perform, perform()))
+        return "done"
+
+    held: list[object] = []
+    scenario = Scenario(FLIP, uses=[use("register", register)])
+    system = started(scenario)
+    assert system.laws() == []
+    assert system.use(0) == "done"
+    assert [broken.law for broken in system.laws()] == ["a_use_changes_nothing"]  # type: ignore[attr-defined]  # violations
+    unchecked = started(scenario, laws=False)
+    unchecked.use(0)
+    assert unchecked.laws() == ()
+
+
+def test_the_fingerprint_knows_what_listeners_know() -> None:
+    system = started(Scenario(FLIP, listen()))
+    alone = system.fingerprint()
+    handle = system.do(1)
+    listening = system.fingerprint()
+    known = system.dispatcher.snapshot().subscriptions[0].listener
+    known.names.append("a rumour")  # type: ignore[attr-defined]  # the scenario's listener keeps names
+    assert len({alone, listening, system.fingerprint()}) == 3
+    system.undo(1, handle)
+    assert system.fingerprint() == alone

@@ -1,0 +1,71 @@
+import pytest
+
+from harness.engine import Budget
+from harness.errors import UnknownStrategy
+from harness.exploring import explore, system_of
+from harness.scenario import Scenario, call, define, impl, step
+from harness.systems.dispatcher import DispatcherSystem
+from harness.systems.registry import RegistrySystem
+from tests.scenarios.kernels import composed, composed_anew, on_cpu
+
+_TWO = Scenario(
+    define("a::flip(Tensor x) -> Tensor"),
+    impl("a::flip", on_cpu, "CPU"),
+    uses=[call("a::flip")],
+).named("two", "tests/scenarios/test_a.py")
+NEWEST = (impl("a::flip", composed), impl("a::flip", composed_anew))
+
+
+def test_system_of() -> None:
+    assert isinstance(system_of(_TWO), DispatcherSystem)
+    registry = Scenario(step("a", lambda _: int), create=list, observe=str)
+    assert isinstance(system_of(registry), RegistrySystem)
+
+
+def test_a_report() -> None:
+    report = explore(_TWO)
+    assert (report.scenario, report.verdict) == ("scenarios/test_a/two", "proven")
+    assert report.steps == (
+        'define("a::flip(Tensor x) -> Tensor")',
+        'impl("a::flip", on_cpu, "CPU")',
+    )
+    assert report.uses == ('call("a::flip", "cpu")',)
+    assert report.digest == _TWO.digest
+    assert report.exploration.strategy == "graph+walk:2+words:3"
+    assert list(report.exploration.states) == [(), (0,), (1,), (0, 1)]
+
+
+def test_a_strategy_by_name() -> None:
+    report = explore(_TWO, "walk:0")
+    assert (report.verdict, report.exploration.strategy) == ("holds", "walk:0")
+    with pytest.raises(UnknownStrategy):
+        explore(_TWO, "wander")
+
+
+def test_a_budget_cuts_short_and_progress_is_told() -> None:
+    told: list[tuple[int, int]] = []
+    report = explore(
+        _TWO,
+        "walk:2",
+        budget=Budget(steps=20),
+        progress=lambda done, planned: told.append((done, planned)),
+    )
+    assert report.verdict == "cut short"
+    assert told[-1][0] <= 20
+
+
+def test_a_pin_is_needed_where_the_newest_wins() -> None:
+    assert explore(Scenario(*NEWEST)).verdict == "order"
+    pinned = explore(Scenario(*NEWEST, order_dependent="the newest wins"))
+    assert pinned.verdict == "pinned"
+    assert list(pinned.exploration.states) == [(), (0,), (1,), (0, 1), (1, 0)]
+
+
+def test_a_pin_that_pins_nothing_is_a_fault() -> None:
+    report = explore(Scenario(*_TWO.steps, order_dependent="the newest wins"))
+    assert report.verdict == "order"
+
+
+def test_several_violations_are_looked_for() -> None:
+    report = explore(Scenario(*NEWEST, _TWO.steps[0]), "walk:1", stop_after=3)
+    assert len(report.exploration.violations) == 3

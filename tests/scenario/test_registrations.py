@@ -1,0 +1,255 @@
+from typing import Any
+
+import pytest
+
+from harness.scenario import (
+    Step,
+    define,
+    fallback,
+    impl,
+    library,
+    listen,
+    reserve,
+    together,
+)
+from harness.scenario.registrations import Known, operator_of
+from runtime.dispatch import Dispatcher, fallthrough, fingerprint
+from runtime.errors.registration import (
+    CallRefused,
+    DuplicateDefinition,
+    NamespaceTaken,
+)
+from runtime.keys import DispatchKey
+from runtime.schema import parse_schema
+from tests.scenarios.kernels import keyed, no_cpu, on_cpu, stacked, typed_one
+
+TEXTS: list[tuple[Step, str]] = [
+    (define("a::b(Tensor x) -> Tensor"), 'define("a::b(Tensor x) -> Tensor")'),
+    (
+        define("a::b() -> ()", "PURE_FUNCTION", kind="DEF", debug='the "b"'),
+        'define("a::b() -> ()", "PURE_FUNCTION", kind="DEF", debug="the \\"b\\"")',
+    ),
+    (
+        define("a::b", kernel=typed_one, tags=iter(["pointwise", "core"])),
+        'define("a::b", kernel=typed_one, tags=["pointwise", "core"])',
+    ),
+    (
+        define('a::b(str x="c\\\\d") -> ()'),
+        'define("a::b(str x=\\"c\\\\\\\\d\\") -> ()")',
+    ),
+    (impl("a::b", on_cpu), 'impl("a::b", on_cpu)'),
+    (impl("a::b", stacked, "CPU"), 'impl("a::b", stacked, "CPU")'),
+    (
+        impl("a::b", on_cpu, iter(["CPU", "Meta"])),
+        'impl("a::b", on_cpu, ["CPU", "Meta"])',
+    ),
+    (
+        impl(
+            "a::b",
+            keyed,
+            "CPU",
+            library_key="CPU",
+            with_keyset=True,
+            allow_override=False,
+            kind="FRAGMENT",
+            debug="mine",
+        ),
+        'impl("a::b", keyed, "CPU", library_key="CPU", with_keyset=True, '
+        'allow_override=False, kind="FRAGMENT", debug="mine")',
+    ),
+    (fallback(fallthrough, "Tracer"), 'fallback(fallthrough, "Tracer")'),
+    (
+        fallback(no_cpu, "CPU", with_keyset=True, debug="all"),
+        'fallback(no_cpu, "CPU", with_keyset=True, debug="all")',
+    ),
+    (reserve("a::b.c"), 'reserve("a::b.c")'),
+    (library("a"), 'library("a", "DEF")'),
+    (library("a", "IMPL", "CPU"), 'library("a", "IMPL", "CPU")'),
+    (listen(), "listen()"),
+    (
+        together(library("a"), reserve("a::b")),
+        'together(library("a", "DEF"), reserve("a::b"))',
+    ),
+]
+
+
+@pytest.mark.parametrize(("made", "text"), TEXTS, ids=[text for _, text in TEXTS])
+def test_text(made: Step, text: str) -> None:
+    assert made.text == text
+
+
+@pytest.mark.parametrize(
+    ("made", "operators"),
+    [
+        (define("a::b.c(Tensor x) -> Tensor"), ("a::b.c",)),
+        (define("a::b", kernel=typed_one), ("a::b",)),
+        (impl("a::b", on_cpu), ("a::b",)),
+        (fallback(no_cpu, "CPU"), ()),
+        (library("a"), ()),
+        (listen(), ()),
+        (together(reserve("a::b"), reserve("a::c"), reserve("a::b")), ("a::b", "a::c")),
+    ],
+)
+def test_operators(made: Step, operators: tuple[str, ...]) -> None:
+    assert made.operators == operators
+
+
+def prepared(target: Dispatcher, *steps: Step) -> list[Any]:
+    return [each.prepare(target, f"step {n}") for n, each in enumerate(steps, 1)]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        define("a::b(Tensor x) -> Tensor"),
+        define("a::b(Tensor x) -> Tensor", tags=["core"], debug="here"),
+        define("a::b(Tensor x) -> Tensor", kind="DEF", kernel=typed_one),
+        impl("a::b", on_cpu, ["CPU", "Meta"]),
+        impl("a::b", keyed, with_keyset=True, allow_override=False),
+        fallback(no_cpu, "CPU"),
+        reserve("a::b"),
+        library("a"),
+        listen(),
+        together(library("a"), impl("a::b", on_cpu)),
+    ],
+    ids=str,
+)
+def test_preparing_changes_nothing_and_closing_takes_all_back(made: Step) -> None:
+    target = Dispatcher(warns_of_overrides=False)
+    before = fingerprint(target.snapshot())
+    (perform,) = prepared(target, made)
+    assert fingerprint(target.snapshot()) == before
+    handle = perform()
+    during = fingerprint(target.snapshot())
+    assert during != before
+    handle.close()
+    assert fingerprint(target.snapshot()) == before
+    perform().close()
+    again = perform()
+    assert fingerprint(target.snapshot()) == during
+    again.close()
+
+
+def test_origin_is_the_step() -> None:
+    target = Dispatcher()
+    performs = prepared(
+        target,
+        define("a::b(Tensor x) -> Tensor"),
+        impl("a::b", on_cpu, "CPU"),
+        impl("a::b", on_cpu, "Meta", debug="mine"),
+    )
+    held = [perform() for perform in performs]
+    assert target.dump_state("a::b") == (
+        "name: a::b\nschema: a::b(Tensor x) -> Tensor\ndebug: step 1\n"
+        "alias analysis kind: FROM_SCHEMA\n"
+        "CPU: on_cpu (step 2) :: (none) [ boxed ]\nMeta: mine :: (none) [ boxed ]\n"
+    )
+    assert len(held) == 3
+
+
+def test_a_def_step_claims_its_namespace() -> None:
+    target = Dispatcher()
+    first, second = prepared(
+        target,
+        define("a::b(Tensor x) -> Tensor", kind="DEF"),
+        define("a::c(Tensor x) -> Tensor", kind="DEF"),
+    )
+    handle = first()
+    with pytest.raises(NamespaceTaken):
+        second()
+    handle.close()
+    second().close()
+    assert target.op_names() == ()
+
+
+def test_a_def_step_that_fails_gives_its_namespace_back() -> None:
+    target = Dispatcher()
+    define_it, claim_and_define = prepared(
+        target,
+        define("a::b(Tensor x) -> Tensor"),
+        define("a::b(Tensor x) -> Tensor", kind="DEF"),
+    )
+    handle = define_it()
+    with pytest.raises(DuplicateDefinition):
+        claim_and_define()
+    assert target.snapshot().claims == ()
+    handle.close()
+
+
+def test_a_name_without_namespace_is_refused_when_it_is_performed() -> None:
+    (perform,) = prepared(Dispatcher(), impl("b", on_cpu))
+    with pytest.raises(CallRefused):
+        perform()
+
+
+def test_together_takes_back_what_came_before_a_failure() -> None:
+    target = Dispatcher()
+    claim, both = prepared(
+        target,
+        library("a"),
+        together(
+            define("a::b(Tensor x) -> Tensor"),
+            impl("a::b", on_cpu, "CPU"),
+            library("a"),
+        ),
+    )
+    handle = claim()
+    before = fingerprint(target.snapshot())
+    with pytest.raises(NamespaceTaken):
+        both()
+    assert fingerprint(target.snapshot()) == before
+    handle.close()
+    both().close()
+    assert target.op_names() == ()
+
+
+def test_together_closes_last_first_and_once() -> None:
+    said: list[str] = []
+
+    class Handle:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def close(self) -> None:
+            said.append(self.name)
+
+    made = together(
+        Step("first", lambda _, __: lambda: Handle("first")),
+        Step("second", lambda _, __: lambda: Handle("second")),
+    )
+    handle = made.prepare(None, "step 1")()
+    assert said == []
+    handle.close()
+    handle.close()
+    assert said == ["second", "first"]
+
+
+def test_known_lists_schemas_sorted() -> None:
+    known = Known()
+    schemas = [parse_schema("a::c() -> ()"), parse_schema("a::b() -> ()")]
+    assert known.shown() == "nothing"
+    for schema in schemas:
+        known.on_operator_registered(schema.name, schema)
+    assert known.shown() == "a::b() -> (), a::c() -> ()"
+    known.on_operator_deregistered(schemas[1].name, schemas[1])
+    assert known.shown() == "a::c() -> ()"
+
+
+@pytest.mark.parametrize(
+    "schema", ["a::b.c(Tensor x) -> Tensor", "a::b.c", parse_schema("a::b.c() -> ()")]
+)
+def test_operator_of(schema: Any) -> None:
+    assert str(operator_of(schema)) == "a::b.c"
+
+
+def test_a_fallback_is_registered_by_the_step_alone() -> None:
+    target = Dispatcher()
+    (perform,) = prepared(target, fallback(no_cpu, "CPU"))
+    slot = DispatchKey.CPU.slot
+    assert slot is not None
+    assert target.snapshot().fallbacks.slots[slot] is None
+    handle = perform()
+    held = target.snapshot().fallbacks.slots[slot]
+    assert held is not None
+    assert held.debug == "no_cpu (step 1)"
+    handle.close()

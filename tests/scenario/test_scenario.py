@@ -1,0 +1,118 @@
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from harness.errors import NotAScenario
+from harness.scenario import Scenario, call, define, impl, look_up, step
+from tests.scenarios.kernels import composed, on_cpu
+
+ADD = define("a::add(Tensor x) -> Tensor")
+CPU = impl("a::add", on_cpu, "CPU")
+ANY = impl("a::add", composed)
+
+
+def test_fields_become_tuples() -> None:
+    made = Scenario(ADD, CPU, uses=[call("a::add")], given=[ANY], probes=["cpu"])
+    assert made.steps == (ADD, CPU)
+    assert [each.text for each in made.uses] == ['call("a::add", "cpu")']
+    assert made.given == (ANY,)
+    assert made.probes == ("cpu",)
+
+
+def test_operators_in_order_of_appearance() -> None:
+    other = define("a::other(Tensor x) -> Tensor")
+    made = Scenario(ADD, CPU, uses=[look_up("a::third"), call("a::add")], given=[other])
+    assert made.operators == ("a::other", "a::add", "a::third")
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "path"),
+    [
+        ("two", "tests/scenarios/test_a.py", "scenarios/test_a/two"),
+        ("two", "checks/test_a.py", "checks/test_a/two"),
+        ("two", "", "two"),
+    ],
+)
+def test_path(name: str, source: str, path: str) -> None:
+    assert Scenario(ADD).named(name, source).path == path
+
+
+def test_naming_changes_nothing_else() -> None:
+    made = Scenario(
+        step("a", lambda _: None.__class__),
+        uses=[call("a::add")],
+        given=[ADD],
+        order_dependent="newest wins",
+        probes=["cpu"],
+        create=list,
+        observe=str,
+        check=lambda _: (),
+        fingerprint=str,
+        doc="what it pins",
+    )
+    named = made.named("two", "tests/test_a.py")
+    kept = (
+        *("steps", "uses", "given", "order_dependent", "probes", "create"),
+        *("observe", "check", "fingerprint", "doc", "digest"),
+    )
+    assert {k: getattr(named, k) for k in kept} == {k: getattr(made, k) for k in kept}
+    assert (named.name, named.source) == ("two", "tests/test_a.py")
+
+
+def test_digest_tells_what_the_scenario_consists_of() -> None:
+    made = [
+        Scenario(ADD, CPU),
+        Scenario(CPU, ADD),
+        Scenario(ADD, CPU, ANY),
+        Scenario(ADD, given=[CPU]),
+        Scenario(ADD, CPU, uses=[call("a::add")]),
+        Scenario(ADD, CPU, order_dependent="newest wins"),
+    ]
+    digests = [each.digest for each in made]
+    assert len(set(digests)) == len(made)
+    assert {len(digest) for digest in digests} == {12}
+    again = Scenario(
+        define("a::add(Tensor x) -> Tensor"), impl("a::add", on_cpu, "CPU")
+    )
+    assert again.digest == digests[0]
+    assert Scenario(ADD, CPU, order_dependent="in other words").digest == digests[5]
+
+
+def test_digest_is_the_same_in_every_process() -> None:
+    program = (
+        "from harness.scenario import Scenario, define, reserve\n"
+        "print(Scenario(define('a::b() -> ()'), reserve('a::b')).digest)"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert found == {"86aad9920854\n"}
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (((call("a::add"),), {}), "UseStep among the steps; it wants Step"),
+        (((), {"uses": [ADD]}), "Step among the uses; it wants UseStep"),
+        (((), {"given": ["x"]}), "str among the given; it wants Step"),
+        (
+            ((), {"create": list}),
+            "create without observe; it wants observe=..., a function from the "
+            "registry to text",
+        ),
+    ],
+)
+def test_what_is_no_scenario(given: Any, text: str) -> None:
+    steps, named = given
+    with pytest.raises(NotAScenario) as caught:
+        Scenario(*steps, **named)
+    assert str(caught.value) == f"a scenario cannot take {text}."

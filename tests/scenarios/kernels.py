@@ -1,0 +1,233 @@
+"""Kernels that the scenarios register, named after what they stand for.
+
+True only here: a kernel does next to nothing, because a scenario asks *which* kernel a
+call reaches, not what it computes.
+
+Rules:
+- a function without annotations is an untyped kernel: it fits any schema and gets the
+  arguments that differ from their defaults; that is why this file has some;
+- an annotated function is a typed kernel: its signature is part of what is registered.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls
+# An untyped kernel is one without annotations: that is what is under test.
+
+from typing import Any
+
+from runtime.dispatch import boxed
+from runtime.keys import DispatchKey, KeySet, full_after
+from runtime.tensors import Tensor
+
+
+def on_cpu(x, *rest):
+    return x
+
+
+def better_on_cpu(x, *rest):
+    return x
+
+
+def best_on_cpu(x, *rest):
+    return x
+
+
+def on_cuda(x, *rest):
+    return x
+
+
+def on_xla(x, *rest):
+    return x
+
+
+def on_lazy(x, *rest):
+    return x
+
+
+def on_hip(x, *rest):
+    return x
+
+
+def on_meta(x, *rest):
+    return x
+
+
+def on_sparse(x, *rest):
+    return x
+
+
+def on_quantized(x, *rest):
+    return x
+
+
+def on_mkldnn(x, *rest):
+    return x
+
+
+def on_fpga(x, *rest):
+    return x
+
+
+def on_nested(x, *rest):
+    return x
+
+
+def on_private(x, *rest):
+    return x
+
+
+def composed(x, *rest):
+    """Made of other operators, differentiable through them."""
+    return x
+
+
+def composed_anew(x, *rest):
+    return x
+
+
+def everywhere(x, *rest):
+    """One kernel for all backends, not differentiable by itself."""
+    return x
+
+
+def functional(x, *rest):
+    return x
+
+
+def composed_nested(x, *rest):
+    return x
+
+
+def with_gradient(x, *rest):
+    return x
+
+
+def cpu_with_gradient(x, *rest):
+    return x
+
+
+def cuda_with_gradient(x, *rest):
+    return x
+
+
+def xla_with_gradient(x, *rest):
+    return x
+
+
+def other_with_gradient(x, *rest):
+    return x
+
+
+def in_half(x, *rest):
+    """What autocast does on a backend."""
+    return x
+
+
+def batched(x, *rest):
+    return x
+
+
+def traced(x, *rest):
+    return x
+
+
+def chosen(x, *rest):
+    """What BackendSelect does: it picks a backend."""
+    return x
+
+
+def in_python(x, *rest):
+    return x
+
+
+def broken(x, *rest):
+    raise ArithmeticError("this kernel always fails")
+
+
+def nothing_useful(x, *rest):
+    return "no tensor"
+
+
+def pair(x, *rest):
+    return x, x
+
+
+def answer(*numbers):
+    return 42
+
+
+def first_of(parts, *rest):
+    return parts[0]
+
+
+def keyed(keyset, x, *rest):
+    """Takes the keyset of the call first (`with_keyset=True`)."""
+    assert isinstance(keyset, KeySet)
+    return x
+
+
+# What is left of a call when the tracer is done with it.
+BELOW_TRACER = full_after(DispatchKey.Tracer)
+
+
+def pass_below_tracer(keyset, operator, *arguments):
+    """A fallback that does nothing but call on."""
+    return operator.redispatch(keyset & BELOW_TRACER, *arguments)
+
+
+def no_cpu(operator, *arguments):
+    """A fallback that handles any operator by itself."""
+    return arguments[0]
+
+
+def no_cuda(operator, *arguments):
+    return arguments[0]
+
+
+def watched(operator, *arguments):
+    return arguments[0]
+
+
+def pop_and_push(operator: Any, keyset: KeySet, stack: list[Any]) -> None:
+    """A kernel of the stack convention: pops its arguments, pushes its results."""
+    arguments = [stack.pop() for _ in operator.schema.arguments]
+    stack.append(arguments[-1])
+
+
+stacked = boxed(pop_and_push, "stacked")
+
+
+def typed_one(x: Tensor) -> Tensor:
+    return x
+
+
+def typed_one_anew(x: Tensor) -> Tensor:
+    return x
+
+
+def typed_two(x: Tensor, y: Tensor) -> Tensor:
+    return x
+
+
+def typed_number(x: Tensor, n: int) -> Tensor:
+    return x
+
+
+def typed_pair(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x, x
+
+
+def typed_count(x: Tensor) -> int:
+    return 1
+
+
+def typed_optional(x: Tensor, y: Tensor | None) -> Tensor:
+    return x
+
+
+def typed_list(parts: list[Tensor]) -> Tensor:
+    return parts[0]
+
+
+def typed_keyed(keyset: KeySet, x: Tensor) -> Tensor:
+    """The leading keyset is no argument of the operator."""
+    return x
