@@ -84,9 +84,10 @@ class Report:
         return tuple(shown)
 
     def state_name(self, state: State) -> str:
-        """`{1 3}`: the active steps as people count them, in order if order counts."""
-        between = " then " if self.order_dependent is not None else " "
-        return "{" + between.join(str(step + 1) for step in state) + "}"
+        """`{1 3}`, or `3 then 1` if order counts: the active steps, counted from 1."""
+        if self.order_dependent is not None and len(state) > 1:
+            return " then ".join(str(step + 1) for step in state)
+        return "{" + " ".join(str(step + 1) for step in state) + "}"
 
     def replay_id(self, violation: Violation) -> str:
         """At most 24 characters from which `everyorder replay` plays the word."""

@@ -96,8 +96,8 @@ def layout(
 
 
 def _short(name: str) -> str:
-    """`{1 3}` as `13`, `{3 then 1}` as `3→1`; steps above 9 keep their spaces."""
-    numbers = name[1:-1].replace(" then ", "→").split()
+    """`{1 3}` as `13`, `3 then 1` as `3→1`; steps above 9 keep their spaces."""
+    numbers = name.strip("{}").replace(" then ", "→").split()
     return ("" if len(max(numbers, key=len, default="")) < 2 else " ").join(
         numbers
     ) or "{}"

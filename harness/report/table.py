@@ -1,12 +1,14 @@
 """All scenarios as one table of 80 columns, with totals, and as one line.
 
 True only here: the columns.  Scenarios stand under the file they are from; only the
-name is shortened where room lacks, and a strategy is folded at its '+' signs.
+name is shortened where room lacks, and a strategy is folded at its '+' signs.  The long
+strategy that most scenarios share is told once, below the table.
 
 Rules: the order of the rows is the order given; colour is a style of rich, so that a
 console without colours prints the same words.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -54,17 +56,20 @@ def overview(
     width: int = WIDTH,
 ) -> Table:
     """The table with its totals line, at most `width` wide for usual sizes."""
-    rows = [_row(report) for report in reports]
+    usual = _usual(reports)
+    rows = [_row(report, usual) for report in reports]
     rows += [_unexplored_row(other) for other in unexplored]
-    table = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False)
+    table = Table(box=SIMPLE, padding=(0, 0, 0, 0), show_edge=False)
     table.show_footer = True
     table.pad_edge = False
+    table.caption_justify = "left"
+    table.caption = None if usual is None else f"usual strategy: {usual}"
     totals = _totals(reports, unexplored)
     cells = (COLUMNS, totals, *rows)
     widths = [max(len(str(row[i])) for row in cells) for i in range(len(COLUMNS))]
     widths[FOLDED] = min(widths[FOLDED], STRATEGY)
-    # Two blanks stand between columns; the name gets what the others leave.
-    widths[0] = max(width - sum(widths[1:]) - 2 * (len(COLUMNS) - 1), NAME)
+    # One blank stands between columns; the name gets what the others leave.
+    widths[0] = max(width - sum(widths[1:]) - (len(COLUMNS) - 1), NAME)
     for index, name in enumerate(COLUMNS):
         table.add_column(
             name,
@@ -113,14 +118,23 @@ def duration(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _row(report: Report) -> Row:
+def _usual(reports: Sequence[Report]) -> str | None:
+    """The most frequent strategy, if it is shared and too long for its column."""
+    counts = Counter(report.exploration.strategy for report in reports)
+    for strategy, count in counts.most_common(1):
+        if count > 1 and len(strategy) >= STRATEGY:
+            return strategy
+    return None
+
+
+def _row(report: Report, usual: str | None) -> Row:
     found = report.exploration
     return (
         f"  {report.scenario.rpartition('/')[2]}",
         str(len(report.steps)),
         f"{len(found.states):,}",
         f"{found.executed.edges:,}",
-        found.strategy.replace("+", " +"),
+        "usual" if found.strategy == usual else found.strategy.replace("+", " +"),
         short_guarantee(report),
         Text(VERDICTS[report.verdict], STYLES[report.verdict]),
         duration(found.seconds),

@@ -96,7 +96,7 @@ def test_state_names() -> None:
     assert REPORT.state_name(()) == "{}"
     assert REPORT.state_name((0, 1)) == "{1 2}"
     pinned = replace(REPORT, order_dependent="newest wins")
-    assert pinned.state_name((1, 0)) == "{2 then 1}"
+    assert pinned.state_name((1, 0)) == "2 then 1"
 
 
 def test_replay_id_is_of_the_shortest_word() -> None:

@@ -1,0 +1,125 @@
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from harness.cli import main
+
+# A registry that is a list, and scenarios with a fault of each kind.
+SOUND = """
+from harness.scenario import Scenario, step, use
+
+
+def add(name):
+    def do(registry):
+        registry.append(name)
+        return lambda: registry.remove(name)
+
+    return step(f'add("{name}")', do)
+
+
+def shown(registry):
+    return "".join(f"{name}\\n" for name in sorted(registry))
+
+
+def count(registry):
+    return f"{len(registry)} names"
+
+
+sound = Scenario(
+    add("a"),
+    add("b"),
+    uses=[use("count()", count)],
+    create=list,
+    observe=shown,
+    fingerprint=lambda registry: tuple(sorted(registry)),
+)
+newest = Scenario(
+    add("a"),
+    add("b"),
+    create=list,
+    observe=lambda registry: "".join(f"{name}\\n" for name in registry),
+    order_dependent="the newest stands last",
+)
+"""
+
+FAULTY = """
+from itertools import count as counting
+
+from tests.scenarios.test_sound import Scenario, add, shown, step
+
+
+def refuse(registry):
+    raise ValueError("this name is taken")
+
+
+numbers = counting()
+order = Scenario(
+    add("a"),
+    add("b"),
+    create=list,
+    observe=lambda registry: "".join(f"{name}\\n" for name in registry),
+)
+law = Scenario(
+    add("a"),
+    add("b"),
+    create=list,
+    observe=shown,
+    check=lambda registry: ["at most one name"] if len(registry) > 1 else [],
+)
+random = Scenario(
+    add("a"),
+    create=list,
+    observe=lambda registry: f"{next(numbers)}\\n",
+)
+crash = Scenario(add("a"), create=list, observe=lambda registry: 1 / 0)
+failing = Scenario(
+    add("a"), step('add("a")', refuse), create=list, observe=shown
+)
+"""
+
+
+class Project:
+    """A project in a temporary folder, and the command run in it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.write("pyproject.toml", "[project]\nname = 'demo'\n")
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def scenarios(self, name: str, text: str) -> Path:
+        return self.write(f"tests/scenarios/test_{name}.py", text)
+
+    def run(self, *arguments: str) -> Result:
+        return CliRunner().invoke(main, list(arguments), prog_name="everyorder")
+
+    def text(self, *arguments: str) -> str:
+        """What the command prints, without blanks at the ends of lines."""
+        lines = self.run(*arguments).output.splitlines()
+        return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project with sound scenarios and with faulty ones; clocks stand still."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr("harness.engine.budget.monotonic", lambda: 0.0)
+    made = Project(tmp_path)
+    made.scenarios("sound", SOUND)
+    return made
+
+
+@pytest.fixture
+def faulty(project: Project) -> Project:
+    """The same, with faulty scenarios beside the sound ones."""
+    project.scenarios("faulty", FAULTY)
+    return project

@@ -1,0 +1,194 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.catalogue import (
+    Broken,
+    NothingThere,
+    Skipped,
+    find,
+    load,
+    load_file,
+    nearest,
+    root_of,
+)
+from tests.cli.conftest import Project
+
+EMPTY = "from harness.scenario import Scenario, step\n"
+
+
+def made(name: str, text: str = "a") -> str:
+    return (
+        f"{name} = Scenario(step('{text}', list.append), create=list, observe=repr)\n"
+    )
+
+
+def test_everything_below_the_default_folder(project: Project) -> None:
+    project.scenarios("again", EMPTY + made("zulu") + made("alpha") + made("_hidden"))
+    project.write("tests/test_other.py", EMPTY + made("other"))
+    found = load()
+    assert found.paths == (
+        "scenarios/test_again/zulu",
+        "scenarios/test_again/alpha",
+        "scenarios/test_sound/sound",
+        "scenarios/test_sound/newest",
+    )
+    assert found.root == project.root
+    assert (found.broken, found.skipped) == ((), ())
+    assert found.entries[0].scenario.source == "tests/scenarios/test_again.py"
+
+
+def test_from_a_folder_below_the_root(project: Project) -> None:
+    start = project.root / "tests" / "scenarios"
+    assert len(load(start=start).entries) == 2
+    assert load(("test_sound.py::newest",), start=start).paths == (
+        "scenarios/test_sound/newest",
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("tests", ["sound", "newest", "other"]),
+        ("tests/test_other.py", ["other"]),
+        ("tests/scenarios/test_sound.py::sound", ["sound"]),
+        ("scenarios/test_sound/sound", ["sound"]),
+        ("sound", ["sound"]),
+        ("test_sound", ["sound", "newest"]),
+        ("newe", ["newest"]),
+    ],
+)
+def test_selection(project: Project, path: str, names: list[str]) -> None:
+    project.write("tests/test_other.py", EMPTY + made("other"))
+    found = [entry.scenario.name for entry in load((path,)).entries]
+    assert found == names
+
+
+def test_several_paths_name_each_scenario_once(project: Project) -> None:
+    found = load(("newest", "tests/scenarios", "sound"))
+    assert [entry.scenario.name for entry in found.entries] == ["newest", "sound"]
+    assert found.broken == ()
+
+
+def test_given_names_and_second_variables(project: Project) -> None:
+    text = EMPTY + made("a").replace("create", "name='given', create") + "b = a\n"
+    project.scenarios("named", text)
+    assert load(("test_named",)).paths == ("scenarios/test_named/given",)
+
+
+def test_two_scenarios_of_one_name(project: Project) -> None:
+    text = EMPTY + made("a") + made("b", "b").replace("create", "name='a', create")
+    project.scenarios("twice", text)
+    found = load(("tests/scenarios/test_twice.py",))
+    assert found.paths == ("scenarios/test_twice/a",)
+    reason = "another scenario is called scenarios/test_twice/a, too"
+    assert found.broken == (Broken("tests/scenarios/test_twice.py", None, reason),)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("\nx = 1 +\n", 2, "SyntaxError: invalid syntax"),
+        ("import none_such\n", 1, "ModuleNotFoundError: No module named 'none_such'"),
+        ("\n\nraise ValueError\n", 3, "ValueError"),
+        ("import sys\nsys.exit(3)\n", 2, "SystemExit: 3"),
+        (EMPTY + "Scenario(1)\n", 2, "NotAScenario: a scenario cannot take int amon"),
+    ],
+)
+def test_broken_modules_are_kept_with_their_line(
+    project: Project, text: str, line: int, reason: str
+) -> None:
+    project.scenarios("broken", text)
+    found = load()
+    assert len(found.entries) == 2
+    [broken] = found.broken
+    assert broken.where == f"tests/scenarios/test_broken.py:{line}"
+    assert broken.reason.startswith(reason)
+    assert load(("broken/what",)).broken == (broken,)
+    assert Broken("a.py", None, "").where == "a.py"
+
+
+def test_interrupts_are_not_caught(project: Project) -> None:
+    project.scenarios("stops", "raise KeyboardInterrupt\n")
+    with pytest.raises(KeyboardInterrupt):
+        load()
+
+
+def test_modules_that_skip_themselves(project: Project) -> None:
+    text = "import pytest\npytest.skip('not here', allow_module_level=True)\n"
+    project.scenarios("skips", text)
+    assert load().skipped == (Skipped("tests/scenarios/test_skips.py", "not here"),)
+
+
+def test_loading_leaves_no_trace(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    before = dict(sys.modules)
+    load()
+    load()
+    assert {name for name in sys.modules if name not in before} == set()
+    assert not list(project.root.rglob("__pycache__"))
+    assert sys.dont_write_bytecode is False
+
+
+def test_a_module_of_that_name_that_was_loaded_before_stays(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "tests.scenarios.test_sound"
+    monkeypatch.setitem(sys.modules, name, sys)
+    assert len(load().entries) == 2
+    assert sys.modules[name] is sys
+
+
+def test_a_file_is_read_anew(project: Project) -> None:
+    load()
+    project.scenarios("sound", EMPTY + made("other"))
+    assert load().paths == ("scenarios/test_sound/other",)
+
+
+def test_what_is_not_there(project: Project) -> None:
+    with pytest.raises(NothingThere) as caught:
+        load(("test_sound/newst",))
+    assert str(caught.value) == (
+        "there is no file, folder or scenario 'test_sound/newst'; did you mean "
+        "scenarios/test_sound/newest?"
+    )
+    with pytest.raises(NothingThere) as caught:
+        find(load(), "quite another thing")
+    assert str(caught.value) == (
+        "there is no file, folder or scenario 'quite another thing' among 2 scenarios; "
+        "`everyorder run` lists them."
+    )
+
+
+def test_without_a_project(tmp_path: Path) -> None:
+    assert root_of(tmp_path) == tmp_path
+    with pytest.raises(NothingThere, match="looked for in tests/scenarios"):
+        load(("name",), start=tmp_path)
+
+
+def test_a_file_of_another_project(project: Project, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    project.write("other/pyproject.toml", "")
+    project.write("other/tests/test_far.py", EMPTY + made("far"))
+    project.write("elsewhere/pyproject.toml", "")
+    found = load(("../other/tests/test_far.py",), start=tmp_path / "elsewhere")
+    [entry] = found.entries
+    assert (entry.root, entry.scenario.path) == (other, "test_far/far")
+    lone = load_file(other / "tests" / "test_far.py", tmp_path / "elsewhere")
+    assert lone.paths == ("test_far/far",)
+
+
+def test_a_file_that_is_no_module(project: Project) -> None:
+    project.write("notes.txt", "text")
+    [broken] = load(("notes.txt",)).broken
+    assert broken.reason == "ImportError: notes.txt is no Python file"
+
+
+def test_nearest_knows_paths_and_names() -> None:
+    paths = ("scenarios/test_a/two_kernels", "scenarios/test_b/fallbacks")
+    assert nearest("two_kernel", paths) == (paths[0],)
+    assert nearest("scenarios/test_b/fallback", paths)[0] == paths[1]
+    assert nearest("qqq", paths) == ()

@@ -1,0 +1,105 @@
+from dataclasses import replace
+
+from harness.cli.change import Change, Part, changes, documents
+from harness.cli.exit_code import OK
+from harness.cli.judgement import Judgement
+from harness.expectations import Document, Key, compare, document_of
+from harness.outcome import Report
+from tests.report.samples import PROVEN
+
+OLD = document_of(PROVEN)
+FIRST, SECOND = (), (0,)
+
+
+def changed(name: str, *states: tuple[int, ...]) -> Report:
+    seen = dict(PROVEN.exploration.states)
+    for state in states:
+        seen[state] = (("state", "another\n"),)
+    exploration = replace(PROVEN.exploration, states=seen)
+    return replace(PROVEN, scenario=name, exploration=exploration)
+
+
+def judged(report: Report, expected: Document | None) -> Judgement:
+    if expected is not None:
+        expected = replace(expected, scenario=report.scenario)
+    return Judgement(report.scenario, OK, "", compare(expected, report))
+
+
+def test_nothing_to_decide() -> None:
+    assert changes([judged(PROVEN, OLD), Judgement("s/a", OK)], ()) == []
+
+
+def test_equal_differences_are_one_decision() -> None:
+    found = changes(
+        [
+            judged(changed("s/a", FIRST, SECOND), OLD),
+            judged(changed("s/b", FIRST), OLD),
+        ],
+        (),
+    )
+    assert [
+        (change.verdict, [(part.scenario, part.keys) for part in change.parts])
+        for change in found
+    ] == [
+        ("changed", [("s/a", (Key(FIRST),)), ("s/b", (Key(FIRST),))]),
+        ("changed", [("s/a", (Key(SECOND),))]),
+    ]
+    assert found[0].headline() == "changed: 2 entries of s/a, s/b"
+    assert found[1].headline() == "changed: 1 entry of s/a"
+    assert not found[0].only_new
+    assert "+  another" in "\n".join(found[0].lines).replace("+    ", "+  ")
+
+
+def test_accepting_one_of_two_decisions() -> None:
+    report = changed("s/a", FIRST, SECOND)
+    first, second = changes([judged(report, OLD)], ())
+    new = dict(document_of(report).entries)
+    old = dict(OLD.entries)
+    [(name, document)] = documents([first]).items()
+    assert name == "s/a"
+    assert document is not None
+    taken = dict(document.entries)
+    assert taken[Key(FIRST)] == new[Key(FIRST)]
+    assert taken[Key(SECOND)] == old[Key(SECOND)]
+    assert documents([first, second]) == {"s/a": document_of(report)}
+
+
+def test_new_scenarios_are_one_decision() -> None:
+    reports = [replace(PROVEN, scenario=f"s/{name}") for name in "abcde"]
+    [change] = changes([judged(report, None) for report in reports], ())
+    assert change.headline() == "new, 5 scenarios: s/a, s/b, s/c and 2 more"
+    assert change.only_new
+    assert documents([change]) == {
+        report.scenario: document_of(report) for report in reports
+    }
+
+
+def test_another_scenario_is_taken_as_a_whole() -> None:
+    report = replace(PROVEN, scenario="s/a", steps=("x", *PROVEN.steps[1:]))
+    [change] = changes([judged(report, OLD)], ())
+    assert change.verdict == "another scenario"
+    assert change.lines[0] == "steps:"
+    assert change.lines[1:3] == (
+        '-define("demo::add(Tensor x, Tensor y) -> Tensor")',
+        "+x",
+    )
+    assert documents([change]) == {"s/a": document_of(report)}
+
+
+def test_a_header_alone_is_a_decision() -> None:
+    exploration = replace(PROVEN.exploration, strategy="graph", guarantee="graph: all")
+    report = replace(PROVEN, scenario="s/a", exploration=exploration)
+    [change] = changes([judged(report, OLD)], ())
+    assert change.headline() == "changed header: s/a"
+    assert documents([change]) == {"s/a": document_of(report)}
+
+
+def test_stale_files_are_one_decision() -> None:
+    [change] = changes([], ("s/a", "s/b"))
+    assert change == Change(
+        "stale, no scenario",
+        (Part("s/a", None, None), Part("s/b", None, None)),
+        (),
+        False,
+    )
+    assert documents([change]) == {"s/a": None, "s/b": None}

@@ -1,0 +1,156 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.cli import exit_code
+from tests.cli.conftest import SOUND, Project
+
+
+@pytest.fixture
+def accepted(project: Project) -> Project:
+    assert project.run("review", "--accept", "all").exit_code == exit_code.OK
+    return project
+
+
+def files(root: Path) -> dict[str, bytes]:
+    found = {}
+    for path in sorted(root.rglob("*")):
+        found[path.relative_to(root).as_posix()] = (
+            path.read_bytes() if path.is_file() else b""
+        )
+    return found
+
+
+def test_as_expected(accepted: Project) -> None:
+    result = accepted.run("gate")
+    assert result.output == "gate: 2 scenarios, 2 as expected; exit code 0\n"
+    assert result.exit_code == exit_code.OK
+
+
+def test_nothing_is_written(faulty: Project) -> None:
+    before = files(faulty.root)
+    assert faulty.run("gate").exit_code == exit_code.LAW
+    assert files(faulty.root) == before
+
+
+@pytest.fixture
+def read_only(accepted: Project) -> Iterator[Project]:
+    folders = [p for p in accepted.root.rglob("*") if p.is_dir()]
+    for folder in (accepted.root, *folders):
+        folder.chmod(0o555)
+    yield accepted
+    for folder in (accepted.root, *folders):
+        folder.chmod(0o755)
+
+
+def test_a_read_only_tree(read_only: Project) -> None:
+    assert read_only.run("gate").exit_code == exit_code.OK
+
+
+def test_missing(project: Project) -> None:
+    result = project.run("gate")
+    assert result.exit_code == exit_code.MISSING
+    head = "[13] an expectation is missing: scenarios/test_sound/sound\n"
+    assert head in result.output
+    assert "everyorder review --accept scenarios/test_sound/sound" in result.output
+    assert result.output.endswith(
+        "gate: 2 scenarios, 0 as expected; exit code 13\n"
+        "  13  an expectation is missing: 2\n"
+    )
+
+
+def test_changed(accepted: Project) -> None:
+    accepted.scenarios("sound", SOUND.replace('f"{name}\\n" for', 'f"[{name}]\\n" for'))
+    result = accepted.run("gate")
+    assert result.exit_code == exit_code.CHANGED
+    assert "[12] an expectation differs, or its file is damaged" in result.output
+    assert "    -  a\n    +  [a]\n" in result.output.replace("    -    a", "    -  a")
+
+
+def test_stale_entries(accepted: Project) -> None:
+    path = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
+    text = path.read_text()
+    accepted.scenarios("sound", SOUND.replace('    add("b"),\n    uses', "    uses"))
+    assert accepted.run("gate", "sound").exit_code == exit_code.STALE
+    assert path.read_text() == text
+
+
+def test_stale_files(accepted: Project) -> None:
+    accepted.scenarios("sound", SOUND.replace("newest = ", "renamed = "))
+    result = accepted.run("gate")
+    assert result.exit_code == exit_code.MISSING
+    assert (
+        "[14] an expectation is stale: scenarios/test_sound/newest\n"
+        "expect/scenarios/test_sound/newest.txt belongs to no scenario; give it up: "
+        "everyorder review --accept scenarios/test_sound/newest\n"
+    ) in result.output
+    (accepted.root / "expect/scenarios/test_sound/sound.txt").unlink()
+    accepted.scenarios("sound", SOUND.partition("newest = ")[0])
+    accepted.run("review", "--accept", "new")
+    assert accepted.run("gate").exit_code == exit_code.STALE
+    assert accepted.run("gate", "tests/scenarios").exit_code == exit_code.OK
+
+
+def test_a_damaged_file(accepted: Project) -> None:
+    path = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
+    path.write_text("nonsense\n")
+    result = accepted.run("gate")
+    assert result.exit_code == exit_code.CHANGED
+    assert "expect/scenarios/test_sound/sound.txt:1: " in result.output
+
+
+@pytest.mark.parametrize(
+    ("scenario", "code"),
+    [
+        ("law", exit_code.LAW),
+        ("order", exit_code.ORDER),
+        ("random", exit_code.RANDOM),
+        ("crash", exit_code.NOT_EXPLORED),
+    ],
+)
+def test_each_fault_has_its_code(faulty: Project, scenario: str, code: int) -> None:
+    result = faulty.run("gate", f"test_faulty/{scenario}")
+    assert result.exit_code == code
+    first = f"[{code}] {exit_code.GATE[code]}: scenarios/test_faulty/{scenario}\n"
+    assert result.output.startswith(first)
+
+
+def test_cut_short(accepted: Project) -> None:
+    result = accepted.run("gate", "--strategy", "walk:2", "--steps", "10", "sound")
+    assert result.exit_code == exit_code.CUT_SHORT
+
+
+def test_not_loaded(accepted: Project) -> None:
+    accepted.scenarios("broken", "def half(:\n")
+    result = accepted.run("gate")
+    assert result.exit_code == exit_code.NOT_LOADED
+    assert (
+        "[17] a scenario could not be loaded: scenarios/test_broken.py\n"
+        "tests/scenarios/test_broken.py:1: SyntaxError: invalid syntax\n"
+    ) in result.output
+
+
+def test_several_faults_exit_by_the_lowest(faulty: Project) -> None:
+    result = faulty.run("gate")
+    assert result.exit_code == exit_code.LAW
+    assert result.output.endswith(
+        "gate: 7 scenarios, 0 as expected; exit code 10\n"
+        "  10  a law is broken: 1\n"
+        "  11  something depends on order or history: 1\n"
+        "  13  an expectation is missing: 3\n"
+        "  15  a scenario is not deterministic: 1\n"
+        "  18  a scenario could not be explored: 1\n"
+    )
+
+
+def test_a_strategy_chosen_by_hand_is_no_difference(accepted: Project) -> None:
+    assert accepted.run("gate", "--strategy", "walk:0", "sound").exit_code == 0
+
+
+def test_the_help_has_every_code(project: Project) -> None:
+    text = project.run("gate", "--help").output
+    for code, sentence in exit_code.GATE.items():
+        assert f"\n    {code:>2}  {sentence}\n" in text
+    assert os.getcwd() == str(project.root)

@@ -1,0 +1,182 @@
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli import exit_code
+from harness.cli.change import Change, Part
+from harness.cli.review import ask
+from tests.cli.conftest import SOUND, Project
+
+COMMANDS = """\
+not a terminal, so nothing is asked; these are to be decided on:
+  new, 2 scenarios: scenarios/test_sound/sound, scenarios/test_sound/newest
+accept them by one of
+  everyorder review --accept all
+  everyorder review --accept new
+  everyorder review --accept scenarios/test_sound/newest
+  everyorder review --accept scenarios/test_sound/sound
+"""
+
+ACCEPTED = """\
+written: expect/scenarios/test_sound/newest.txt
+written: expect/scenarios/test_sound/sound.txt
+1 change accepted, 0 left; 2 files written
+"""
+
+SHOUTING = SOUND.replace(
+    'f"{name}\\n" for name in sorted', 'f"{name}!\\n" for name in sorted'
+)
+
+
+def expected(project: Project) -> list[str]:
+    folder = project.root / "expect"
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return sorted(path.relative_to(folder).as_posix() for path in files)
+
+
+def test_without_a_terminal_the_commands_are_printed(project: Project) -> None:
+    result = project.run("review")
+    assert (result.output, result.exit_code) == (COMMANDS, exit_code.FAILED)
+    assert expected(project) == []
+
+
+def test_accepting_all(project: Project) -> None:
+    result = project.run("review", "--accept", "all")
+    assert (result.output, result.exit_code) == (ACCEPTED, exit_code.OK)
+    result = project.run("review")
+    text = "nothing to review: 2 scenarios as expected\n"
+    assert (result.output, result.exit_code) == (text, exit_code.OK)
+
+
+def test_new_does_not_accept_changes(project: Project) -> None:
+    project.run("review", "--accept", "scenarios/test_sound/sound", "sound")
+    project.scenarios("sound", SHOUTING)
+    result = project.run("review", "--accept", "new")
+    assert result.exit_code == exit_code.FAILED
+    assert result.output.endswith("1 change accepted, 3 left; 1 file written\n")
+    assert project.run("gate", "sound").exit_code == exit_code.CHANGED
+    assert project.run("gate", "newest").exit_code == exit_code.OK
+
+
+def test_a_pattern_of_scenarios(project: Project) -> None:
+    project.run("review", "--accept", "all")
+    project.scenarios("sound", SHOUTING)
+    result = project.run("review", "--accept", "scenarios/*/sound")
+    assert result.exit_code == exit_code.OK
+    assert project.run("gate").exit_code == exit_code.OK
+
+
+def test_stale_files_are_given_up(project: Project) -> None:
+    project.run("review", "--accept", "all")
+    project.scenarios("sound", SOUND.partition("newest = ")[0])
+    text = project.run("review").output
+    assert "  stale, no scenario: scenarios/test_sound/newest\n" in text
+    assert "--accept new" not in text
+    project.run("review", "--accept", "scenarios/test_sound/newest")
+    assert expected(project) == ["scenarios/test_sound/sound.txt"]
+
+
+def test_what_fails_is_never_offered(faulty: Project) -> None:
+    faulty.scenarios("broken", "import nothing_like_this\n")
+    result = faulty.run("review", "--accept", "all")
+    assert result.exit_code == exit_code.FAILED
+    assert result.output.startswith(
+        "not to be accepted: scenarios/test_faulty/order fails; see everyorder run\n"
+        "not to be accepted: scenarios/test_faulty/law fails; see everyorder run\n"
+        "not to be accepted: scenarios/test_faulty/random fails; see everyorder run\n"
+        "not to be accepted: scenarios/test_faulty/crash fails; see everyorder run\n"
+        "not to be accepted: tests/scenarios/test_broken.py:1: ModuleNotFoundError: "
+    )
+    assert expected(faulty) == [
+        "scenarios/test_faulty/failing.txt",
+        "scenarios/test_sound/newest.txt",
+        "scenarios/test_sound/sound.txt",
+    ]
+
+
+def test_a_damaged_file_can_be_replaced(project: Project) -> None:
+    project.run("review", "--accept", "all")
+    path = project.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
+    before = path.read_text()
+    path.write_text("nonsense")
+    assert project.run("review", "--accept", "all").exit_code == exit_code.OK
+    assert path.read_text() == before
+
+
+def test_never_under_continuous_integration(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    result = project.run("review", "--accept", "all")
+    assert result.exit_code == exit_code.REFUSED
+    assert "never written while CI='true' is set" in result.output
+    assert expected(project) == []
+
+
+def at_terminal(root: Path, keys: list[str]) -> tuple[str, int]:
+    """Run `review` on a terminal of its own and answer each question by a key."""
+    ours, theirs = pty.openpty()
+    path = os.pathsep.join(each for each in sys.path if each)
+    environment = {k: v for k, v in os.environ.items() if k != "CI"}
+    environment |= {"PYTHONPATH": path, "TERM": "dumb", "COLUMNS": "80"}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "harness", "review"],
+        cwd=root,
+        env=environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    waiting = list(keys)
+    while True:
+        try:
+            part = os.read(ours, 4096)
+        except OSError:  # the child has ended
+            break
+        shown += part
+        if waiting and shown.endswith(b"q quit: "):
+            os.write(ours, f"{waiting.pop(0)}\n".encode())
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n"), child.wait()
+
+
+def test_answers(project: Project) -> None:
+    parts = (Part("s/a", None, None),)
+    long = tuple(f"+{number}" for number in range(50))
+    offered = [Change(f"change {i}", parts, long[: 20 * i], False) for i in range(4)]
+    for keys, taken, seen in (
+        ("a\ns\na\nq\n", [0, 2], 4),
+        ("s\nA\n", [1, 2, 3], 2),
+        ("x\na\na\na\na\n", [0, 1, 2, 3], 4),
+        ("q\n", [], 1),
+    ):
+        with CliRunner().isolation(input=keys) as (out, *_):
+            assert ask(offered) == [offered[index] for index in taken]
+            shown = out.getvalue().decode()
+        assert shown.startswith("\n[1/4] change 0: s/a\n")
+        assert shown.count("/4] change ") == seen
+        assert ("    ... and 10 more lines\n" in shown) == (seen == 4)
+        assert ("x" in keys) == ("is not one of" in shown)
+
+
+def test_questions_at_a_terminal(project: Project) -> None:
+    project.run("review", "--accept", "all")
+    project.scenarios("sound", SHOUTING)
+    project.scenarios("new", SOUND)
+    shown, code = at_terminal(project.root, ["s", "a", "q"])
+    assert code == exit_code.FAILED
+    assert "[1/4] new, 2 scenarios: scenarios/test_new/sound" in shown
+    assert "[2/4] changed: 1 entry of scenarios/test_sound/sound\n" in shown
+    assert "a accept, s skip, A accept all that follow, q quit: a\n" in shown
+    assert shown.endswith("1 change accepted, 3 left; 1 file written\n")
+    shown, code = at_terminal(project.root, ["A"])
+    assert code == exit_code.OK
+    assert shown.endswith("3 changes accepted, 0 left; 3 files written\n")
+    assert project.run("gate").exit_code == exit_code.OK

@@ -1,0 +1,157 @@
+import importlib
+
+import pytest
+
+from harness.cli import exit_code
+from harness.cli import show as show_command
+from tests.cli.conftest import Project
+
+DISPATCHER = """
+from harness.scenario import Scenario, define, impl
+
+
+def on_cpu(x):
+    return x
+
+
+two = Scenario(
+    define("demo::foo(Tensor x) -> Tensor"),
+    impl("demo::foo", on_cpu, "CPU"),
+    probes=("cpu", "meta"),
+)
+"""
+
+BOTH = """\
+scenarios/test_sound/sound
+   1  add("a")
+   2  add("b")
+
+step_2 = add("b")
+step_1 = add("a")
+
+-- state
+a
+b
+
+"""
+
+
+@pytest.mark.parametrize("state", ["2,1", "{2, 1}", " 2 ,1,"])
+def test_some_steps_in_their_order(project: Project, state: str) -> None:
+    assert project.text("show", "sound", "--state", state) == BOTH
+
+
+def test_all_steps_and_none(project: Project) -> None:
+    assert "-- state\na\nb\n" in project.text("show", "test_sound/newest")
+    assert project.text("show", "sound", "--state", "").endswith(
+        '   2  add("b")\n\n\n-- state\n\n\n'
+    )
+
+
+def test_a_file_and_a_name(project: Project) -> None:
+    text = project.text("show", "tests/scenarios/test_sound.py::newest")
+    assert text.startswith("scenarios/test_sound/newest\n")
+
+
+def test_a_failing_step_is_told(faulty: Project) -> None:
+    assert faulty.text("show", "failing").endswith(
+        'step_2 = add("a")\n    error: ValueError\n    text: this name is taken\n\n'
+        "-- state\na\n\n"
+    )
+
+
+def test_the_whole_table(project: Project) -> None:
+    project.scenarios("two", DISPATCHER)
+    text = project.text("show", "two", "--table")
+    assert "\n-- table of demo::foo\n" in text
+    assert "\nCPU: on_cpu (step 2) [kernel]\n" in text
+    assert "\nAutogradCPU: fallthrough" in text
+    assert "-- table" not in project.text("show", "two", "--table", "--state", "")
+
+
+def test_the_trace_of_each_probe(project: Project) -> None:
+    project.scenarios("two", DISPATCHER)
+    text = project.text("show", "two", "--trace")
+    assert text.endswith(
+        "-- call demo::foo with cpu\n"
+        "on_cpu (step 2)\n"
+        "  [call] op=[demo::foo], key=[CPU]\n"
+        "\n"
+        "-- call demo::foo with meta\n"
+        "MissingKernel: no kernel\n"
+        "  [call] op=[demo::foo], key=[Meta]\n"
+        "\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("sond",),
+            "there is no file, folder or scenario 'sond'; did you mean "
+            "scenarios/test_sound/sound?",
+        ),
+        (
+            ("test_sound",),
+            "'test_sound' fits several scenarios: scenarios/test_sound/sound, "
+            "scenarios/test_sound/newest. Name one of them.",
+        ),
+        (
+            ("sound", "--state", "1,3"),
+            "'1,3' is no list of steps: write numbers from 1 to 2, each at most once, "
+            "joined by commas, as in '3,1'; '' is nothing.",
+        ),
+        (
+            ("sound", "--state", "1,1"),
+            "'1,1' is no list of steps: write numbers from 1 to 2, each at most once, "
+            "joined by commas, as in '3,1'; '' is nothing.",
+        ),
+        (
+            ("sound", "--state", "a"),
+            "'a' is no list of steps: write numbers from 1 to 2, each at most once, "
+            "joined by commas, as in '3,1'; '' is nothing.",
+        ),
+        (
+            ("sound", "--table"),
+            "--table shows the inside of a dispatcher, and scenarios/test_sound/sound "
+            "is a scenario of another registry; without it, what is observed is shown.",
+        ),
+        (
+            ("nowhere::nothing",),
+            "the default dispatcher has no operator 'nowhere::nothing'",
+        ),
+    ],
+)
+def test_mistakes(project: Project, arguments: tuple[str, ...], message: str) -> None:
+    result = project.run("show", *arguments)
+    lines = result.output.splitlines()
+    assert lines[-1] == f"Error: {message}"
+    assert result.exit_code == exit_code.REFUSED
+
+
+def test_operators_have_no_states(project: Project) -> None:
+    result = project.run("show", "demo::foo", "--state", "1")
+    assert result.output.endswith("Error: --state and --trace need a scenario\n")
+
+
+def test_built_in_operators_are_loaded_first(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(importlib, "import_module", loaded.append)
+    monkeypatch.setattr(show_command, "find_spec", lambda name: name)
+    project.run("show", "nowhere::nothing")
+    assert loaded == ["runtime.operators"]
+
+
+def test_an_operator_of_the_default_dispatcher(project: Project) -> None:
+    from runtime import Library
+
+    with Library("everyorder_show", "FRAGMENT", origin="here") as library:
+        library.define("foo(Tensor x) -> Tensor")
+        text = project.text("show", "everyorder_show::foo", "--table")
+        near = project.text("show", "everyorder_show::fo")
+    assert text.startswith("-- state\nname: everyorder_show::foo\n")
+    assert "\n-- table\n" in text
+    assert near.endswith("did you mean everyorder_show::foo?\n")

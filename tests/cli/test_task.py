@@ -1,0 +1,91 @@
+import pytest
+
+from harness.catalogue import load
+from harness.cli.task import Effort, Task, explored, perform, planned, task_of
+from harness.engine import DEFAULT_BUDGET, Budget
+from harness.errors import UnknownStrategy
+from harness.outcome import Report
+from harness.report import Unexplored
+from harness.scenario import Scenario, define, impl
+from tests.cli.conftest import Project
+
+
+def test_budgets() -> None:
+    assert Effort().budget is None
+    assert Effort(seconds=2.0).budget == Budget(DEFAULT_BUDGET.steps, 2.0)
+    assert Effort("walk:1", seconds=2.0).budget == Budget(None, 2.0)
+    assert Effort(steps=7).budget == Budget(7, None)
+    assert not Effort().by_hand
+    assert Effort("walk:1").by_hand
+    assert Effort(seconds=1.0).by_hand
+
+
+def test_sizes_are_known_up_front(project: Project) -> None:
+    sound, newest = load().entries
+    for effort in (Effort(), Effort("walk:2+words:3")):
+        for entry in (sound, newest):
+            report = explored(entry, effort)
+            assert isinstance(report, Report)
+            if entry is sound:
+                assert planned(entry.scenario, effort) == report.exploration.planned
+            assert planned(entry.scenario, effort) >= report.exploration.planned
+
+
+def test_the_size_of_a_dispatcher_scenario_is_that_of_its_proof() -> None:
+    scenario = Scenario(
+        define("demo::foo(Tensor x) -> Tensor"), impl("demo::foo", len, "CPU")
+    )
+    assert planned(scenario, Effort()) > planned(scenario, Effort("graph"))
+    with pytest.raises(UnknownStrategy):
+        planned(scenario, Effort("best"))
+
+
+def test_a_task_is_performed_from_its_file(project: Project) -> None:
+    [entry] = load(("sound",)).entries
+    told: list[tuple[int, int]] = []
+    report = perform(
+        task_of(entry, Effort("walk:1")),
+        Effort("walk:1"),
+        lambda done, planned: told.append((done, planned)),
+    )
+    assert isinstance(report, Report)
+    assert report.verdict == "holds"
+    assert told[-1] == (36, 36)
+
+
+def test_what_the_engine_refuses_is_an_outcome(project: Project) -> None:
+    [entry] = load(("newest",)).entries
+    outcome = explored(entry, Effort("graph"))
+    assert isinstance(outcome, Unexplored)
+    assert outcome.where == "tests/scenarios/test_sound.py"
+    assert outcome.reason.startswith("'graph' compares complete states, but the")
+
+
+def test_what_a_scenario_raises_is_an_outcome(project: Project) -> None:
+    project.scenarios(
+        "raises",
+        "from harness.scenario import Scenario, step\n"
+        "def leave(r):\n    raise SystemExit\n"
+        "raises = Scenario(step('a', list.append), create=list, observe=leave)\n",
+    )
+    [entry] = load(("raises",)).entries
+    assert explored(entry, Effort()) == Unexplored(
+        "scenarios/test_raises/raises", "tests/scenarios/test_raises.py:3", "SystemExit"
+    )
+
+
+def test_a_file_that_changed_in_between(project: Project) -> None:
+    path = project.scenarios("sound", "import nothing_like_this\n")
+    task = Task("scenarios/test_sound/sound", path, project.root, 1)
+    assert perform(task, Effort()) == Unexplored(
+        "scenarios/test_sound/sound",
+        "tests/scenarios/test_sound.py:1",
+        "the second time it was loaded: ModuleNotFoundError: No module named "
+        "'nothing_like_this'",
+    )
+    path.write_text("")
+    assert perform(task, Effort()) == Unexplored(
+        "scenarios/test_sound/sound",
+        "test_sound.py",
+        "the second time it was loaded: it is gone",
+    )

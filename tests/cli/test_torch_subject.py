@@ -1,0 +1,44 @@
+from importlib.util import find_spec
+
+import pytest
+
+from harness.cli import exit_code, torch_subject
+from tests.cli.conftest import Project
+
+needs_torch = pytest.mark.skipif(
+    find_spec("torch") is None, reason="needs the real torch (extra `torch`)"
+)
+
+
+def test_without_torch(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_subject, "find_spec", lambda name: None)
+    result = project.run("run", "--system", "torch")
+    assert result.exit_code == exit_code.REFUSED
+    assert result.output == (
+        "Error: --system torch needs torch itself, the extra `torch`: python -m pip "
+        "install 'everyorder[torch]'\n"
+    )
+
+
+def test_its_texts() -> None:
+    assert torch_subject.TORCH.scenario == "torch/order_dependence"
+    assert torch_subject.TORCH.steps == (
+        'TorchImpl("CompositeImplicitAutograd", "python")',
+        'TorchImpl("CompositeExplicitAutograd", "python")',
+    )
+
+
+@pytest.mark.torch
+@needs_torch
+def test_the_known_fault_is_found_and_played_again(project: Project) -> None:
+    result = project.run("run", "--system", "torch")
+    assert result.exit_code == exit_code.FAILED
+    assert "torch/order_dependence: depends on more than the set of active" in (
+        result.output
+    )
+    [command] = [
+        line.split() for line in result.output.splitlines() if "everyorder" in line
+    ]
+    played = project.run(*command[1:])
+    assert played.exit_code == exit_code.FAILED
+    assert "wrong: order at {1 2}, without looks between\n" in played.output

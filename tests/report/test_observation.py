@@ -1,0 +1,62 @@
+from typing import NamedTuple
+
+import pytest
+
+from harness.report.observation import (
+    Divergence,
+    difference,
+    divergence,
+    law_text,
+    sections,
+)
+
+
+class Seen(NamedTuple):
+    state: str
+    probes: tuple[int, ...]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ((("state", "a"), ("table", "")), (("state", "a"), ("table", ""))),
+        ("plain", (("", "plain"),)),
+        (Seen("a\n", (1, 2)), (("state", "a\n"), ("probes", "(1, 2)"))),
+        ((), (("", "()"),)),
+        ((("state", 1),), (("", "(('state', 1),)"),)),
+        (frozenset({1}), (("", "frozenset({1})"),)),
+    ],
+)
+def test_sections(value: object, expected: object) -> None:
+    assert sections(value) == expected
+
+
+def test_divergence_is_the_first_section_that_differs() -> None:
+    expected = (("state", "same"), ("table", "a\nb\nc\nd\ne"), ("calls", "x"))
+    found = (("state", "same"), ("table", "a\nb\nc\nD\ne"), ("calls", "y"))
+    lines = ("@@ -2,4 +2,4 @@", " b", " c", "-d", "+D", " e")
+    assert divergence(expected, found) == Divergence("table", lines)
+
+
+def test_divergence_of_a_section_that_only_one_has() -> None:
+    found = (("state", "a"), ("holders", "b"))
+    lines = ("@@ -0,0 +1 @@", "+b")
+    assert divergence((("state", "a"),), found) == Divergence("holders", lines)
+
+
+def test_no_divergence() -> None:
+    assert divergence("a", "a") is None
+    assert difference("a", "a") == ()
+
+
+@pytest.mark.parametrize(
+    ("law", "text"),
+    [
+        ((("law", "one"), ("where", "here")), "law: one\nwhere: here"),
+        (("one", "here"), "one: here"),
+        ("one", "one"),
+        ((1, 2), "(1, 2)"),
+    ],
+)
+def test_law_text(law: object, text: str) -> None:
+    assert law_text(law) == text

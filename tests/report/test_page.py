@@ -1,0 +1,148 @@
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from harness.report.page import page, write
+from harness.report.unexplored import Unexplored
+from tests.report.samples import ALL, LAW, ORDER, PROVEN, cube
+
+BROKEN = Unexplored("scenarios/test_x.py", "tests/scenarios/test_x.py:3", "<bad>")
+
+VOID = {"meta", "input"}
+
+
+class Reader(HTMLParser):
+    """Checks that tags nest, and keeps ids, links and texts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.outside: list[str] = []
+        self.texts: list[str] = []
+        self.opened: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+        if "id" in found:
+            self.ids.append(str(found["id"]))
+        for name in ("href", "src", "action", "data", "poster", "srcset"):
+            value = found.get(name)
+            if value is not None:
+                (self.links if value.startswith("#") else self.outside).append(value)
+        if tag == "details" and "open" in found:
+            self.opened.append(str(found["id"]))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in ("rect", "circle")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def read(html: str) -> Reader:
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+@pytest.fixture(scope="module")
+def whole() -> Reader:
+    return read(page(ALL, (BROKEN,)))
+
+
+def test_ids_are_unique_and_links_lead_somewhere(whole: Reader) -> None:
+    assert len(set(whole.ids)) == len(whole.ids)
+    assert {link[1:] for link in whole.links} <= set(whole.ids)
+    assert len(whole.links) > 100
+
+
+def test_nothing_is_loaded_from_outside(whole: Reader) -> None:
+    html = page(ALL, (BROKEN,))
+    assert whole.outside == []
+    assert "default-src 'none'" in html
+    assert re.findall(r"(?:https?:)?//[a-z]|@import|url\(", html) == []
+
+
+def test_what_failed_is_unfolded(whole: Reader) -> None:
+    failed = [f"s{i}" for i, report in enumerate(ALL, 1) if not report.passed]
+    assert whole.opened == failed == ["s4", "s5", "s6", "s7"]
+
+
+def test_texts_are_escaped(whole: Reader) -> None:
+    assert "tests/scenarios/test_x.py:3: <bad>" in whole.texts
+    assert any("<tag>" in text for text in whole.texts)
+
+
+def test_totals(whole: Reader) -> None:
+    at = whole.texts.index("scenarios")
+    assert whole.texts[at - 1 : at + 9] == [
+        *("8", "scenarios", "5", "failed", "1", "proven, any length"),
+        *("53", "states", "4,396", "edges executed"),
+    ]
+
+
+def test_a_violation_is_told_in_full() -> None:
+    texts = read(page([ORDER])).texts
+    at = texts.index("the observation depends on more than the active set")
+    replay = f"everyorder replay {ORDER.replay_id(ORDER.exploration.violations[0])}"
+    assert texts[at + 1 : at + 17] == [
+        "At ",
+        "{2 3}",
+        ", after 3 letters; no shorter order of these steps shows it:",
+        'step_3 = impl("demo::add", any_add, "CompositeImplicitAutograd")\n'
+        'step_2 = impl("demo::add", cpu_add, "CPU")\ncall("demo::add", "cpu")',
+        "Failing square: from {}, 2 then 3 differs from 3 then 2.",
+        "first divergence in 'table' (- expected, + found):",
+        "@@ -1,2 +1,2 @@\n",
+        "-AutogradCPU: cpu_add",
+        "+AutogradCPU: any_add",
+        " CPU: cpu_add",
+        f"{replay} scenarios/test_broken/order_matters",
+        "copy",
+        "Steps",
+        'define("demo::add(Tensor x, Tensor y) -> Tensor")',
+        'impl("demo::add", cpu_add, "CPU")',
+        'impl("demo::add", any_add, "CompositeImplicitAutograd")',
+    ]
+
+
+def test_a_failure_claims_no_guarantee() -> None:
+    assert "every letter was taken" not in page([LAW])
+    assert "every finite history" in page([PROVEN])
+
+
+def test_pages_depend_on_the_reports_only() -> None:
+    assert page(ALL) == page(ALL)
+
+
+def test_a_catalogue_of_large_scenarios_stays_below_ten_megabytes() -> None:
+    states = {state: "x" * 200_000 + str(state) for state in cube(7)}
+    exploration = replace(PROVEN.exploration, states=states, failures={})
+    html = page([replace(PROVEN, exploration=exploration)] * 3)
+    assert len(html.encode()) < 10_000_000
+    assert "more states were explored" in html
+
+
+def test_files(tmp_path: Path) -> None:
+    folder = tmp_path / "build" / "report"
+    assert write(folder, ALL, (BROKEN,)) == folder / "index.html"
+    assert (folder / "index.html").read_text() == page(ALL, (BROKEN,))
+    found = json.loads((folder / "report.json").read_text())
+    assert len(found["scenarios"]) == len(ALL)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "index.html",
+        "report.json",
+    ]
