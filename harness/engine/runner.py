@@ -246,6 +246,7 @@ class Runner:
                 self._seen[self.key] = self._ledger.interned(seen)
             else:
                 self._report(self._suspect(), known, seen)
+        self._check_laws()
         if self.proving:
             self._prove(looked=True)
         return seen

@@ -17,6 +17,7 @@ from harness.scenario.step import Closable, Perform, Step
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import Kernel, kernel_of
 from runtime.dispatch.library import Library
+from runtime.dispatch.token import Token
 from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name, parse_schema_or_name
 from runtime.schema.schema import Schema
@@ -52,7 +53,7 @@ def define(
             library.define, schema, alias_analysis, kernel=run, tags=tags, debug=debug
         )
 
-    return _step(text, name, kind, None, kernel, False, perform)
+    return _step(text, name, kind, None, kernel, False, debug, perform)
 
 
 def impl(
@@ -88,7 +89,7 @@ def impl(
         return partial(library.impl, op, run, dispatch_key, debug=debug, **named)
 
     name = parse_name(op)
-    return _step(text, name, kind, library_key, kernel, with_keyset, perform)
+    return _step(text, name, kind, library_key, kernel, with_keyset, debug, perform)
 
 
 def fallback(
@@ -111,7 +112,7 @@ def fallback(
         assert run is not None, "a fallback has a kernel"
         return partial(library.fallback, run, dispatch_key, debug=debug)
 
-    return _step(text, None, "IMPL", None, kernel, with_keyset, perform)
+    return _step(text, None, "IMPL", None, kernel, with_keyset, debug, perform)
 
 
 def reserve(op: str) -> Step:
@@ -121,7 +122,7 @@ def reserve(op: str) -> Step:
         return partial(library.reserve, op)
 
     text = _call("reserve", _quoted(op))
-    return _step(text, parse_name(op), "FRAGMENT", None, None, False, perform)
+    return _step(text, parse_name(op), "FRAGMENT", None, None, False, None, perform)
 
 
 def library(ns: str, kind: str = "DEF", dispatch_key: str | None = None) -> Step:
@@ -174,6 +175,17 @@ class _Several:
     def __init__(self, held: list[Closable]) -> None:
         self._held = held
 
+    @property
+    def tokens(self) -> tuple[Token, ...] | None:
+        """What is live by all of them; None if one of them does not say."""
+        tokens: list[Token] = []
+        for each in self._held:
+            held = getattr(each, "tokens", None)
+            if held is None:
+                return None
+            tokens += held
+        return tuple(tokens)
+
     def close(self) -> None:
         while self._held:
             self._held.pop().close()
@@ -215,6 +227,7 @@ def _step(
     library_key: str | None,
     kernel: KernelLike | None,
     with_keyset: bool,
+    debug: str | None,
     perform: Callable[[Library, Kernel | None], Perform],
 ) -> Step:
     """A step in a library of its own; a DEF library is opened by the step itself."""
@@ -224,7 +237,7 @@ def _step(
         recorder: Recorder | None = getattr(target, "recorder", None)
         run = None
         if kernel is not None:
-            run = recorded(kernel_of(kernel, with_keyset), origin, recorder)
+            run = recorded(kernel_of(kernel, with_keyset), origin, recorder, debug)
         opened = partial(
             Library, namespace, kind, library_key, dispatcher=target, origin=origin
         )

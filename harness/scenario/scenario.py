@@ -31,6 +31,8 @@ class Scenario:
         order_dependent: a sentence, if what is observed is meant to depend on the
             order of registration ("the newest kernel wins"); states are then told
             apart by order, and it is a fault if no order makes a difference.
+        operators: the operators that are observed; those of all steps, of what is
+            given and of the uses if None.
         probes: the kinds of tensors that every operator is called with, at every
             step; see `harness.scenario.uses.PROBES`.
         create: makes a fresh registry; the dispatcher's own if None.
@@ -47,6 +49,7 @@ class Scenario:
     uses: tuple[UseStep, ...] = ()
     given: tuple[Step, ...] = ()
     order_dependent: str | None = None
+    operators: tuple[str, ...] = ()
     probes: tuple[str, ...] | None = None
     create: Callable[[], Any] | None = None
     observe: Callable[[Any], str] | None = None
@@ -63,6 +66,7 @@ class Scenario:
         uses: Sequence[UseStep] = (),
         given: Sequence[Step] = (),
         order_dependent: str | None = None,
+        operators: Sequence[str] | None = None,
         probes: Sequence[str] | None = None,
         create: Callable[[], Any] | None = None,
         observe: Callable[[Any], str] | None = None,
@@ -85,6 +89,7 @@ class Scenario:
             "uses": tuple(uses),
             "given": tuple(given),
             "order_dependent": order_dependent,
+            "operators": tuple(_operators(steps, uses, given, operators)),
             "probes": None if probes is None else tuple(probes),
             "create": create,
             "observe": observe,
@@ -108,6 +113,7 @@ class Scenario:
             uses=self.uses,
             given=self.given,
             order_dependent=self.order_dependent,
+            operators=self.operators,
             probes=self.probes,
             create=self.create,
             observe=self.observe,
@@ -124,11 +130,18 @@ class Scenario:
         base = self.source.removesuffix(".py").removeprefix("tests/")
         return f"{base}/{self.name}" if base else self.name
 
-    @property
-    def operators(self) -> tuple[str, ...]:
-        """The operators that any step or use concerns, in order of appearance."""
-        letters: tuple[Step | UseStep, ...] = (*self.given, *self.steps, *self.uses)
-        return tuple(dict.fromkeys(n for each in letters for n in each.operators))
+
+def _operators(
+    steps: Sequence[Step],
+    uses: Sequence[UseStep],
+    given: Sequence[Step],
+    chosen: Sequence[str] | None,
+) -> Sequence[str]:
+    """The operators to observe, each once, in order of appearance."""
+    if chosen is not None:
+        return chosen
+    letters: tuple[Step | UseStep, ...] = (*given, *steps, *uses)
+    return list(dict.fromkeys(n for each in letters for n in each.operators))
 
 
 def _check_letters(what: str, given: Sequence[Any], kind: type) -> None:

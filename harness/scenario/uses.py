@@ -13,13 +13,17 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+from harness.scenario.recorder import Recorder
 from harness.scenario.step import UseStep
+from invariants.run import Call
+from invariants.surroundings import Lockable, Surroundings, surroundings
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.reading import DefinitionReading
+from runtime.dispatch.watch import DEPTH
 from runtime.errors.base import EveryorderError
 from runtime.errors.call import MissingKernel
-from runtime.keys import DispatchKey, KeySet
+from runtime.keys import LOCAL, DispatchKey, KeySet
 from runtime.schema.argument import Argument
 from runtime.schema.parser import parse_name
 
@@ -103,6 +107,37 @@ def answers(
     return [
         (kind, _answer(call, arguments_for(definition, kind), ran)) for kind in kinds
     ]
+
+
+def watched(
+    target: Dispatcher, handle: OperatorHandle, kinds: tuple[str, ...]
+) -> tuple[list[tuple[str, str]], tuple[Call, ...]]:
+    """`answers`, and each call with what surrounded it, for the laws of a run."""
+    recorder: Recorder = target.recorder  # type: ignore[attr-defined]  # the system's dispatcher has one
+    lock: Lockable = target.lock  # type: ignore[attr-defined]  # and this
+
+    def sample() -> Surroundings:
+        return surroundings(LOCAL, DEPTH, lock)
+
+    found: list[tuple[str, str]] = []
+    calls = []
+    for kind in kinds:
+        state = target.state
+        entry = state.entry(handle.name)
+        bits = 0
+        if entry is not None and (entry.extractor.tensors or entry.extractor.lists):
+            bits = probe_tensor(kind).key_bits
+        recorder.sample = sample
+        before = sample()
+        try:
+            found += answers(target, handle, (kind,))
+        finally:
+            recorder.sample = None
+        inside = tuple(recorder.inside)
+        recorder.inside.clear()
+        ran = recorder.ran[0] if inside else None
+        calls.append(Call(str(handle.name), state, bits, before, sample(), inside, ran))
+    return found, tuple(calls)
 
 
 def _answer(

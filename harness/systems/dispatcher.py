@@ -19,16 +19,22 @@ from harness.scenario.recorder import Recorder
 from harness.scenario.registrations import Known
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Closable, Perform
-from harness.scenario.uses import PROBES, answers
+from harness.scenario.uses import PROBES, answers, watched
 from harness.systems.condensed import condensed
-from invariants import check, check_step
-from invariants.step import Change
+from invariants import Change, Run, check, check_run, check_step
+from invariants.surroundings import Lockable
 from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.dump import dump_state, dump_table, table_reading
+from runtime.dispatch.dump import (
+    REMEMBERED,
+    dump_state,
+    dump_table,
+    table_reading,
+)
 from runtime.dispatch.fingerprint import fingerprint
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.reading import namespace_of
 from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.token import Token
 from runtime.errors.base import EveryorderError
 from runtime.schema.parser import parse_name
 
@@ -40,9 +46,14 @@ class RecordingDispatcher(Dispatcher):
 
     __slots__ = ("recorder",)
 
-    def __init__(self) -> None:
+    def __init__(self, recorder: Recorder | None = None) -> None:
         super().__init__(warns_of_overrides=False)
-        self.recorder = Recorder()
+        self.recorder = recorder or Recorder()
+
+    @property
+    def lock(self) -> Lockable:
+        """The writers' lock, for the law that kernels run without it."""
+        return self._lock
 
 
 class DispatcherSystem:
@@ -69,37 +80,66 @@ class DispatcherSystem:
         self._performs: list[Perform] = []
         self._given: list[Perform] = []
         self._held: list[Closable] = []
-        self.dispatcher = RecordingDispatcher()
+        self._recorder = Recorder()
+        self._base: DispatcherState | None = None
+        self.dispatcher = RecordingDispatcher(self._recorder)
         self._before: DispatcherState = self.dispatcher.state
         self._lawful: DispatcherState | None = None
         self._change: Change | None = None
+        # What each active step holds live, and what the last change was about.
+        self._open: dict[int, tuple[Token, ...]] = {}
+        self._tokens: tuple[Token, ...] | None = None
+        # Broken laws of calls, told after the look that saw them.
+        self._start = self._before
+        self._broken: list[Hashable] = []
+        self._looked = False
+        self._read: set[Hashable] = set()
 
     def reset(self) -> None:
-        """A fresh dispatcher; what the scenario gives is registered in it."""
-        self.dispatcher = dispatcher = RecordingDispatcher()
+        """A fresh dispatcher, with what the scenario gives."""
+        if self._base is None or self._base.subscriptions:
+            self._base = self._give()
+        self.dispatcher = dispatcher = RecordingDispatcher(self._recorder)
+        dispatcher.state = self._base
         self._handles = [OperatorHandle(dispatcher, name) for name in self._names]
-        # A step's library ends with the step, so what is given keeps its own.
-        self._given = [
-            given.prepare(dispatcher, f"given {number}")
-            for number, given in enumerate(self.scenario.given, 1)
-        ]
-        self._held = [perform() for perform in self._given]
         self._performs = [
             step.prepare(dispatcher, f"step {number}")
             for number, step in enumerate(self.scenario.steps, 1)
         ]
         self._note(None)
+        self._start = dispatcher.state
+        self._open.clear()
+
+    def _give(self) -> DispatcherState:
+        """The state that every fresh dispatcher starts from.
+
+        It is a value, so it is made once; but a listener that is given is told
+        things, and is made anew each time.
+        """
+        giver = RecordingDispatcher(self._recorder)
+        # A library ends with its last reference, so what is given keeps its own.
+        self._given = [
+            given.prepare(giver, f"given {number}")
+            for number, given in enumerate(self.scenario.given, 1)
+        ]
+        self._held = [perform() for perform in self._given]
+        return giver.state
 
     def do(self, step: int) -> Closable:
         """Register, through the step's own library."""
         self._before, self._change = self.dispatcher.state, "fail"
+        self._tokens = None
         handle = self._performs[step]()
         self._change = "add"
+        tokens = getattr(handle, "tokens", None)
+        if tokens is not None:
+            self._open[step] = self._tokens = tokens
         return handle
 
     def undo(self, step: int, handle: Any) -> None:
         """Close the registration."""
         self._before, self._change = self.dispatcher.state, "remove"
+        self._tokens = self._open.pop(step, None)
         handle.close()
 
     def use(self, use: int) -> Hashable:
@@ -113,6 +153,7 @@ class DispatcherSystem:
     def observe(self) -> Observation:
         """Titled texts; see the module."""
         state = self.dispatcher.state
+        self._looked = True
         if self._upstream:
             entry = state.find(*self._places[0])
             if entry is None:
@@ -125,33 +166,55 @@ class DispatcherSystem:
             texts.append("" if entry is None else condensed(table_reading(entry)))
         shown = list(zip(self._titles, texts, strict=False))
         if self._probes and self._handles:
-            shown.append(("calls", self._call_all()))
+            shown.append(("calls", self._call_all(state, tuple(texts))))
         if state.subscriptions or state.claims:
             shown.append(("holders", _holders(state)))
         return tuple(shown)
 
-    def _call_all(self) -> str:
+    def _call_all(self, state: DispatcherState, texts: tuple[str, ...]) -> str:
+        """The answers of all operators to all kinds of tensors.
+
+        The laws of a run are checked around the calls at the first look at a state;
+        later looks must give the same answers, which the engine checks.
+        """
         dispatcher = self.dispatcher
         several = len(self._handles) > 1
         lines = []
+        judged = not self._checks or self._judged(texts)
         for handle in self._handles:
             shown = f"{handle.name} " if several else ""
-            lines += [
-                f"{shown}{kind}: {found}\n"
-                for kind, found in answers(dispatcher, handle, self._probes)
-            ]
+            if judged:
+                found = answers(dispatcher, handle, self._probes)
+            else:
+                found, calls = watched(dispatcher, handle, self._probes)
+                tokens = tuple(t for held in self._open.values() for t in held)
+                run = Run(self._start, state, tokens, calls)
+                self._broken += check_run(run)
+            lines += [f"{shown}{kind}: {said}\n" for kind, said in found]
         return "".join(lines)
 
+    def _judged(self, texts: tuple[str, ...]) -> bool:
+        """Whether calls were judged at a state that reads the same."""
+        if texts in self._read:
+            return True
+        if len(self._read) >= REMEMBERED:
+            self._read.clear()
+        self._read.add(texts)
+        return False
+
     def laws(self) -> Sequence[Hashable]:
-        """The laws that the last action broke."""
+        """The laws that the last action, or the last look, broke."""
         if not self._checks:
             return ()
+        if self._looked:
+            told, self._broken, self._looked = self._broken, [], False
+            return told
         state = self.dispatcher.state
         broken: list[Hashable] = [*check(state, self._lawful)]
         if not broken:
             self._lawful = state
         if self._change is not None:
-            broken += check_step(self._before, state, self._change)
+            broken += check_step(self._before, state, self._change, self._tokens)
         return broken
 
     def failure(self, error: Exception) -> Hashable:
@@ -174,6 +237,7 @@ class DispatcherSystem:
     def _note(self, change: Change | None) -> None:
         self._before = self.dispatcher.state
         self._change = change
+        self._tokens = None
 
 
 def _titles(scenario: Scenario) -> list[str]:

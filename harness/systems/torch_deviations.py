@@ -220,10 +220,8 @@ def a_union_of_one_type(text: str) -> bool:
 # STEPS
 
 
-def a_kernel_or_fallback_at_a_building_block(
-    step: TorchStep, _readable: frozenset[str]
-) -> bool:
-    """Torch takes it; a kernel there reaches no slot, and yet guards others."""
+def a_kernel_at_a_building_block(step: TorchStep, _readable: frozenset[str]) -> bool:
+    """Torch takes it, and a fallback; it reaches no slot, and yet guards others."""
     return getattr(step, "key", None) in BUILDING_BLOCKS
 
 
@@ -332,7 +330,7 @@ ACCEPTED = (
     a_union_of_one_type,
 )
 STEPS_REFUSED = (
-    a_kernel_or_fallback_at_a_building_block,
+    a_kernel_at_a_building_block,
     a_pure_function_with_annotations,
 )
 STEPS_ACCEPTED = (a_key_that_torch_cannot_read,)

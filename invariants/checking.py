@@ -1,0 +1,154 @@
+"""Checking the laws, at the price of what changed.
+
+True only here: what is not looked at twice.  An entry never changes, so a verdict is
+kept on it; entries of one shape are judged once (see `shape`), save for what they
+remember for calling; and a caller that holds a state that was checked passes it as
+`since`: what the new state shares with it is skipped.
+
+Rules:
+- only good verdicts on shapes are remembered, so a fault is told every time;
+- nothing that is remembered refers to a kernel;
+- `forget` is for those who exchange the code of the runtime under the laws' feet.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import get_args
+
+from invariants.law import Law, Violation
+from invariants.laws import (
+    OPERATOR_LAWS,
+    RUN_LAWS,
+    STATE_LAWS,
+    STEP_LAWS,
+)
+from invariants.laws.table import callers_belong_to_their_entry
+from invariants.live import replaced
+from invariants.placed import Placed
+from invariants.run import Run
+from invariants.shape import shape_of
+from invariants.step import Change, step_of
+from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.token import Token
+
+# As many as the sets of sixteen steps; a shape is about a kilobyte.
+REMEMBERED = 65536
+
+_LAWFUL: set[Hashable] = set()
+
+_STEP_LAWS: dict[Change, list[Law]] = {
+    change: [each for changes, each in STEP_LAWS if change in changes]
+    for change in get_args(Change)
+}
+
+
+def check(
+    snapshot: DispatcherState, since: DispatcherState | None = None
+) -> list[Violation]:
+    """The laws of a state that `snapshot` breaks.
+
+    `since` is a state that has been checked, and that the caller still holds; what
+    `snapshot` shares with it is taken as checked.
+    """
+    if snapshot is since:
+        return []
+    found: list[Violation] = []
+    for part, each in STATE_LAWS:
+        if since is None or getattr(since, part) is not getattr(snapshot, part):
+            found += each.check(snapshot)
+    known = (
+        since.namespaces
+        if since is not None
+        and since.fallbacks is snapshot.fallbacks
+        and since.merges_alias_kinds is snapshot.merges_alias_kinds
+        else {}
+    )
+    for namespace, operators in snapshot.namespaces.items():
+        held = known.get(namespace, {})
+        if held is operators:
+            continue
+        for text in replaced(held, operators):
+            place = Placed(operators[text], namespace, text, snapshot)
+            found += _check_operator(place)
+    return found
+
+
+def check_step(
+    before: DispatcherState,
+    after: DispatcherState,
+    change: Change,
+    tokens: tuple[Token, ...] | None = None,
+) -> list[Violation]:
+    """The laws of a step that the step from `before` to `after` breaks.
+
+    `tokens` are the registrations that an add made or a removal ended, None if they
+    are not known.  After a use, the callers that it left on entries are checked too.
+    """
+    found: list[Violation] = []
+    if after is not before or tokens:
+        step = step_of(before, after, change, tokens)
+        found += _broken(_STEP_LAWS[change], step)
+    if change == "use":
+        for namespace, operators in after.namespaces.items():
+            for text, entry in operators.items():
+                if "caller" in entry.memo:
+                    place = Placed(entry, namespace, text, after)
+                    found += callers_belong_to_their_entry.check(place)
+    return found
+
+
+def check_run(run: Run) -> list[Violation]:
+    """The laws of a run that `run` breaks."""
+    return _broken(RUN_LAWS, run)
+
+
+def _broken(laws: Iterable[Law], subject: object) -> list[Violation]:
+    """All violations; most subjects break no law, and then this is all there is."""
+    try:
+        # A list, because a generator costs more than the laws that it would spare.
+        if not any([each.find(subject) for each in laws]):  # noqa: C419
+            return []
+    except Exception:  # noqa: S110  # `Law.check` says which law could not be asked
+        pass
+    return [violation for each in laws for violation in each.check(subject)]
+
+
+def forget() -> None:
+    """Forget all verdicts on shapes."""
+    _LAWFUL.clear()
+
+
+def _check_operator(operator: Placed) -> list[Violation]:
+    memo = operator.entry.memo
+    # The identity shows a memory that was taken over from another entry.
+    place = (
+        id(operator.entry),
+        operator.namespace,
+        operator.text,
+        operator.merges_alias_kinds,
+    )
+    kept = memo.get("laws")
+    if (
+        kept is not None
+        and kept[0] == place
+        and operator.entry.table.fallbacks is operator.fallbacks
+    ):
+        verdict: list[Violation] = kept[1]
+        return verdict
+    shape = _shape(operator)
+    if shape is not None and shape in _LAWFUL:
+        verdict = callers_belong_to_their_entry.check(operator)
+    else:
+        verdict = _broken(OPERATOR_LAWS, operator)
+        if shape is not None and not verdict:
+            if len(_LAWFUL) >= REMEMBERED:
+                _LAWFUL.clear()
+            _LAWFUL.add(shape)
+    memo["laws"] = (place, verdict)
+    return verdict
+
+
+def _shape(operator: Placed) -> Hashable | None:
+    try:
+        return shape_of(operator)
+    except Exception:  # whatever cannot be read, the laws will say so
+        return None

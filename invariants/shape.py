@@ -1,0 +1,62 @@
+"""The shape of an entry: all that the laws of one operator depend on, without kernels.
+
+True only here: when two entries are the same to those laws.  A shape names tokens by
+their readings and places, so that it refers to no token and no kernel; it holds the
+recipe itself, so that no other recipe can take its place.  Whatever does not fit this
+description (a kernel in the table that is not the newest of its key, fallbacks of
+another state, a token at two places, a reading that is not its kernel's) has no shape,
+and is judged in full every time.
+
+What depends on this file: a law of one operator that reads something new of an entry
+needs it here.
+"""
+
+from collections.abc import Hashable
+from typing import Any
+
+from invariants.placed import Placed
+
+
+def shape_of(operator: Placed) -> Hashable | None:
+    """The shape; None for an entry that the laws must look at in full."""
+    entry = operator.entry
+    table = entry.table
+    fallbacks, recipe = table.fallbacks, table.recipe
+    if fallbacks is not operator.fallbacks or len(recipe.lines) != len(table.kernels):
+        return None
+    held = entry.implementations
+    live: list[Any] = [*entry.definitions, *entry.reservations]
+    kernels: list[Any] = []
+    for key, tokens in held.items():
+        live += tokens
+        for token in tokens:
+            reading, kernel = token.reading, token.kernel
+            if reading.through is not (kernel.function is None):
+                return None
+            if reading.facts is not kernel.facts:
+                return None
+        kernels.append((key, tuple([token.reading for token in tokens])))
+    if len(set(live)) != len(live):
+        return None
+    ambiguous = 0
+    for line, drawn in zip(recipe.lines, table.kernels, strict=True):
+        if drawn is None:
+            ambiguous |= line.slots
+        elif not (newest := held.get(line.source)) or newest[0] is not drawn:
+            return None
+    return (
+        operator.namespace,
+        operator.text,
+        operator.merges_alias_kinds,
+        entry.name,
+        entry.total,
+        tuple([token.reading for token in entry.definitions]),
+        tuple([token.operator for token in entry.reservations]),
+        tuple(kernels),
+        entry.extractor,
+        recipe,
+        ambiguous,
+        fallbacks.present,
+        fallbacks.through,
+        table.masks,
+    )

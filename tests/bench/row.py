@@ -1,0 +1,47 @@
+"""One row of the table, and how a figure is taken.
+
+These machines are noisy: where two things are compared they are run in turn, A B A B,
+and the figure is the median of the ratios of neighbours.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was measured, the figure, the target, and whether it is met."""
+
+    what: str
+    figure: str
+    target: str
+    met: bool | None
+    note: str = ""
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """How long one run takes, in seconds."""
+    started = perf_counter()
+    run()
+    return perf_counter() - started
+
+
+def median_seconds(run: Callable[[], object], times: int) -> float:
+    """The median of several runs, in seconds."""
+    return median(seconds(run) for _ in range(times))
+
+
+def pairs(
+    first: Callable[[], object], second: Callable[[], object], times: int
+) -> list[tuple[float, float]]:
+    """Both, in turn, after one uncounted run of each."""
+    first()
+    second()
+    return [(seconds(first), seconds(second)) for _ in range(times)]
+
+
+def ratio(measured: list[tuple[float, float]]) -> float:
+    """The median of first over second."""
+    return median(one / other for one, other in measured)

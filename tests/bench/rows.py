@@ -1,0 +1,159 @@
+"""The rows: one function each, in the order of the table."""
+
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterator
+from functools import partial
+from statistics import median
+
+from harness.engine import explore
+from harness.systems.dispatcher import DispatcherSystem
+from tests.bench.row import Row, median_seconds, pairs, ratio, seconds
+from tests.bench.subjects import (
+    NullSystem,
+    as_upstream,
+    founding,
+    many,
+    torch_founding,
+)
+
+# Upstream's exploration of five steps, 2 n (n!)^2.
+FULL_STEPS = 144_000
+NO_TORCH = "torch is not installed; `make torch`, then again"
+
+
+def against_torch() -> Iterator[Row]:
+    """Rows that compare with the real torch under the same engine."""
+    torch = torch_founding()
+    ours = founding()
+    strategies: dict[str, Callable[[], object]] = {
+        "full": lambda: explore(as_upstream(ours), "full"),
+        "walk": lambda: explore(as_upstream(ours), "walk:2+graph"),
+        "laws": lambda: explore(DispatcherSystem(ours), "walk:2+graph"),
+    }
+    if torch is None:
+        took = {name: median_seconds(run, 3) for name, run in strategies.items()}
+        for what, name in (
+            ("`full`, five steps, state and table", "full"),
+            ("`walk:2+graph` against upstream's `commute`", "walk"),
+            ("the same with laws and probes at every step", "laws"),
+        ):
+            yield Row(what, f"{took[name] * 1e3:.0f} ms", "torch", None, NO_TORCH)
+        return
+
+    def commute() -> object:
+        return explore(torch, "full")
+
+    full = pairs(strategies["full"], commute, 3)
+    torch_seconds = median(other for _, other in full)
+    yield Row(
+        "`full`, five steps, state and table: time over torch's",
+        f"{ratio(full):.2f} ({median(one for one, _ in full):.2f} s, "
+        f"torch {torch_seconds:.2f} s)",
+        "≤ 1",
+        ratio(full) <= 1,
+    )
+    walk = median_seconds(strategies["walk"], 9)
+    laws = median_seconds(strategies["laws"], 9)
+    yield Row(
+        "`walk:2+graph`, the same view: faster than upstream's `commute`",
+        f"{torch_seconds / walk:.0f} times ({walk * 1e3:.1f} ms)",
+        "≥ 100 times",
+        torch_seconds / walk >= 100,
+    )
+    yield Row(
+        "the same with laws and probes at every step",
+        f"{torch_seconds / laws:.0f} times ({laws * 1e3:.0f} ms)",
+        "≥ 20 times",
+        torch_seconds / laws >= 20,
+    )
+
+
+def large() -> Iterator[Row]:
+    """Ten and sixteen steps."""
+    ten = seconds(lambda: explore(DispatcherSystem(many(10)), "walk:1"))
+    yield Row(
+        "n = 10, `walk:1` (102,400 steps), laws and probes, one core",
+        f"{ten:.1f} s",
+        "≤ 6 s",
+        ten <= 6,
+    )
+    plain = seconds(lambda: explore(as_upstream_with_laws(10), "walk:1"))
+    yield Row("the same without probes", f"{plain:.1f} s", "≤ 6 s", plain <= 6)
+    sixteen = seconds(lambda: explore(as_upstream_with_laws(16), "graph"))
+    yield Row(
+        "n = 16, `graph` (1,048,576 edges), laws, one core",
+        f"{sixteen:.0f} s",
+        "≤ 90 s on two",
+        sixteen <= 90,
+    )
+
+
+def as_upstream_with_laws(steps: int) -> DispatcherSystem:
+    """The state and the table observed, the laws checked, no calls."""
+    return DispatcherSystem(many(steps), view="upstream", laws=True)
+
+
+def engine_alone() -> Iterator[Row]:
+    """What the engine itself costs."""
+    took = median_seconds(lambda: explore(NullSystem(10), "walk:1"), 5)
+    each = took / 102_400 * 1e6
+    yield Row(
+        "the engine alone, null system, `walk:1`, n = 10",
+        f"{each:.2f} µs a step",
+        "≤ 3 µs",
+        each <= 3,
+    )
+
+
+def beside_others() -> Iterator[Row]:
+    """The same scenario beside 500 other operators."""
+    alone, beside = founding(), founding(500)
+    walk = "walk:2"
+    measured = pairs(
+        lambda: explore(DispatcherSystem(beside), walk),
+        lambda: explore(DispatcherSystem(alone), walk),
+        7,
+    )
+    yield Row(
+        "`walk:2` beside 500 other operators, over alone",
+        f"{ratio(measured):.2f} times",
+        "≤ 1.2 times",
+        ratio(measured) <= 1.2,
+    )
+
+
+def memory() -> Iterator[Row]:
+    """Whether memory grows with the number of steps."""
+    explore(as_upstream(founding()), "walk:2")
+    tracemalloc.start()
+    peaks = []
+    for strategy in ("walk:2", "full"):
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        explore(as_upstream(founding()), strategy)
+        peaks.append(tracemalloc.get_traced_memory()[1] - before)
+    tracemalloc.stop()
+    grown = (peaks[1] - peaks[0]) / (FULL_STEPS - 4000)
+    yield Row(
+        "memory: `full` (144,000 steps) over `walk:2` (4,000), peak",
+        f"{grown:.1f} bytes a step",
+        "flat",
+        grown <= 4,
+        "`full` keeps its own word, two bytes a letter",
+    )
+
+
+def cold_import() -> Iterator[Row]:
+    """`import runtime` in a fresh process, less an empty process."""
+    command = [sys.executable, "-c"]
+    run = partial(subprocess.run, check=True)
+    measured = pairs(
+        lambda: run([*command, "import runtime"]), lambda: run([*command, ""]), 11
+    )
+    took = median(one - other for one, other in measured) * 1e3
+    yield Row("cold `import runtime`", f"{took:.0f} ms", "≤ 150 ms", took <= 150)
+
+
+ROWS = (against_torch, engine_alone, beside_others, large, memory, cold_import)

@@ -1,0 +1,110 @@
+"""Whatever happens to an expect file is one error with file and line."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.expectations import DamagedExpectFile, Document, parse, render
+from tests.expectations.samples import documents
+from tests.expectations.test_render import WHOLE
+
+
+@given(documents())
+def test_parse_and_render_are_inverse(value: Document) -> None:
+    text = render(value)
+    assert parse(text) == value
+    assert all(line == line.rstrip() for line in text.split("\n"))
+
+
+def damaged(old: str, new: str) -> str:
+    assert WHOLE.count(old) >= 1, "the damage is done"
+    return WHOLE.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("", 1, "the file ends, but here belongs 'everyorder expect file, format 1'"),
+        ("\n", 1, "here belongs 'everyorder expect file, format 1'"),
+        (damaged("format 1", "format 2"), 1, "only format 1 is known; was it written"),
+        (damaged("every", "ever"), 1, "here belongs 'everyorder expect file, format"),
+        (damaged("scenario: ", "scenario "), 2, "here belongs 'scenario: '"),
+        (damaged("steps:", "steps: 2"), 3, "here belongs 'steps:'"),
+        (damaged("  2  two", "  3  two"), 5, "here belongs number 2"),
+        (damaged("two()", "\\two"), 5, "'\\t' is no escape of an expect file"),
+        (damaged("strategy: graph\n", ""), 6, "here belongs 'strategy: '"),
+        (damaged("8 edges", "8 Edges"), 9, "here belongs 'N states, N edges, N fai"),
+        (damaged("8 edges", "08 edges"), 9, "the file holds 4 states, 8 edges, 0 f"),
+        (damaged("4 states", "5 states"), 9, "the file holds 4 states, 8 edges, 0 f"),
+        (damaged("\n== {2} ==\nsame as {1}\n", ""), 9, "the file holds 3 states, 8 "),
+        (damaged("\n\n== {} ==", "\n== {} =="), 10, "an empty line belongs before a h"),
+        (damaged("== {} ==", "== {} =="[:-1]), 11, "here belongs a heading, '== {1 2"),
+        (damaged("== {} ==", "== {3} =="), 11, "the steps are numbered from 1 to 2"),
+        (damaged("{} ==", "{2} =="), 14, "sections are sorted, and {2} is before"),
+        (damaged("== {1} ==", "== {} =="), 14, "sections are sorted, and {} is befo"),
+        (damaged("state: nothing", "state nothing"), 12, "here belongs 'title:' or "),
+        (damaged("state: nothing", "state:nothing"), 12, "here belongs 'title:' or "),
+        (damaged("state: nothing", "  state: x"), 12, "here belongs 'title:' or 'ti"),
+        (damaged("state: nothing", "state: \\q"), 12, "'\\q' is no escape of an exp"),
+        (damaged("state: nothing", "state:"), 12, "the text under this title is mis"),
+        (damaged("calls: one", "calls: 1\n  2"), 19, "a text beside its title has no"),
+        (damaged("state: nothing", "digest 12"), 12, "a digest has 32 hexadecimal d"),
+        (damaged("as {1}\n", "as {1 2}\n"), 21, "no section before this one has a b"),
+        (damaged("as {1}\n", "as one\n"), 21, "no section before this one has a bod"),
+        (damaged("\n  CPU", "\n\n  CPU"), 18, "here belongs a heading, '== {1 2} ==' "),
+        (damaged("CPU: one", "CPU: one "), 17, "this is written '  CPU: one\\\\x20'"),
+        (WHOLE.rstrip("\n"), 26, "the file does not end in a newline; it may have b"),
+        (WHOLE + "\n", 28, "the file ends, but here belongs a heading, '== {1 2} =='"),
+        (WHOLE.replace("\n", "\r\n"), 1, "lines end in a carriage return; keep line "),
+        (damaged("two()\n", "two()\nx\n"), 6, "here belongs 'strategy: '"),
+        (damaged("  one\n", "<<<<<<< mine\n"), 25, "a merge conflict is not resolved"),
+    ],
+)
+def test_damage(text: str, line: int, reason: str) -> None:
+    with pytest.raises(DamagedExpectFile) as caught:
+        parse(text, "expect/x.txt")
+    error = caught.value
+    assert (error.line, error.reason[: len(reason)]) == (line, reason)
+    lines = text.split("\n")
+    assert error.found == (lines[line - 1] if line <= len(lines) else "")
+    assert str(error).startswith(f"expect/x.txt:{line}: {reason}")
+
+
+def test_the_error_says_what_to_do() -> None:
+    with pytest.raises(DamagedExpectFile) as caught:
+        parse(damaged("scenario: ", "scenary: "), "expect/a/b.txt")
+    assert str(caught.value) == (
+        "expect/a/b.txt:2: here belongs 'scenario: '; the line reads "
+        "'scenary: scenarios/test_demo/pair'. Restore the file from version control, "
+        "or accept what is observed now with --everyorder-update=all, which writes it "
+        "anew."
+    )
+
+
+def test_a_body_written_twice_is_not_the_layout() -> None:
+    body = "state:\n  name: demo::f\n  CPU: one\ncalls: one\n"
+    with pytest.raises(DamagedExpectFile, match=r"this is written 'same as \{1\}'"):
+        parse(damaged("same as {1}\n", body))
+
+
+@settings(max_examples=300)
+@given(documents(), st.randoms(use_true_random=False))
+def test_fuzz(value: Document, chance: random.Random) -> None:
+    text = list(render(value))
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(text))
+        piece = chance.choice(["", "\n", " ", ":", "\\", "=", "{", "1", "\r", text[at]])
+        text[at : at + chance.randint(0, 3)] = piece
+        if not text:
+            break
+    damage = "".join(text)
+    try:
+        read = parse(damage)
+    except DamagedExpectFile as error:
+        written, line = damage, error.line
+    else:
+        written, line = render(read), 1
+    assert written == damage
+    assert 1 <= line <= damage.count("\n") + 2

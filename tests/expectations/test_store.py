@@ -1,0 +1,145 @@
+"""Expect files on disk: read whole, written whole, or not at all."""
+
+import os
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from harness.expectations import (
+    BadScenarioPath,
+    DamagedExpectFile,
+    Store,
+    WritesForbidden,
+    render,
+)
+from tests.expectations.samples import document
+
+NAME = "scenarios/test_demo/pair"
+
+
+@pytest.fixture(autouse=True)
+def _allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI", raising=False)
+
+
+def tree(root: Path) -> list[str]:
+    return sorted(
+        file.relative_to(root).as_posix()
+        for file in root.rglob("*")
+        if file.is_file() and ".everyorder" not in file.parts
+    )
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store.read(NAME) is None
+    assert store.scenarios() == ()
+    file = f"expect/{NAME}.txt"
+    assert store.name(NAME) == file
+    assert store.apply({NAME: document()}) == (file,)
+    assert store.read(NAME) == document()
+    assert (tmp_path / file).read_text() == render(document())
+    assert tree(tmp_path) == [file]
+    assert store.scenarios() == (NAME,)
+
+
+def test_an_equal_file_is_not_touched(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.apply({NAME: document()})
+    os.utime(store.path(NAME), (1, 1))
+    assert store.apply({NAME: document()}) == ()
+    assert store.path(NAME).stat().st_mtime == 1
+    assert store.apply({NAME: document(edges=9)}) == (store.name(NAME),)
+    assert store.read(NAME) == document(edges=9)
+
+
+def test_deleting_removes_empty_folders(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    other = "scenarios/test_other/x"
+    store.apply({NAME: document(), other: document(scenario=other)})
+    assert store.stale([other]) == (NAME,)
+    assert store.apply({NAME: None}) == (f"expect/{NAME}.txt",)
+    assert store.apply({NAME: None}) == ()
+    assert tree(tmp_path) == [f"expect/{other}.txt"]
+    assert not (tmp_path / "expect/scenarios/test_demo").exists()
+
+
+def test_nothing_is_written_under_ci(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(WritesForbidden):
+        Store(tmp_path).apply({NAME: document()})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    store.apply({NAME: document()})
+
+    def refuse(source: object, target: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(OSError, match="disk full"):
+        store.apply({NAME: document(edges=9)})
+    assert store.read(NAME) == document()
+    assert tree(tmp_path) == [f"expect/{NAME}.txt"]
+
+
+def test_readers_see_the_old_or_the_new_file(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    documents = [document(), document(steps=("one()", "two()", "x" * 9000))]
+    store.apply({NAME: documents[0]})
+
+    def write() -> None:
+        for turn in range(40):
+            Store(tmp_path).apply({NAME: documents[turn % 2]})
+
+    writers = [Thread(target=write) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        assert store.read(NAME) in documents
+    for writer in writers:
+        writer.join()
+    assert tree(tmp_path) == [f"expect/{NAME}.txt"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", ".", "..", "/a", "a//b", "a/", "../a", "a/../b", ".a/b", "a:b", "a\\b", "a?b"],
+)
+def test_bad_paths(tmp_path: Path, path: str) -> None:
+    store = Store(tmp_path)
+    with pytest.raises(BadScenarioPath, match="no expect file can belong to"):
+        store.path(path)
+    with pytest.raises(BadScenarioPath):
+        store.apply({NAME: document(), path: document()})
+    assert store.scenarios() == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (
+            b"everyorder expect file, format 1\nscen\xffario",
+            f"expect/{NAME}.txt:2: this is not UTF-8; the line reads 'scen\\\\xff",
+        ),
+        (b"", f"expect/{NAME}.txt:1: the file ends, but here belongs"),
+        (
+            render(document(scenario="other")).encode(),
+            f"expect/{NAME}.txt:2: the file belongs to the scenario '{NAME}' by its",
+        ),
+    ],
+)
+def test_damage(tmp_path: Path, data: bytes, text: str) -> None:
+    store = Store(tmp_path)
+    store.path(NAME).parent.mkdir(parents=True)
+    store.path(NAME).write_bytes(data)
+    with pytest.raises(DamagedExpectFile) as caught:
+        store.read(NAME)
+    assert str(caught.value).startswith(text)

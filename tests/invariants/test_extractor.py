@@ -1,0 +1,22 @@
+"""Laws of the extractor, on entries broken by hand."""
+
+from invariants.laws import extractor
+from runtime.dispatch.reading import NO_EXTRACTOR, Extractor
+from tests.invariants.healthy import healthy
+
+
+def test_the_extractor() -> None:
+    known, unknown = (
+        extractor.the_schema_says_which_arguments_count,
+        extractor.without_a_schema_no_argument_is_looked_at,
+    )
+    assert known.find(healthy().place()) == []
+    assert unknown.find(healthy().place()) == []
+    place = healthy().place(extractor=Extractor((0,), (1,)))
+    assert known.find(place) == [
+        ("d::f, arguments", "tensors [0], lists []", "tensors [0], lists [1]")
+    ]
+    place = healthy().place(definitions=())
+    assert known.find(place) == []
+    assert unknown.find(place) == [("d::f, arguments", "none", "tensors [0], lists []")]
+    assert unknown.find(healthy().place(definitions=(), extractor=NO_EXTRACTOR)) == []

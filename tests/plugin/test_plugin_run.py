@@ -1,0 +1,106 @@
+"""What makes a test of a scenario pass or fail, and what it carries with it."""
+
+from xml.etree import ElementTree
+
+from tests.plugin.project import BROKEN, FIRST, INI, PAIR, Project
+
+RANDOM = """
+import itertools
+counter = itertools.count()
+odd = Scenario(*steps("a"), create=dict, observe=lambda r: str(next(counter)))
+"""
+UNFAIR = """
+law = Scenario(*steps("a"), create=dict, observe=shown, check=lambda r: list(r))
+"""
+
+
+def test_damaged_file(project: Project) -> None:
+    project.module("test_a.py", PAIR)
+    project.run("--everyorder-update")
+    whole = project.files()
+    project.write("expect/test_a/pair.txt", "<<<<<<< mine\n")
+    result = project.run()
+    assert result.ret == 1
+    assert (
+        "test_a/pair: expect/test_a/pair.txt:1: a merge conflict is not resolved; the "
+        "line reads '<<<<<<< mine'. Restore the file from version control, or accept "
+        "what is observed now with --everyorder-update=all, which writes it anew."
+    ) in result.outlines
+    assert project.run("--everyorder-update=*").ret == 1
+    assert project.run("--everyorder-update=all").ret == 0
+    assert project.files() == whole
+
+
+def test_effort_chosen_by_hand_is_not_compared(project: Project) -> None:
+    project.module("test_a.py", PAIR, FIRST)
+    project.run("--everyorder-update")
+    for arguments in (
+        ("--everyorder-strategy=walk:0",),
+        ("--everyorder-strategy=full+words:2",),
+        ("--everyorder-budget=60",),
+    ):
+        assert project.run(*arguments).ret == 0
+    project.write("pytest.ini", INI + "everyorder_strategy = walk:0\n")
+    result = project.run("tests")
+    assert result.ret == 1
+    assert "  header, strategy:" in result.outlines
+
+
+def test_cut_short(project: Project) -> None:
+    project.module("test_a.py", PAIR)
+    result = project.run("--everyorder-budget=0")
+    assert result.ret == 1
+    text = result.stdout.str()
+    assert "\ntest_a/pair: cut short: the budget was spent before everything" in text
+    assert "0 of 130 edges were executed (walk:2+words:3+kA:1)" in text
+    assert "\neveryorder: 1 scenario, " in text
+    assert ": 1 cut short\n" in text
+
+
+def test_other_verdicts(project: Project) -> None:
+    project.module("test_a.py", RANDOM, UNFAIR, BROKEN)
+    result = project.run()
+    text = result.stdout.str()
+    assert "test_a/odd: not deterministic: nothing else can be said" in text
+    assert "test_a/law: a law is broken" in text
+    assert "1 order-dependent, 1 breaking a law, 1 not deterministic" in text
+
+
+def test_junit_properties(project: Project) -> None:
+    project.module("test_a.py", PAIR, BROKEN)
+    for arguments in ((), ("-n2",)):
+        project.run("--junitxml=out.xml", *arguments)
+        tree = ElementTree.parse(project.path / "out.xml")
+        properties = {
+            case.attrib["name"]: {
+                each.attrib["name"]: each.attrib["value"]
+                for each in case.iter("property")
+            }
+            for case in tree.iter("testcase")
+        }
+        pair, broken = properties["pair"], properties["broken"]
+        guarantee = pair.pop("guarantee")
+        assert guarantee.startswith("walk:2: every letter was taken from every")
+        assert pair == {
+            "scenario": "test_a/pair",
+            "verdict": "holds",
+            "strategy": "walk:2+words:3+kA:1",
+            "sets": "4",
+            "edges": "130",
+        }
+        assert broken["verdict"] == "order"
+        assert broken["replay id"] == "18n00-7v"
+
+
+def test_a_question_that_cannot_be_asked(project: Project) -> None:
+    project.module(
+        "test_a.py",
+        "def test_it(explore):\n"
+        "    explore(*steps('a'), create=dict, observe=shown, strategy='graph')\n",
+    )
+    result = project.run()
+    assert (
+        "test_a/test_it: 'graph' compares complete states, but the system's "
+        "fingerprint() is None. Return the whole state from it, or explore with "
+        "'walk:1' or 'kA:1', which need none."
+    ) in result.outlines

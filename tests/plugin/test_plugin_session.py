@@ -1,0 +1,246 @@
+"""The end of a run: workers, crashes, stale files, and who may write."""
+
+import pytest
+
+from tests.plugin.project import FIRST, FIXTURE, INI, LAST, PAIR, Project
+
+MANY = "".join(
+    f'many_{i} = Scenario(*steps("a", "b{i}"), create=dict, observe=shown)\n'
+    for i in range(8)
+)
+
+# Asks the interpreter to tell of every write below the project, by whatever function.
+AUDIT = """
+import os
+import sys
+
+ROOT = os.path.dirname(os.path.abspath(__file__))
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+EVENTS = ("os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link")
+
+
+def audit(event, arguments):
+    if event == "open":
+        path, _, flags = arguments
+        found = isinstance(flags, int) and flags & WRITES
+    else:
+        # Names below an open folder are not of this one: rmtree removes by such.
+        path, found = (arguments or [None])[0], event in EVENTS
+        found = found and arguments[-1] == -1
+    if found and isinstance(path, (str, os.PathLike)):
+        place = os.path.abspath(path)
+        # Pytester itself keeps the folders of temporary files below the project.
+        if place.startswith(ROOT) and "/runpytest-" not in place:
+            os.write(2, f"WROTE {event} {path}\\n".encode())
+
+
+sys.addaudithook(audit)
+"""
+
+
+def summary(result: pytest.RunResult) -> str:
+    (line,) = (line for line in result.outlines if line.startswith("everyorder: "))
+    return line.removeprefix("everyorder: ")
+
+
+def test_workers_write_what_one_process_writes(project: Project) -> None:
+    project.module("test_a.py", PAIR, LAST, MANY)
+    project.module("test_b.py", FIRST, FIXTURE)
+    one = project.run("--everyorder-update")
+    assert one.ret == 0
+    files = project.files()
+    assert len(files) == 12
+    for file in (project.path / "expect").rglob("*.txt"):
+        file.unlink()
+    two = project.run("-n2", "--everyorder-update")
+    assert two.ret == 0
+    assert project.files() == files
+    assert summary(two) == summary(one)
+    again = project.run("-n2")
+    assert again.ret == 0
+    assert summary(again) == "12 scenarios, 52 sets, 1,988 edges: 12 as expected"
+
+
+def test_a_killed_worker_loses_nothing_that_was_finished(project: Project) -> None:
+    # One worker at a time: four scenarios, its end, and four by the one after it.
+    half = len(MANY) // 2
+    kill = "import os\ndef test_kill():\n    os._exit(9)\n"
+    project.module("test_a.py", MANY[:half], kill, MANY[half:])
+    result = project.run("-n1", "--everyorder-update")
+    result.assert_outcomes(passed=8, failed=1)
+    assert "worker 'gw0' crashed while running" in result.stdout.str()
+    assert list(project.files()) == [f"test_a/many_{i}.txt" for i in range(8)]
+    assert summary(result).endswith("8 accepted; 8 expect files written")
+    assert project.run("--deselect=tests/test_a.py::test_kill").ret == 0
+
+
+def test_a_run_that_accepts_nothing_writes_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.module("test_a.py", PAIR, MANY)
+    project.run("--everyorder-update=*/pair")
+    project.write("conftest.py", AUDIT)
+    monkeypatch.setenv("CI", "true")
+    for arguments in ([], ["-n2"]):
+        result = project.run(*arguments, apart=True)
+        assert "WROTE" not in result.stderr.str()
+        assert summary(result).endswith(": 1 as expected, 8 missing")
+
+
+def test_the_audit_of_writes_sees_them(project: Project) -> None:
+    project.module("test_a.py", PAIR)
+    project.write("conftest.py", AUDIT)
+    result = project.run("--everyorder-update", apart=True)
+    for event in ("open", "os.rename", "os.mkdir"):
+        assert f"WROTE {event} " in result.stderr.str()
+
+
+def test_continuous_integration_does_not_accept(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.module("test_a.py", PAIR)
+    monkeypatch.setenv("CI", "1")
+    result = project.run("--everyorder-update", apart=True)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert result.stderr.str() == (
+        "ERROR: --everyorder-update: expect files are never written while CI='1' is "
+        "set. Accept the change on a developer's machine and commit the files, or set "
+        "CI=0 if this is one.\n"
+    )
+    assert project.files() == {}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-k", "pair"),
+        ("-m", "not skip"),
+        ("tests/test_a.py",),
+        ("tests/test_a.py::pair", "tests/test_b.py"),
+        ("--deselect", "tests/test_b.py::first"),
+        ("--ignore", "tests/test_b.py"),
+        ("--ignore-glob", "*_b.py"),
+        ("--collect-only",),
+    ],
+)
+def test_a_selection_calls_nothing_stale(
+    project: Project, arguments: tuple[str, ...]
+) -> None:
+    project.module("test_a.py", PAIR)
+    project.module("test_b.py", FIRST, LAST)
+    project.run("--everyorder-update")
+    project.module("test_b.py", FIRST)
+    assert "stale: " in project.run().stdout.str()
+    for more in ((), ("--everyorder-update",)):
+        result = project.run(*arguments, *more)
+        assert result.ret == 0
+        assert "stale: " not in result.stdout.str()
+    assert len(project.files()) == 3
+
+
+@pytest.mark.parametrize("arguments", [("tests",), (".",), ("tests", "toy.py")])
+def test_paths_that_cover_everything_are_no_selection(
+    project: Project, arguments: tuple[str, ...]
+) -> None:
+    project.module("test_a.py", PAIR, LAST)
+    project.run("--everyorder-update")
+    project.module("test_a.py", PAIR)
+    for more in ((), ("-n1",)):
+        result = project.run(*arguments, *more)
+        assert "stale: expect/test_a/last.txt belongs to no scenario" in result.outlines
+        assert result.ret == 1
+
+
+def test_what_did_not_run_is_not_stale(project: Project) -> None:
+    named = (
+        "def test_named(explore):\n"
+        "    assert not ENDS\n"
+        "    explore(*steps('x'), create=dict, observe=shown, name='one')\n"
+        "    explore(*steps('y'), create=dict, observe=shown)\n"
+    )
+    project.module("test_a.py", "ENDS = False\n", PAIR, named)
+    project.module("test_b.py", LAST)
+    assert project.run("--everyorder-update").ret == 0
+    assert list(project.files()) == [
+        "test_a/pair.txt",
+        "test_a/test_named/one.txt",
+        "test_a/test_named-2.txt",
+        "test_b/last.txt",
+    ]
+    project.module("test_a.py", "ENDS = True\n", PAIR, named)
+    project.module("test_b.py", "import pytest\npytest.skip('x', allow_module_level=1)")
+    result = project.run()
+    result.assert_outcomes(passed=1, failed=1, skipped=1)
+    assert "stale: " not in result.stdout.str()
+    assert summary(result) == "1 scenario, 4 sets, 130 edges: 1 as expected"
+
+
+def test_a_broken_module_calls_nothing_stale(project: Project) -> None:
+    project.module("test_a.py", PAIR)
+    project.module("test_b.py", LAST)
+    project.run("--everyorder-update")
+    project.module("test_b.py", "1 / 0\n")
+    for more in ((), ("--continue-on-collection-errors",)):
+        result = project.run("--everyorder-update", *more)
+        assert result.ret != 0
+        assert "stale: " not in result.stdout.str()
+    assert len(project.files()) == 2
+
+
+def test_stopping_early_calls_nothing_stale(project: Project) -> None:
+    project.module("test_a.py", PAIR, LAST)
+    project.run("--everyorder-update")
+    project.module("test_a.py", "def test_no():\n    assert 0\n", PAIR)
+    assert "stale: " not in project.run("-x").stdout.str()
+    assert "stale: " in project.run().stdout.str()
+
+
+def test_two_tests_of_one_scenario(project: Project) -> None:
+    project.module(
+        "test_a.py",
+        'one = Scenario(*steps("a"), create=dict, observe=shown, name="same")\n',
+        'two = Scenario(*steps("b"), create=dict, observe=shown, name="same")\n',
+    )
+    for arguments in ((), ("-n2",)):
+        result = project.run("--everyorder-update", *arguments)
+        assert result.ret == 1
+        result.assert_outcomes(passed=2)
+        assert (
+            "tests/test_a.py::one and tests/test_a.py::two both explore test_a/same; "
+            "give one another name"
+        ) in result.outlines
+        assert project.files() == {}
+
+
+def test_what_cannot_be_written_fails_the_run(project: Project) -> None:
+    project.module("test_a.py", PAIR)
+    project.write("expect", "in the way")
+    result = project.run("--everyorder-update")
+    result.assert_outcomes(passed=1)
+    assert result.ret == 1
+    (line,) = (line for line in result.outlines if line.startswith("nothing was"))
+    assert line.startswith("nothing was accepted: [Errno ")
+
+
+def test_without_testpaths_the_root_is_everything(project: Project) -> None:
+    project.write("pytest.ini", INI.replace("testpaths = tests\n", ""))
+    project.module("test_a.py", PAIR, LAST)
+    project.run("--everyorder-update")
+    project.module("test_a.py", PAIR)
+    stale = "stale: expect/test_a/last.txt belongs to no scenario"
+    assert stale in project.run().outlines
+    assert stale in project.run(".").outlines
+    assert stale not in project.run("tests").outlines
+
+
+def test_what_another_plugin_deselects_is_not_stale(project: Project) -> None:
+    project.module("test_a.py", PAIR, LAST)
+    project.run("--everyorder-update")
+    project.write(
+        "conftest.py",
+        "def pytest_collection_modifyitems(config, items):\n"
+        "    config.hook.pytest_deselected(items=[items.pop()])\n",
+    )
+    result = project.run()
+    result.assert_outcomes(passed=1, deselected=1)
+    assert result.ret == 0
