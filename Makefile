@@ -31,7 +31,7 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -n auto
 
 bench: $(STAMP)
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench --write README.md
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

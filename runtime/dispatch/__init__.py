@@ -6,8 +6,9 @@ from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.fingerprint import fingerprint
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.kernel import Kernel, boxed, fallthrough, named_not_supported
-from runtime.dispatch.library import KernelOverridden, Library
+from runtime.dispatch.library import Library
 from runtime.dispatch.namespace import Operators
+from runtime.dispatch.overriding import KernelOverridden
 from runtime.dispatch.registration import Registration
 from runtime.dispatch.state import DispatcherState
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from runtime.dispatch.dump import dump_table, list_keys
+from runtime.dispatch.dump import listed_keys, reading_of, render_table
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.reading import DefinitionReading
@@ -54,17 +54,20 @@ class Caller:
         "_masks",
         "_reading",
         "_tensors",
-        "_texts",
         "bind",
-        "entry",
+        "name",
         "returns",
         "runners",
         "schema",
         "strip",
+        "table",
     )
 
     def __init__(self, entry: OperatorEntry, reading: DefinitionReading) -> None:
-        self.entry = entry
+        # Not the entry itself, which keeps the caller: a circle would keep its kernels
+        # alive until the garbage collector comes by.  So nothing below holds `self`.
+        self.name = entry.name
+        self.table = entry.table
         self.schema = reading.schema
         self._reading = reading
         self.bind, self.strip, self.returns = reading.convention
@@ -73,8 +76,6 @@ class Caller:
         masks = entry.table.masks
         self._masks = masks.by_backend if masks.per_backend else masks.by_backend[:1]
         self.runners: list[Runner | None] = [None] * len(SLOTS)
-        # What errors show: the keys that have kernels, and the table.
-        self._texts: tuple[tuple[str, ...], str] | None = None
 
     def call(
         self, handle: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
@@ -107,29 +108,16 @@ class Caller:
         number = slot_of(bits)
         return (self.runners[number] or self._runner(number))(handle, bits, values)
 
-    def argument_bits(self, values: Sequence[Any]) -> int:
-        """The keysets of all tensors among the arguments, joined."""
-        bits: int = 0
-        for position in self._tensors:
-            value = values[position]
-            if value is not None:
-                bits |= value.key_bits
-        for position in self._lists:
-            for value in values[position]:
-                if value is not None:
-                    bits |= value.key_bits
-        return bits
-
     def keys_of(self, values: Sequence[Any]) -> int:
         """The keyset that a call with these arguments is dispatched by."""
-        bits = self.argument_bits(values)
+        bits = argument_bits(self._tensors, self._lists, values)
         masks = self._masks
         mask = masks[0] if len(masks) == 1 else masks[mask_index(bits)]
         return (bits | LOCAL.included) & (BACKEND_BITS | ~LOCAL.excluded) & mask
 
     def _watched(self, label: str, handle: Any, bits: int, values: list[Any]) -> Any:
         observers = WATCH.observers
-        if not observers or self.entry.name.name in UNOBSERVED:
+        if not observers or self.name.name in UNOBSERVED:
             return self._traced(label, handle, bits, values)
         return self._observed(observers, label, handle, bits, values)
 
@@ -149,7 +137,7 @@ class Caller:
             return self._traced(label, handle, bits, values)
         first, *others = observers
         context = first.before(
-            str(self.entry.name), self.schema, tuple(values), KeySet.from_bits(bits)
+            str(self.name), self.schema, tuple(values), KeySet.from_bits(bits)
         )
         try:
             outcome = self._observed(tuple(others), label, handle, bits, values)
@@ -160,7 +148,7 @@ class Caller:
         return outcome
 
     def _traced(self, label: str, handle: Any, bits: int, values: list[Any]) -> Any:
-        WATCH.write(label, str(self.entry.name), SLOTS[slot_of(bits)].name)
+        WATCH.write(label, str(self.name), SLOTS[slot_of(bits)].name)
         DEPTH.level += 1
         try:
             return self.run(handle, bits, values)
@@ -168,7 +156,7 @@ class Caller:
             DEPTH.level -= 1
 
     def _runner(self, number: int) -> Runner:
-        held = self.entry.table.held(number)
+        held = self.table.held(number)
         key = SLOTS[number].name
         if isinstance(held, Implementation):
             # What a kernel needs to run depends on it and on the schema alone.
@@ -253,7 +241,7 @@ class Caller:
     def _stack(self, function: Callable[..., Any], name: str) -> Runner:
         given = len(self.schema.returns)
         fixed = not self.schema.is_varret
-        operator, returns = str(self.entry.name), self.returns
+        operator, returns = str(self.name), self.returns
 
         def stacked(handle: Any, bits: int, values: list[Any]) -> Any:
             # What lies below the arguments belongs to somebody else.
@@ -278,7 +266,7 @@ class Caller:
         return stacked
 
     def _fallen_through(self, key: str) -> Runner:
-        operator = str(self.entry.name)
+        operator = str(self.name)
 
         def refuse(handle: Any, bits: int, values: list[Any]) -> Any:
             raise FallthroughCalled(operator=operator, key=key)
@@ -286,30 +274,49 @@ class Caller:
         return refuse
 
     def _missing(self, key: DispatchKey) -> Runner:
+        operator, reading = str(self.name), reading_of(self.table)
+        tensors, lists = self._tensors, self._lists
+        texts: list[Any] = []
+
         def refuse(handle: Any, bits: int, values: list[Any]) -> Any:
-            entry = self.entry
-            if self._texts is None:
-                self._texts = (list_keys(entry), dump_table(entry))
-            available, table = self._texts
+            if not texts:
+                texts.extend((listed_keys(reading), render_table(reading)))
+            given = argument_bits(tensors, lists, values)
             raise MissingKernel(
-                operator=str(entry.name),
+                operator=operator,
                 key=key.name,
-                keyset=_shown(bits if key.slot else self.argument_bits(values)),
-                available=available,
-                table=table,
-                reason=self._why_missing(key, values),
+                keyset=_shown(bits if key.slot else given),
+                available=texts[0],
+                table=texts[1],
+                reason="no kernel" if key.slot else _why_none_is_left(given),
             )
 
         return refuse
 
-    def _why_missing(self, key: DispatchKey, values: Sequence[Any]) -> str:
-        if key.slot:
-            return "no kernel"
-        given = self.argument_bits(values) & ~BACKEND_BITS
-        if not given:
-            return "no tensor arguments"
-        left = given & ~LOCAL.excluded
-        return "all keys fell through" if left else "all keys excluded"
+
+def argument_bits(
+    tensors: tuple[int, ...], lists: tuple[int, ...], values: Sequence[Any]
+) -> int:
+    """The keysets of all tensors at these positions, joined."""
+    bits: int = 0
+    for position in tensors:
+        value = values[position]
+        if value is not None:
+            bits |= value.key_bits
+    for position in lists:
+        for value in values[position]:
+            if value is not None:
+                bits |= value.key_bits
+    return bits
+
+
+def _why_none_is_left(given: int) -> str:
+    """Why a call of tensors with these keys has no key to go to."""
+    keys = given & ~BACKEND_BITS
+    if not keys:
+        return "no tensor arguments"
+    left = keys & ~LOCAL.excluded
+    return "all keys fell through" if left else "all keys excluded"
 
 
 def caller_of(entry: OperatorEntry | None, name: str) -> Caller:

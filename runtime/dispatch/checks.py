@@ -41,15 +41,13 @@ def check_definition_fits(
 
 
 def check_kernel_fits(entry: OperatorEntry, token: Implementation) -> None:
-    """Whether the kernel of `token` may join the operator of `entry`.
+    """Whether the typed kernel of `token` may join the operator of `entry`.
 
     Raises:
         SignatureMismatch: a live typed kernel has another signature.
         SchemaMismatch: the live schema differs from the kernel's.
     """
     facts = token.reading.facts
-    if facts.signature is None:
-        return
     for kernels in entry.implementations.values():
         for other in kernels:
             found = other.reading.facts
@@ -98,16 +96,13 @@ def _check_second_definition(
 
 
 def _check_pair(definition: Definition, token: Implementation) -> None:
-    inferred = token.reading.facts.inferred
-    if inferred is None:
-        return
     found = _difference(definition.reading, token.reading)
     if found is not None:
         raise SchemaMismatch(
             operator=str(token.operator),
             schema=str(definition.schema),
             definition=definition.debug,
-            inferred=str(inferred),
+            inferred=str(token.reading.facts.inferred),
             kernel=token.debug,
             key=token.key.name,
             difference=found,

@@ -119,10 +119,11 @@ class Dispatcher:
         entry = self.entry(name)
         if entry is not None and entry.schema is not None:
             return entry.schema
+        defined = tuple([str(e.name) for e in self.state.entries() if e.definitions])
         raise SchemaNotFound(
             operator=name,
             implemented=entry is not None and bool(entry.implementations),
-            near=() if entry is not None else nearest(name, self.op_names()),
+            near=() if entry is not None else nearest(name, defined),
         )
 
     def op_names(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.reading import DefinitionReading, KernelReading
 from runtime.dispatch.recipe import Recipe
-from runtime.dispatch.table import AMBIGUOUS, FallbackTexts, numbers
+from runtime.dispatch.table import AMBIGUOUS, FallbackTexts, Table, numbers
 from runtime.keys import SLOTS
 
 # About as many as the states of a twelve-step scenario; a rendering is a few kilobytes.
@@ -34,12 +34,12 @@ def dump_state(entry: OperatorEntry) -> str:
 
 def dump_table(entry: OperatorEntry) -> str:
     """The live table: one line for every slot that has a kernel."""
-    return _render_table(table_reading(entry))
+    return render_table(table_reading(entry))
 
 
 def list_keys(entry: OperatorEntry) -> tuple[str, ...]:
     """The names of the keys that a call can reach, `Undefined` left out."""
-    return _list_keys(table_reading(entry))
+    return listed_keys(table_reading(entry))
 
 
 def state_reading(entry: OperatorEntry) -> StateReading:
@@ -59,7 +59,11 @@ def state_reading(entry: OperatorEntry) -> StateReading:
 
 def table_reading(entry: OperatorEntry) -> TableReading:
     """Everything that `dump_table` prints, unrendered."""
-    table = entry.table
+    return reading_of(entry.table)
+
+
+def reading_of(table: Table) -> TableReading:
+    """What a table says about itself; it refers to no kernel."""
     return (
         table.recipe,
         tuple([None if held is None else held.reading for held in table.kernels]),
@@ -101,7 +105,8 @@ def contents(reading: TableReading) -> list[str | None]:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _render_table(reading: TableReading) -> str:
+def render_table(reading: TableReading) -> str:
+    """`dump_table` of a reading."""
     return "".join(
         f"{key.name}: {held}\n"
         for key, held in zip(SLOTS, contents(reading), strict=True)
@@ -110,6 +115,7 @@ def _render_table(reading: TableReading) -> str:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _list_keys(reading: TableReading) -> tuple[str, ...]:
+def listed_keys(reading: TableReading) -> tuple[str, ...]:
+    """`list_keys` of a reading."""
     held: Any = contents(reading)
     return tuple(SLOTS[n].name for n in range(1, len(SLOTS)) if held[n] is not None)

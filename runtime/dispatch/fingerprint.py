@@ -11,10 +11,10 @@ position; the table is taken as it stands, not as it ought to be.  An entry's pa
 remembered on the entry.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 
 from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorMap
 
 
 def fingerprint(state: DispatcherState) -> Hashable:
@@ -22,8 +22,8 @@ def fingerprint(state: DispatcherState) -> Hashable:
     return (
         tuple(
             [
-                (name, tuple([entry_fingerprint(e) for _, e in sorted(held.items())]))
-                for name, held in sorted(state.namespaces.items())
+                (namespace, _namespace_fingerprint(operators))
+                for namespace, operators in sorted(state.namespaces.items())
             ]
         ),
         state.fallbacks.texts.texts,
@@ -31,6 +31,17 @@ def fingerprint(state: DispatcherState) -> Hashable:
         tuple([held.debug for held in state.subscriptions]),
         state.merges_alias_kinds,
     )
+
+
+def _namespace_fingerprint(operators: Mapping[str, OperatorEntry]) -> Hashable:
+    """The entries of one namespace; remembered with them, as it holds text only."""
+    found: Hashable = getattr(operators, "read", None)
+    if found is None:
+        held = sorted(operators.items())
+        found = tuple([entry_fingerprint(entry) for _, entry in held])
+        if isinstance(operators, OperatorMap):
+            operators.read = found
+    return found
 
 
 def entry_fingerprint(entry: OperatorEntry) -> Hashable:

@@ -20,15 +20,23 @@ Rules:
 """
 
 import sys
-import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
 
+from runtime.dispatch.completion import KernelLike as KernelLike
+from runtime.dispatch.completion import (
+    KeyLike,
+    description_of,
+    kernel_for,
+    key_of,
+    schema_of,
+)
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.kernel import Kernel, kernel_of, untyped_kernel_of
+from runtime.dispatch.kernel import Kernel, untyped_kernel_of
 from runtime.dispatch.kind import WILDCARD, check_kind
+from runtime.dispatch.overriding import warn_of_overrides
 from runtime.dispatch.reading import (
     DefinitionReading,
     KernelReading,
@@ -46,30 +54,20 @@ from runtime.dispatch.token import (
 )
 from runtime.errors.registration import (
     CallRefused,
-    CannotInfer,
     KeyMismatch,
     LibraryClosed,
     NamespaceMismatch,
-    NotAKernel,
 )
 from runtime.keys import DispatchKey, fallback_keys, kernel_key
-from runtime.schema.alias import AliasKind, parse_alias_kind
 from runtime.schema.definition import check_definition
 from runtime.schema.names import OperatorName
-from runtime.schema.parser import parse_name, parse_schema, parse_schema_or_name
+from runtime.schema.parser import parse_name
 from runtime.schema.schema import Schema
 
 # A library that is asked the same again asks few things; more only costs memory.
 REMEMBERED = 1024
 # Dispatch keys that can stand in a key of `Library._kernels`.
 _PLAIN_KEYS = frozenset((str, DispatchKey, type(None)))
-
-KernelLike = Callable[..., Any] | Kernel
-KeyLike = DispatchKey | str
-
-
-class KernelOverridden(UserWarning):
-    """A kernel was registered where the operator already had one for that key."""
 
 
 class Library:
@@ -113,7 +111,7 @@ class Library:
         self._closed = True
         self.namespace = ns
         self.kind = kind
-        key = DispatchKey.Undefined if dispatch_key is None else _key(dispatch_key)
+        key = DispatchKey.Undefined if dispatch_key is None else key_of(dispatch_key)
         self.key = None if key is DispatchKey.Undefined else key
         if origin is None:
             frame = sys._getframe(1)
@@ -168,8 +166,8 @@ class Library:
                 reason="an IMPL library defines no operators",
                 remedy="Define it in a library of kind 'DEF' or 'FRAGMENT'.",
             )
-        made = None if kernel is None else _kernel(call, kernel, False)
-        full = self._complete(call, _schema(call, schema, alias_analysis, made))
+        made = None if kernel is None else kernel_for(call, kernel, False)
+        full = self._complete(call, schema_of(call, schema, alias_analysis, made))
         wanted = tuple(sorted(set(tags)))
         check_definition(full, wanted)
         origin = self.origin if made or debug is None else debug
@@ -180,11 +178,11 @@ class Library:
         if made is None:
             return self._register(Definition(reading))
         key = kernel_key(self.key or DispatchKey.Undefined)
-        text = _debug(made, debug, self.origin)
+        text = description_of(made, debug, self.origin)
         kernel_reading = read_kernel(full.name, key, made.facts, text, made.with_keyset)
         token = Implementation(kernel_reading, made)
         if self._dispatcher.warns_of_overrides:
-            self._warn_of_overrides((token,))
+            warn_of_overrides(self._dispatcher, (token,))
         return self._register(Definition(reading), token)
 
     def impl(
@@ -219,7 +217,7 @@ class Library:
             self._check_open(f"impl({str(op)!r}, ...)")
         made = kernel
         if not isinstance(made, Kernel) or with_keyset:
-            made = _kernel(f"impl({str(op)!r}, ...)", kernel, with_keyset)
+            made = kernel_for(f"impl({str(op)!r}, ...)", kernel, with_keyset)
         readings = None
         asked = (op, dispatch_key, made.facts, made.with_keyset, debug)
         plain = type(op) is str and type(dispatch_key) in _PLAIN_KEYS
@@ -227,7 +225,7 @@ class Library:
             readings = self._kernels.get(asked)
         if readings is None:
             name = self._name(f"impl({str(op)!r}, ...)", op)
-            text = _debug(made, debug, self.origin)
+            text = description_of(made, debug, self.origin)
             readings = tuple(
                 read_kernel(name, key, made.facts, text, made.with_keyset)
                 for key in self._keys(op, dispatch_key)
@@ -237,7 +235,7 @@ class Library:
                 self._kernels[asked] = readings
         tokens = tuple([Implementation(reading, made) for reading in readings])
         if self._dispatcher.warns_of_overrides:
-            self._warn_of_overrides(tokens)
+            warn_of_overrides(self._dispatcher, tokens)
         return self._register(*tokens, exclusive=not allow_override)
 
     def fallback(
@@ -258,9 +256,8 @@ class Library:
             NotRegistrable: nothing can fall back at that key.
             DuplicateFallback: one of the keys has a fallback; none is registered.
         """
-        call = "fallback(...)"
-        self._check_open(call)
-        key = self.key if dispatch_key is None else _key(dispatch_key)
+        self._check_open(call := "fallback(...)")
+        key = self.key if dispatch_key is None else key_of(dispatch_key)
         if self.kind != "IMPL" or self.namespace != WILDCARD or key is None:
             raise CallRefused(
                 call=call,
@@ -270,15 +267,19 @@ class Library:
             )
         self._check_key(call, key)
         # Its first parameter is the operator: annotations tell nothing here.
-        made = _kernel(call, kernel, with_keyset, untyped_kernel_of)
-        text = _debug(made, debug, self.origin)
+        made = kernel_for(call, kernel, with_keyset, untyped_kernel_of)
+        text = description_of(made, debug, self.origin)
         return self._register(Fallback(fallback_keys(key), made, text))
 
     def reserve(self, op: str) -> Registration:
         """Keep the name of an operator alive, without schema and kernel."""
-        call = f"reserve({op!r})"
-        self._check_open(call)
+        self._check_open(call := f"reserve({op!r})")
         return self._register(Reservation(self._name(call, op), self.origin))
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """What is live by this library, oldest first."""
+        return tuple([token for held in self._ledger.values() for token in held])
 
     def close(self) -> None:
         """End every registration of this library; the second time nothing happens.
@@ -349,7 +350,9 @@ class Library:
         call = f"impl({str(op)!r}, ...)"
         if isinstance(given, (str, DispatchKey)) or given is None:
             given = (given,)
-        wanted = [DispatchKey.Undefined if key is None else _key(key) for key in given]
+        wanted = [
+            DispatchKey.Undefined if key is None else key_of(key) for key in given
+        ]
         if not wanted:
             raise CallRefused(
                 call=call,
@@ -367,20 +370,6 @@ class Library:
             raise KeyMismatch(
                 call=call, given=key.name, key=self.key.name, library=repr(self)
             )
-
-    def _warn_of_overrides(self, tokens: tuple[Implementation, ...]) -> None:
-        """Warn before anything is registered: the warning may be an error."""
-        self._dispatcher.drain()
-        entry = self._dispatcher.state.entry(tokens[0].operator)
-        for token in tokens:
-            held = entry.implementations.get(token.key) if entry else None
-            if held is not None and token.key is not DispatchKey.Meta:
-                warnings.warn(
-                    f"{token.operator} gets another kernel for {token.key.name}:\n"
-                    f"  until now: {held[0].debug}\n  from now:  {token.debug}",
-                    KernelOverridden,
-                    stacklevel=3,
-                )
 
     def __enter__(self) -> Self:
         return self
@@ -408,46 +397,3 @@ def _bound(remembered: dict[Any, Any]) -> None:
     """Start anew where every call was another one: nothing is to be gained there."""
     if len(remembered) >= REMEMBERED:
         remembered.clear()
-
-
-def _key(given: KeyLike) -> DispatchKey:
-    return given if isinstance(given, DispatchKey) else DispatchKey.parse(given)
-
-
-def _kernel(
-    call: str,
-    kernel: object,
-    with_keyset: bool,
-    read: Callable[[Callable[..., Any], bool], Kernel] = kernel_of,
-) -> Kernel:
-    if isinstance(kernel, Kernel):
-        return kernel
-    if not callable(kernel):
-        raise NotAKernel(call=call, found=type(kernel).__name__)
-    return read(kernel, with_keyset)
-
-
-def _debug(kernel: Kernel, debug: str | None, origin: str) -> str:
-    if debug is not None:
-        return debug
-    return origin if kernel.function is None else f"{kernel.facts.name} ({origin})"
-
-
-def _schema(
-    call: str, given: str | Schema, alias_analysis: str, kernel: Kernel | None
-) -> Schema:
-    """The schema that a definition means, alias kind included, name as written."""
-    if isinstance(given, Schema):
-        if not alias_analysis:
-            return given
-        return given.with_alias_kind(parse_alias_kind(alias_analysis))
-    kind = parse_alias_kind(alias_analysis)
-    if kernel is None:
-        return parse_schema(given, type_variables=False).with_alias_kind(kind)
-    parsed = parse_schema_or_name(given, type_variables=False)
-    if isinstance(parsed, Schema):
-        return parsed.with_alias_kind(kind)
-    if kernel.facts.inferred is None:
-        raise CannotInfer(call=call, operator=given, kernel=kernel.facts.name)
-    inferred = kernel.facts.inferred.clone_with_name(parsed)
-    return inferred.with_alias_kind(AliasKind.CONSERVATIVE)

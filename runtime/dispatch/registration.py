@@ -53,6 +53,11 @@ class Registration:
         """Whether what was registered has been taken down."""
         return self._mark not in self._ledger
 
+    @property
+    def tokens(self) -> Tokens:
+        """What is live by this registration; nothing once it is closed."""
+        return self._ledger.get(self._mark, ())
+
     def close(self) -> None:
         """Take down what was registered; the second time nothing happens.
 

@@ -13,7 +13,7 @@ Rules:
 A state is a named tuple for the reason that an entry is one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from runtime.dispatch.entry import OperatorEntry
@@ -22,6 +22,16 @@ from runtime.dispatch.token import Claim, Subscription
 from runtime.schema.names import OperatorName
 
 Namespaces = Mapping[str, Mapping[str, OperatorEntry]]
+
+
+class OperatorMap(dict[str, OperatorEntry]):
+    """The operators of one namespace, by printed name; never changed once published.
+
+    `read` is for what is read off them, as text; it is no state, and unset at first.
+    """
+
+    __slots__ = ("read",)
+    read: Hashable
 
 
 class DispatcherState(NamedTuple):

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from runtime.dispatch.checks import check_definition_fits, check_kernel_fits
 from runtime.dispatch.entry import Implementations, OperatorEntry
 from runtime.dispatch.reading import NO_EXTRACTOR
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorMap
 from runtime.dispatch.table import Fallbacks, fallbacks_of, table_of
 from runtime.dispatch.token import (
     Claim,
@@ -55,8 +55,10 @@ def _add_definition(state: DispatcherState, token: Definition) -> DispatcherStat
         entry = _fresh(state, reading.operator)
     check_definition_fits(entry, token, state.merges_alias_kinds)
     # Equal but for their texts: which is in force must not depend on who came first.
-    definitions = sorted((*entry.definitions, token), key=_precedence)
-    return _with_definitions(state, reading, entry, tuple(definitions), 1)
+    definitions = (*entry.definitions, token)
+    if len(definitions) > 1:
+        definitions = tuple(sorted(definitions, key=_precedence))
+    return _with_definitions(state, reading, entry, definitions, 1)
 
 
 def _precedence(token: Definition) -> tuple[bool, tuple[Any, ...]]:
@@ -189,12 +191,15 @@ def _remove_fallback(state: DispatcherState, token: Fallback) -> DispatcherState
 def _with_fallbacks(state: DispatcherState, fallbacks: Fallbacks) -> DispatcherState:
     """Every operator gets its table anew: the fallbacks are part of it."""
     namespaces = {
-        namespace: {
-            text: entry._replace(
-                table=table_of(entry.implementations, fallbacks), memo={}
+        namespace: OperatorMap(
+            (
+                text,
+                entry._replace(
+                    table=table_of(entry.implementations, fallbacks), memo={}
+                ),
             )
             for text, entry in operators.items()
-        }
+        )
         for namespace, operators in state.namespaces.items()
     }
     return state._replace(namespaces=namespaces, fallbacks=fallbacks)
@@ -243,7 +248,7 @@ def _replace(
 ) -> DispatcherState:
     """The state with another entry at a place; an entry of nothing disappears."""
     namespaces = dict(state.namespaces)
-    operators = dict(namespaces.get(place.namespace, ()))
+    operators = OperatorMap(namespaces.get(place.namespace, ()))
     if entry.total:
         operators[place.text] = entry
     else:

@@ -15,12 +15,20 @@ from runtime.schema.cursor import Cursor
 from runtime.schema.tokenizer import Token
 from runtime.schema.types import (
     NAMED_BASES,
+    AnyType,
     AwaitType,
+    BoolType,
     ClassType,
+    ComplexType,
+    DeviceType,
     DictType,
+    FloatType,
     FutureType,
+    IntType,
     ListType,
     RRefType,
+    StrType,
+    TensorType,
     TupleType,
     Type,
     TypeVariable,
@@ -36,6 +44,13 @@ LARGEST_SIZE = 65_536
 
 # Words with one type in parentheses.
 _WRAPPERS = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
+# What a dictionary can be indexed by; source: upstream, whose list is the same.
+_DICT_KEYS = frozenset(
+    {
+        *(AnyType, BoolType, ComplexType, DeviceType),
+        *(FloatType, IntType, StrType, TensorType),
+    }
+)
 # The path under which custom classes live.
 _CLASS_PATH = ("__torch__", "torch", "classes")
 
@@ -133,7 +148,12 @@ class TypeParser:
             (element,) = self._parameters(word, 1)
             return _WRAPPERS[word.text](element), None
         if word.text == "Dict":
+            start = cursor.token
             key, value = self._parameters(word, 2)
+            if key not in _DICT_KEYS:
+                hint = f"Keys are {', '.join(sorted(map(str, _DICT_KEYS)))}."
+                message = f"a {key} cannot be the key of a dictionary"
+                cursor.fail(message, start, hint, upto=cursor.last)
             return DictType(key, value), self.alias()
         if word.text == "Union":
             return union(self._parameters(word, None)), self.alias()

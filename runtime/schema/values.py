@@ -297,6 +297,7 @@ _BASES: dict[Type, Converter] = {
     types.FloatType: numbers.to_float,
     types.ComplexType: numbers.to_complex,
     types.BoolType: numbers.to_bool,
+    types.SymBoolType: numbers.to_bool,
     types.NumberType: numbers.to_scalar,
     types.StrType: _str,
     types.DeviceType: _device,

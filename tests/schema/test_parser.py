@@ -145,7 +145,9 @@ INNER = st.recursive(
         st.builds("Future({})".format, inner),
         st.builds("Await({})".format, inner),
         st.builds("RRef({})".format, inner),
-        st.builds("Dict({}, {})".format, inner, inner),
+        st.builds(
+            "Dict({}, {})".format, st.sampled_from(("str", "SymInt", "Any")), inner
+        ),
         st.builds("Union({}, {}, {})".format, inner, inner, inner),
         st.lists(inner, max_size=3).map(lambda parts: f"({', '.join(parts)})"),
     ),

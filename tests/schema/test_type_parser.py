@@ -101,6 +101,8 @@ def test_a_list_carries_the_annotation_of_its_elements() -> None:
         ("Future", "a name cannot stand here"),
         ("Future()", "the number of types is wrong"),
         ("Dict(int)", "the number of types is wrong"),
+        ("Dict(t, int)", "a t cannot be the key of a dictionary"),
+        ("Dict(int?, int)", "a int? cannot be the key of a dictionary"),
         ("Union(int)", "the number of types is wrong"),
         ("int[-1]", "`-` cannot stand here"),
         ("int[1.5]", "this is not the size of a list"),

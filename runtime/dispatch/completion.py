@@ -1,0 +1,64 @@
+"""Completing what a library was asked: keys, kernels, descriptions and schemas.
+
+True only here: what the arguments of `Library.define` and `Library.impl` mean, before
+anything about the library matters.  Pure functions, each of one argument or two.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from runtime.dispatch.kernel import Kernel, kernel_of
+from runtime.errors.registration import CannotInfer, NotAKernel
+from runtime.keys import DispatchKey
+from runtime.schema.alias import AliasKind, parse_alias_kind
+from runtime.schema.parser import parse_schema, parse_schema_or_name
+from runtime.schema.schema import Schema
+
+KernelLike = Callable[..., Any] | Kernel
+KeyLike = DispatchKey | str
+
+
+def key_of(given: KeyLike) -> DispatchKey:
+    """The key that is meant.  Raises `UnknownKey` for a text that names none."""
+    return given if isinstance(given, DispatchKey) else DispatchKey.parse(given)
+
+
+def kernel_for(
+    call: str,
+    kernel: object,
+    with_keyset: bool,
+    read: Callable[[Callable[..., Any], bool], Kernel] = kernel_of,
+) -> Kernel:
+    """The kernel of what was given as one, by `read`.  Raises `NotAKernel`."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if not callable(kernel):
+        raise NotAKernel(call=call, found=type(kernel).__name__)
+    return read(kernel, with_keyset)
+
+
+def description_of(kernel: Kernel, debug: str | None, origin: str) -> str:
+    """What dumps show of a kernel: `debug`, else its name and the origin."""
+    if debug is not None:
+        return debug
+    return origin if kernel.function is None else f"{kernel.facts.name} ({origin})"
+
+
+def schema_of(
+    call: str, given: str | Schema, alias_analysis: str, kernel: Kernel | None
+) -> Schema:
+    """The schema that a definition means, alias kind included, name as written."""
+    if isinstance(given, Schema):
+        if not alias_analysis:
+            return given
+        return given.with_alias_kind(parse_alias_kind(alias_analysis))
+    kind = parse_alias_kind(alias_analysis)
+    if kernel is None:
+        return parse_schema(given, type_variables=False).with_alias_kind(kind)
+    parsed = parse_schema_or_name(given, type_variables=False)
+    if isinstance(parsed, Schema):
+        return parsed.with_alias_kind(kind)
+    if kernel.facts.inferred is None:
+        raise CannotInfer(call=call, operator=given, kernel=kernel.facts.name)
+    inferred = kernel.facts.inferred.clone_with_name(parsed)
+    return inferred.with_alias_kind(AliasKind.CONSERVATIVE)

@@ -1,0 +1,314 @@
+"""Every row of the table of deviations has a test, and every prediction exists.
+
+`TESTS` names, for each row, tests that fail if we did what upstream does; that they
+exist is checked in the files.  Rows about keys, text and values that have none
+elsewhere are tested below.
+"""
+
+import ast
+from dataclasses import astuple
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.systems.torch_deviations import PREDICTIONS
+from runtime.dispatch import Dispatcher, Library
+from runtime.dispatch.deviations import DEVIATIONS
+from runtime.errors.call import WrongArgumentType
+from runtime.errors.key import NoPriority
+from runtime.errors.schema import SchemaError
+from runtime.keys import DispatchKey, KeySet, full_after, is_member, set_included
+from runtime.keys.local import LOCAL
+from runtime.schema import parse_schema
+from tests.dispatch.samples import defined, op, silent
+
+ROOT = Path(__file__).parents[2]
+HERE = "tests/dispatch/"
+
+TESTS: dict[str, str] = {
+    # Keys
+    "guards of HIP, VE and MTIA": "test_table.py::test_rules",
+    "names of runtime keys": "test_deviations.py::test_every_runtime_key_can_be_read",
+    "kernels at building blocks": "test_library.py::test_building_blocks_are_refused",
+    "aliases as members of aliases": "test_deviations.py::test_no_alias_is_a_member",
+    "has() of keys without bits": "test_deviations.py::test_has_of_keys_without_bits",
+    "full_after() of an alias": "test_deviations.py::test_after_an_alias",
+    "switching a per-backend key on and off": (
+        "test_deviations.py::test_a_switch_leaves_nothing_behind"
+    ),
+    # Schemas
+    "the order of alias sets": "test_deviations.py::test_printed",
+    "`Tensor!`": "test_deviations.py::test_printed",
+    "a wildcard beside other sets": "test_deviations.py::test_printed",
+    "a wildcard before other sets": "test_deviations.py::test_printed",
+    "annotated elements that are optional": "test_deviations.py::test_printed",
+    "default lists of equal integers": "test_deviations.py::test_printed",
+    "default texts of other types": "test_deviations.py::test_printed",
+    "Scalar in a union": "test_deviations.py::test_printed",
+    "complex defaults without j": "test_deviations.py::test_printed",
+    "numbers too small for a double": "test_deviations.py::test_printed",
+    "`NoneType?`": "test_deviations.py::test_printed",
+    "a union of one type": "test_deviations.py::test_printed",
+    "hexadecimal numbers": "test_deviations.py::test_refused",
+    "integers beyond 64 bits": "test_deviations.py::test_refused",
+    "two arguments of one name": "test_deviations.py::test_refused",
+    "a list without default behind a default": "test_deviations.py::test_refused",
+    "alias annotations inside Dict, Union, tuples": "test_deviations.py::test_refused",
+    "PURE_FUNCTION with alias annotations": (
+        "test_deviations.py::test_a_pure_function_is_not_annotated"
+    ),
+    "tags of an operator that loses its schema": (
+        "test_defining.py::test_tags_are_sorted_and_go_with_the_definition"
+    ),
+    # Registration
+    "dispatchers": "test_threads.py::test_dispatchers_do_not_know_each_other",
+    "stale tables": "test_table.py::test_rules",
+    "dump_table": "test_deviations.py::test_the_live_table_is_dumped",
+    "DEF and FRAGMENT libraries of namespace `_`": (
+        "test_kind.py::test_a_library_that_cannot_be"
+    ),
+    "DEF and FRAGMENT libraries with a key": (
+        "test_kind.py::test_a_library_that_cannot_be"
+    ),
+    "impl() in a library of namespace `_`": (
+        "test_library.py::test_impl_in_the_wildcard_namespace"
+    ),
+    "define() with a kernel that does not fit": (
+        "test_failure_safety.py::test_a_failing_call_changes_nothing"
+    ),
+    "an alias fallback where one key is taken": (
+        "test_failure_safety.py::test_a_failing_call_changes_nothing"
+    ),
+    "a definition of more than 64 arguments": (
+        "test_failure_safety.py::test_a_failing_call_changes_nothing"
+    ),
+    "impl() for several keys, one of them refused": (
+        "test_failure_safety.py::test_a_failing_call_changes_nothing"
+    ),
+    "ends of registrations": "test_registration.py::test_closing_is_idempotent",
+    "libraries that are garbage collected": (
+        "test_registration.py::test_a_lost_library_is_taken_down_by_the_next_writer"
+    ),
+    "closed libraries": "test_library.py::test_a_closed_library_refuses_everything",
+    "typed signatures": (
+        "test_checks.py::test_a_signature_is_forgotten_with_its_last_kernel"
+    ),
+    "kernels of Python functions": "test_kernel.py::test_a_typed_function",
+    "override warnings": (
+        "test_overriding.py::test_overriding_warns_with_the_real_previous_kernel"
+    ),
+    "listeners that register": (
+        "test_listeners.py::test_3_15_registering_inside_a_listener_is_refused"
+    ),
+    "listeners that raise": (
+        "test_listeners.py::test_3_15_an_error_abandons_and_those_told_hear_the_reverse"
+    ),
+    "second definitions": (
+        "test_merging.py::test_2020_a_definition_may_be_repeated_without_its_kind"
+    ),
+    "built-in fallbacks of the autograd keys": "test_builtin.py::test_the_fallbacks",
+    "teaching tool: register() twice": (
+        "test_teaching.py::test_registering_again_replaces"
+    ),
+    # Calls
+    "operators that are gone": (
+        "test_handle.py::"
+        "test_a_handle_is_a_name_and_works_again_when_the_operator_is_back"
+    ),
+    "calls beside registrations in other threads": (
+        "test_threads.py::test_calls_beside_registrations_see_published_states_only"
+    ),
+    "calls of which every key fell through or is excluded": (
+        "test_caller.py::test_5_2_all_keys_fell_through"
+    ),
+    "the dispatch trace": "test_watch.py::test_the_trace_is_indented_by_nesting",
+    "the stack of a boxed kernel": (
+        "test_calling_kernels.py::test_5_6_the_stack_is_balanced"
+    ),
+    "the number of returns": ("test_calling_kernels.py::test_5_7_returns_are_checked"),
+    "which overload a call means": (
+        "test_namespace.py::test_the_overload_is_the_first_by_name_that_fits"
+    ),
+    "None for a bool": "test_deviations.py::test_refused_values",
+    "a text for str[]": "test_deviations.py::test_refused_values",
+    "pairs for a Dict": "test_deviations.py::test_refused_values",
+    "values for a Stream": "test_deviations.py::test_refused_values",
+    "NumPy numbers for Scalar": "test_deviations.py::test_accepted_values",
+    "one number for SymInt[N]": "test_deviations.py::test_accepted_values",
+    "values for Any": "test_deviations.py::test_accepted_values",
+}
+
+
+@cache
+def functions_of(file: str) -> frozenset[str]:
+    tree = ast.parse((ROOT / HERE / file).read_text())
+    return frozenset(n.name for n in tree.body if isinstance(n, ast.FunctionDef))
+
+
+def test_every_deviation_has_a_test_and_no_test_is_of_none() -> None:
+    rows = [each.what for each in DEVIATIONS]
+    assert len(set(rows)) == len(rows)
+    assert set(TESTS) == set(rows)
+    for where in TESTS.values():
+        file, _, name = where.partition("::")
+        assert name in functions_of(file), where
+
+
+def test_every_row_says_everything() -> None:
+    for each in DEVIATIONS:
+        *texts, _ = astuple(each)
+        assert all(texts)
+        assert not any(text.endswith(".") for text in texts), "rows of a table"
+        assert each.upstream != each.ours
+
+
+def test_predictions_exist_and_every_one_is_of_a_row() -> None:
+    named = [each.predicts for each in DEVIATIONS if each.predicts]
+    assert len(set(named)) == len(named)
+    assert set(named) == set(PREDICTIONS)
+
+
+# Keys
+
+
+def test_every_runtime_key_can_be_read() -> None:
+    for name in ("QuantizedHIP", "SparseCsrXLA", "NestedTensorMTIA", "AutogradVE"):
+        assert DispatchKey.parse(name).name == name
+
+
+def test_no_alias_is_a_member() -> None:
+    aliases = [key for key in DispatchKey if key.is_alias]
+    assert not any(is_member(key, alias) for key in aliases for alias in aliases)
+
+
+def test_has_of_keys_without_bits() -> None:
+    everything = KeySet.from_bits((1 << 62) - 1)
+    assert not everything.has(DispatchKey.Undefined)
+    assert not everything.has(DispatchKey.Autograd)
+
+
+def test_after_an_alias() -> None:
+    with pytest.raises(NoPriority):
+        full_after(DispatchKey.Autograd)
+
+
+def test_a_switch_leaves_nothing_behind() -> None:
+    before = LOCAL.included
+    set_included(DispatchKey.SparseMeta, True)
+    set_included(DispatchKey.SparseMeta, False)
+    assert LOCAL.included == before
+
+
+# Schemas
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ("Tensor(b|a) x", "Tensor(a|b) x"),
+        ("Tensor! x", "Tensor! x"),
+        ("Tensor(a|*) x", "Tensor(*) x"),
+        ("Tensor(*|a) x", "Tensor(*) x"),
+        ("Tensor(a)?[] x", "Tensor(a)?[] x"),
+        ("int[] x=[1, 1]", "int[] x=[1, 1]"),
+        ('int x="a"', 'int x="a"'),
+        ("Union(str, Scalar, int[]) x", None),
+        ("complex x=2", None),
+        ("float x=1e-999", "float x=0."),
+        ("NoneType? x", "NoneType? x"),
+        ("Union(int, int) x", "int x"),
+    ],
+)
+def test_printed(written: str, printed: str | None) -> None:
+    schema = parse_schema(f"t::f({written}) -> ()")
+    text = str(schema)
+    assert str(parse_schema(text)) == text
+    assert parse_schema(text) == schema
+    if printed is not None:
+        assert text == f"t::f({printed}) -> ()"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "int x=0x10",
+        "int x=99999999999999999999",
+        "Tensor x, int x",
+        "int x=1, int[] y",
+        "Dict(str, Tensor(a!)) x",
+    ],
+)
+def test_refused(arguments: str) -> None:
+    library = Library("test", "DEF", dispatcher=silent())
+    with pytest.raises(SchemaError):
+        library.define(f"f({arguments}) -> ()")
+
+
+def test_a_pure_function_is_not_annotated() -> None:
+    library = Library("test", "DEF", dispatcher=silent())
+    with pytest.raises(SchemaError):
+        library.define("f(Tensor(a!) x) -> ()", "PURE_FUNCTION")
+
+
+# Registration
+
+
+def test_the_live_table_is_dumped() -> None:
+    """A table that is patched behind the dispatcher's back shows what it is."""
+    d = Dispatcher(builtin_fallbacks=False)
+    library = defined(d)
+    library.impl("foo", lambda x: x, "CPU", debug="real")
+    entry = d.entry("test::foo")
+    assert entry is not None
+    token = entry.implementations[DispatchKey.CPU][0]
+    library.impl("foo", lambda x: x, "CUDA", debug="planted")
+    planted = d.entry("test::foo")
+    assert planted is not None
+    kernels = tuple(token for _ in planted.table.kernels)
+    table = planted.table._replace(kernels=kernels)
+    operators = {"test::foo": planted._replace(table=table, memo={})}
+    d.state = d.state._replace(namespaces={"test": operators})
+    assert d.dump_table("test::foo") == "CPU: real [kernel]\nCUDA: real [kernel]\n"
+
+
+# Values
+
+
+def bound(written: str, value: Any) -> Any:
+    d = silent()
+    library = defined(d, f"foo({written} x) -> ()")
+    found = op(d).bind((value,), {})
+    library.close()
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("bool", None),
+        ("str[]", "abc"),
+        ("Dict(str, int)", [("a", 1)]),
+        ("Stream", 3),
+    ],
+)
+def test_refused_values(written: str, value: Any) -> None:
+    with pytest.raises(WrongArgumentType):
+        bound(written, value)
+
+
+THING = object()
+
+
+@pytest.mark.parametrize(
+    ("written", "value", "expected"),
+    [
+        ("Scalar", np.float32(1.5), 1.5),
+        ("SymInt[3]", 5, [5, 5, 5]),
+        ("Any", THING, THING),
+    ],
+)
+def test_accepted_values(written: str, value: Any, expected: Any) -> None:
+    assert bound(written, value) == expected

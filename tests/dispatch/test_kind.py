@@ -1,0 +1,120 @@
+"""Kinds of libraries: which there can be, and what they say about themselves."""
+
+from typing import Any
+
+import pytest
+
+from runtime.dispatch import (
+    Dispatcher,
+    Library,
+    fingerprint,
+)
+from runtime.errors.key import UnknownKey
+from runtime.errors.registration import (
+    LibraryRefused,
+)
+from runtime.keys import DispatchKey
+from tests.dispatch.samples import FOO, says, silent
+
+
+def lib(d: Dispatcher, kind: str = "FRAGMENT", key: str | None = None) -> Library:
+    return Library("test", kind, key, dispatcher=d, origin="here")
+
+
+def keys_of(d: Dispatcher, name: str = "test::foo") -> list[str]:
+    entry = d.entry(name)
+    return [] if entry is None else sorted(k.name for k in entry.implementations)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason", "remedy"),
+    [
+        (
+            ("test", "BLOCK"),
+            "'BLOCK' is no kind of library",
+            "Kinds: DEF, FRAGMENT, IMPL.",
+        ),
+        (
+            ("_", "DEF"),
+            "a DEF library needs a namespace of its own",
+            "Only an IMPL library can be in '_', for fallbacks.",
+        ),
+        (
+            ("_", "FRAGMENT"),
+            "a FRAGMENT library needs a namespace of its own",
+            "Only an IMPL library can be in '_', for fallbacks.",
+        ),
+        (
+            ("a b", "IMPL"),
+            "'a b' is no identifier",
+            "A namespace is made of letters, digits and underscores.",
+        ),
+        (
+            ("ä", "DEF"),
+            "'ä' is no identifier",
+            "A namespace is made of letters, digits and underscores.",
+        ),
+        (
+            ("prim", "FRAGMENT"),
+            "namespace 'prim' is reserved",
+            "Choose another namespace; an IMPL library may use this one.",
+        ),
+        (
+            ("test", "DEF", "CPU"),
+            "a DEF library has no dispatch key",
+            "Name the key in impl(), or open an IMPL library for it.",
+        ),
+        (
+            ("test", "FRAGMENT", DispatchKey.CPU),
+            "a FRAGMENT library has no dispatch key",
+            "Name the key in impl(), or open an IMPL library for it.",
+        ),
+    ],
+)
+def test_a_library_that_cannot_be(arguments: Any, reason: str, remedy: str) -> None:
+    d = silent()
+    before = fingerprint(d.snapshot())
+    with pytest.raises(LibraryRefused) as caught:
+        Library(*arguments, dispatcher=d)
+    assert caught.value.fields() == {
+        "call": f"Library({arguments[0]!r}, {arguments[1]!r})",
+        "reason": reason,
+        "remedy": remedy,
+    }
+    assert fingerprint(d.snapshot()) == before
+
+
+def test_an_unknown_key_of_a_library() -> None:
+    with pytest.raises(UnknownKey) as caught:
+        Library("test", "IMPL", "CPUU")
+    assert caught.value.near[0] == "CPU"
+
+
+def test_impl_libraries_may_be_in_prim_and_any_number_may_exist() -> None:
+    d = silent()
+    libraries = [Library("prim", "IMPL", dispatcher=d) for _ in range(3)]
+    for each in libraries:
+        each.impl("foo", says(1), "CPU")
+    assert keys_of(d, "prim::foo") == ["CPU"]
+
+
+def test_undefined_is_no_key_of_a_library() -> None:
+    d = silent()
+    assert lib(d, "DEF", "Undefined").key is None
+    assert lib(d, "IMPL", "Undefined").key is None
+    assert lib(d, "IMPL", "CPU").key is DispatchKey.CPU
+
+
+def test_a_library_prints_itself() -> None:
+    assert repr(lib(silent(), "IMPL", "CPU")) == "Library('test', 'IMPL', 'CPU') here"
+    assert repr(lib(silent())) == "Library('test', 'FRAGMENT') here"
+
+
+def test_without_an_origin_it_is_where_the_library_was_opened() -> None:
+    d = silent()
+    with Library("test", "FRAGMENT", dispatcher=d) as library:
+        library.define(FOO)
+        line = d.dump_state("test::foo").splitlines()[2]
+    file, _, number = library.origin.removeprefix("registered at ").rpartition(":")
+    assert line == f"debug: {library.origin}"
+    assert (file, number.isdigit()) == (__file__, True)

@@ -1,0 +1,139 @@
+"""`ops`: operators by attribute, overloads by name."""
+
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from runtime.dispatch import Dispatcher, Library, Operators
+from runtime.errors.call import (
+    CallError,
+    MissingArgument,
+    NoMatchingOverload,
+    NoSuchOverload,
+    OperatorGone,
+)
+from runtime.errors.registration import UnknownOperator
+from runtime.tensors import tensor
+from tests.dispatch.samples import says, silent
+
+CE = "CompositeExplicitAutograd"
+
+
+def opened(d: Dispatcher, **schemas: str) -> tuple[Operators, Library]:
+    """Operators `test::f.<name>`, each returning its own name."""
+    library = Library("test", "FRAGMENT", dispatcher=d)
+    for name, arguments in schemas.items():
+        full = "f" if name == "plain" else f"f.{name}"
+        library.define(f"{full}({arguments}) -> str")
+        library.impl(full, says(name), CE)
+    return Operators(lambda: d), library
+
+
+def test_an_operator_with_one_overload() -> None:
+    ops, library = opened(silent(), plain="int x")
+    assert ops.test.f(1) == "plain"
+    assert ops.test.f.default(1) == "plain"
+    with pytest.raises(MissingArgument):
+        ops.test.f()
+    library.close()
+
+
+@pytest.mark.parametrize("order", list(permutations(("plain", "a", "b"))))
+def test_the_overload_is_the_first_by_name_that_fits(order: tuple[str, ...]) -> None:
+    arguments = {"plain": "Tensor x", "a": "float x", "b": "int x"}
+    ops, library = opened(silent(), **{name: arguments[name] for name in order})
+    assert ops.test.f.overloads() == ("default", "a", "b")
+    # 1 fits both `a` and `b`; a tensor of one element fits the unnamed one first.
+    assert (ops.test.f(1), ops.test.f(tensor([1.0]))) == ("a", "plain")
+    assert ops.test.f.b(1) == "b"
+    library.close()
+
+
+def test_no_overload_fits() -> None:
+    ops, library = opened(silent(), plain="int x", b="str x, int y")
+    with pytest.raises(NoMatchingOverload) as caught:
+        ops.test.f("a")
+    fields = caught.value.fields()
+    assert fields["operator"] == "test::f"
+    assert [name for name, _ in fields["attempts"]] == ["test::f", "test::f.b"]
+    texts = [text.splitlines()[0] for _, text in fields["attempts"]]
+    assert texts == [
+        "Argument 1 of `test::f`, `x`, takes `int`, but was given a str.",
+        "`test::f.b` was called without `y`, which has no default.",
+    ]
+    library.close()
+
+
+def test_errors_of_kernels_are_not_taken_for_a_misfit() -> None:
+    d = silent()
+    ops, library = opened(d, plain="int x", b="str x")
+
+    class Mine(CallError):
+        pass
+
+    def fails(*args: Any) -> Any:
+        raise Mine(operator="", call="", schema="")
+
+    fails.__annotations__.clear()
+    library.impl("f", fails, CE)
+    with pytest.raises(Mine):
+        ops.test.f(1)
+
+
+def test_names_that_are_not_there() -> None:
+    ops, library = opened(silent(), plain="int x", over="str x")
+    library.impl("only_kernel", says(1), "CPU")
+    with pytest.raises(NoSuchOverload) as overload:
+        ops.test.f.ovre  # noqa: B018  # the access is the test
+    assert overload.value.fields() == {
+        "operator": "test::f",
+        "overload": "ovre",
+        "near": ("over",),
+    }
+    with pytest.raises(UnknownOperator) as operator:
+        ops.test.ff  # noqa: B018
+    assert operator.value.fields() == {"operator": "test::ff", "near": ("test::f",)}
+    with pytest.raises(AttributeError):
+        ops.test.only_kernel  # noqa: B018
+    with pytest.raises(AttributeError):
+        ops.nothing.f  # noqa: B018
+    assert not hasattr(ops, "__wrapped__")
+    assert not hasattr(ops.test, "__wrapped__")
+    assert not hasattr(ops.test.f, "__wrapped__")
+
+
+def test_operators_with_underscored_names() -> None:
+    d = silent()
+    library = Library("test", "FRAGMENT", dispatcher=d)
+    library.define("__and__(int x) -> int")
+    library.impl("__and__", says(3), CE)
+    assert Operators(lambda: d).test.__and__(1) == 3
+
+
+def test_a_packet_does_not_go_stale() -> None:
+    d = silent()
+    ops, library = opened(d, plain="int x", b="str x")
+    packet = ops.test.f
+    assert packet("a") == "b"
+    library.close()
+    assert packet.overloads() == ()
+    with pytest.raises(OperatorGone):
+        packet(1)
+    _, again = opened(d, plain="str x")
+    assert packet("a") == "plain"
+    again.close()
+
+
+def test_what_is_there_can_be_listed_and_printed() -> None:
+    ops, library = opened(silent(), plain="int x", over="str x")
+    library.impl("only_kernel", says(1), "CPU")
+    assert "test" in dir(ops)
+    assert "f" in dir(ops.test)
+    assert "only_kernel" not in dir(ops.test)
+    assert {"default", "over"} <= set(dir(ops.test.f))
+    assert (repr(ops), repr(ops.test), repr(ops.test.f)) == (
+        "<Operators>",
+        "<OperatorNamespace test>",
+        "<OperatorPacket test::f: default, over>",
+    )

@@ -1,0 +1,197 @@
+"""The functional core: values in, values out, and back to the very same reading."""
+
+from collections.abc import Hashable
+from itertools import permutations
+
+import pytest
+
+from runtime.dispatch import Library, fallthrough, fingerprint
+from runtime.dispatch.kernel import kernel_of
+from runtime.dispatch.reading import read_definition, read_kernel
+from runtime.dispatch.state import EMPTY, DispatcherState
+from runtime.dispatch.token import (
+    Claim,
+    Definition,
+    Fallback,
+    Implementation,
+    Reservation,
+    Subscription,
+    Token,
+    describe_token,
+)
+from runtime.dispatch.transition import ADD, REMOVE
+from runtime.errors.registration import DuplicateFallback, NamespaceTaken
+from runtime.keys import DispatchKey
+from runtime.schema import OperatorName, parse_schema
+from tests.dispatch.samples import Ear, bare, says, t_t
+
+NAME = OperatorName("test::foo")
+CPU, CUDA = DispatchKey.CPU, DispatchKey.CUDA
+
+
+def add(state: DispatcherState, token: Token) -> DispatcherState:
+    return ADD[type(token)](state, token)
+
+
+def remove(state: DispatcherState, token: Token) -> DispatcherState:
+    return REMOVE[type(token)](state, token)
+
+
+def implementation(key: DispatchKey = CPU, debug: str = "k") -> Implementation:
+    kernel = kernel_of(t_t, False)
+    return Implementation(read_kernel(NAME, key, kernel.facts, debug, False), kernel)
+
+
+def tokens() -> list[Token]:
+    schema = parse_schema("test::foo(Tensor x) -> Tensor")
+    return [
+        Definition(read_definition(schema, "def", ("core",))),
+        implementation(),
+        Reservation(NAME, "reserved"),
+        Fallback((CPU, CUDA), fallthrough, "fallback"),
+        Claim("test", "claim"),
+        Subscription(Ear(), "ear"),
+    ]
+
+
+def test_both_directions_know_every_kind_of_token() -> None:
+    kinds = {type(token) for token in tokens()}
+    assert set(ADD) == set(REMOVE) == kinds
+
+
+def test_every_order_of_adding_and_removing_leads_to_one_state() -> None:
+    tokens_ = tokens()
+    states: dict[frozenset[int], set[Hashable]] = {}
+    for order in permutations(range(len(tokens_)), 4):
+        state = EMPTY
+        for number in order:
+            state = add(state, tokens_[number])
+        states.setdefault(frozenset(order), set()).add(fingerprint(state))
+        for number in order:
+            state = remove(state, tokens_[number])
+        assert fingerprint(state) == fingerprint(EMPTY)
+        assert state.namespaces == {}
+    assert {len(found) for found in states.values()} == {1}
+    assert len({next(iter(found)) for found in states.values()}) == len(states)
+
+
+def test_adding_leaves_the_state_before_as_it_was() -> None:
+    before = add(EMPTY, implementation())
+    reading = fingerprint(before)
+    entry = before.entry(NAME)
+    after = add(before, implementation(debug="newer"))
+    assert fingerprint(before) == reading
+    assert before.entry(NAME) is entry
+    assert entry is not None
+    assert len(entry.implementations[CPU]) == 1
+    assert after.entry(NAME) is not entry
+
+
+def test_bystanders_are_not_touched() -> None:
+    d = bare()
+    library = Library("other", "FRAGMENT", dispatcher=d)
+    library.impl("bar", says(1), "CPU")
+    state = d.snapshot()
+    after = add(state, implementation())
+    assert after.namespaces["other"] is state.namespaces["other"]
+
+
+def test_a_fallback_gives_every_operator_its_table_anew() -> None:
+    token = Fallback((CPU,), fallthrough, "fallback")
+    state = add(EMPTY, Reservation(NAME, "reserved"))
+    after = add(state, token)
+    entry = after.entry(NAME)
+    assert entry is not None
+    assert entry.table.fallbacks is after.fallbacks
+    assert entry.table.slot(CPU.slot or 0).token is token
+    back = remove(after, token).entry(NAME)
+    assert back is not None
+    assert back.table.slot(CPU.slot or 0).token is None
+
+
+def test_conflicts() -> None:
+    state = add(EMPTY, Fallback((CUDA,), fallthrough, "first"))
+    with pytest.raises(DuplicateFallback) as fallback:
+        add(state, Fallback((CPU, CUDA), fallthrough, "second"))
+    assert fallback.value.fields() == {
+        "key": "CUDA",
+        "fallback": "second",
+        "original": "first",
+    }
+    with pytest.raises(NamespaceTaken):
+        add(add(EMPTY, Claim("a", "first")), Claim("a", "second"))
+
+
+def test_claims_are_sorted_and_subscriptions_are_not() -> None:
+    state = EMPTY
+    for name in ("b", "c", "a"):
+        state = add(state, Claim(name, "here"))
+        state = add(state, Subscription(Ear(), name))
+    assert [claim.namespace for claim in state.claims] == ["a", "b", "c"]
+    assert [held.debug for held in state.subscriptions] == ["b", "c", "a"]
+
+
+def test_tokens_describe_themselves() -> None:
+    assert [describe_token(token) for token in tokens()] == [
+        (
+            "definition",
+            "test::foo(Tensor x) -> Tensor",
+            "CONSERVATIVE (default)",
+            "def",
+            ("core",),
+        ),
+        (
+            "implementation",
+            "CPU",
+            "k",
+            " :: (Tensor _0) -> Tensor _0 [ boxed unboxed ]",
+            False,
+        ),
+        ("reservation", "reserved"),
+        ("fallback", ("CPU", "CUDA"), "fallback", " :: (none) [ fallthrough boxed ]"),
+        ("claim", "test", "claim"),
+        ("subscription", "ear"),
+    ]
+
+
+def test_what_tokens_say() -> None:
+    definition, kernel, reservation = tokens()[:3]
+    assert isinstance(definition, Definition)
+    assert isinstance(kernel, Implementation)
+    assert isinstance(reservation, Reservation)
+    assert (definition.operator, definition.debug, definition.tags) == (
+        NAME,
+        "def",
+        ("core",),
+    )
+    assert str(definition.schema) == "test::foo(Tensor x) -> Tensor"
+    assert (kernel.operator, kernel.key, kernel.debug) == (NAME, CPU, "k")
+    assert (reservation.namespace, reservation.text) == ("test", "test::foo")
+    state = add(add(EMPTY, definition), kernel)
+    entry = state.entry(NAME)
+    assert entry is not None
+    assert entry.definition is definition
+    assert entry.schema is definition.schema
+    without = remove(state, definition).entry(NAME)
+    assert without is not None
+    assert (without.definition, without.schema) == (None, None)
+
+
+def test_looking_into_a_state() -> None:
+    assert isinstance(EMPTY, DispatcherState)
+    assert EMPTY.entry(NAME) is None
+    assert EMPTY.find("test", "test::foo") is None
+    assert EMPTY.overloads(NAME) == []
+    state = EMPTY
+    for name in ("test::foo.b", "test::foo", "test::bar", "a::z", "test::foo.a"):
+        base, _, overload = name.partition(".")
+        state = add(state, Reservation(OperatorName(base, overload), "here"))
+    assert [str(entry.name) for entry in state.entries()] == [
+        *("a::z", "test::bar", "test::foo", "test::foo.a", "test::foo.b")
+    ]
+    assert [str(e.name) for e in state.overloads(OperatorName("test::foo", "a"))] == [
+        *("test::foo", "test::foo.a", "test::foo.b")
+    ]
+    found = state.entry(NAME)
+    assert found is not None
+    assert state.find("test", "test::foo") is found
