@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from runtime.dispatch.deviations import DEVIATIONS
+
 ROOT = Path(__file__).parent.parent
 AREAS = ("runtime", "invariants", "harness")
 MAP = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -102,3 +104,40 @@ def test_a_file_is_one_noun(file: str) -> None:
     assert len(text.splitlines()) <= MOST_LINES
     assert Path(file).stem not in ("utils", "helpers", "common", "misc")
     assert ast.get_docstring(ast.parse(text)), "a module says what is true only there"
+
+
+def test_the_deviations_are_printed_whole() -> None:
+    _, _, printed = MAP.partition("\n## Deviations\n")
+    rows = [line.split(" | ")[0][2:] for line in printed.splitlines() if "|" in line]
+    assert rows[2:] == [each.what.replace("|", "\\|") for each in DEVIATIONS]
+    for each in DEVIATIONS:
+        for text in (each.upstream, each.ours, each.why):
+            assert text.replace("|", "\\|") in printed, each.what
+
+
+# States, and what states are made of; nothing of these computes a table.
+VALUES = {
+    "runtime/dispatch/entry.py",
+    "runtime/dispatch/kernel.py",
+    "runtime/dispatch/reading.py",
+    "runtime/dispatch/recipe.py",
+    "runtime/dispatch/state.py",
+    "runtime/dispatch/table.py",
+    "runtime/dispatch/token.py",
+    "runtime/keys/__init__.py",
+    "runtime/schema/argument.py",
+    "runtime/schema/names.py",
+    "runtime/schema/schema.py",
+    "runtime/schema/types.py",
+}
+
+
+def test_the_laws_see_values_only() -> None:
+    seen = {
+        path
+        for file in FILES
+        if file.startswith("invariants/")
+        for path in imports(file)
+        if path.startswith("runtime/")
+    }
+    assert seen <= VALUES, sorted(seen - VALUES)

@@ -34,6 +34,7 @@ class LibraryRefused(LibraryMisuse, ValueError):
     remedy: str
 
     def render(self) -> str:
+        """The call, why no library can be so, and what can."""
         return f"{self.call}: {self.reason}.\n  {self.remedy}"
 
 
@@ -47,6 +48,7 @@ class CallRefused(LibraryMisuse, ValueError):
     remedy: str
 
     def render(self) -> str:
+        """The call, the library, why not there, and where."""
         return (
             f"{self.call}: {self.reason}.\n  library: {self.library}\n  {self.remedy}"
         )
@@ -62,6 +64,7 @@ class NamespaceMismatch(LibraryMisuse, ValueError):
     library: str
 
     def render(self) -> str:
+        """The call, both namespaces, and the ways out."""
         return (
             f"{self.call}: the name is in namespace {self.given!r}, the library in "
             f"{self.namespace!r}.\n  library: {self.library}\n"
@@ -80,6 +83,7 @@ class KeyMismatch(LibraryMisuse, ValueError):
     library: str
 
     def render(self) -> str:
+        """The call, both keys, and the ways out."""
         return (
             f"{self.call}: asks for key {self.given}, but every kernel of this library "
             f"goes to {self.key}.\n  library: {self.library}\n"
@@ -96,9 +100,10 @@ class NotAKernel(LibraryMisuse, TypeError):
     found: str
 
     def render(self) -> str:
+        """The call, what was found, and what a kernel is."""
         return (
-            f"{self.call}: a kernel is a callable, `runtime.fallthrough` or a `Kernel`; "
-            f"found {self.found}."
+            f"{self.call}: a kernel is a callable, `runtime.fallthrough` or a "
+            f"`Kernel`; found {self.found}."
         )
 
 
@@ -110,6 +115,7 @@ class LibraryClosed(LibraryMisuse, RuntimeError):
     library: str
 
     def render(self) -> str:
+        """The call and the library."""
         return (
             f"{self.call}: the library is closed.\n  library: {self.library}\n"
             "  Open a new one; its registrations went with it."
@@ -125,9 +131,10 @@ class CannotInfer(LibraryMisuse, ValueError):
     kernel: str
 
     def render(self) -> str:
+        """The call, the kernel, and both ways to give a schema."""
         return (
-            f"{self.call}: {self.operator!r} is a name without a schema, and the kernel "
-            f"tells none.\n  kernel: {self.kernel}\n"
+            f"{self.call}: {self.operator!r} is a name without a schema, and the "
+            f"kernel tells none.\n  kernel: {self.kernel}\n"
             "  Write the schema, for example "
             f'"{self.operator}(Tensor x) -> Tensor", or annotate every parameter and '
             "the return of the kernel."
@@ -141,6 +148,7 @@ class WriteInsideListener(LibraryMisuse, RuntimeError):
     call: str
 
     def render(self) -> str:
+        """The call, and when to make it."""
         return (
             f"{self.call}: called by a listener while the dispatcher tells its "
             "listeners.\n  A listener runs inside the registration that it hears of: "
@@ -157,6 +165,7 @@ class NamespaceTaken(Conflict):
     newcomer: str
 
     def render(self) -> str:
+        """Both libraries, and the ways out."""
         return (
             f"namespace {self.namespace!r} already has its DEF library.\n"
             f"  holder: {self.holder}\n  second: {self.newcomer}\n"
@@ -176,6 +185,7 @@ class DuplicateDefinition(Conflict):
     original: str
 
     def render(self) -> str:
+        """Both definitions, and the ways out."""
         return (
             f"{self.operator} is already defined; one definition may be live at a "
             f"time.\n  live: {self.original_schema}\n        {self.original}\n"
@@ -197,6 +207,7 @@ class SchemaMismatch(Conflict):
     difference: str
 
     def render(self) -> str:
+        """The schema, the kernel, and the first difference."""
         return (
             f"the kernel for {self.key} does not fit the schema of {self.operator}: "
             f"{self.difference}.\n"
@@ -220,6 +231,7 @@ class SignatureMismatch(Conflict):
     other_key: str
 
     def render(self) -> str:
+        """Both kernels with their signatures."""
         return (
             f"two typed kernels of {self.operator} have different signatures.\n"
             f"  {self.other_key}: {self.other_signature}\n      {self.other}\n"
@@ -237,6 +249,7 @@ class DuplicateFallback(Conflict):
     original: str
 
     def render(self) -> str:
+        """Both fallbacks."""
         return (
             f"key {self.key} already has a fallback, and each key has one at most.\n"
             f"  live: {self.original}\n  new:  {self.fallback}\n"
@@ -254,6 +267,7 @@ class OverrideForbidden(Conflict):
     original: str
 
     def render(self) -> str:
+        """Both kernels."""
         return (
             f"{self.operator} already has a kernel for {self.key}, and "
             "allow_override=False was asked for.\n"
@@ -272,6 +286,7 @@ class AliasKindConflict(Conflict):
     original: str
 
     def render(self) -> str:
+        """Both definitions with their kinds."""
         return (
             f"the definitions of {self.operator} disagree on alias analysis.\n"
             f"  live: {self.original_kind} ({self.original})\n"
@@ -289,6 +304,7 @@ class SchemaNotFound(LookupFailed):
     near: tuple[str, ...]
 
     def render(self) -> str:
+        """The name, what is there under it, and what is near."""
         lines = [f"no schema is registered for {self.operator}."]
         if self.implemented:
             lines.append("  Kernels are registered under this name; define it as well.")
@@ -305,6 +321,7 @@ class UnknownOperator(LookupFailed, AttributeError):
     near: tuple[str, ...]
 
     def render(self) -> str:
+        """The name and what is near."""
         text = f"no operator {self.operator} is registered."
         return f"{text}\n  Near: {', '.join(self.near)}." if self.near else text
 
@@ -318,6 +335,7 @@ class NoKernelForKey(LookupFailed):
     available: tuple[str, ...]
 
     def render(self) -> str:
+        """The operator, the key, and the keys that have kernels."""
         return (
             f"{self.operator} has no kernel for {self.key}.\n"
             f"  Direct kernels: {', '.join(self.available) or 'none'}."

@@ -1,4 +1,4 @@
-"""`python -m tests.bench [--write README.md]`: runs all rows, prints, files the table."""
+"""`python -m tests.bench [--write README.md]`: run all rows, print, file the table."""
 
 import sys
 from pathlib import Path
