@@ -40,6 +40,10 @@ from runtime.schema.values import presenter
 Runner = Callable[[Any, int, list[Any]], Any]
 
 
+# Definitions that one kernel is remembered under: it outlives few of them.
+REMEMBERED = 16
+
+
 # Programs see few keysets; the text of one is for errors only.
 @lru_cache(maxsize=256)
 def _shown(bits: int) -> str:
@@ -158,11 +162,17 @@ class Caller:
     def _runner(self, number: int) -> Runner:
         held = self.table.held(number)
         key = SLOTS[number].name
-        if isinstance(held, Implementation):
-            # What a kernel needs to run depends on it and on the schema alone.
-            known = held.memo.get(self._reading)
+        if isinstance(held, Implementation) and held.kernel.function is not None:
+            # What a kernel needs to run depends on it and on the schema alone; the
+            # one that is never called refuses by the name of its slot.
+            memo = held.memo
+            known = memo.get(self._reading)
             runner = known or self.runner_of(held.kernel, False, key)
-            held.memo[self._reading] = runner
+            if len(memo) >= REMEMBERED:
+                memo.clear()
+            memo[self._reading] = runner
+        elif isinstance(held, Implementation):
+            runner = self._fallen_through(key)
         elif held is None:
             runner = self._missing(SLOTS[number])
         elif isinstance(held, Fallback):
@@ -276,6 +286,7 @@ class Caller:
     def _missing(self, key: DispatchKey) -> Runner:
         operator, reading = str(self.name), reading_of(self.table)
         tensors, lists = self._tensors, self._lists
+        keys_of = self.keys_of
         texts: list[Any] = []
 
         def refuse(handle: Any, bits: int, values: list[Any]) -> Any:

@@ -124,7 +124,7 @@ class Library:
         check_kind(ns, kind, self.key)
         self._closed = False
         if kind == "DEF":
-            self._register(Claim(ns, origin))
+            self._register((Claim(ns, origin),))
 
     def define(
         self,
@@ -156,7 +156,7 @@ class Library:
         if plain and not self._closed:
             known = self._definitions.get(asked)
             if known is not None:
-                return self._register(Definition(known))
+                return self._register((Definition(known),))
         call = f"define({str(schema)!r})"
         self._check_open(call)
         if self.kind == "IMPL":
@@ -176,14 +176,14 @@ class Library:
             _bound(self._definitions)
             self._definitions[asked] = reading
         if made is None:
-            return self._register(Definition(reading))
+            return self._register((Definition(reading),))
         key = kernel_key(self.key or DispatchKey.Undefined)
         text = description_of(made, debug, self.origin)
         kernel_reading = read_kernel(full.name, key, made.facts, text, made.with_keyset)
         token = Implementation(kernel_reading, made)
         if self._dispatcher.warns_of_overrides:
             warn_of_overrides(self._dispatcher, (token,))
-        return self._register(Definition(reading), token)
+        return self._register((Definition(reading), token))
 
     def impl(
         self,
@@ -236,7 +236,7 @@ class Library:
         tokens = tuple([Implementation(reading, made) for reading in readings])
         if self._dispatcher.warns_of_overrides:
             warn_of_overrides(self._dispatcher, tokens)
-        return self._register(*tokens, exclusive=not allow_override)
+        return self._register(tokens, not allow_override)
 
     def fallback(
         self,
@@ -269,12 +269,12 @@ class Library:
         # Its first parameter is the operator: annotations tell nothing here.
         made = kernel_for(call, kernel, with_keyset, untyped_kernel_of)
         text = description_of(made, debug, self.origin)
-        return self._register(Fallback(fallback_keys(key), made, text))
+        return self._register((Fallback(fallback_keys(key), made, text),))
 
     def reserve(self, op: str) -> Registration:
         """Keep the name of an operator alive, without schema and kernel."""
         self._check_open(call := f"reserve({op!r})")
-        return self._register(Reservation(self._name(call, op), self.origin))
+        return self._register((Reservation(self._name(call, op), self.origin),))
 
     @property
     def tokens(self) -> tuple[Token, ...]:
@@ -294,7 +294,9 @@ class Library:
         if tokens:
             self._dispatcher.unregister(tokens)
 
-    def _register(self, *tokens: Token, exclusive: bool = False) -> Registration:
+    def _register(
+        self, tokens: tuple[Token, ...], exclusive: bool = False
+    ) -> Registration:
         self._dispatcher.register(tokens, exclusive)
         made = Registration(self._dispatcher, self._ledger, tokens)
         if self._closed:  # by another thread, which may have missed the newcomer

@@ -48,14 +48,13 @@ class Recipe:
 
 
 _BIT = {key: 1 << key.value for key in DispatchKey}
+_bit_of = _BIT.__getitem__
 
 
 def recipe_of(keys: Iterable[DispatchKey]) -> Recipe:
     """The recipe for the keys that have kernels, whatever their order."""
-    number = 0
-    for key in keys:
-        number |= _BIT[key]
-    return _recipe(number)
+    # Keys are distinct, so their bits add up.
+    return _recipe(sum(map(_bit_of, keys)))
 
 
 @lru_cache(maxsize=REMEMBERED)

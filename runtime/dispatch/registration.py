@@ -20,8 +20,8 @@ from runtime.dispatch.token import Token
 from runtime.errors.registration import WriteInsideListener
 
 Tokens = tuple[Token, ...]
-# The keys are the marks of the registrations, which know no token themselves.
-Ledger = dict[object, Tokens]
+# A registration knows no token itself, so once it is out it keeps nothing alive.
+Ledger = dict["Registration", Tokens]
 
 
 class Registry(Protocol):
@@ -40,23 +40,22 @@ class Registry(Protocol):
 class Registration:
     """What one call registered; a context manager that closes on exit."""
 
-    __slots__ = ("__weakref__", "_ledger", "_mark", "_registry")
+    __slots__ = ("__weakref__", "_ledger", "_registry")
 
     def __init__(self, registry: Registry, ledger: Ledger, tokens: Tokens) -> None:
         self._registry = registry
         self._ledger = ledger
-        self._mark = mark = object()
-        ledger[mark] = tokens
+        ledger[self] = tokens
 
     @property
     def closed(self) -> bool:
         """Whether what was registered has been taken down."""
-        return self._mark not in self._ledger
+        return self not in self._ledger
 
     @property
     def tokens(self) -> Tokens:
         """What is live by this registration; nothing once it is closed."""
-        return self._ledger.get(self._mark, ())
+        return self._ledger.get(self, ())
 
     def close(self) -> None:
         """Take down what was registered; the second time nothing happens.
@@ -65,12 +64,12 @@ class Registration:
             WriteInsideListener: called by a listener; the registration stays.
             ExceptionGroup: listeners raised; it was taken down all the same.
         """
-        tokens = self._ledger.pop(self._mark, None)
+        tokens = self._ledger.pop(self, None)
         if tokens is not None:
             try:
                 self._registry.unregister(tokens)
             except WriteInsideListener:
-                self._ledger[self._mark] = tokens
+                self._ledger[self] = tokens
                 raise
 
     def __enter__(self) -> Self:
@@ -85,7 +84,7 @@ class Registration:
         self.close()
 
     def __repr__(self) -> str:
-        tokens = self._ledger.get(self._mark)
+        tokens = self._ledger.get(self)
         if tokens is None:
             return "<Registration closed>"
         return f"<Registration of {', '.join(token.debug for token in tokens)}>"

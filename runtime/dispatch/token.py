@@ -55,14 +55,16 @@ class Definition:
         return self.reading.tags
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+# Not frozen: a registration makes one, and a frozen one takes three times as long.
+# Nothing assigns to a token, frozen or not.
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Implementation:
     """A kernel for one key (runtime or alias) of an operator."""
 
     reading: KernelReading
     kernel: Kernel
     # How the kernel is run under a definition, by its reading; it is no state.
-    memo: dict[DefinitionReading, Any] = field(default_factory=dict)
+    memo: dict[DefinitionReading, Any] = field(default_factory=dict, init=False)
 
     @property
     def operator(self) -> OperatorName:

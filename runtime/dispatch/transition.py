@@ -104,14 +104,25 @@ def _add_implementation(
         check_kernel_fits(entry, token)
     live = entry.implementations
     held = live.get(reading.key)
-    kernels = {**live, reading.key: (token,) if held is None else (token, *held)}
-    if held is None and live and reading.key.value < [*live][-1].value:
-        kernels = dict(sorted(kernels.items(), key=_by_value))
+    if held is not None:
+        kernels = {**live, reading.key: (token, *held)}
+    else:
+        kernels = _inserted(live, reading.key, (token,))
     return _with_kernels(state, reading, entry, kernels, 1)
 
 
-def _by_value(item: tuple[DispatchKey, object]) -> int:
-    return item[0].value
+def _inserted(
+    live: Implementations, new: DispatchKey, tokens: tuple[Implementation, ...]
+) -> dict[DispatchKey, tuple[Implementation, ...]]:
+    """`live` with another key, in its place by value."""
+    place = new.value
+    kernels = {}
+    for key, held in live.items():
+        if key.value > place and new not in kernels:
+            kernels[new] = tokens
+        kernels[key] = held
+    kernels[new] = tokens
+    return kernels
 
 
 def _remove_implementation(

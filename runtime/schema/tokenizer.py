@@ -45,12 +45,13 @@ class Token(NamedTuple):
 
 # Alternatives are tried in order: a run that begins like a number and is none (`0x10`,
 # `1_000`) is caught whole by `broken`, so that no part of it is taken for a number.
+# Runs of digits are possessive: trying shorter ones takes time squared, in vain.
 _TOKEN: Final = re.compile(
     r"""
     (?P<blank> [ \t\r\f\v]+ | \#[^\n]* )
   | (?P<name> [A-Za-z_][A-Za-z0-9_]* )
   | (?P<sign> -> | :: | \.\.\. (?![.0-9]) )
-  | (?P<number> (?: [0-9]+\.?[0-9]* | \.[0-9]+ ) (?: [eE][+-]?[0-9]+ )? j?
+  | (?P<number> (?: [0-9]++ (?: \.[0-9]*+ )? | \.[0-9]++ ) (?: [eE][+-]?[0-9]++ )?+ j?+
       (?![A-Za-z0-9_.]) )
   | (?P<broken> \.?[0-9][A-Za-z0-9_.]* )
   | (?P<mark> [()\[\],:.=?!|*+-] )

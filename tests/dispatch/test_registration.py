@@ -301,7 +301,7 @@ def test_emptying_a_ledger_gives_the_oldest_first() -> None:
     d.unregister(tokens)
 
 
-class Racing(dict[object, Any]):
+class Racing(dict[Any, Any]):
     """A ledger from which another thread takes the last entry first."""
 
     def popitem(self) -> tuple[object, Any]:

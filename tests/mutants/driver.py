@@ -263,11 +263,7 @@ class Driver:
     def _do(self, name: str) -> Held:
         self._new, self._libraries = [], []
         made = STEPS[name](self, name)
-        if isinstance(made, Library):
-            tokens = tuple(each for owned in made._ledger.values() for each in owned)
-        else:
-            tokens = made._ledger[made._mark]
-        return Held(made.close, tokens, self._libraries, self._new)
+        return Held(made.close, made.tokens, self._libraries, self._new)
 
     def _call(self, keys: str) -> None:
         self._raise = keys == "raise"

@@ -31,7 +31,7 @@ def _reserves_what_it_looks_up(right: Any) -> Any:
 
 def _closes_again(right: Any) -> Any:
     def wrong(registration: Registration) -> None:
-        tokens = registration._ledger[registration._mark]
+        tokens = registration._ledger[registration]
         registration._registry.unregister(tokens)
 
     return wrong
