@@ -9,6 +9,7 @@ has the facts of the kernel, so the dispatcher treats it as it treats the kernel
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -89,7 +90,12 @@ def impl(
         return partial(library.impl, op, run, dispatch_key, debug=debug, **named)
 
     name = parse_name(op)
-    return _step(text, name, kind, library_key, kernel, with_keyset, debug, perform)
+    made = _step(text, name, kind, library_key, kernel, with_keyset, debug, perform)
+    if debug is None:
+        return made
+    at = dispatch_key or library_key or ""
+    keys = (at,) if isinstance(at, str) else at
+    return replace(made, kernels=tuple(f"{key} of {op}: {debug}" for key in keys))
 
 
 def fallback(
@@ -210,8 +216,9 @@ def together(*steps: Step) -> Step:
         return perform
 
     names = tuple(dict.fromkeys(name for each in steps for name in each.operators))
+    kernels = tuple(dict.fromkeys(each for step in steps for each in step.kernels))
     text = f"together({', '.join(each.text for each in steps)})"
-    return Step(text, prepare, names)
+    return Step(text, prepare, names, kernels)
 
 
 def operator_of(schema: str | Schema) -> OperatorName:

@@ -42,7 +42,9 @@ class Scenario:
         name: shown in reports; a module's scenarios are named after their variable.
 
     Raises:
-        NotAScenario: something else than steps and uses was given.
+        NotAScenario: something else than steps and uses was given, or two steps that
+            describe their kernels alike (`debug=`) at one key: the proof could not
+            tell which of them is live.
     """
 
     steps: tuple[Step, ...]
@@ -79,6 +81,7 @@ class Scenario:
         _check_letters("steps", steps, Step)
         _check_letters("uses", uses, UseStep)
         _check_letters("given", given, Step)
+        _check_descriptions((*given, *steps))
         if create is not None and observe is None:
             raise NotAScenario(
                 found="create without observe",
@@ -150,6 +153,18 @@ def _check_letters(what: str, given: Sequence[Any], kind: type) -> None:
             raise NotAScenario(
                 found=f"{type(each).__name__} among the {what}", wanted=kind.__name__
             )
+
+
+def _check_descriptions(steps: Sequence[Step]) -> None:
+    known: set[str] = set()
+    for step in steps:
+        for kernel in step.kernels:
+            if kernel in known:
+                raise NotAScenario(
+                    found=f"a second kernel described as {kernel!r}",
+                    wanted="a description (debug=) of its own for each kernel of a key",
+                )
+        known.update(step.kernels)
 
 
 def _digest(

@@ -15,6 +15,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from harness.errors import NotAScenario
+
 
 class Closable(Protocol):
     """What a performed step returns."""
@@ -32,12 +34,14 @@ Use = Callable[[Any], Hashable]
 class Step:
     """A registration that can be made and ended.
 
-    `operators` are the names of the operators that it concerns, for the dispatcher.
+    `operators` are the names of the operators that it concerns, for the dispatcher;
+    `kernels` describe its kernels where the scenario says how: key, operator, words.
     """
 
     text: str
     prepare: Prepare
     operators: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -76,9 +80,10 @@ def step(text: str, do: Callable[[Any], Any]) -> Step:
             if hasattr(undo, "close"):
                 return undo  # type: ignore[no-any-return]  # it has close()
             if not callable(undo):
-                raise TypeError(
-                    f"{text!r} returned {type(undo).__name__}; a step returns the "
-                    "function that undoes it, or an object with close()"
+                raise NotAScenario(
+                    found=f"{type(undo).__name__}, returned by {text!r}",
+                    wanted="the function that undoes the step, or an object with "
+                    "close()",
                 )
             return _Undo(undo)  # type: ignore[return-value]  # close is a slot
 

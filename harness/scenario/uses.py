@@ -67,8 +67,15 @@ _PLAIN: dict[str, object] = {
 }
 
 
-# One for each definition and kind of tensor that is being explored.
+# One for each definition that is being explored.
 @lru_cache(maxsize=4096)
+def calls_for(
+    definition: DefinitionReading, kinds: tuple[str, ...]
+) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """The arguments of a call with each kind of tensors, after the kind."""
+    return tuple([(kind, arguments_for(definition, kind)) for kind in kinds])
+
+
 def arguments_for(definition: DefinitionReading, kind: str) -> tuple[Any, ...]:
     """Arguments for the positional parameters without a default, all tensors alike."""
     return tuple(
@@ -103,9 +110,10 @@ def answers(
     if entry is None or not entry.definitions:
         found = _answer(handle.call, (), ran)
         return [(kind, found) for kind in kinds]
-    definition, call = entry.definitions[0].reading, handle.call
+    call = handle.call
     return [
-        (kind, _answer(call, arguments_for(definition, kind), ran)) for kind in kinds
+        (kind, _answer(call, arguments, ran))
+        for kind, arguments in calls_for(entry.definitions[0].reading, kinds)
     ]
 
 
@@ -152,6 +160,8 @@ def _answer(
         ran.append(type(error).__name__)
     except Exception as error:  # a kernel's own error is an answer like any other
         ran.append(f"raises {type(error).__name__}")
+    if len(ran) == 1:
+        return ran[0]
     return " > ".join(ran) or "ran no step's kernel"
 
 

@@ -33,7 +33,7 @@ from runtime.dispatch.dump import (
 from runtime.dispatch.fingerprint import fingerprint
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.reading import namespace_of
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorMap
 from runtime.dispatch.token import Token
 from runtime.errors.base import EveryorderError
 from runtime.schema.parser import parse_name
@@ -100,7 +100,7 @@ class DispatcherSystem:
         if self._base is None or self._base.subscriptions:
             self._base = self._give()
         self.dispatcher = dispatcher = RecordingDispatcher(self._recorder)
-        dispatcher.state = self._base
+        dispatcher.state = self._cold(self._base)
         self._handles = [OperatorHandle(dispatcher, name) for name in self._names]
         self._performs = [
             step.prepare(dispatcher, f"step {number}")
@@ -113,8 +113,8 @@ class DispatcherSystem:
     def _give(self) -> DispatcherState:
         """The state that every fresh dispatcher starts from.
 
-        It is a value, so it is made once; but a listener that is given is told
-        things, and is made anew each time.
+        It is a value, so it is made once, but see `_cold`; and a listener that is
+        given is told things, and is made anew each time.
         """
         giver = RecordingDispatcher(self._recorder)
         # A library ends with its last reference, so what is given keeps its own.
@@ -125,15 +125,29 @@ class DispatcherSystem:
         self._held = [perform() for perform in self._given]
         return giver.state
 
+    def _cold(self, base: DispatcherState) -> DispatcherState:
+        """The state that is given, without what earlier runs remembered for calling."""
+        if not self._given:
+            return base
+        namespaces = {**base.namespaces}
+        for namespace, text in self._places:
+            entry = base.find(namespace, text)
+            if entry is not None:
+                operators = OperatorMap(namespaces[namespace])
+                operators[text] = entry._replace(memo={})
+                namespaces[namespace] = operators
+        return base._replace(namespaces=namespaces)
+
     def do(self, step: int) -> Closable:
         """Register, through the step's own library."""
         self._before, self._change = self.dispatcher.state, "fail"
         self._tokens = None
         handle = self._performs[step]()
         self._change = "add"
-        tokens = getattr(handle, "tokens", None)
-        if tokens is not None:
-            self._open[step] = self._tokens = tokens
+        if self._checks:
+            tokens = getattr(handle, "tokens", None)
+            if tokens is not None:
+                self._open[step] = self._tokens = tokens
         return handle
 
     def undo(self, step: int, handle: Any) -> None:
@@ -188,8 +202,11 @@ class DispatcherSystem:
             else:
                 found, calls = watched(dispatcher, handle, self._probes)
                 tokens = tuple(t for held in self._open.values() for t in held)
-                run = Run(self._start, state, tokens, calls)
-                self._broken += check_run(run)
+                broken = check_run(Run(self._start, state, tokens, calls))
+                if broken:
+                    # Told at every look, also when a word is replayed.
+                    self._read.discard(texts)
+                    self._broken += broken
             lines += [f"{shown}{kind}: {said}\n" for kind, said in found]
         return "".join(lines)
 

@@ -8,6 +8,7 @@ return what undoes them.  Everything the engine checks follows from that.
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from harness.errors import NotAScenario
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Closable, Perform
 
@@ -60,7 +61,12 @@ class RegistrySystem:
 
     def observe(self) -> Hashable:
         """What the scenario observes, as one titled text."""
-        return (("state", self._observe(self._target)),)
+        seen = self._observe(self._target)
+        if not isinstance(seen, str):
+            raise NotAScenario(
+                found=f"{type(seen).__name__}, returned by observe", wanted="text"
+            )
+        return (("state", seen),)
 
     def laws(self) -> Sequence[Hashable]:
         """What the scenario's own check reports."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from runtime.dispatch.dump import listed_keys, reading_of, render_table
 from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.kernel import Kernel
+from runtime.dispatch.kernel import Kernel, keyword_places
 from runtime.dispatch.reading import DefinitionReading
 from runtime.dispatch.token import Fallback, Implementation
 from runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH, Observer
@@ -115,9 +115,7 @@ class Caller:
     def keys_of(self, values: Sequence[Any]) -> int:
         """The keyset that a call with these arguments is dispatched by."""
         bits = argument_bits(self._tensors, self._lists, values)
-        masks = self._masks
-        mask = masks[0] if len(masks) == 1 else masks[mask_index(bits)]
-        return (bits | LOCAL.included) & (BACKEND_BITS | ~LOCAL.excluded) & mask
+        return _called_by(bits, self._masks)
 
     def _watched(self, label: str, handle: Any, bits: int, values: list[Any]) -> Any:
         observers = WATCH.observers
@@ -161,25 +159,26 @@ class Caller:
 
     def _runner(self, number: int) -> Runner:
         held = self.table.held(number)
-        key = SLOTS[number].name
-        if isinstance(held, Implementation) and held.kernel.function is not None:
-            # What a kernel needs to run depends on it and on the schema alone; the
-            # one that is never called refuses by the name of its slot.
-            memo = held.memo
-            known = memo.get(self._reading)
-            runner = known or self.runner_of(held.kernel, False, key)
-            if len(memo) >= REMEMBERED:
-                memo.clear()
-            memo[self._reading] = runner
-        elif isinstance(held, Implementation):
-            runner = self._fallen_through(key)
+        if isinstance(held, Implementation):
+            # What a kernel needs to run depends on it and on the schema alone.
+            runner = held.memo.get(self._reading) or self._remembered(held, number)
         elif held is None:
             runner = self._missing(SLOTS[number])
         elif isinstance(held, Fallback):
-            runner = self.runner_of(held.kernel, True, key)
+            runner = self.runner_of(held.kernel, True, SLOTS[number].name)
         else:
-            runner = self.runner_of(held, False, key)
+            runner = self.runner_of(held, False, SLOTS[number].name)
         self.runners[number] = runner
+        return runner
+
+    def _remembered(self, held: Implementation, number: int) -> Runner:
+        key = SLOTS[number].name
+        if held.kernel.function is None:
+            # It refuses by the name of its slot, so each slot has its own.
+            return self._fallen_through(key)
+        if len(held.memo) >= REMEMBERED:
+            held.memo.clear()
+        runner = held.memo[self._reading] = self.runner_of(held.kernel, False, key)
         return runner
 
     def runner_of(self, kernel: Kernel, fallback: bool, key: str) -> Runner:
@@ -197,7 +196,7 @@ class Caller:
         returns = self.returns
         shown = [presenter(argument.type) for argument in self.schema.arguments]
         if kernel.facts.keyword_only or any(shown):
-            places = self._places(kernel.facts.keyword_only)
+            places = keyword_places(self.schema, kernel.facts.keyword_only)
             named_places = frozenset(places.values())
 
             def spelled(handle: Any, bits: int, values: list[Any]) -> Any:
@@ -216,17 +215,6 @@ class Caller:
                 function(KeySet.from_bits(bits), *values)
             )
         return lambda handle, bits, values: returns(function(*values))
-
-    def _places(self, names: tuple[str, ...]) -> dict[str, int]:
-        """Which argument each keyword-only parameter of a typed kernel gets.
-
-        The one of that name; if any has none (as in an inferred schema), the last ones.
-        """
-        count = len(self.schema.arguments)
-        known = {a.name: place for place, a in enumerate(self.schema.arguments)}
-        if not set(names) <= set(known):
-            known = dict(zip(names, range(count - len(names), count), strict=True))
-        return {name: known[name] for name in names}
 
     def _python(
         self, function: Callable[..., Any], with_keyset: bool, fallback: bool
@@ -286,23 +274,34 @@ class Caller:
     def _missing(self, key: DispatchKey) -> Runner:
         operator, reading = str(self.name), reading_of(self.table)
         tensors, lists = self._tensors, self._lists
-        keys_of = self.keys_of
+        masks = self._masks
         texts: list[Any] = []
 
         def refuse(handle: Any, bits: int, values: list[Any]) -> Any:
             if not texts:
                 texts.extend((listed_keys(reading), render_table(reading)))
             given = argument_bits(tensors, lists, values)
+            reason, shown = "no kernel", bits
+            if not key.slot and slot_of(_called_by(given, masks)):
+                reason = "nothing to redispatch to"
+            elif not key.slot:
+                reason, shown = _why_none_is_left(given), given
             raise MissingKernel(
                 operator=operator,
                 key=key.name,
-                keyset=_shown(bits if key.slot else given),
+                keyset=_shown(shown),
                 available=texts[0],
                 table=texts[1],
-                reason="no kernel" if key.slot else _why_none_is_left(given),
+                reason=reason,
             )
 
         return refuse
+
+
+def _called_by(bits: int, masks: tuple[int, ...]) -> int:
+    """The keyset of a call whose arguments have these bits."""
+    mask = masks[0] if len(masks) == 1 else masks[mask_index(bits)]
+    return (bits | LOCAL.included) & (BACKEND_BITS | ~LOCAL.excluded) & mask
 
 
 def argument_bits(

@@ -6,12 +6,15 @@ schema; its inferred schema waits with it, and whichever comes second is checked
 Rules:
 - kernels are compared with each other by signature, with the definition by schema;
 - of several partners in a conflict, the first by key and description is named;
-- two types are compared as the boxed stack sees them (`SymInt` as `int`).
+- two types are compared as the boxed stack sees them (`SymInt` as `int`);
+- a keyword-only parameter must also fit the argument of its name, which it gets.
 """
 
 from functools import lru_cache
+from operator import itemgetter
 
 from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.kernel import keyword_places
 from runtime.dispatch.reading import DefinitionReading, KernelReading
 from runtime.dispatch.token import Definition, Implementation
 from runtime.errors.registration import (
@@ -22,6 +25,7 @@ from runtime.errors.registration import (
     SignatureMismatch,
 )
 from runtime.schema.difference import difference
+from runtime.schema.schema import Schema
 
 
 def check_definition_fits(
@@ -53,8 +57,8 @@ def check_kernel_fits(entry: OperatorEntry, token: Implementation) -> None:
             found = other.reading.facts
             if found is not facts and found.signature not in (None, facts.signature):
                 _refuse_signature(entry, token)
-    if entry.definitions:
-        _check_pair(entry.definitions[0], token)
+    for definition in entry.definitions:  # each may be in force one day
+        _check_pair(definition, token)
 
 
 def check_no_override(entry: OperatorEntry | None, token: Implementation) -> None:
@@ -113,8 +117,22 @@ def _check_pair(definition: Definition, token: Implementation) -> None:
 @lru_cache(maxsize=1024)
 def _difference(definition: DefinitionReading, kernel: KernelReading) -> str | None:
     assert kernel.facts.inferred is not None, "asked for typed kernels only"
-    found = difference(definition.schema, kernel.facts.inferred, real=True)
+    inferred = kernel.facts.inferred
+    found = difference(definition.schema, inferred, real=True)
+    if found is None and kernel.facts.keyword_only:
+        by_name = _as_named(definition.schema, inferred, kernel.facts.keyword_only)
+        found = difference(definition.schema, by_name, real=True)
     return None if found is None else str(found)
+
+
+def _as_named(schema: Schema, inferred: Schema, names: tuple[str, ...]) -> Schema:
+    """`inferred`, with each parameter that is passed by name where that name stands."""
+    arguments = list(inferred.arguments)
+    named = dict(zip(names, arguments[-len(names) :], strict=True))
+    del arguments[-len(names) :]
+    for name, place in sorted(keyword_places(schema, names).items(), key=itemgetter(1)):
+        arguments.insert(place, named[name])
+    return inferred.clone_with_arguments(tuple(arguments))
 
 
 def _typed(entry: OperatorEntry) -> list[Implementation]:

@@ -4,11 +4,11 @@ True only here: what the arguments of `Library.define` and `Library.impl` mean, 
 anything about the library matters.  Pure functions, each of one argument or two.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from runtime.dispatch.kernel import Kernel, kernel_of
-from runtime.errors.registration import CannotInfer, NotAKernel
+from runtime.errors.registration import CannotInfer, NotAKernel, WrongArgument
 from runtime.keys import DispatchKey
 from runtime.schema.alias import AliasKind, parse_alias_kind
 from runtime.schema.parser import parse_schema, parse_schema_or_name
@@ -19,8 +19,29 @@ KeyLike = DispatchKey | str
 
 
 def key_of(given: KeyLike) -> DispatchKey:
-    """The key that is meant.  Raises `UnknownKey` for a text that names none."""
-    return given if isinstance(given, DispatchKey) else DispatchKey.parse(given)
+    """The key that is meant.
+
+    Raises `UnknownKey` for a text that names none, `WrongArgument` for no text.
+    """
+    if isinstance(given, DispatchKey):
+        return given
+    return DispatchKey.parse(text_of("dispatch_key", given))
+
+
+def text_of(argument: str, given: object) -> str:
+    """What was given for an argument that is a text.  Raises `WrongArgument`."""
+    if isinstance(given, str):
+        return given
+    found = type(given).__name__
+    raise WrongArgument(argument=argument, expected="a text", found=found)
+
+
+def tags_of(given: Iterable[str]) -> tuple[str, ...]:
+    """The tags of a definition, sorted.  Raises `WrongArgument` for a single text."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        found = type(given).__name__
+        raise WrongArgument(argument="tags", expected="a list of texts", found=found)
+    return tuple(sorted({text_of("tags", tag) for tag in given}))
 
 
 def kernel_for(
@@ -40,7 +61,7 @@ def kernel_for(
 def description_of(kernel: Kernel, debug: str | None, origin: str) -> str:
     """What dumps show of a kernel: `debug`, else its name and the origin."""
     if debug is not None:
-        return debug
+        return text_of("debug", debug)
     return origin if kernel.function is None else f"{kernel.facts.name} ({origin})"
 
 
@@ -51,8 +72,10 @@ def schema_of(
     if isinstance(given, Schema):
         if not alias_analysis:
             return given
-        return given.with_alias_kind(parse_alias_kind(alias_analysis))
-    kind = parse_alias_kind(alias_analysis)
+        chosen = parse_alias_kind(text_of("alias_analysis", alias_analysis))
+        return given.with_alias_kind(chosen)
+    text_of("schema", given)
+    kind = parse_alias_kind(text_of("alias_analysis", alias_analysis))
     if kernel is None:
         return parse_schema(given, type_variables=False).with_alias_kind(kind)
     parsed = parse_schema_or_name(given, type_variables=False)

@@ -8,7 +8,8 @@ Rules:
 - an exception of a listener abandons a registration, and those already told are told
   the reverse; a removal always completes, and the exceptions are raised after it;
 - no kernel runs while the lock is held; a listener that registers is refused;
-- finalizers only append to `dropped`; the next writer takes down what they left.
+- finalizers only append to `dropped`; the next writer takes down what they left; so
+  it is with what is closed by a finalizer that runs while its thread registers.
 
 Everything cached for calling lives on an entry; nothing subscribes to invalidation.
 """
@@ -43,6 +44,9 @@ from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name
 from runtime.schema.schema import Schema
 
+# What one library left behind, oldest first.
+Tokens = list[Token]
+
 # The states that new dispatchers start from, last first; `builtin` adds its own.
 BUILTIN: list[DispatcherState] = [EMPTY]
 
@@ -61,6 +65,7 @@ class Dispatcher:
     __slots__ = (
         "__weakref__",
         "_lock",
+        "_telling",
         "_writer",
         "dropped",
         "state",
@@ -80,8 +85,9 @@ class Dispatcher:
         self.state = state
         self._lock = Lock()
         self._writer = 0
+        self._telling = False
         self.warns_of_overrides = warns_of_overrides
-        self.dropped: deque[list[Token]] = deque()
+        self.dropped: deque[Tokens] = deque()
 
     def snapshot(self) -> DispatcherState:
         """The current state; costs nothing and never changes."""
@@ -166,42 +172,53 @@ class Dispatcher:
         me = get_ident()
         if self._writer == me:
             raise WriteInsideListener(call="Dispatcher.register(...)")
+        freed: list[Tokens] = []
         with self._lock:
             self._writer = me
             try:
-                before = after = self._settled() if self.dropped else self.state
+                before = after = self._settled(freed) if self.dropped else self.state
                 for token in tokens:
                     if exclusive and isinstance(token, Implementation):
                         check_no_override(after.entry(token.operator), token)
                     after = ADD[type(token)](after, token)
                 if after.subscriptions:
+                    self._telling = True
                     _tell_added(before, after, tokens)
                 self.state = after
             finally:
-                self._writer = 0
+                self._writer, self._telling = 0, False
 
     def unregister(self, tokens: Sequence[Token]) -> None:
         """Take down all of `tokens`, which are live, last first.
+
+        Called by a finalizer or signal handler that runs inside of a registration of
+        its own thread, it leaves them to the next writer.
 
         Raises:
             WriteInsideListener: called by a listener.
             ExceptionGroup: listeners raised; everything was taken down all the same.
         """
         me = get_ident()
+        self.check_writable("Dispatcher.unregister(...)")
         if self._writer == me:
-            raise WriteInsideListener(call="Dispatcher.unregister(...)")
+            self.dropped.append([*tokens])
+            return
+        freed: list[Tokens] = []
         with self._lock:
             self._writer = me
             try:
-                state = self._settled() if self.dropped else self.state
+                state = self._settled(freed) if self.dropped else self.state
+                self._telling = bool(state.subscriptions)
                 self.state, errors = without(state, tokens)
             finally:
-                self._writer = 0
+                self._writer, self._telling = 0, False
         if errors:
             raise BaseExceptionGroup("listeners failed while being told", errors)
 
     def add_listener(self, listener: Listener, debug: str = "") -> Registration:
         """Tell `listener` of every definition that is live, comes or goes.
+
+        Keep the registration: nothing else can end it, and losing it ends nothing.
 
         Raises:
             Exception: whatever the listener raised; it is not added then.
@@ -222,24 +239,35 @@ class Dispatcher:
             self.unregister(())
 
     def check_writable(self, call: str) -> None:
-        """Whether this thread may register and deregister now.
+        """Whether this thread may deregister now.
 
         Raises:
             WriteInsideListener: it is a listener's thread, being told.
         """
-        if self._writer == get_ident():
+        if self._telling and self._writer == get_ident():
             raise WriteInsideListener(call=call)
 
     def trace(self) -> AbstractContextManager[list[str]]:
-        """Context: the dispatch trace of the calls inside, as a growing list."""
+        """Context: the dispatch trace of the calls inside, as a growing list.
+
+        Calls are watched by the process: those of other threads and dispatchers that
+        run meanwhile are in the list, too.
+        """
         return WATCH.tracing()
 
-    def _settled(self) -> DispatcherState:
-        """The current state, after taking down what finalizers reported."""
+    def _settled(self, freed: list[Tokens]) -> DispatcherState:
+        """The current state, after taking down what finalizers reported.
+
+        `freed` keeps the tokens alive until the lock is free: the end of a kernel may
+        run arbitrary code.
+        """
         while self.dropped:
-            self.state, errors = without(self.state, self.dropped.popleft())
+            freed.append(self.dropped.popleft())
+            self._telling = bool(self.state.subscriptions)
+            self.state, errors = without(self.state, freed[-1])
             for error in errors:
                 report_unraisable(error, self)
+        self._telling = False
         return self.state
 
 

@@ -18,8 +18,9 @@ from runtime.dispatch.recipe import Recipe
 from runtime.dispatch.table import AMBIGUOUS, FallbackTexts, Table, numbers
 from runtime.keys import SLOTS
 
-# About as many as the states of a twelve-step scenario; a rendering is a few kilobytes.
-REMEMBERED = 4096
+# As many as the states of sixteen steps, met again in no order that a smaller memory
+# could follow; a rendering is a few kilobytes, and whoever explores holds it, too.
+REMEMBERED = 65536
 
 # Of each key, by value: the reading of its only kernel, or of all, newest first.
 Kernels = tuple[KernelReading | tuple[KernelReading, ...], ...]

@@ -92,7 +92,7 @@ class OperatorHandle:
             caller, caller.redispatch("redispatchBoxed", self, keyset, values)
         )
 
-    def call_for_key(self, key: DispatchKey, args: Sequence[Any]) -> list[Any]:
+    def call_for_key(self, key: DispatchKey | str, args: Sequence[Any]) -> list[Any]:
         """Run the direct kernel at `key` (aliases too), else the fallback of `key`.
 
         The kernel gets the keyset that an ordinary call would have.
@@ -103,6 +103,7 @@ class OperatorHandle:
         entry = self._entry()
         caller = self._caller(entry)
         values = caller.bind(*_split(caller.schema, args))
+        key = DispatchKey.parse(key) if isinstance(key, str) else key
         held = entry.implementations.get(key)
         if held:
             run = caller.runner_of(held[0].kernel, False, key.name)

@@ -27,7 +27,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from runtime.errors.call import NamedNotSupported
-from runtime.schema.infer import infer_schema_of
+from runtime.errors.registration import NotAKernel
+from runtime.schema.infer import infer_schema_of, takes_keyset_first
 from runtime.schema.schema import Schema
 
 
@@ -71,7 +72,10 @@ def boxed(function: Callable[..., Any], name: str | None = None) -> Kernel:
     `operator` is the `OperatorHandle`, `keyset` the `KeySet` of the call, `stack` a
     list that ends with the arguments; the function pops exactly these and pushes
     exactly its results.  The dispatcher checks the balance after every call.
+    Raises `NotAKernel` for what cannot be called.
     """
+    if not callable(function):
+        raise NotAKernel(call="boxed(...)", found=type(function).__name__)
     return Kernel(function, Facts("stack", name or describe(function)))
 
 
@@ -93,13 +97,24 @@ def kernel_of(function: Callable[..., Any] | Kernel, with_keyset: bool) -> Kerne
     """
     if isinstance(function, Kernel):
         return function
-    try:
-        facts = _FACTS.get(function)
-        if facts is None:
-            facts = _FACTS[function] = facts_of(function)
-    except TypeError:  # neither hashable nor weakly referable: nothing to remember
-        facts = facts_of(function)
+    facts = _remembered_facts(function)
     return Kernel(function, facts, with_keyset or facts.leading_keyset)
+
+
+# The comparison of what equals nothing but itself.
+_IDENTITY: Any = object.__eq__
+
+
+def _remembered_facts(function: Callable[..., Any]) -> Facts:
+    if type(function).__eq__ is not _IDENTITY:  # an equal one may be another one
+        return facts_of(function)
+    try:
+        found = _FACTS.get(function)
+    except TypeError:  # not weakly referable
+        return facts_of(function)
+    if found is None:
+        found = _FACTS[function] = facts_of(function)
+    return found
 
 
 def untyped_kernel_of(function: Callable[..., Any], with_keyset: bool) -> Kernel:
@@ -115,17 +130,28 @@ def facts_of(function: Callable[..., Any]) -> Facts:
         return Facts("python", name)
     from inspect import Parameter, signature
 
-    parameters = list(signature(function).parameters.values())
-    first = parameters[0].annotation if parameters else None
+    parameters = signature(function).parameters.values()
     return Facts(
         "typed",
         name,
         inferred,
         str(inferred),
-        getattr(first, "__name__", first) == "KeySet",
+        takes_keyset_first(function),
         tuple(p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY),
         f" :: {inferred} [ boxed unboxed ]",
     )
+
+
+def keyword_places(schema: Schema, names: tuple[str, ...]) -> dict[str, int]:
+    """Which argument each keyword-only parameter of a typed kernel gets.
+
+    The one of that name; if any has none (as in an inferred schema), the last ones.
+    """
+    count = len(schema.arguments)
+    known = {a.name: place for place, a in enumerate(schema.arguments)}
+    if not set(names) <= set(known):
+        known = dict(zip(names, range(count - len(names), count), strict=True))
+    return {name: known[name] for name in names}
 
 
 def describe(function: Callable[..., Any]) -> str:

@@ -6,6 +6,7 @@ is the table at the top of `library`.
 
 from runtime.errors.registration import LibraryRefused
 from runtime.keys import DispatchKey
+from runtime.schema.tokenizer import KEYWORDS
 
 KINDS = ("DEF", "FRAGMENT", "IMPL")
 # Not a namespace of operators: fallbacks, which serve all namespaces, live in it.
@@ -32,6 +33,9 @@ def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
     elif not (namespace.isidentifier() and namespace.isascii()):
         reason = f"{namespace!r} is no identifier"
         remedy = "A namespace is made of letters, digits and underscores."
+    elif namespace in KEYWORDS:
+        reason = f"{namespace!r} is a keyword of the schema language"
+        remedy = "Choose another namespace: no schema could name this one."
     elif kind == "IMPL":
         return
     elif namespace in RESERVED:

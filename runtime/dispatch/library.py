@@ -31,6 +31,8 @@ from runtime.dispatch.completion import (
     kernel_for,
     key_of,
     schema_of,
+    tags_of,
+    text_of,
 )
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
@@ -109,14 +111,14 @@ class Library:
     ) -> None:
         self._ledger: Ledger = {}
         self._closed = True
-        self.namespace = ns
+        self.namespace = text_of("ns", ns)
         self.kind = kind
-        key = DispatchKey.Undefined if dispatch_key is None else key_of(dispatch_key)
+        key = None if dispatch_key is None else key_of(dispatch_key)
         self.key = None if key is DispatchKey.Undefined else key
         if origin is None:
             frame = sys._getframe(1)
             origin = f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
-        self.origin = origin
+        self.origin = text_of("origin", origin)
         self._dispatcher = dispatcher or default_dispatcher()
         # What this library was asked before, with readings that hold no kernel.
         self._definitions: dict[Any, DefinitionReading] = {}
@@ -152,7 +154,7 @@ class Library:
             Conflict: the operator is defined, or a live kernel does not fit.
         """
         asked = (schema, alias_analysis, kernel, tags, debug)
-        plain = kernel is None and tags == ()
+        plain = kernel is None and tags == () and type(schema) is str
         if plain and not self._closed:
             known = self._definitions.get(asked)
             if known is not None:
@@ -168,11 +170,10 @@ class Library:
             )
         made = None if kernel is None else kernel_for(call, kernel, False)
         full = self._complete(call, schema_of(call, schema, alias_analysis, made))
-        wanted = tuple(sorted(set(tags)))
-        check_definition(full, wanted)
-        origin = self.origin if made or debug is None else debug
+        check_definition(full, wanted := tags_of(tags))
+        origin = self.origin if made or debug is None else text_of("debug", debug)
         reading = read_definition(full, origin, wanted)
-        if plain and isinstance(schema, str):
+        if plain:
             _bound(self._definitions)
             self._definitions[asked] = reading
         if made is None:
@@ -234,7 +235,7 @@ class Library:
                 _bound(self._kernels)
                 self._kernels[asked] = readings
         tokens = tuple([Implementation(reading, made) for reading in readings])
-        if self._dispatcher.warns_of_overrides:
+        if allow_override and self._dispatcher.warns_of_overrides:
             warn_of_overrides(self._dispatcher, tokens)
         return self._register(tokens, not allow_override)
 
@@ -350,11 +351,9 @@ class Library:
     def _keys(self, op: object, given: Any) -> list[DispatchKey]:
         """The keys that a kernel goes to; `Undefined` asks for the library's, too."""
         call = f"impl({str(op)!r}, ...)"
-        if isinstance(given, (str, DispatchKey)) or given is None:
-            given = (given,)
-        wanted = [
-            DispatchKey.Undefined if key is None else key_of(key) for key in given
-        ]
+        several = isinstance(given, Iterable) and not isinstance(given, str)
+        keys = given if several else (given,)
+        wanted = [DispatchKey.Undefined if k is None else key_of(k) for k in keys]
         if not wanted:
             raise CallRefused(
                 call=call,

@@ -84,6 +84,9 @@ class OperatorNamespace:
         self._namespace = namespace
 
     def __getattr__(self, operator: str) -> OperatorPacket:
+        # Asked for before there is a dispatcher, when a copy is made.
+        if operator in self.__slots__ or operator == "__setstate__":
+            raise AttributeError(operator)
         name = OperatorName(f"{self._namespace}::{operator}")
         if not any(e.definitions for e in self._dispatcher.state.overloads(name)):
             raise UnknownOperator(

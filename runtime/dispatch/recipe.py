@@ -18,8 +18,8 @@ from runtime.dispatch.rules import (
 )
 from runtime.keys import DispatchKey
 
-# Enough for every subset of twelve keys; a recipe is about a kilobyte.
-REMEMBERED = 4096
+# Enough for every subset of sixteen keys; a recipe is about a kilobyte.
+REMEMBERED = 65536
 
 
 @dataclass(frozen=True, slots=True)

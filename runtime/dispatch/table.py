@@ -14,14 +14,13 @@ from typing import Any, NamedTuple
 
 from runtime.dispatch.kernel import Kernel, boxed
 from runtime.dispatch.masks import Masks, masks_of
-from runtime.dispatch.recipe import Recipe, recipe_of
+from runtime.dispatch.recipe import Line, Recipe, recipe_of
 from runtime.dispatch.token import Fallback, Implementation
 from runtime.errors.call import AmbiguousKernel
 from runtime.keys import SLOTS, DispatchKey
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """One slot, spelled out; `kernel` is None if the slot is `missing`."""
 
     key: DispatchKey
@@ -103,28 +102,40 @@ class Table(NamedTuple):
     def held(self, number: int) -> Implementation | Fallback | Kernel | None:
         """What fills a slot: a registration, a refusing kernel, or nothing."""
         bit = 1 << number
-        for position, (_, slots) in enumerate(self.recipe.sources):
+        for (_, slots), token in zip(self.recipe.sources, self.kernels, strict=True):
             if slots & bit:
-                return self.kernels[position] or AMBIGUOUS
+                return token or AMBIGUOUS
         return self.fallbacks.slots[number]
 
     def slot(self, number: int) -> Slot:
         """One slot; numbers are those of `runtime.keys.SLOTS`."""
-        key, bit = SLOTS[number], 1 << number
+        bit = 1 << number
         for line, token in zip(self.recipe.lines, self.kernels, strict=True):
             if line.slots & bit:
-                if token is None:
-                    name = AMBIGUOUS.facts.name
-                    return Slot(key, AMBIGUOUS, None, name, line.provenance)
-                return Slot(key, token.kernel, token, token.debug, line.provenance)
-        held = self.fallbacks.slots[number]
-        if held is None:
-            return Slot(key, None, None, "missing", "missing")
-        return Slot(key, held.kernel, held, held.debug, "backend fallback")
+                return _filled(SLOTS[number], line, token)
+        return _left(SLOTS[number], self.fallbacks.slots[number])
 
     def slots(self) -> tuple[Slot, ...]:
         """All 137 slots, by number."""
-        return tuple([self.slot(number) for number in range(len(SLOTS))])
+        spelled = list(map(_left, SLOTS, self.fallbacks.slots))
+        for line, token in zip(self.recipe.lines, self.kernels, strict=True):
+            for number in numbers(line.slots):
+                spelled[number] = _filled(SLOTS[number], line, token)
+        return tuple(spelled)
+
+
+def _filled(key: DispatchKey, line: Line, token: Implementation | None) -> Slot:
+    """A slot that a line of the recipe fills."""
+    if token is None:
+        return Slot(key, AMBIGUOUS, None, AMBIGUOUS.facts.name, line.provenance)
+    return Slot(key, token.kernel, token, token.reading.debug, line.provenance)
+
+
+def _left(key: DispatchKey, held: Fallback | None) -> Slot:
+    """A slot that is left to the fallbacks."""
+    if held is None:
+        return Slot(key, None, None, "missing", "missing")
+    return Slot(key, held.kernel, held, held.debug, "backend fallback")
 
 
 def table_of(

@@ -1,5 +1,6 @@
 """`python -m tests.bench [--write README.md]`: run all rows, print, file the table."""
 
+import gc
 import sys
 from pathlib import Path
 
@@ -28,6 +29,9 @@ def write(path: Path, text: str) -> None:
 
 def main(arguments: list[str]) -> int:
     rows: list[Row] = []
+    # What was imported, torch above all, is not to be walked by every collection.
+    gc.collect()
+    gc.freeze()
     for measure in ROWS:
         for row in measure():
             print(f"{row.what}: {row.figure}; {row.target}: {VERDICTS[row.met]}")

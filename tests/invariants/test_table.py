@@ -82,14 +82,14 @@ def test_a_missing_slot_with_a_kernel() -> None:
     missing = next(slot for slot in place.live if slot.kernel is None)
     kernel = healthy().token("CPU").kernel
     slots = tuple(
-        replace(slot, kernel=kernel) if slot is missing else slot for slot in place.live
+        slot._replace(kernel=kernel) if slot is missing else slot for slot in place.live
     )
     place._live = slots
     assert table.a_slot_without_kernel_says_missing.find(place) == [
         (f"d::f at {missing.key.name}", "no kernel", "missing")
     ]
     place._live = tuple(
-        replace(slot, kernel=None) if slot.provenance == "kernel" else slot
+        slot._replace(kernel=None) if slot.provenance == "kernel" else slot
         for slot in slots
         if slot is not missing and slot.key.name != missing.key.name
     )

@@ -11,7 +11,7 @@ from runtime.dispatch.reading import Extractor
 from runtime.dispatch.recipe import Line, Recipe
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.table import AMBIGUOUS, Fallbacks, Slot, Table, table_of
-from runtime.dispatch.token import Definition
+from runtime.dispatch.token import Definition, Fallback
 from runtime.keys import SLOTS, DispatchKey, autograd_key_of, members
 from tests.mutants.mutant import Change, Mutant, afresh, changed, removing, replacing
 
@@ -89,9 +89,9 @@ def _calls_it_math(right: Any) -> Any:
 
 
 def _fills_missing_slots(right: Any) -> Any:
-    def wrong(held: Table, number: int) -> Slot:
-        slot: Slot = right(held, number)
-        return replace(slot, kernel=slot.kernel or AMBIGUOUS)
+    def wrong(key: DispatchKey, held: Fallback | None) -> Slot:
+        slot: Slot = right(key, held)
+        return slot._replace(kernel=slot.kernel or AMBIGUOUS)
 
     return wrong
 
@@ -184,7 +184,7 @@ TABLE = (
         "a slot that is missing gets a kernel all the same",
         "a_slot_without_kernel_says_missing",
         "+cpu",
-        replacing(Table, "slot", _fills_missing_slots),
+        replacing(table, "_left", _fills_missing_slots),
         also=frozenset({"slots_run_what_the_rules_say"}),
     ),
     Mutant(
