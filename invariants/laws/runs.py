@@ -96,9 +96,11 @@ def calls_run_what_the_state_says(run: Run) -> list[Finding]:
             table = second_table(entry.implementations, call.state.fallbacks.tokens)
             tables[id(entry)] = table, second_masks(table)
         wanted = _slot(call, *tables[id(entry)])
-        expected = None if wanted.token is None else wanted.token.debug
+        # What falls through is passed by; reached as the last of all, it cannot run.
+        token = None if wanted.falls_through else wanted.token
+        expected = None if token is None else token.debug
         if wanted.provenance != AMBIGUOUS and call.ran != expected:
-            told = "nothing" if wanted.token is None else described(wanted.token)
+            told = "nothing" if token is None else described(token)
             found.append((f"{where} at {wanted.key}", told, call.ran or "nothing"))
     return found
 

@@ -5,6 +5,7 @@ anything about the library matters.  Pure functions, each of one argument or two
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from runtime.dispatch.kernel import Kernel, kernel_of
@@ -52,7 +53,7 @@ def kernel_for(
 ) -> Kernel:
     """The kernel of what was given as one, by `read`.  Raises `NotAKernel`."""
     if isinstance(kernel, Kernel):
-        return kernel
+        return replace(kernel, with_keyset=True) if with_keyset else kernel
     if not callable(kernel):
         raise NotAKernel(call=call, found=type(kernel).__name__)
     return read(kernel, with_keyset)

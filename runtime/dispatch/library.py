@@ -1,7 +1,6 @@
 """Libraries: how definitions, kernels and fallbacks are written down.
 
-True only here: which call is allowed in which kind of library, and how names, keys
-and descriptions are completed.
+True only here: which call is allowed in which kind of library.
 
 ======== ============= ======= ===== ==================== =============
 kind     a namespace   define  impl  fallback             dispatch_key
@@ -120,7 +119,7 @@ class Library:
             origin = f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
         self.origin = text_of("origin", origin)
         self._dispatcher = dispatcher or default_dispatcher()
-        # What this library was asked before, with readings that hold no kernel.
+        # What was asked before, with readings, which hold no kernel.
         self._definitions: dict[Any, DefinitionReading] = {}
         self._kernels: dict[Any, tuple[KernelReading, ...]] = {}
         check_kind(ns, kind, self.key)
@@ -349,7 +348,7 @@ class Library:
         return renamed if kind is None else renamed.with_alias_kind(kind)
 
     def _keys(self, op: object, given: Any) -> list[DispatchKey]:
-        """The keys that a kernel goes to; `Undefined` asks for the library's, too."""
+        """The keys that a kernel goes to, once each; `Undefined` is the library's."""
         call = f"impl({str(op)!r}, ...)"
         several = isinstance(given, Iterable) and not isinstance(given, str)
         keys = given if several else (given,)
@@ -364,7 +363,8 @@ class Library:
         for key in wanted:
             self._check_key(call, key)
         own = self.key or DispatchKey.Undefined
-        return [kernel_key(own if k is DispatchKey.Undefined else k) for k in wanted]
+        kept = (kernel_key(own if k is DispatchKey.Undefined else k) for k in wanted)
+        return list(dict.fromkeys(kept))
 
     def _check_key(self, call: str, key: DispatchKey) -> None:
         if self.key is not None and key not in (self.key, DispatchKey.Undefined):

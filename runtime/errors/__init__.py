@@ -57,6 +57,7 @@ from runtime.errors.registration import (
     SignatureMismatch,
     UnknownOperator,
     WriteInsideListener,
+    WrongArgument,
 )
 from runtime.errors.schema import (
     AnnotationTaken,
@@ -137,6 +138,7 @@ __all__ = [
     "UnknownTag",
     "UnsupportedData",
     "WriteInsideListener",
+    "WrongArgument",
     "WrongArgumentType",
     "WrongReturnCount",
     "WrongReturnType",

@@ -32,8 +32,10 @@ class EveryorderError(Exception):
     def __str__(self) -> str:
         return self.render()
 
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return _rebuild, (type(self), self.fields())
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...], Any]:
+        notes = getattr(self, "__notes__", None)
+        kept = {"__notes__": notes} if notes else None
+        return _rebuild, (type(self), self.fields()), kept
 
 
 def _rebuild(kind: type[EveryorderError], values: dict[str, Any]) -> EveryorderError:

@@ -254,6 +254,7 @@ class MissingKernel(EveryorderError, NotImplementedError):
         "all keys fell through": "every key of the call is a fallthrough",
         "all keys excluded": "every key of the call is excluded on this thread",
         "no tensor arguments": "the call has no tensor to choose a kernel by",
+        "nothing to redispatch to": "the key set of the redispatch names no key",
     }
     ADVICE: ClassVar[dict[str, str]] = {
         "no kernel": "register a kernel for {key}, or move the arguments to a device "
@@ -262,6 +263,8 @@ class MissingKernel(EveryorderError, NotImplementedError):
         "all keys excluded": "call outside of exclude_keys, or exclude less",
         "no tensor arguments": "pass a tensor, or register a kernel for "
         "BackendSelect or CompositeExplicitAutograd",
+        "nothing to redispatch to": "redispatch with the keys of the call that lie "
+        "below the kernel's own",
     }
 
     operator: str

@@ -108,6 +108,19 @@ class NotAKernel(LibraryMisuse, TypeError):
 
 
 @dataclass(eq=False, kw_only=True)
+class WrongArgument(LibraryMisuse, TypeError):
+    """An argument of a library's call is of a class that it cannot be."""
+
+    argument: str
+    expected: str
+    found: str
+
+    def render(self) -> str:
+        """The argument, what it can be, and what came."""
+        return f"`{self.argument}` is {self.expected}; found {self.found}."
+
+
+@dataclass(eq=False, kw_only=True)
 class LibraryClosed(LibraryMisuse, RuntimeError):
     """The library has been closed and registers nothing any more."""
 
@@ -250,10 +263,13 @@ class DuplicateFallback(Conflict):
 
     def render(self) -> str:
         """Both fallbacks."""
+        remedy = "Close the live one first."
+        if self.original == "built in":
+            remedy = "Take a Dispatcher(builtin_fallbacks=False), which has none."
         return (
             f"key {self.key} already has a fallback, and each key has one at most.\n"
             f"  live: {self.original}\n  new:  {self.fallback}\n"
-            "  Close the live one first. Nothing of the new one was registered."
+            f"  {remedy} Nothing of the new one was registered."
         )
 
 

@@ -8,6 +8,9 @@ from runtime.errors.key import UnknownDevice
 from runtime.keys.dispatch_key import DispatchKey
 from runtime.keys.model import DEVICES
 
+# An index is a 32-bit number at most; Python refuses to read thousands of digits.
+_DIGITS = 9
+
 _KEYS: dict[str, DispatchKey] = {kind: DispatchKey[key] for kind, key in DEVICES}
 
 
@@ -22,7 +25,10 @@ def key_of_device(device: str) -> DispatchKey:
         raise UnknownDevice(device=device, reason="type", known=known)
     # ASCII digits in their one spelling: "01" and other scripts' digits are refused.
     if colon and not (
-        index.isascii() and index.isdecimal() and str(int(index)) == index
+        index.isascii()
+        and index.isdecimal()
+        and len(index) <= _DIGITS
+        and str(int(index)) == index
     ):
         raise UnknownDevice(device=device, reason="form", known=known)
     return _KEYS[kind]

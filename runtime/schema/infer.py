@@ -64,6 +64,14 @@ def infer_schema_of(fn: Callable[..., Any]) -> Schema | None:
     return _KNOWN[fn]
 
 
+def takes_keyset_first(fn: Callable[..., Any]) -> bool:
+    """Whether the first parameter is annotated `KeySet`, however it is spelled."""
+    signature = _signature(fn)
+    return signature is not None and len(_parameters(signature)) < len(
+        signature.parameters
+    )
+
+
 def _infer(fn: Callable[..., Any]) -> Schema | None:
     signature = _signature(fn)
     if signature is None or not _is_annotated(signature):

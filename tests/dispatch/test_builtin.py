@@ -1,7 +1,10 @@
 """The fallbacks that every dispatcher starts with, and what they let pass."""
 
-from runtime.dispatch import Dispatcher, fallthrough
+import pytest
+
+from runtime.dispatch import Dispatcher, Library, fallthrough
 from runtime.dispatch.builtin import PASSED
+from runtime.errors.registration import DuplicateFallback
 from runtime.keys import (
     AUTOCAST_KEYS,
     AUTOGRAD_KEYS,
@@ -38,3 +41,13 @@ def test_a_plain_call_passes_all_of_them() -> None:
 
 def test_new_dispatchers_share_one_state() -> None:
     assert Dispatcher().snapshot() is Dispatcher().snapshot()
+
+
+def test_a_built_in_fallback_cannot_be_closed_and_the_error_knows() -> None:
+    library = Library("_", "IMPL", dispatcher=Dispatcher(), origin="here")
+    with pytest.raises(DuplicateFallback) as caught:
+        library.fallback(fallthrough, "BackendSelect")
+    assert str(caught.value).splitlines()[-1] == (
+        "  Take a Dispatcher(builtin_fallbacks=False), which has none. "
+        "Nothing of the new one was registered."
+    )

@@ -143,3 +143,18 @@ def test_a_refused_kernel_poisons_nothing() -> None:
         with pytest.raises(SchemaMismatch):
             library.impl("foo", t_i, "CPU")
     library.impl("foo", t_t, "CPU")
+
+
+def test_what_is_passed_by_name_fits_by_name() -> None:
+    def swapped(x: Tensor, *, b: int, a: str) -> Tensor:
+        return x
+
+    def right(x: Tensor, *, a: int, b: str) -> Tensor:
+        return x
+
+    library = Library("test", "DEF", dispatcher=silent(), origin="here")
+    library.define("foo(Tensor x, *, int a, str b) -> Tensor")
+    library.impl("foo", right, "CPU")
+    # By position it fits as well, and would get an int for `a`, which is a text.
+    found = error_of(lambda: library.impl("foo", swapped, "CUDA"))
+    assert found["difference"] == "argument 2 differs in type: int and str"

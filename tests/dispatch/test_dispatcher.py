@@ -1,19 +1,21 @@
 """Dispatchers: looking up (spec 3.8), counting (3.7), publishing."""
 
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, default_dispatcher, fingerprint
 from runtime.dispatch.dispatcher import BUILTIN
-from runtime.dispatch.state import EMPTY
+from runtime.dispatch.state import EMPTY, DispatcherState
+from runtime.dispatch.transition import ADD
 from runtime.errors.key import UnknownKey
 from runtime.errors.registration import SchemaNotFound
 from runtime.errors.schema import SchemaSyntaxError
 from runtime.keys import DispatchKey
 from runtime.schema import OperatorName
-from runtime.tensors import tensor
+from runtime.tensors import Tensor, tensor
 from tests.dispatch.samples import FOO, bare, defined, everything, op, says, silent
 
 
@@ -201,3 +203,50 @@ def test_the_trace_of_a_dispatcher() -> None:
     with d.trace() as lines:
         op(d).call(tensor([1.0]))
     assert lines == ["[call] op=[test::foo], key=[CPU]"]
+
+
+class Ending:
+    """A kernel whose end runs code of its own."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self.end = end
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return x
+
+    def __del__(self) -> None:
+        self.end()
+
+
+def test_a_kernel_ends_when_the_lock_is_free() -> None:
+    d = silent()
+    locked: list[bool] = []
+    library = Library("test", "FRAGMENT", dispatcher=d, origin="here")
+    library.impl("foo", Ending(lambda: locked.append(d._lock.locked())), "CPU")
+    del library
+    d.drain()
+    assert locked == [False]
+
+
+def test_what_a_finalizer_closes_inside_of_a_registration_ends_with_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    d = silent()
+    library, held = (
+        Library("test", "FRAGMENT", dispatcher=d, origin="here") for _ in range(2)
+    )
+    held.impl("foo", lambda x: x, "CPU")
+
+    class Interrupted:
+        """A token whose registration a finalizer interrupts."""
+
+    def interrupt(state: DispatcherState, _token: object) -> DispatcherState:
+        held.close()
+        return state
+
+    monkeypatch.setitem(ADD, Interrupted, interrupt)
+    d.register(cast("Any", [Interrupted()]))
+    assert d.op_names() == ("test::foo",)
+    d.drain()
+    assert d.op_names() == ()
+    library.close()

@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Library, fallthrough
+from runtime.dispatch.token import Implementation
 from runtime.errors.call import (
     CallWithoutSchema,
     FallthroughCalled,
     MissingArgument,
+    MissingKernel,
     NoSuchOverload,
     OperatorGone,
 )
@@ -149,3 +151,48 @@ def test_overloads() -> None:
         "overload": "d",
         "near": ("default", "b", "c"),
     }
+
+
+def test_each_slot_that_falls_through_refuses_by_its_own_name() -> None:
+    d = silent()
+    library = defined(d)
+    library.impl("foo", fallthrough, "Autograd")
+    said = []
+    for key in ("AutogradCPU", "AutogradCUDA"):
+        with pytest.raises(FallthroughCalled) as caught:
+            op(d).redispatch(KeySet(DispatchKey[key]), on("CPU"))
+        said.append(caught.value.key)
+    assert said == ["AutogradCPU", "AutogradCUDA"]
+
+
+def test_a_redispatch_to_nothing_says_so() -> None:
+    d = silent()
+    library = defined(d)
+    library.impl("foo", says(0), "CPU")
+    with pytest.raises(MissingKernel) as caught:
+        op(d).redispatch(KeySet(), on("CPU"))
+    error = caught.value
+    assert (error.reason, error.keyset) == ("nothing to redispatch to", "KeySet()")
+    assert str(error).startswith(
+        "`test::foo` cannot run: the key set of the redispatch names no key."
+    )
+
+
+def test_a_long_lived_kernel_does_not_remember_every_definition() -> None:
+    d = silent()
+    library = Library("test", "IMPL", dispatcher=d, origin="here")
+    (token,) = library.impl("foo", lambda x: x, "CPU").tokens
+    assert isinstance(token, Implementation)
+    for number in range(100):
+        with Library("test", "DEF", dispatcher=d, origin=f"{number}") as definer:
+            definer.define(FOO)
+            op(d).call(on("CPU"))
+    assert 0 < len(token.memo) <= 16
+
+
+def test_a_key_may_be_given_by_name() -> None:
+    d = silent()
+    library = defined(d)
+    library.impl("foo", lambda x: x, "CPU")
+    x = on("CPU")
+    assert op(d).call_for_key("CPU", [x]) == [x]

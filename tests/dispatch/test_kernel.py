@@ -17,8 +17,10 @@ from runtime.dispatch.kernel import (
     named_not_supported,
     untyped_kernel_of,
 )
+from runtime.errors.registration import NotAKernel
 from runtime.errors.schema import InferenceError
 from runtime.keys import KeySet
+from runtime.keys import keyset as keyset_module
 from runtime.tensors import Tensor
 from tests.dispatch.samples import says, t_t
 
@@ -145,3 +147,38 @@ def test_kernels_are_values_without_equality() -> None:
     with pytest.raises(AttributeError):
         kernel_of(t_t, False).with_keyset = True  # type: ignore[misc]  # that is the mistake
     assert isinstance(boxed(says(1)), Kernel)
+
+
+def test_a_leading_keyset_may_be_spelled_with_its_module() -> None:
+    def kernel(keys: "keyset_module.KeySet", x: Tensor) -> Tensor:
+        return x
+
+    facts = kernel_of(kernel, False).facts
+    assert (str(facts.inferred), facts.leading_keyset) == (
+        "(Tensor _0) -> Tensor _0",
+        True,
+    )
+
+
+def test_callables_that_are_equal_are_not_one() -> None:
+    class Equal:
+        def __init__(self, name: str) -> None:
+            self.__name__ = name
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Equal)
+
+        def __hash__(self) -> int:
+            return 1
+
+        def __call__(self, x: Tensor) -> Tensor:
+            return x
+
+    kernels = [Equal("first"), Equal("second")]
+    assert [kernel_of(k, False).facts.name for k in kernels] == ["first", "second"]
+
+
+def test_what_cannot_be_called_is_no_boxed_kernel() -> None:
+    with pytest.raises(NotAKernel) as caught:
+        boxed(5)  # type: ignore[arg-type]  # that is the mistake
+    assert caught.value.fields() == {"call": "boxed(...)", "found": "int"}

@@ -1,6 +1,6 @@
 """Kinds of libraries: which there can be, and what they say about themselves."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,8 +12,10 @@ from runtime.dispatch import (
 from runtime.errors.key import UnknownKey
 from runtime.errors.registration import (
     LibraryRefused,
+    WrongArgument,
 )
 from runtime.keys import DispatchKey
+from runtime.schema import parse_schema
 from tests.dispatch.samples import FOO, says, silent
 
 
@@ -118,3 +120,47 @@ def test_without_an_origin_it_is_where_the_library_was_opened() -> None:
     file, _, number = library.origin.removeprefix("registered at ").rpartition(":")
     assert line == f"debug: {library.origin}"
     assert (file, number.isdigit()) == (__file__, True)
+
+
+@pytest.mark.parametrize("kind", ["DEF", "FRAGMENT", "IMPL"])
+def test_a_keyword_is_no_namespace(kind: str) -> None:
+    with pytest.raises(LibraryRefused) as caught:
+        Library("class", kind, dispatcher=silent())
+    assert caught.value.reason == "'class' is a keyword of the schema language"
+
+
+@pytest.mark.parametrize(
+    ("call", "argument", "expected"),
+    [
+        (lambda d, _: Library(cast("Any", 5), dispatcher=d), "ns", "a text"),
+        (
+            lambda d, _: Library("a", dispatcher=d, origin=cast("Any", 5)),
+            "origin",
+            "a text",
+        ),
+        (
+            lambda d, _: Library("a", "IMPL", cast("Any", 5), dispatcher=d),
+            "dispatch_key",
+            "a text",
+        ),
+        (lambda _, lib: lib.define(5), "schema", "a text"),
+        (lambda _, lib: lib.define(["f() -> ()"]), "schema", "a text"),
+        (lambda _, lib: lib.define(FOO, 5), "alias_analysis", "a text"),
+        (lambda _, lib: lib.define(parse_schema(FOO), 5), "alias_analysis", "a text"),
+        (lambda _, lib: lib.define(FOO, debug=5), "debug", "a text"),
+        (lambda _, lib: lib.define(FOO, tags="core"), "tags", "a list of texts"),
+        (lambda _, lib: lib.define(FOO, tags=5), "tags", "a list of texts"),
+        (lambda _, lib: lib.define(FOO, tags=[5]), "tags", "a text"),
+        (lambda _, lib: lib.impl("foo", says(0), 5), "dispatch_key", "a text"),
+        (lambda _, lib: lib.impl("foo", says(0), [5]), "dispatch_key", "a text"),
+        (lambda _, lib: lib.impl("foo", says(0), debug=5), "debug", "a text"),
+    ],
+)
+def test_arguments_of_the_wrong_class(call: Any, argument: str, expected: str) -> None:
+    d = silent()
+    library = lib(d)
+    with pytest.raises(WrongArgument) as caught:
+        call(d, library)
+    assert (caught.value.argument, caught.value.expected) == (argument, expected)
+    assert str(caught.value).startswith(f"`{argument}` is {expected}; found ")
+    assert d.op_names() == ()

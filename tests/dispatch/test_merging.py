@@ -12,6 +12,7 @@ from runtime.dispatch import (
 from runtime.errors.registration import (
     AliasKindConflict,
     DuplicateDefinition,
+    SchemaMismatch,
 )
 from runtime.schema import parse_schema
 from tests.dispatch.samples import FOO, silent
@@ -97,3 +98,16 @@ def test_2020_is_off_unless_asked_for() -> None:
     library.define(FOO)
     with pytest.raises(DuplicateDefinition):
         library.define(unset())
+
+
+def test_2020_a_kernel_fits_every_definition_that_may_be_in_force() -> None:
+    def i_i(x: int) -> int:
+        return x
+
+    d = merging()
+    library = lib(d)
+    library.define("foo(int x) -> int", "CONSERVATIVE")
+    library.define(unset("foo(ScalarType x) -> int"))
+    with pytest.raises(SchemaMismatch) as caught:
+        library.impl("foo", i_i, "CPU")
+    assert caught.value.schema == "test::foo(ScalarType x) -> int"

@@ -1,5 +1,6 @@
 """`ops`: operators by attribute, overloads by name."""
 
+from copy import copy
 from itertools import permutations
 from typing import Any
 
@@ -137,3 +138,9 @@ def test_what_is_there_can_be_listed_and_printed() -> None:
         "<OperatorNamespace test>",
         "<OperatorPacket test::f: default, over>",
     )
+
+
+def test_a_namespace_can_be_copied() -> None:
+    ops, library = opened(silent(), plain="int x")
+    assert repr(copy(ops.test)) == "<OperatorNamespace test>"
+    library.close()

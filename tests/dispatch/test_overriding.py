@@ -90,3 +90,12 @@ def test_an_exclusive_kernel_is_the_first_or_refused() -> None:
     with pytest.raises(OverrideForbidden):
         library.impl("bar", says(2), ["CPU", "CPU"], allow_override=False)
     assert fingerprint(d.snapshot()) == before
+
+
+def test_what_is_refused_is_not_warned_of() -> None:
+    d = Dispatcher()
+    with Library("test", "FRAGMENT", dispatcher=d, origin="here") as library:
+        library.impl("foo", says(0), "CPU")
+        # A warning would be an error here, and another one.
+        with pytest.raises(OverrideForbidden):
+            library.impl("foo", says(1), "CPU", allow_override=False)

@@ -346,3 +346,9 @@ def test_a_page_leaves_words_whole() -> None:
     assert page("word", ("row", "x" * 100)) == f"word\n  row: {'x' * 100}"
     long = page("a-b " * 25)
     assert long == f"{'a-b ' * 19}a-b\na-b a-b a-b a-b a-b"
+
+
+def test_notes_cross_a_process_too() -> None:
+    error = OperatorGone(operator="t::f")
+    error.add_note("seen twice")
+    assert loads(dumps(error)).__notes__ == ["seen twice"]

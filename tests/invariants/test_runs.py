@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from invariants import Call, Run, Surroundings, check_run, surroundings
+from runtime.dispatch import fallthrough
 from runtime.dispatch.state import DispatcherState
 from runtime.keys import LOCAL, DispatchKey, KeySet
 from tests.invariants.healthy import healthy
@@ -105,6 +106,18 @@ def test_a_call_runs_what_the_state_says() -> None:
     assert told(called(state, "CPU")) == [
         "calls_run_what_the_state_says at a call of d::f at CPU: "
         "expected implementation 'new', found nothing"
+    ]
+
+
+def test_what_falls_through_last_of_all_runs_nothing() -> None:
+    system = healthy()
+    library = system.libraries[0]
+    library.impl("f", fallthrough, "CompositeImplicitAutograd", debug="passes")
+    state = system.dispatcher.snapshot()
+    assert told(called(state, "CUDA")) == []
+    assert told(called(state, "CUDA", ran="passes")) == [
+        "calls_run_what_the_state_says at a call of d::f at Undefined: "
+        "expected nothing, found passes"
     ]
 
 

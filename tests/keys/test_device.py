@@ -52,3 +52,9 @@ def test_malformed(device: str) -> None:
         f"{device!r} is not a device: write a type, or a type and an index without "
         "leading zeros, such as 'cuda' or 'cuda:1'."
     )
+
+
+def test_an_index_of_thousands_of_digits_is_malformed() -> None:
+    with pytest.raises(UnknownDevice) as caught:
+        key_of_device(f"cuda:{'1' * 5000}")
+    assert caught.value.reason == "form"

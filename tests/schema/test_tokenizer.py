@@ -79,3 +79,10 @@ def test_faults(source: str, message: str, span: tuple[int, int]) -> None:
     with pytest.raises(SchemaSyntaxError) as caught:
         tokenize(source)
     assert (caught.value.message, caught.value.span) == (message, span)
+
+
+def test_a_long_run_of_digits_that_is_no_number_is_refused_at_once() -> None:
+    # Time squared would be minutes.
+    with pytest.raises(SchemaSyntaxError) as caught:
+        tokenize(f"f(int x={'1' * 100_000}x)")
+    assert caught.value.span == (8, 100_009)
