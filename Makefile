@@ -50,4 +50,4 @@ torch: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
 
 clean:
-	rm -rf $(VENV) build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .everyorder

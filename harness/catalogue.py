@@ -8,6 +8,8 @@ pyproject.toml), and forgotten again, so that a second load sees the file as it 
 Loading writes nothing, compiled files included.
 
 Rules:
+- without a path, scenarios are those of tests/scenarios, or of tests where there is no
+  such folder; a scenario's whole path is found wherever its file is;
 - a module that cannot be imported is kept as `Broken`, with file and line, and the rest
   of the catalogue is loaded all the same;
 - a module that skips itself is kept as `Skipped`, with its reason;
@@ -25,8 +27,9 @@ from types import ModuleType
 from harness.errors import HarnessError
 from harness.scenario import Scenario
 
-# Where scenarios are looked for when no path is given, below the root.
-DEFAULT = "tests/scenarios"
+# Where scenarios are looked for when no path is given, below the root; the first that
+# exists.  A folder of their own spares the import of all other tests.
+DEFAULTS = ("tests/scenarios", "tests")
 PATTERN = "test_*.py"
 
 
@@ -91,11 +94,12 @@ class NothingThere(HarnessError, LookupError):
             return f"{text}; did you mean {' or '.join(self.near)}?"
         if self.known:
             return f"{text} among {self.known} scenarios; `everyorder run` lists them."
-        return f"{text}; without a path, scenarios are looked for in {DEFAULT}."
+        folders = ", or else ".join(DEFAULTS)
+        return f"{text}; without a path, scenarios are looked for in {folders}."
 
 
 def load(paths: Sequence[str] = (), *, start: Path | None = None) -> Catalogue:
-    """Load what the paths name; without paths, `tests/scenarios` below the root.
+    """Load what the paths name; without paths, `default_folder` of the root.
 
     A path is a file, a folder, `FILE::NAME`, a scenario's path or name, or a piece of
     one.  `start` stands for the current directory.  Raises `NothingThere`.
@@ -103,7 +107,7 @@ def load(paths: Sequence[str] = (), *, start: Path | None = None) -> Catalogue:
     start = (start or Path.cwd()).resolve()
     root = root_of(start)
     found = Catalogue(root)
-    for path in paths or (str(root / DEFAULT),):
+    for path in paths or (str(default_folder(root)),):
         found = _merged(found, _load_one(path, start, root))
     return found
 
@@ -115,6 +119,12 @@ def root_of(path: Path) -> Path:
         if (candidate / "pyproject.toml").is_file():
             return candidate
     return folder
+
+
+def default_folder(root: Path) -> Path:
+    """Where scenarios are looked for without a path; it need not exist."""
+    folders = [root / folder for folder in DEFAULTS]
+    return next((folder for folder in folders if folder.is_dir()), folders[-1])
 
 
 def load_file(file: Path, root: Path) -> Catalogue:
@@ -189,11 +199,25 @@ def _load_one(path: str, start: Path, root: Path) -> Catalogue:
             home = root if file.is_relative_to(root) else root_of(file)
             found = _merged(found, load_file(file, home))
         return _selected(found, variable) if colons else found
-    folder = root / DEFAULT
+    its_file = None if colons else _file_of(path, root)
+    if its_file is not None:
+        return _selected(load_file(its_file, root), path)
+    folder = default_folder(root)
     if colons or path.endswith(".py") or not folder.is_dir():
         raise NothingThere(wanted=path)
     everything = _load_one(str(folder), start, root)
     return _selected(everything, path)
+
+
+def _file_of(path: str, root: Path) -> Path | None:
+    """The file that a scenario's whole path begins with, as `Scenario.path` says it."""
+    parts = path.split("/")
+    for count in range(len(parts) - 1, 0, -1):
+        for folder in ("tests/", ""):
+            file = root / f"{folder}{'/'.join(parts[:count])}.py"
+            if file.is_file():
+                return file
+    return None
 
 
 def _selected(catalogue: Catalogue, wanted: str) -> Catalogue:

@@ -60,5 +60,5 @@ def main() -> None:
     shows: for every history of any length, or for histories up to a stated length.
 
     PATHS are files, folders, FILE::NAME, or (a piece of) a scenario's path; without
-    them, the scenarios in tests/scenarios are meant.
+    them, tests/scenarios is meant, or tests where there is no such folder.
     """

@@ -37,6 +37,32 @@ class SeveralScenarios(HarnessError, LookupError):
 
 
 @dataclass(eq=False, kw_only=True)
+class NotLoaded(HarnessError, LookupError):
+    """A scenario was asked for, and none could be loaded from there."""
+
+    wanted: str
+    reasons: tuple[str, ...]
+
+    def render(self) -> str:
+        """Each reason on its own lines."""
+        if not self.reasons:
+            return f"there are no scenarios in {self.wanted}"
+        return "\n".join((f"{self.wanted!r} could not be loaded:", *self.reasons))
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotWrite(HarnessError, OSError):
+    """The folder of a report cannot be made or written."""
+
+    folder: str
+    reason: str
+
+    def render(self) -> str:
+        """The folder and the system's reason."""
+        return f"no report can be written to {self.folder}: {self.reason}"
+
+
+@dataclass(eq=False, kw_only=True)
 class BadState(HarnessError, ValueError):
     """A list of steps that is none, or not of this scenario."""
 
@@ -89,5 +115,8 @@ class UnknownOperator(HarnessError, LookupError):
         """The name and what comes close to it."""
         text = f"the default dispatcher has no operator {self.name!r}"
         if self.near:
-            text += f"; did you mean {' or '.join(self.near)}?"
-        return text
+            return f"{text}; did you mean {' or '.join(self.near)}?"
+        return (
+            f"{text}; those of a scenario are shown by the scenario's name or path, "
+            "see `everyorder show --help`."
+        )

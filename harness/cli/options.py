@@ -10,7 +10,7 @@ from typing import TypeVar
 import click
 from rich.console import Console
 
-from harness.catalogue import Catalogue, load
+from harness.catalogue import Catalogue, default_folder, load
 from harness.cli.errors import NoScenarios
 from harness.cli.task import Effort
 from harness.engine import KNOWN_STRATEGIES, parse
@@ -73,7 +73,8 @@ def catalogue_of(paths: Sequence[str]) -> Catalogue:
     """Load what the paths name.  Raises `NothingThere` and `NoScenarios`."""
     catalogue = load(paths)
     if not catalogue.entries and not catalogue.broken:
-        where = ", ".join(paths) or "tests/scenarios"
+        folder = default_folder(catalogue.root).relative_to(catalogue.root)
+        where = ", ".join(paths) or folder.as_posix()
         reasons = [f"{each.source} ({each.reason})" for each in catalogue.skipped]
         if reasons:
             where += f"; skipped: {', '.join(reasons)}"

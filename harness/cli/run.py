@@ -11,6 +11,7 @@ import click
 
 from harness.cli import exit_code
 from harness.cli.campaign import explore_entries, not_loaded
+from harness.cli.errors import CannotWrite
 from harness.cli.options import (
     catalogue_of,
     console,
@@ -22,7 +23,15 @@ from harness.cli.options import (
 from harness.cli.task import Outcome
 from harness.cli.torch_subject import explore_torch
 from harness.outcome import Report
-from harness.report import Unexplored, overview, render, summary, write
+from harness.report import (
+    Unexplored,
+    never_done,
+    overview,
+    render,
+    shortened,
+    summary,
+    write,
+)
 
 
 @click.command(
@@ -67,6 +76,8 @@ def run(
     everyorder run --system torch
     """
     effort = effort_of(strategy, budget, steps)
+    if report is not None:
+        _prepare(report)
     if system == "torch":
         if paths:
             raise click.UsageError("--system torch has a scenario of its own; no PATHS")
@@ -80,6 +91,15 @@ def run(
     raise SystemExit(_conclude(outcomes, broken, report))
 
 
+def _prepare(folder: Path) -> None:
+    """Make the report's folder before anything is explored for it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CannotWrite(folder=str(folder), reason=reason) from None
+
+
 def _conclude(
     outcomes: Sequence[Outcome], broken: tuple[Unexplored, ...], folder: Path | None
 ) -> int:
@@ -90,6 +110,10 @@ def _conclude(
     failed = [each for each in reports if not each.passed]
     for each in failed:
         click.echo("\n" + render(each, width=screen.width))
+    silent = [line for each in reports if each.passed for line in never_done(each)]
+    if silent:
+        click.echo("\nsteps that fail at every set, so nothing is shown but that:")
+        click.echo("\n".join(shortened(f"  {line}", screen.width) for line in silent))
     for other in others:
         click.echo(f"\n{other.scenario}: not explored\n{other.render()}")
     click.echo("\n" + summary(reports, others))
@@ -97,5 +121,6 @@ def _conclude(
         try:
             click.echo(f"report: {write(folder, reports, others)}")
         except OSError as error:
-            raise click.FileError(str(folder), error.strerror or str(error)) from None
+            reason = error.strerror or str(error)
+            raise CannotWrite(folder=str(folder), reason=reason) from None
     return exit_code.FAILED if failed or others else exit_code.OK

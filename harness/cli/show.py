@@ -9,10 +9,11 @@ from typing import Any
 
 import click
 
-from harness.catalogue import Entry, find, load, nearest
+from harness.catalogue import Entry, load, nearest
 from harness.cli.errors import (
     BadState,
     NotADispatcher,
+    NotLoaded,
     SeveralScenarios,
     UnknownOperator,
 )
@@ -76,7 +77,12 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
 
 
 def _entry(name: str) -> Entry:
-    found = load((name,)).entries if "::" in name else find(load(), name)
+    catalogue = load((name,))
+    found = catalogue.entries
+    if not found:
+        reasons = [f"{each.where}: {each.reason}" for each in catalogue.broken]
+        reasons += [f"{each.source}: {each.reason}" for each in catalogue.skipped]
+        raise NotLoaded(wanted=name, reasons=tuple(reasons))
     if len(found) > 1:
         paths = tuple(entry.scenario.path for entry in found)
         raise SeveralScenarios(wanted=name, found=paths)

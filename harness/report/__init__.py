@@ -4,18 +4,20 @@ from harness.report.data import document
 from harness.report.observation import divergence, sections
 from harness.report.page import page, write
 from harness.report.table import overview, summary
-from harness.report.text import render, render_violation
+from harness.report.text import never_done, render, render_violation, shortened
 from harness.report.unexplored import Unexplored
 
 __all__ = [
     "Unexplored",
     "divergence",
     "document",
+    "never_done",
     "overview",
     "page",
     "render",
     "render_violation",
     "sections",
+    "shortened",
     "summary",
     "write",
 ]

@@ -92,4 +92,13 @@ def _is_pairs(value: object) -> bool:
 def _text(value: object) -> str:
     if isinstance(value, str):
         return value
+    parts = value if isinstance(value, tuple) else ()
+    if parts and all(_speaks(part) for part in parts):
+        return "".join(f"{part}\n" for part in parts)
     return pformat(value, width=WIDTH)
+
+
+def _speaks(value: object) -> bool:
+    """Whether the value's class says how it reads, and is not text itself."""
+    known = (object.__str__, tuple.__str__, str.__str__)
+    return type(value).__str__ not in known

@@ -26,7 +26,7 @@ def section(report: Report, anchor: str, allowance: Allowance) -> str:
     found = report.exploration
     facts = (
         f"{plural(len(report.steps), 'step')}, {plural(len(found.states), 'state')}, "
-        f"{short_guarantee(report)}"
+        f"{short_guarantee(report) if report.passed else 'no guarantee'}"
     )
     return (
         f'<details class="scenario" id="{anchor}"{"" if report.passed else " open"} '

@@ -17,7 +17,7 @@ from textwrap import wrap
 from harness.engine.result import KINDS, Counts, Violation
 from harness.outcome import Report
 from harness.report.label import SENTENCES, square_sentence
-from harness.report.observation import Divergence, divergence, law_text
+from harness.report.observation import Divergence, divergence, law_text, sections
 
 # The width that terminals, logs and mails agree on.
 WIDTH = 80
@@ -48,11 +48,32 @@ def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
     claims = found.guarantee.split("; ") if report.passed else ()
     return (
         ("pinned", pinned),
+        ("fails", tuple(f"{text}, at every set" for text in _failing_steps(report))),
         ("strategy", (found.strategy,)),
         ("guarantee", tuple(claims)),
         ("assumes", found.assumptions if report.passed else ()),
         ("skipped", found.skipped),
     )
+
+
+def never_done(report: Report) -> list[str]:
+    """A line for each step that failed wherever it was tried, with its first error.
+
+    A typing error in a key makes such a step, and whatever holds of the scenario then
+    says nothing of it.
+    """
+    return [f"{report.scenario} {text}" for text in _failing_steps(report)]
+
+
+def _failing_steps(report: Report) -> list[str]:
+    found = report.exploration
+    done = {step for state in found.states for step in state}
+    errors: dict[int, str] = {}
+    for (_, step), fields in found.failures.items():
+        if step not in done and step not in errors:
+            told = " ".join(text for _, text in sections(fields)[:2])
+            errors[step] = f"step {step + 1}: {' '.join(told.split())}"
+    return [text for _, text in sorted(errors.items())]
 
 
 def render_violation(
@@ -122,6 +143,11 @@ def counts_text(report: Report) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 state`, `2 states`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def shortened(line: str, width: int = WIDTH) -> str:
+    """The line, its end left out where it is wider."""
+    return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
 def _calls(counts: Counts) -> str:

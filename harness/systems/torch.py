@@ -60,6 +60,16 @@ class CallResult(NamedTuple):
     ran: tuple[str, ...]
     outcome: str
 
+    def __str__(self) -> str:
+        """`kernel_1 (CPU)` for the kernel of the first step, and how it ended."""
+        named = [label.partition(": ") for label in self.ran]
+        shown = [
+            f"kernel_{int(number) + 1} ({key})" if number.isdecimal() else number + key
+            for number, _, key in named
+        ]
+        ran = f"the call ran {' > '.join(shown) or 'no kernel'}"
+        return ran if self.outcome == "returned" else f"{ran}, {self.outcome}"
+
 
 class TorchObservation(NamedTuple):
     """What is seen of the operator: torch's dumps, its check, and real calls."""

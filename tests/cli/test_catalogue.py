@@ -165,8 +165,30 @@ def test_what_is_not_there(project: Project) -> None:
 
 def test_without_a_project(tmp_path: Path) -> None:
     assert root_of(tmp_path) == tmp_path
-    with pytest.raises(NothingThere, match="looked for in tests/scenarios"):
+    with pytest.raises(NothingThere) as caught:
         load(("name",), start=tmp_path)
+    assert str(caught.value) == (
+        "there is no file, folder or scenario 'name'; without a path, scenarios are "
+        "looked for in tests/scenarios, or else tests."
+    )
+
+
+def test_a_project_without_a_folder_for_scenarios(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_mine.py").write_text(EMPTY + made("mine"))
+    for paths in ((), ("mine",), ("test_mine/mine",), ("tests",)):
+        assert load(paths, start=tmp_path).paths == ("test_mine/mine",)
+
+
+def test_a_whole_path_is_found_outside_the_default_folder(project: Project) -> None:
+    project.write("tests/other/test_far.py", EMPTY + made("far") + made("near"))
+    project.write("test_top.py", EMPTY + made("top"))
+    for path in ("other/test_far/far", "test_top/top"):
+        assert load((path,)).paths == (path,)
+    with pytest.raises(NothingThere) as caught:
+        load(("other/test_far/fur",))
+    assert caught.value.near[0] == "other/test_far/far"
 
 
 def test_a_file_of_another_project(project: Project, tmp_path: Path) -> None:

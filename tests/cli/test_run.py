@@ -16,6 +16,14 @@ test_sound
 1 scenario: 1 proven; 4 states, 48 edges
 """
 
+TYPO = """
+from harness.scenario import Scenario, define, impl
+
+typo = Scenario(
+    define("demo::foo(Tensor x) -> Tensor"), impl("demo::foo", len, "CPUU")
+)
+"""
+
 ORDER = """\
 scenarios/test_faulty/order: depends on more than the set of active steps
 order: the observation depends on more than the active set
@@ -93,10 +101,29 @@ def test_a_report_is_written(project: Project) -> None:
 def test_a_report_that_cannot_be_written(project: Project) -> None:
     project.write("taken", "")
     result = project.run("run", "--report", "taken/here")
-    assert result.exit_code == exit_code.FAILED
-    assert result.output.endswith(
-        "Error: Could not open file 'taken/here': Not a directory\n"
+    assert result.exit_code == exit_code.REFUSED
+    # Nothing was explored for it.
+    assert result.output == (
+        "Error: no report can be written to taken/here: Not a directory\n"
     )
+    project.write("half/index.html/in.the.way", "")
+    result = project.run("run", "sound", "--report", "half")
+    assert result.exit_code == exit_code.REFUSED
+    assert result.output.endswith(
+        "Error: no report can be written to half: Is a directory\n"
+    )
+
+
+def test_steps_that_never_succeed_are_told(faulty: Project) -> None:
+    faulty.scenarios("typo", TYPO)
+    result = faulty.run("run", "test_typo", "failing")
+    assert result.exit_code == exit_code.OK
+    assert (
+        "\nsteps that fail at every set, so nothing is shown but that:\n"
+        "  scenarios/test_typo/typo step 2: UnknownKey CPUU\n"
+        "  scenarios/test_faulty/failing step 2: ValueError this name is taken\n"
+    ) in result.output
+    assert "fail at every set" not in faulty.text("run", "sound")
 
 
 def test_a_budget_cuts_short(project: Project) -> None:
@@ -130,7 +157,7 @@ def test_steps_bound_what_auto_chooses(project: Project) -> None:
             ("tests/scenarios/test_none.py",),
             "Error: there is no file, folder or scenario "
             "'tests/scenarios/test_none.py'; without a path, scenarios are looked for "
-            "in tests/scenarios.\n",
+            "in tests/scenarios, or else tests.\n",
         ),
         (
             ("empty",),

@@ -51,6 +51,9 @@ def test_all_steps_and_none(project: Project) -> None:
 def test_a_file_and_a_name(project: Project) -> None:
     text = project.text("show", "tests/scenarios/test_sound.py::newest")
     assert text.startswith("scenarios/test_sound/newest\n")
+    project.write("tests/test_lone.py", DISPATCHER)
+    for name in ("tests/test_lone.py", "test_lone/two"):
+        assert project.text("show", name).startswith("test_lone/two\n")
 
 
 def test_a_failing_step_is_told(faulty: Project) -> None:
@@ -119,14 +122,23 @@ def test_the_trace_of_each_probe(project: Project) -> None:
         ),
         (
             ("nowhere::nothing",),
-            "the default dispatcher has no operator 'nowhere::nothing'",
+            "the default dispatcher has no operator 'nowhere::nothing'; those of a "
+            "scenario are shown by the scenario's name or path, see `everyorder show "
+            "--help`.",
         ),
+        (
+            ("other/test_broken.py",),
+            "other/test_broken.py:1: ModuleNotFoundError: No module named 'none_such'",
+        ),
+        (("empty",), "there are no scenarios in empty"),
     ],
 )
 def test_mistakes(project: Project, arguments: tuple[str, ...], message: str) -> None:
+    project.write("other/test_broken.py", "import none_such\n")
+    (project.root / "empty").mkdir()
     result = project.run("show", *arguments)
     lines = result.output.splitlines()
-    assert lines[-1] == f"Error: {message}"
+    assert lines[-1].removeprefix("Error: ") == message
     assert result.exit_code == exit_code.REFUSED
 
 

@@ -44,6 +44,21 @@ def test_what_a_test_function_may_explore_is_spared(project: Project) -> None:
     assert found(project) == ("scenarios/test_sound/test_functional",)
 
 
+def test_a_scenario_elsewhere_is_spared_while_its_variable_stands(
+    project: Project,
+) -> None:
+    project.write("tests/other/test_far.py", "far = made = 1\nnear: int = hidden\n")
+    expect(
+        project,
+        "other/test_far/far",
+        "other/test_far/near",
+        "other/test_far/hidden",
+        "scenarios/test_sound/count",
+        "scenarios/test_sound/made",
+    )
+    assert found(project) == ("other/test_far/hidden", "scenarios/test_sound/made")
+
+
 def test_what_cannot_be_known_is_spared(project: Project) -> None:
     project.scenarios("broken", "import nothing_like_this\n")
     project.scenarios(

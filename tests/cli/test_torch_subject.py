@@ -23,8 +23,8 @@ def test_without_torch(project: Project, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_its_texts() -> None:
     assert torch_subject.TORCH.scenario == "torch/order_dependence"
     assert torch_subject.TORCH.steps == (
-        'TorchImpl("CompositeImplicitAutograd", "python")',
-        'TorchImpl("CompositeExplicitAutograd", "python")',
+        'impl("foo", kernel_1, "CompositeImplicitAutograd")',
+        'impl("foo", kernel_2, "CompositeExplicitAutograd")',
     )
 
 
