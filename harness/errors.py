@@ -67,6 +67,21 @@ class NoFingerprint(HarnessError, ValueError):
 
 
 @dataclass(eq=False, kw_only=True)
+class BadFingerprint(HarnessError, ValueError):
+    """A fingerprint was seen to be something else than the complete state."""
+
+    reason: str
+
+    def render(self) -> str:
+        """What was seen, and what a fingerprint is."""
+        return (
+            f"the system's fingerprint() cannot be a complete state: {self.reason}. "
+            "Return all that later steps may read, copied into tuples and texts, or "
+            "None where that cannot be had."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
 class TooLarge(HarnessError, ValueError):
     """A plan is larger than anything that could be run."""
 

@@ -15,6 +15,7 @@ from harness.engine import auto, determinism
 from harness.engine.alphabet import alphabet_of, state_of
 from harness.engine.budget import Budget, Meter, Progress, Spent
 from harness.engine.canonical import look_cold
+from harness.engine.graph import checked
 from harness.engine.judge import Judge
 from harness.engine.protocol import State, System
 from harness.engine.result import Counts, Exploration, Violation
@@ -42,7 +43,7 @@ def explore(
     fails if no two orders of any set differ.  `progress` receives letters executed and
     planned.  The run ends at the first violation, or after `stop_after` of them.
 
-    Raises `UnknownStrategy`, `NoFingerprint` or `TooLarge`.
+    Raises `UnknownStrategy`, `NoFingerprint`, `BadFingerprint` or `TooLarge`.
     """
     alphabet = alphabet_of(system)
     meter = Meter(budget or Budget(), progress)
@@ -66,6 +67,7 @@ def explore(
     ]
     meter.planned = sum(sizes)
     complete = determinism.check(session)
+    checked(system.fingerprint())
     if complete:
         complete = _run(session, parts)
     else:

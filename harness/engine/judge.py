@@ -114,12 +114,27 @@ class Judge:
                     return Fault("error", before, other.value, last.value, at)
         if "order" in family:
             other = self._reference(self.way(final.state), at=-1)
+            hidden = self._hidden(played, final, other)
+            if hidden is not None:
+                return hidden
             if self.differs(other, final):
                 expected: Hashable = other.value
                 found = final.value
                 if expected == found:
                     expected, found = other.fingerprint, final.fingerprint
                 return Fault("order", final.state, expected, found, at)
+        return None
+
+    def _hidden(self, played: Replay, final: Action, other: Action) -> Fault | None:
+        """A difference of complete states that the final look takes away, or makes."""
+        if not self._proving or final.state != other.state:
+            return None
+        at, state = len(played.word), final.state
+        expected = self._references[self.way(state)].unlooked
+        if played.unlooked != expected:
+            return Fault("order", state, expected, played.unlooked, at)
+        if final.fingerprint != expected:
+            return Fault("cold", state, expected, final.fingerprint, at + 1)
         return None
 
     def _reference(self, word: Word, at: int) -> Action:
@@ -133,7 +148,7 @@ class Judge:
 
 def _renamed(fault: Fault, played: Replay) -> Fault:
     """The fault under the name that fits what the word needs to show it."""
-    if fault.kind not in STATEFUL:
+    if fault.kind not in STATEFUL or fault.position > len(played.word):
         return fault
     deeds = [action.deed for action in played.actions[: len(played.word)]]
     kind: Kind = "order"

@@ -48,11 +48,22 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What happened; `actions` ends with the final look unless an undo raised."""
+    """What happened; `actions` ends with the final look unless an undo raised.
+
+    `fresh` is the fingerprint of the fresh system, where there is one.
+    """
 
     word: Word
     actions: tuple[Action, ...]
     faults: tuple[Fault, ...]
+    fresh: Hashable | None = None
+
+    @property
+    def unlooked(self) -> Hashable | None:
+        """The fingerprint after the word, before the final look."""
+        if not self.word:
+            return self.fresh
+        return self.actions[-2].fingerprint if len(self.actions) > 1 else None
 
     @property
     def state(self) -> State:
@@ -84,6 +95,7 @@ def replay(
     if not watch or not word:
         played.append(alphabet.look)
     runner.reset()
+    fresh = system.fingerprint() if runner.printed else None
     actions: list[Action] = []
     try:
         for letter in played:
@@ -101,7 +113,7 @@ def replay(
     except Broken:
         pass
     runner.drop()
-    return Replay(word, tuple(actions), tuple(faults))
+    return Replay(word, tuple(actions), tuple(faults), fresh)
 
 
 def _deed(alphabet: Alphabet, letter: int, before: int, after: int) -> Deed:

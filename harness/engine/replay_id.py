@@ -34,7 +34,8 @@ LONGEST = 24
 # 24 less version, tag, mark and check.
 BODY = 17
 
-# A prime below 32, so that every check is a digit and every single slip is noticed.
+# A prime below 32, so that every check is a digit, and every single slip is noticed but
+# for the two digits that are alike modulo 31: 0 and z.
 CHECK = 31
 
 # Digits of a digest body: 80 bits, no collision among a billion words.

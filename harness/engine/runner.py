@@ -28,6 +28,7 @@ from harness.engine.alphabet import Alphabet, Key, toggled
 from harness.engine.ledger import MISSING, Ledger
 from harness.engine.protocol import System, Word
 from harness.engine.result import Kind
+from harness.errors import HarnessError
 
 Report: TypeAlias = Callable[[Kind, Hashable, Hashable], None]
 """Receives kind, expected and found; may raise in order to end the run."""
@@ -172,6 +173,9 @@ class Runner:
         before = None if known or not self.printed else self._fingerprint()
         try:
             self.handles[step] = self._system.do(step)
+        except HarnessError:
+            # No edge: the question itself is wrong.
+            raise
         except Exception as error:
             return self._failed(step, self._fields(error), before, known=bool(known))
         self.adds += 1

@@ -70,9 +70,10 @@ def _window(
     root: Key = () if isinstance(finding.key, tuple) else 0
     keys = _keys(root, finding.word, alphabet, ledger)
     ends = [len(finding.word)]
-    # Without a cold reference the first visit may be the one that was wrong.
+    # The first visit may be the one that was wrong: a complete state is compared with
+    # the first one met, not with a cold reference.
     first = keys.index(keys[-1])
-    if first < ends[0] and keys[-1] not in ledger.canonical:
+    if first < ends[0]:
         ends.append(first)
     for end in ends:
         for start in _starts(end):
@@ -144,7 +145,8 @@ def _search(
             except Exhausted:
                 return None, False
             if memo and played.actions:
-                mark = (played.state, played.actions[-1].fingerprint)
+                # Before the final look, which is no part of what is expanded.
+                mark = (played.state, played.unlooked)
                 if mark in met:
                     continue
                 met.add(mark)

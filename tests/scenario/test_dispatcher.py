@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from harness import explore
 from harness.scenario import (
     Scenario,
     call,
@@ -16,6 +17,7 @@ from harness.scenario import (
     use,
 )
 from harness.systems.dispatcher import DispatcherSystem
+from runtime.dispatch.handle import OperatorHandle
 from tests.scenarios.kernels import broken, composed, no_cpu, on_cpu, typed_two
 
 FLIP = define("a::flip(Tensor x) -> Tensor")
@@ -229,3 +231,34 @@ def test_the_fingerprint_knows_what_listeners_know() -> None:
     assert len({alone, listening, system.fingerprint()}) == 3
     system.undo(1, handle)
     assert system.fingerprint() == alone
+
+
+def test_a_law_of_calls_is_told_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the first of several replays would take it away from the others."""
+    right = OperatorHandle.call
+
+    def under_the_lock(handle: OperatorHandle, *args: Any, **named: Any) -> Any:
+        with handle._dispatcher._lock:  # type: ignore[attr-defined]  # the fault
+            return right(handle, *args, **named)
+
+    monkeypatch.setattr(OperatorHandle, "call", under_the_lock)
+    found = explore(Scenario(FLIP, CPU, probes=["cpu"])).exploration
+    (violation,) = found.violations
+    assert [each.law for each in violation.found] == ["kernels_run_without_the_lock"]  # type: ignore[attr-defined]  # violations of laws
+    assert (violation.shortest, violation.proven_shortest) == ((0, 1), True)
+
+
+def test_what_is_given_is_cold_in_every_run() -> None:
+    """What a call leaves on an entry must not reach the next fresh dispatcher."""
+
+    def spoil(target: Any) -> str:
+        entry = target.state.find("a", "a::flip")
+        return str(entry.memo.setdefault("spoilt", entry.memo.get("caller") is None))
+
+    system = DispatcherSystem(
+        Scenario(given=[FLIP, CPU], uses=[use("spoil", spoil)], probes=["cpu"])
+    )
+    for _ in range(2):
+        system.reset()
+        assert system.use(0) == "True"
+        assert system.observe()[-1] == ("calls", "cpu: on_cpu (given 2)\n")

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import NoFingerprint
+from harness.errors import NoFingerprint, NotAScenario
 from harness.exploring import explore
 from harness.scenario import Scenario, step, use
 from harness.systems.registry import RegistrySystem
@@ -145,3 +145,17 @@ def test_a_stale_cache_is_found() -> None:
 def test_assertions_say_what_is_missing() -> None:
     with pytest.raises(AssertionError, match="has a system of its own"):
         RegistrySystem(Scenario())
+
+
+def test_what_is_observed_is_text() -> None:
+    listed = step("put", lambda to: lambda: None)
+    with pytest.raises(NotAScenario) as caught:
+        explore(Scenario(listed, create=list, observe=lambda it: it))
+    assert str(caught.value) == (
+        "a scenario cannot take list, returned by observe; it wants text."
+    )
+
+
+def test_a_step_that_returns_nothing_is_no_failing_step() -> None:
+    with pytest.raises(NotAScenario):
+        explore(Scenario(step("put", lambda to: None), create=list, observe=str))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from harness.errors import NotAScenario
-from harness.scenario import Scenario, call, define, impl, look_up, step
+from harness.scenario import Scenario, call, define, impl, look_up, step, together
 from tests.scenarios.kernels import composed, on_cpu
 
 ADD = define("a::add(Tensor x) -> Tensor")
@@ -116,3 +116,16 @@ def test_what_is_no_scenario(given: Any, text: str) -> None:
     with pytest.raises(NotAScenario) as caught:
         Scenario(*steps, **named)
     assert str(caught.value) == f"a scenario cannot take {text}."
+
+
+def test_two_kernels_of_a_key_have_two_descriptions() -> None:
+    """A fingerprint names kernels by them, so the proof would take one for another."""
+    one = impl("a::b", on_cpu, "CPU", debug="mine")
+    two = impl("a::b", composed, ("CUDA", "CPU"), debug="mine")
+    Scenario(one, impl("a::b", composed, "CUDA", debug="mine"))
+    with pytest.raises(NotAScenario) as caught:
+        Scenario(together(two), given=[one])
+    assert str(caught.value) == (
+        "a scenario cannot take a second kernel described as 'CPU of a::b: mine'; it "
+        "wants a description (debug=) of its own for each kernel of a key."
+    )

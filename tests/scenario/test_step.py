@@ -56,8 +56,8 @@ def test_step_that_returns_nothing_to_undo_it() -> None:
     with pytest.raises(TypeError) as caught:
         perform()
     assert str(caught.value) == (
-        "'put' returned int; a step returns the function that undoes it, or an "
-        "object with close()"
+        "a scenario cannot take int, returned by 'put'; it wants the function that "
+        "undoes the step, or an object with close()."
     )
 
 
