@@ -1,0 +1,100 @@
+"""The README is true: what it shows is what one gets.
+
+The example is cut out of the README, written to a file, and run; times are left out of
+the comparison, because they are the machine's.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"```(\w*)\n(.*?)```", re.DOTALL)
+BLOCKS = [(match[1], match[2]) for match in BLOCK.finditer(README)]
+EXAMPLE = next(text for kind, text in BLOCKS if "scale_anywhere = Scenario" in text)
+
+
+def normal(text: str) -> list[str]:
+    """Lines without times, and without the spaces that their widths move."""
+    text = re.sub(r"\d+(\.\d+)? m?s\b", "TIME", text)
+    text = re.sub(r"─+", "─", text)
+    lines = [re.sub(r" {2,}", " ", line).strip() for line in text.splitlines()]
+    return [line for line in lines if line]
+
+
+def everyorder(folder: Path, *arguments: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-m", "harness", *arguments],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "COLUMNS": "80", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not ran.stderr, ran.stderr
+    return ran.stdout
+
+
+def shown(command: str) -> str:
+    """What the README says that a command prints."""
+    for kind, text in BLOCKS:
+        first, _, rest = text.partition("\n")
+        if kind == "console" and first == f"$ {command}":
+            return rest
+    raise AssertionError(f"the README does not show {command!r}")
+
+
+def example(folder: Path, text: str = EXAMPLE) -> Path:
+    file = folder / "tests" / "test_scale.py"
+    file.parent.mkdir()
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_the_example_prints_what_the_readme_says(tmp_path: Path) -> None:
+    example(tmp_path)
+    command = "everyorder run tests/test_scale.py"
+    printed = everyorder(tmp_path, *command.split()[1:])
+    assert normal(printed) == normal(shown(command))
+
+
+def test_the_failure_is_what_the_readme_says(tmp_path: Path) -> None:
+    broken = EXAMPLE.replace('"CompositeImplicitAutograd"', '"CPU"')
+    assert broken != EXAMPLE
+    example(tmp_path, broken)
+    printed = normal(everyorder(tmp_path, "run", "tests/test_scale.py"))
+    said = next(text for _, text in BLOCKS if "scale_anywhere: depends" in text)
+    lines = normal(said)
+    start = printed.index(lines[0])
+    assert printed[start : start + len(lines)] == lines
+
+
+def test_the_stale_cache_is_found_as_the_readme_says() -> None:
+    from harness import explore
+    from harness.report import render
+    from tests.examples.plugins import StalePlugins
+    from tests.examples.test_any_registry import scenario
+
+    printed = normal(render(explore(scenario(StalePlugins))))
+    lines = normal(next(text for _, text in BLOCKS if "plugins: depends" in text))
+    assert printed[: len(lines)] == lines
+
+
+@pytest.mark.torch
+def test_torch_prints_what_the_readme_says(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is not installed: see `make torch`")
+    command = "everyorder run --system torch"
+    printed = normal(everyorder(tmp_path, *command.split()[1:]))
+    lines = normal(shown(command))
+    start = printed.index(lines[0])
+    assert printed[start : start + len(lines)] == lines
+
+
+def test_the_dispatcher_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    text = next(text for _, text in BLOCKS if "ops.demo.add" in text)
+    exec(compile(text, "README.md", "exec"), {"__name__": "readme"})
+    assert "4" in capsys.readouterr().out
