@@ -55,6 +55,9 @@ def choose(
 ) -> tuple[tuple[Strategy, ...], tuple[str, ...]]:
     """The strategies to run, and why nothing stronger (texts for `skipped`)."""
     limit = (budget or DEFAULT).steps
+    if limit is None and budget is not None and budget.seconds is not None:
+        # Seconds end a run, but cannot be compared with a size.
+        limit = DEFAULT.steps
     ladder = ORDERED if ordered else PROVING if printed else OPAQUE
     if ordered and printed:
         ladder = tuple(rung.replace("arrangements", "graph") for rung in ladder)

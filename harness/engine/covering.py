@@ -14,12 +14,18 @@ starts with an uncovered sequence, so that every round makes progress.
 
 from functools import lru_cache
 from itertools import combinations, permutations
+from math import perm
 
 from harness.engine.protocol import Word
 from harness.engine.session import Session
+from harness.errors import TooLarge
 
 # Candidates a row: more make the array shorter by less than a row from here on.
 CANDIDATES = 30
+
+# The rows are made before the budget is asked, some ten microseconds a sequence and a
+# candidate: a million take minutes, and a hundred megabytes.
+MOST_SEQUENCES = 1_000_000
 
 # Multiplier and increment of Knuth's MMIX generator (modulus 2^64).
 MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
@@ -32,10 +38,20 @@ def size(steps: int, strength: int) -> int:
 
 @lru_cache(maxsize=32)
 def rows(steps: int, strength: int) -> tuple[Word, ...]:
-    """Orders of all steps that cover every order of any `strength` of them."""
+    """Orders of all steps that cover every order of any `strength` of them.
+
+    Raises `TooLarge`.
+    """
     strength = min(strength, steps)
     if not strength:
         return ((),)
+    sequences = perm(steps, strength)
+    if sequences > MOST_SEQUENCES:
+        raise TooLarge(
+            what=f"the sequences that sca:{strength} covers",
+            size=sequences,
+            limit=MOST_SEQUENCES,
+        )
     uncovered = set(permutations(range(steps), strength))
     chosen: list[Word] = []
     seed = 1
