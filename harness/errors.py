@@ -135,3 +135,20 @@ class NotAScenario(HarnessError, TypeError):
     def render(self) -> str:
         """What was found and what belongs there."""
         return f"a scenario cannot take {self.found}; it wants {self.wanted}."
+
+
+@dataclass(eq=False, kw_only=True)
+class UnknownProbe(HarnessError, ValueError):
+    """Tensors of a kind were asked for that there is not."""
+
+    kind: str
+    near: tuple[str, ...]
+    known: tuple[str, ...]
+
+    def render(self) -> str:
+        """The kind as written, what is near, and all kinds."""
+        near = f" Near: {', '.join(map(repr, self.near))}." if self.near else ""
+        return (
+            f"there are no tensors of kind {self.kind!r}.{near} Kinds: "
+            f"{', '.join(map(repr, self.known))}; or name keys, as 'CPU+Tracer'."
+        )

@@ -12,7 +12,14 @@ from harness.engine.replay_id import encode
 from harness.engine.result import Exploration, Violation
 
 Verdict: TypeAlias = Literal[
-    "nondeterminism", "law", "order", "cut short", "pinned", "holds", "proven"
+    "nondeterminism",
+    "law",
+    "order",
+    "unpinned",
+    "cut short",
+    "pinned",
+    "holds",
+    "proven",
 ]
 
 # Most severe first.  "order" covers every kind of dependence on history: a wedged
@@ -21,6 +28,7 @@ VERDICTS: tuple[Verdict, ...] = (
     "nondeterminism",
     "law",
     "order",
+    "unpinned",
     "cut short",
     "pinned",
     "holds",
@@ -48,7 +56,7 @@ class Report:
         if "law" in kinds:
             return "law"
         if kinds:
-            return "order"
+            return "unpinned" if kinds == {"unpinned"} else "order"
         if not self.exploration.complete:
             return "cut short"
         if self.order_dependent is not None:

@@ -46,6 +46,7 @@ _WORDS = {
     "changed": "changed",
     "stale": "with stale entries",
     "order": "order-dependent",
+    "unpinned": "pinned for nothing",
     "law": "breaking a law",
     "nondeterminism": "not deterministic",
     "cut short": "cut short",

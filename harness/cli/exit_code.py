@@ -27,7 +27,7 @@ NOT_EXPLORED = 18
 GATE: Mapping[int, str] = {
     OK: "everything is as expected",
     LAW: "a law is broken",
-    ORDER: "something depends on order or history",
+    ORDER: "something depends on order or history, or a pin pins nothing",
     CHANGED: "an expectation differs, or its file is damaged",
     MISSING: "an expectation is missing",
     STALE: "an expectation is stale",
@@ -41,6 +41,7 @@ OF_VERDICT: Mapping[Verdict, int] = {
     "nondeterminism": RANDOM,
     "law": LAW,
     "order": ORDER,
+    "unpinned": ORDER,
     "cut short": CUT_SHORT,
     "pinned": OK,
     "holds": OK,

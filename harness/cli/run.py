@@ -66,8 +66,9 @@ def run(
     The table has one row for each scenario: its steps (n), the sets of active steps
     that were reached, the steps executed (edges), the strategy, what it guarantees,
     and the verdict: proven (any length), holds (as far as guaranteed), pinned
-    (depends on order as its scenario says), LAW, ORDER, RANDOM (not deterministic),
-    CUT (budget spent), FAILED (could not be explored).
+    (depends on order as its scenario says), LAW, ORDER, NO PIN (the order does not
+    matter although the scenario says so), RANDOM (not deterministic), CUT (budget
+    spent), FAILED (could not be explored).
 
     \b
     everyorder run

@@ -153,7 +153,7 @@ def _unpinned(session: Session) -> tuple[Violation, ...]:
     seen = session.ledger.seen[largest]
     expected = "two orders of some set that look different (order_dependent)"
     word = session.ledger.canonical.get(largest, state_of(largest))
-    return (Violation("order", state_of(largest), expected, seen, word),)
+    return (Violation("unpinned", state_of(largest), expected, seen, word),)
 
 
 def _result(

@@ -25,6 +25,7 @@ from harness.engine.protocol import State, Word
 Kind: TypeAlias = Literal[
     "law",
     "order",
+    "unpinned",
     "wedged",
     "error",
     "undo",
@@ -38,6 +39,7 @@ Kind: TypeAlias = Literal[
 KINDS: Mapping[Kind, str] = {
     "law": "a law of the system is broken after an action",
     "order": "the observation depends on more than the active set",
+    "unpinned": "the order was said to matter, and no two orders look different",
     "wedged": "a step that raised left something behind",
     "error": "the same step at the same state fails differently, or only sometimes",
     "undo": "undoing a step raised",

@@ -14,6 +14,7 @@ VERDICTS: Mapping[Verdict, str] = {
     "nondeterminism": "RANDOM",
     "law": "LAW",
     "order": "ORDER",
+    "unpinned": "NO PIN",
     "cut short": "CUT",
     "pinned": "pinned",
     "holds": "holds",
@@ -25,6 +26,7 @@ COUNTED: Mapping[Verdict, str] = {
     "nondeterminism": "not deterministic",
     "law": "with a broken law",
     "order": "dependent on order",
+    "unpinned": "pinned for nothing",
     "cut short": "cut short",
     "pinned": "pinned",
     "holds": "holding",
@@ -38,6 +40,7 @@ SENTENCES: Mapping[Verdict, str] = {
     "pinned": "pinned: depends on the order, as the scenario says, and on nothing else",
     "law": "a law is broken",
     "order": "depends on more than the set of active steps",
+    "unpinned": "the order was said to matter, and it does not",
     "nondeterminism": "not deterministic: nothing else can be said",
     "cut short": "cut short: the budget was spent before everything was executed",
 }

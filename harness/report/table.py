@@ -28,6 +28,7 @@ STYLES = {
     "pinned": "cyan",
     "law": "bold red",
     "order": "bold red",
+    "unpinned": "bold red",
     "nondeterminism": "bold magenta",
     "cut short": "yellow",
 }

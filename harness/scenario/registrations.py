@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from harness.errors import NotAScenario
 from harness.scenario.recorder import Recorder, recorded
 from harness.scenario.step import Closable, Perform, Step
 from runtime.dispatch.dispatcher import Dispatcher
@@ -69,12 +70,13 @@ def impl(
     debug: str | None = None,
 ) -> Step:
     """`Library.impl`: `impl("demo::add", cpu_add, "CPU")`."""
+    named_kernel = _named(kernel)
     if not isinstance(dispatch_key, (str, type(None))):
         dispatch_key = tuple(dispatch_key)
     text = _call(
         "impl",
         _quoted(op),
-        _named(kernel),
+        named_kernel,
         dispatch_key and _quoted(dispatch_key),
         library_key=library_key and _quoted(library_key),
         with_keyset=with_keyset or None,
@@ -89,7 +91,7 @@ def impl(
         named = {} if allow_override else {"allow_override": False}
         return partial(library.impl, op, run, dispatch_key, debug=debug, **named)
 
-    name = parse_name(op)
+    name = _with_namespace(parse_name(op))
     made = _step(text, name, kind, library_key, kernel, with_keyset, debug, perform)
     if debug is None:
         return made
@@ -128,7 +130,16 @@ def reserve(op: str) -> Step:
         return partial(library.reserve, op)
 
     text = _call("reserve", _quoted(op))
-    return _step(text, parse_name(op), "FRAGMENT", None, None, False, None, perform)
+    return _step(
+        text,
+        _with_namespace(parse_name(op)),
+        "FRAGMENT",
+        None,
+        None,
+        False,
+        None,
+        perform,
+    )
 
 
 def library(ns: str, kind: str = "DEF", dispatch_key: str | None = None) -> Step:
@@ -224,7 +235,17 @@ def together(*steps: Step) -> Step:
 def operator_of(schema: str | Schema) -> OperatorName:
     """The name of the operator that a schema, or a bare name, speaks of."""
     parsed = schema if isinstance(schema, Schema) else parse_schema_or_name(schema)
-    return parsed.name if isinstance(parsed, Schema) else parsed
+    name = parsed.name if isinstance(parsed, Schema) else parsed
+    return _with_namespace(name)
+
+
+def _with_namespace(name: OperatorName) -> OperatorName:
+    if name.namespace is None:
+        raise NotAScenario(
+            found=f"operator {str(name)!r} without a namespace",
+            wanted=f"its full name, as in 'ns::{name}'",
+        )
+    return name
 
 
 def _step(
@@ -279,4 +300,9 @@ def _quoted(value: object) -> str:
 
 
 def _named(kernel: KernelLike) -> str:
+    if not (isinstance(kernel, Kernel) or callable(kernel)):
+        raise NotAScenario(
+            found=f"{type(kernel).__name__} {kernel!r} as a kernel",
+            wanted="a callable or runtime.fallthrough",
+        )
     return kernel_of(kernel, False).facts.name

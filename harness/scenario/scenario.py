@@ -15,6 +15,7 @@ from typing import Any
 
 from harness.errors import NotAScenario
 from harness.scenario.step import Step, UseStep
+from harness.scenario.uses import check_probe
 
 # Twelve hex digits tell 10,000 scenarios apart with a chance of 2e-7 to collide.
 DIGEST_BYTES = 6
@@ -78,11 +79,16 @@ class Scenario:
         source: str = "",
         doc: str = "",
     ) -> None:
+        if not steps:
+            raise NotAScenario(found="no steps", wanted="one step at least")
         _check_letters("steps", steps, Step)
         _check_letters("uses", uses, UseStep)
         _check_letters("given", given, Step)
         _check_descriptions((*given, *steps))
-        if create is not None and observe is None:
+        if create is None:
+            for each in probes or ():
+                check_probe(each)
+        elif observe is None:
             raise NotAScenario(
                 found="create without observe",
                 wanted="observe=..., a function from the registry to text",
@@ -147,7 +153,9 @@ def _operators(
     return list(dict.fromkeys(n for each in letters for n in each.operators))
 
 
-def _check_letters(what: str, given: Sequence[Any], kind: type) -> None:
+def _check_letters(what: str, given: Any, kind: type) -> None:
+    if isinstance(given, (Step, UseStep)):
+        raise NotAScenario(found=f"{what}={given.text}", wanted=f"a list, {what}=[...]")
     for each in given:
         if not isinstance(each, kind):
             raise NotAScenario(

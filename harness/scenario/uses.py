@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+from harness.errors import UnknownProbe
 from harness.scenario.recorder import Recorder
 from harness.scenario.step import UseStep
 from invariants.run import Call
@@ -21,7 +22,7 @@ from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.reading import DefinitionReading
 from runtime.dispatch.watch import DEPTH
-from runtime.errors.base import EveryorderError
+from runtime.errors.base import EveryorderError, nearest
 from runtime.errors.call import MissingKernel
 from runtime.keys import LOCAL, DispatchKey, KeySet
 from runtime.schema.argument import Argument
@@ -52,6 +53,15 @@ def probe_tensor(kind: str) -> ProbeTensor:
     """The tensor of a kind in `PROBES`; any other text lists keys, as "CPU+Tracer"."""
     names = PROBES.get(kind) or tuple(kind.split("+"))
     return ProbeTensor(kind, KeySet(DispatchKey.parse(name) for name in names).bits)
+
+
+def check_probe(kind: str) -> None:
+    """Whether there are tensors of a kind.  Raises `UnknownProbe`."""
+    try:
+        probe_tensor(kind)
+    except EveryorderError:
+        near = nearest(kind, tuple(PROBES))
+        raise UnknownProbe(kind=kind, near=near, known=tuple(PROBES)) from None
 
 
 # Values for the arguments of a schema that are no tensors, by the type as printed.
@@ -166,8 +176,13 @@ def _answer(
 
 
 def call(op: str, kind: str = "cpu") -> UseStep:
-    """Call an operator with tensors of a kind (see `PROBES`)."""
+    """Call an operator with tensors of a kind (`PROBES`), or of keys ("CPU+Tracer").
+
+    Raises:
+        UnknownProbe: `kind` is neither.
+    """
     name = parse_name(op)
+    check_probe(kind)
 
     def perform(target: Dispatcher) -> Hashable:
         return answers(target, OperatorHandle(target, name), (kind,))[0][1]

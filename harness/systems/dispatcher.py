@@ -92,6 +92,7 @@ class DispatcherSystem:
         # Broken laws of calls, told after the look that saw them.
         self._start = self._before
         self._broken: list[Hashable] = []
+        self._again: list[Hashable] = []
         self._looked = False
         self._read: set[Hashable] = set()
 
@@ -151,10 +152,16 @@ class DispatcherSystem:
         return handle
 
     def undo(self, step: int, handle: Any) -> None:
-        """Close the registration."""
+        """Close the registration; under laws twice, which must be the same as once."""
         self._before, self._change = self.dispatcher.state, "remove"
         self._tokens = self._open.pop(step, None)
         handle.close()
+        if self._checks:
+            after = self.dispatcher.state
+            handle.close()
+            if self.dispatcher.state is not after:
+                now = self.dispatcher.state
+                self._again += check_step(after, now, "again", ())
 
     def use(self, use: int) -> Hashable:
         """A call or a look-up."""
@@ -232,6 +239,8 @@ class DispatcherSystem:
             self._lawful = state
         if self._change is not None:
             broken += check_step(self._before, state, self._change, self._tokens)
+        if self._again:
+            broken, self._again = [*broken, *self._again], []
         return broken
 
     def failure(self, error: Exception) -> Hashable:

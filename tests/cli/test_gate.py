@@ -138,7 +138,7 @@ def test_several_faults_exit_by_the_lowest(faulty: Project) -> None:
     assert result.output.endswith(
         "gate: 7 scenarios, 0 as expected; exit code 10\n"
         "  10  a law is broken: 1\n"
-        "  11  something depends on order or history: 1\n"
+        "  11  something depends on order or history, or a pin pins nothing: 1\n"
         "  13  an expectation is missing: 3\n"
         "  15  a scenario is not deterministic: 1\n"
         "  18  a scenario could not be explored: 1\n"

@@ -323,7 +323,7 @@ def test_a_pin_that_holds() -> None:
 def test_a_pin_that_pins_nothing() -> None:
     assert explore(Toy(2), "walk:1", order_dependent=True).violations == (
         Violation(
-            kind="order",
+            kind="unpinned",
             state=(0, 1),
             expected=("two orders of some set that look different (order_dependent)"),
             found=((0, 1), ""),

@@ -14,6 +14,7 @@ from harness.scenario import (
     library,
     listen,
     look_up,
+    reserve,
     use,
 )
 from harness.systems.dispatcher import DispatcherSystem
@@ -255,7 +256,13 @@ def test_what_is_given_is_cold_in_every_run() -> None:
         return str("caller" in target.state.find("a", "a::flip").memo)
 
     system = DispatcherSystem(
-        Scenario(given=[FLIP, CPU], uses=[use("warm", warm)], probes=["cpu"])
+        Scenario(
+            reserve("a::flop"),
+            given=[FLIP, CPU],
+            uses=[use("warm", warm)],
+            operators=["a::flip"],
+            probes=["cpu"],
+        )
     )
     for _ in range(2):
         system.reset()

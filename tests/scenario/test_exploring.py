@@ -63,7 +63,8 @@ def test_a_pin_is_needed_where_the_newest_wins() -> None:
 
 def test_a_pin_that_pins_nothing_is_a_fault() -> None:
     report = explore(Scenario(*_TWO.steps, order_dependent="the newest wins"))
-    assert report.verdict == "order"
+    assert report.verdict == "unpinned"
+    assert not report.passed
 
 
 def test_several_violations_are_looked_for() -> None:

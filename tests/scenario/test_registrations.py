@@ -1,7 +1,9 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from harness.errors import NotAScenario
 from harness.scenario import (
     Step,
     define,
@@ -15,7 +17,6 @@ from harness.scenario import (
 from harness.scenario.registrations import Known, operator_of
 from runtime.dispatch import Dispatcher, fallthrough, fingerprint
 from runtime.errors.registration import (
-    CallRefused,
     DuplicateDefinition,
     NamespaceTaken,
 )
@@ -176,10 +177,33 @@ def test_a_def_step_that_fails_gives_its_namespace_back() -> None:
     handle.close()
 
 
-def test_a_name_without_namespace_is_refused_when_it_is_performed() -> None:
-    (perform,) = prepared(Dispatcher(), impl("b", on_cpu))
-    with pytest.raises(CallRefused):
-        perform()
+NO_NAMESPACE = "operator 'b' without a namespace; it wants its full name, as in 'ns::b'"
+# What a type checker would tell, too.
+UNCHECKED: Any = impl
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (lambda: impl("b", on_cpu), NO_NAMESPACE),
+        (lambda: define("b(Tensor x) -> Tensor"), NO_NAMESPACE),
+        (lambda: reserve("b"), NO_NAMESPACE),
+        (
+            lambda: UNCHECKED("a::b", "CPU", on_cpu),
+            "str 'CPU' as a kernel; it wants a callable or runtime.fallthrough",
+        ),
+        (
+            lambda: UNCHECKED("a::b", None),
+            "NoneType None as a kernel; it wants a callable or runtime.fallthrough",
+        ),
+    ],
+)
+def test_slips_are_told_where_the_step_is_written(
+    step: Callable[[], Step], text: str
+) -> None:
+    with pytest.raises(NotAScenario) as caught:
+        step()
+    assert str(caught.value) == f"a scenario cannot take {text}."
 
 
 def test_together_takes_back_what_came_before_a_failure() -> None:

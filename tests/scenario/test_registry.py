@@ -144,7 +144,7 @@ def test_a_stale_cache_is_found() -> None:
 
 def test_assertions_say_what_is_missing() -> None:
     with pytest.raises(AssertionError, match="has a system of its own"):
-        RegistrySystem(Scenario())
+        RegistrySystem(Scenario(step("put", lambda to: None)))
 
 
 def test_what_is_observed_is_text() -> None:

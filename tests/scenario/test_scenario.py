@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.errors import NotAScenario
+from harness.errors import NotAScenario, UnknownProbe
 from harness.scenario import Scenario, call, define, impl, look_up, step, together
 from tests.scenarios.kernels import composed, on_cpu
 
@@ -102,10 +102,15 @@ def test_digest_is_the_same_in_every_process() -> None:
     ("given", "text"),
     [
         (((call("a::add"),), {}), "UseStep among the steps; it wants Step"),
-        (((), {"uses": [ADD]}), "Step among the uses; it wants UseStep"),
-        (((), {"given": ["x"]}), "str among the given; it wants Step"),
+        (((), {}), "no steps; it wants one step at least"),
+        (((ADD,), {"uses": [ADD]}), "Step among the uses; it wants UseStep"),
+        (((ADD,), {"given": ["x"]}), "str among the given; it wants Step"),
         (
-            ((), {"create": list}),
+            ((ADD,), {"uses": call("a::add")}),
+            'uses=call("a::add", "cpu"); it wants a list, uses=[...]',
+        ),
+        (
+            ((ADD,), {"create": list}),
             "create without observe; it wants observe=..., a function from the "
             "registry to text",
         ),
@@ -129,3 +134,17 @@ def test_two_kernels_of_a_key_have_two_descriptions() -> None:
         "a scenario cannot take a second kernel described as 'CPU of a::b: mine'; it "
         "wants a description (debug=) of its own for each kernel of a key."
     )
+
+
+def test_tensors_of_no_kind_are_refused_where_they_are_written() -> None:
+    with pytest.raises(UnknownProbe) as caught:
+        call("a::add", "cdua")
+    assert caught.value.near == ("cuda",)
+    assert str(caught.value) == (
+        "there are no tensors of kind 'cdua'. Near: 'cuda'. Kinds: 'cpu', 'cpu below "
+        "autograd', 'cuda', 'cuda below autograd', 'meta', 'sparse', 'mkldnn'; or name "
+        "keys, as 'CPU+Tracer'."
+    )
+    with pytest.raises(UnknownProbe):
+        Scenario(ADD, probes=["gpu"])
+    assert call("a::add", "CPU+Tracer").text == 'call("a::add", "CPU+Tracer")'
