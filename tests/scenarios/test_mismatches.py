@@ -26,6 +26,15 @@ number_of_arguments = Scenario(
     uses=[look_up("stats::mean")],
 )
 
+# A definition together with a kernel that does not fit it: both are refused, and
+# nothing of the half that would have fitted stays.
+definition_with_its_own_misfit = Scenario(
+    define("stats::mean(Tensor x) -> Tensor", kernel=typed_two),
+    impl("stats::mean", on_cpu, "CPU"),
+    define("stats::mean(Tensor x) -> Tensor"),
+    uses=[look_up("stats::mean")],
+)
+
 # Same number of arguments, another type.
 type_of_an_argument = Scenario(
     define("stats::scale(Tensor x, float by) -> Tensor"),
