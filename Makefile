@@ -42,7 +42,7 @@ types: $(STAMP)
 
 coverage: $(STAMP)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q
+	$(BIN)/coverage run -m pytest -q -n auto
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=95
 
