@@ -13,8 +13,8 @@ from harness.cli.task import Effort
 from harness.engine import System, explore
 from harness.errors import HarnessError
 from harness.outcome import Report
-from harness.systems.torch import ORDER_DEPENDENCE, order_dependence
 from harness.systems.torch_steps import TorchImpl, TorchStep
+from harness.systems.torch_system import ORDER_DEPENDENCE, order_dependence
 
 PATH = "torch/order_dependence"
 

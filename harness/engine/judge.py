@@ -114,14 +114,14 @@ class Judge:
                     return Fault("error", before, other.value, last.value, at)
         if "order" in family:
             other = self._reference(self.way(final.state), at=-1)
+            # What can be seen says more than a fingerprint, so it comes first.
+            if final.state == other.state and final.value != other.value:
+                return Fault("order", final.state, other.value, final.value, at)
             hidden = self._hidden(played, final, other)
             if hidden is not None:
                 return hidden
             if self.differs(other, final):
-                expected: Hashable = other.value
-                found = final.value
-                if expected == found:
-                    expected, found = other.fingerprint, final.fingerprint
+                expected, found = other.fingerprint, final.fingerprint
                 return Fault("order", final.state, expected, found, at)
         return None
 

@@ -13,7 +13,6 @@ Rules:
 
 from typing import Any
 
-from harness.systems.torch import sweep
 from harness.systems.torch_library import load_torch, perform
 from harness.systems.torch_reference import torch_builtin_fallbacks
 from harness.systems.torch_steps import (
@@ -24,6 +23,7 @@ from harness.systems.torch_steps import (
     TorchImpl,
     TorchStep,
 )
+from harness.systems.torch_system import sweep
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.kernel import fallthrough

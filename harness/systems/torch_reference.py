@@ -23,9 +23,9 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness.systems.torch import OPERATOR, sweep
 from harness.systems.torch_library import load_torch, perform
 from harness.systems.torch_steps import TorchDefine, TorchStep
+from harness.systems.torch_system import OPERATOR, sweep
 
 _FALLBACK = " [backend fallback]"
 _FALLTHROUGH = "fallthrough "

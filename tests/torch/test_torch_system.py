@@ -8,14 +8,6 @@ from typing import Any
 import pytest
 
 from harness.engine import Square, explore
-from harness.systems.torch import (
-    FOO,
-    ORDER_DEPENDENCE,
-    CallResult,
-    TorchObservation,
-    TorchSystem,
-    order_dependence,
-)
 from harness.systems.torch_library import invariants_text, load_torch, perform
 from harness.systems.torch_reference import torch_accepted_keys, torch_dump
 from harness.systems.torch_steps import (
@@ -26,6 +18,14 @@ from harness.systems.torch_steps import (
     TorchFallback,
     TorchImpl,
     TorchStep,
+)
+from harness.systems.torch_system import (
+    FOO,
+    ORDER_DEPENDENCE,
+    CallResult,
+    TorchObservation,
+    TorchSystem,
+    order_dependence,
 )
 
 pytest.importorskip("torch", reason="the extra `torch` is not installed")
