@@ -199,8 +199,8 @@ class Dispatcher:
             ExceptionGroup: listeners raised; everything was taken down all the same.
         """
         me = get_ident()
-        self.check_writable("Dispatcher.unregister(...)")
         if self._writer == me:
+            self.check_writable("Dispatcher.unregister(...)")
             self.dropped.append([*tokens])
             return
         freed: list[Tokens] = []
@@ -208,8 +208,14 @@ class Dispatcher:
             self._writer = me
             try:
                 state = self._settled(freed) if self.dropped else self.state
-                self._telling = bool(state.subscriptions)
-                self.state, errors = without(state, tokens)
+                errors: list[BaseException] = []
+                if state.subscriptions:
+                    self._telling = True
+                    state, errors = without(state, tokens)
+                else:
+                    for token in reversed(tokens):
+                        state = REMOVE[type(token)](state, token)
+                self.state = state
             finally:
                 self._writer, self._telling = 0, False
         if errors:

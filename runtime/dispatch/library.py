@@ -350,8 +350,8 @@ class Library:
     def _keys(self, op: object, given: Any) -> list[DispatchKey]:
         """The keys that a kernel goes to, once each; `Undefined` is the library's."""
         call = f"impl({str(op)!r}, ...)"
-        several = isinstance(given, Iterable) and not isinstance(given, str)
-        keys = given if several else (given,)
+        one = given is None or isinstance(given, (str, DispatchKey))
+        keys = (given,) if one or not isinstance(given, Iterable) else given
         wanted = [DispatchKey.Undefined if k is None else key_of(k) for k in keys]
         if not wanted:
             raise CallRefused(

@@ -15,7 +15,7 @@ Rules:
   be live beside those that are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from runtime.dispatch.checks import check_definition_fits, check_kernel_fits
@@ -34,6 +34,10 @@ from runtime.dispatch.token import (
 from runtime.errors.registration import DuplicateFallback, NamespaceTaken
 from runtime.keys import DispatchKey
 from runtime.schema.names import OperatorName
+
+# So few operators are read anew as fast as they are remembered.
+FEW = 8
+NOTHING: Mapping[str, OperatorEntry] = {}
 
 
 class Place(Protocol):
@@ -259,7 +263,8 @@ def _replace(
 ) -> DispatcherState:
     """The state with another entry at a place; an entry of nothing disappears."""
     namespaces = dict(state.namespaces)
-    operators = OperatorMap(namespaces.get(place.namespace, ()))
+    held = namespaces.get(place.namespace, NOTHING)
+    operators = dict(held) if len(held) < FEW else OperatorMap(held)
     if entry.total:
         operators[place.text] = entry
     else:
