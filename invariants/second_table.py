@@ -80,14 +80,18 @@ def second_table(
 
 def second_masks(table: Iterable[Expected]) -> tuple[int, ...]:
     """One mask a backend: all bits but those of layers that fall through there."""
-    masks = [_ALL_BITS] * len(BACKENDS)
+    everywhere, cleared = _ALL_BITS, [0] * len(BACKENDS)
     for slot in table:
-        if slot.falls_through and slot.key != UNDEFINED:
-            layer, own = PLACES[slot.key]
-            for backend in range(len(BACKENDS)):
-                if own is None or own == backend:
-                    masks[backend] &= ~(1 << (len(BACKENDS) + layer))
-    return tuple(masks)
+        token = slot.token
+        if token is None or token.kernel.function is not None or slot.key == UNDEFINED:
+            continue
+        layer, own = PLACES[slot.key]
+        bit = 1 << (len(BACKENDS) + layer)
+        if own is None:
+            everywhere &= ~bit
+        else:
+            cleared[own] |= bit
+    return tuple([everywhere & ~bits for bits in cleared])
 
 
 def slot_reached(

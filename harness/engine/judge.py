@@ -11,7 +11,7 @@ Faults of one family (see `STATEFUL`) stand for each other, because which of the
 fits is known only when the word is short.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from time import monotonic
 from typing import Final
 

@@ -93,6 +93,8 @@ class DispatcherSystem:
         self._start = self._before
         self._broken: list[Hashable] = []
         self._again: list[Hashable] = []
+        # The fingerprint of a state, which is asked for before and after a look.
+        self._printed: tuple[DispatcherState | None, Hashable] = (None, None)
         self._looked = False
         self._read: set[Hashable] = set()
 
@@ -256,9 +258,11 @@ class DispatcherSystem:
     def fingerprint(self) -> Hashable:
         """The whole state, listeners' knowledge included."""
         state = self.dispatcher.state
-        if not state.subscriptions:
-            return fingerprint(state)
-        return (fingerprint(state), _holders(state))
+        if state.subscriptions:
+            return (fingerprint(state), _holders(state))
+        if self._printed[0] is not state:
+            self._printed = (state, fingerprint(state))
+        return self._printed[1]
 
     def _note(self, change: Change | None) -> None:
         self._before = self.dispatcher.state

@@ -35,6 +35,8 @@ from runtime.errors.registration import DuplicateFallback, NamespaceTaken
 from runtime.keys import DispatchKey
 from runtime.schema.names import OperatorName
 
+# Makes a named tuple of its fields, in half the time that its own class takes.
+MAKE = tuple.__new__
 # So few operators are read anew as fast as they are remembered.
 FEW = 8
 NOTHING: Mapping[str, OperatorEntry] = {}
@@ -150,15 +152,18 @@ def _with_kernels(
     implementations: Implementations,
     change: int,
 ) -> DispatcherState:
-    changed = OperatorEntry(
-        entry.name,
-        entry.definitions,
-        implementations,
-        entry.reservations,
-        entry.total + change,
-        entry.extractor,
-        table_of(implementations, state.fallbacks),
-        {},
+    changed = MAKE(
+        OperatorEntry,
+        (
+            entry.name,
+            entry.definitions,
+            implementations,
+            entry.reservations,
+            entry.total + change,
+            entry.extractor,
+            table_of(implementations, state.fallbacks),
+            {},
+        ),
     )
     return _replace(state, place, changed)
 
@@ -273,12 +278,15 @@ def _replace(
         namespaces[place.namespace] = operators
     else:
         del namespaces[place.namespace]
-    return DispatcherState(
-        namespaces,
-        state.fallbacks,
-        state.claims,
-        state.subscriptions,
-        state.merges_alias_kinds,
+    return MAKE(
+        DispatcherState,
+        (
+            namespaces,
+            state.fallbacks,
+            state.claims,
+            state.subscriptions,
+            state.merges_alias_kinds,
+        ),
     )
 
 
