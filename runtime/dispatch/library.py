@@ -65,12 +65,9 @@ from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name
 from runtime.schema.schema import Schema
 
-# As many as a large program registers; who is asked more gains nothing by memory.
-REMEMBERED = 8192
-# What libraries were asked before, with readings, which hold no kernel.
-_DEFINITIONS: dict[Any, DefinitionReading] = {}
-_KERNELS: dict[Any, tuple[KernelReading, ...]] = {}
-# Dispatch keys that can stand in a key of `_KERNELS`.
+# A library that is asked the same again asks few things; more only costs memory.
+REMEMBERED = 1024
+# Dispatch keys that can stand in a key of `Library._kernels`.
 _PLAIN_KEYS = frozenset((str, DispatchKey, type(None)))
 
 
@@ -91,9 +88,10 @@ class Library:
 
     __slots__ = (
         "__weakref__",
-        "_asker",
         "_closed",
+        "_definitions",
         "_dispatcher",
+        "_kernels",
         "_ledger",
         "key",
         "kind",
@@ -121,7 +119,9 @@ class Library:
             origin = f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
         self.origin = text_of("origin", origin)
         self._dispatcher = dispatcher or default_dispatcher()
-        self._asker = (ns, kind, self.key, origin)
+        # What was asked before, with readings, which hold no kernel.
+        self._definitions: dict[Any, DefinitionReading] = {}
+        self._kernels: dict[Any, tuple[KernelReading, ...]] = {}
         check_kind(ns, kind, self.key)
         self._closed = False
         if kind == "DEF":
@@ -152,10 +152,10 @@ class Library:
             LibraryMisuse: not in this kind of library or namespace; nothing to infer.
             Conflict: the operator is defined, or a live kernel does not fit.
         """
-        asked = (self._asker, schema, alias_analysis, tags, debug)
+        asked = (schema, alias_analysis, tags, debug)
         plain = kernel is None and tags == () and type(schema) is str
         if plain and not self._closed:
-            known = _DEFINITIONS.get(asked)
+            known = self._definitions.get(asked)
             if known is not None:
                 return self._register((Definition(known),))
         call = f"define({str(schema)!r})"
@@ -173,8 +173,8 @@ class Library:
         origin = self.origin if made or debug is None else text_of("debug", debug)
         reading = read_definition(full, origin, wanted)
         if plain:
-            _bound(_DEFINITIONS)
-            _DEFINITIONS[asked] = reading
+            _bound(self._definitions)
+            self._definitions[asked] = reading
         if made is None:
             return self._register((Definition(reading),))
         key = kernel_key(self.key or DispatchKey.Undefined)
@@ -219,10 +219,10 @@ class Library:
         if not isinstance(made, Kernel) or with_keyset:
             made = kernel_for(f"impl({str(op)!r}, ...)", kernel, with_keyset)
         readings = None
-        asked = (self._asker, op, dispatch_key, made.facts, made.with_keyset, debug)
+        asked = (op, dispatch_key, made.facts, made.with_keyset, debug)
         plain = type(op) is str and type(dispatch_key) in _PLAIN_KEYS
         if plain:
-            readings = _KERNELS.get(asked)
+            readings = self._kernels.get(asked)
         if readings is None:
             name = self._name(f"impl({str(op)!r}, ...)", op)
             text = description_of(made, debug, self.origin)
@@ -231,8 +231,8 @@ class Library:
                 for key in self._keys(op, dispatch_key)
             )
             if plain:
-                _bound(_KERNELS)
-                _KERNELS[asked] = readings
+                _bound(self._kernels)
+                self._kernels[asked] = readings
         tokens = tuple([Implementation(reading, made) for reading in readings])
         if allow_override and self._dispatcher.warns_of_overrides:
             warn_of_overrides(self._dispatcher, tokens)
