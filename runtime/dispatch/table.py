@@ -117,11 +117,17 @@ class Table(NamedTuple):
 
     def slots(self) -> tuple[Slot, ...]:
         """All 137 slots, by number."""
-        spelled = list(map(_left, SLOTS, self.fallbacks.slots))
+        spelled: list[Slot | None] = [None] * len(SLOTS)
         for line, token in zip(self.recipe.lines, self.kernels, strict=True):
             for number in numbers(line.slots):
                 spelled[number] = _filled(SLOTS[number], line, token)
-        return tuple(spelled)
+        left = self.fallbacks.slots
+        return tuple(
+            [
+                _left(SLOTS[number], left[number]) if slot is None else slot
+                for number, slot in enumerate(spelled)
+            ]
+        )
 
 
 def _filled(key: DispatchKey, line: Line, token: Implementation | None) -> Slot:
