@@ -78,7 +78,11 @@ def parse_schema_or_name(
     Raises:
         SchemaSyntaxError: `text` is neither.
     """
-    return _Parser(text, type_variables).declaration()
+    try:
+        return _Parser(text, type_variables).declaration()
+    except SchemaSyntaxError as error:
+        # The frames of the parser say nothing to whoever wrote the text.
+        raise error.with_traceback(None) from None
 
 
 class _Parser:

@@ -296,3 +296,12 @@ def test_law_a_damaged_schema_is_a_schema_or_one_error(
 @pytest.mark.parametrize("piece", ["(", "[", "f(", "int[", "Dict(", "Tensor(a|", "'"])
 def test_long_repetitions_neither_hang_nor_exhaust_the_stack(piece: str) -> None:
     _is_total("f(" + piece * 20_000)
+
+
+def test_an_error_shows_no_frame_from_inside_the_parser() -> None:
+    with pytest.raises(SchemaSyntaxError) as caught:
+        parse_schema("f(Tensor x, Tensro y) -> Tensor")
+    frames = [entry.name for entry in caught.traceback]
+    assert frames[1:] == ["parse_schema", "parse_schema_or_name"]
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
