@@ -60,7 +60,6 @@ class Scenario:
     fingerprint: Callable[[Any], Any] | None = None
     name: str = ""
     source: str = ""
-    doc: str = ""
     digest: str = field(default="", compare=False)
 
     def __init__(
@@ -77,7 +76,6 @@ class Scenario:
         fingerprint: Callable[[Any], Any] | None = None,
         name: str = "",
         source: str = "",
-        doc: str = "",
     ) -> None:
         if not steps:
             raise NotAScenario(found="no steps", wanted="one step at least")
@@ -106,7 +104,6 @@ class Scenario:
             "fingerprint": fingerprint,
             "name": name,
             "source": source,
-            "doc": doc,
             "digest": _digest(steps, uses, given, order_dependent),
         }
         for key, value in values.items():
@@ -130,7 +127,6 @@ class Scenario:
             fingerprint=self.fingerprint,
             name=name,
             source=source,
-            doc=self.doc,
         )
 
     @property

@@ -208,14 +208,8 @@ class Dispatcher:
             self._writer = me
             try:
                 state = self._settled(freed) if self.dropped else self.state
-                errors: list[BaseException] = []
-                if state.subscriptions:
-                    self._telling = True
-                    state, errors = without(state, tokens)
-                else:
-                    for token in reversed(tokens):
-                        state = REMOVE[type(token)](state, token)
-                self.state = state
+                self._telling = bool(state.subscriptions)
+                self.state, errors = without(state, tokens)
             finally:
                 self._writer, self._telling = 0, False
         if errors:

@@ -50,12 +50,11 @@ def test_naming_changes_nothing_else() -> None:
         observe=str,
         check=lambda _: (),
         fingerprint=str,
-        doc="what it pins",
     )
     named = made.named("two", "tests/test_a.py")
     kept = (
         *("steps", "uses", "given", "order_dependent", "probes", "create"),
-        *("observe", "check", "fingerprint", "doc", "digest"),
+        *("observe", "check", "fingerprint", "digest"),
     )
     assert {k: getattr(named, k) for k in kept} == {k: getattr(made, k) for k in kept}
     assert (named.name, named.source) == ("two", "tests/test_a.py")
