@@ -17,6 +17,9 @@ A key that is there for another reason (the defaults, a guard) is recorded by no
 switch; switching it off removes its functionality, as `KeySet.remove` does.
 
 A guard belongs to the thread that entered it.
+
+The two sets together are the thread's `view`, one object for each pair: what is
+remembered of calls is remembered by it.
 """
 
 import threading
@@ -30,14 +33,54 @@ from runtime.keys.keyset import KeySet
 Keys = DispatchKey | KeySet | Iterable[DispatchKey]
 
 
+class View:
+    """The included and the excluded bits of a thread; compared by identity."""
+
+    __slots__ = ("excluded", "included")
+
+    def __init__(self, included: int, excluded: int) -> None:
+        self.included = included
+        self.excluded = excluded
+
+
+# A program sees few pairs: one for each combination of nested guards.
+_VIEWS: dict[tuple[int, int], View] = {}
+
+
+def view_of(included: int, excluded: int) -> View:
+    """The one view with these bits."""
+    found = _VIEWS.get((included, excluded))
+    if found is None:
+        # Whoever comes second gets what the first one made.
+        found = _VIEWS.setdefault((included, excluded), View(included, excluded))
+    return found
+
+
 class _Local(threading.local):
     """The bits of one thread; class attributes are what a thread starts with."""
 
-    included: int = DEFAULT_INCLUDED.bits
-    excluded: int = DEFAULT_EXCLUDED.bits
+    view: View = view_of(DEFAULT_INCLUDED.bits, DEFAULT_EXCLUDED.bits)
     # Per set: the keys switched on, and the bits that switching brought.
     switched_in: tuple[frozenset[DispatchKey], int] = (frozenset(), 0)
     switched_out: tuple[frozenset[DispatchKey], int] = (frozenset(), 0)
+
+    @property
+    def included(self) -> int:
+        """The bits that are added to every call."""
+        return self.view.included
+
+    @included.setter
+    def included(self, bits: int) -> None:
+        self.view = view_of(bits, self.view.excluded)
+
+    @property
+    def excluded(self) -> int:
+        """The bits that are taken from every call."""
+        return self.view.excluded
+
+    @excluded.setter
+    def excluded(self, bits: int) -> None:
+        self.view = view_of(self.view.included, bits)
 
 
 LOCAL = _Local()

@@ -33,7 +33,7 @@ from runtime.schema.excerpt import described, shortened, written_call
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType
-from runtime.schema.values import converter, same
+from runtime.schema.values import Converter, converter, same, tensor_or_number
 
 Binder = Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
 
@@ -53,11 +53,21 @@ def stored_default(argument: Argument) -> object:
     return argument.default if converted is MISMATCH else converted
 
 
-def binder(schema: Schema) -> Binder:
-    """The function that binds calls to `schema`; see `bind`."""
+def converters_of(schema: Schema, numbers: bool) -> tuple[Converter, ...]:
+    """The conversion of each argument; `numbers`: a tensor may be given as a number."""
+    return tuple(
+        tensor_or_number
+        if numbers and each.type == TensorType
+        else converter(each.type, each.size)
+        for each in schema.arguments
+    )
+
+
+def binder(schema: Schema, numbers: bool = False) -> Binder:
+    """The function that binds calls to `schema`; see `bind` and `converters_of`."""
     arguments = schema.arguments
     positional = schema.kwarg_only_start
-    converters = tuple(converter(each.type, each.size) for each in arguments)
+    converters = converters_of(schema, numbers)
     indices = {argument.name: index for index, argument in enumerate(arguments)}
     # A required argument starts as a mismatch, and stays one if it is not given.
     start = tuple(
@@ -68,16 +78,16 @@ def binder(schema: Schema) -> Binder:
     def bind_values(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         given = len(args)
         if given > positional:
-            return _diagnosed(schema, args, kwargs)
+            return _diagnosed(schema, converters, args, kwargs)
         bound: list[Any] = [*map(call, converters, args), *start[given:]]
         for name, value in kwargs.items():
             index = indices.get(name, -1)
             if index < given:
-                return _diagnosed(schema, args, kwargs)
+                return _diagnosed(schema, converters, args, kwargs)
             bound[index] = converters[index](value)
         for value in bound:
             if value is MISMATCH:
-                return _diagnosed(schema, args, kwargs)
+                return _diagnosed(schema, converters, args, kwargs)
         for index in fresh:
             if bound[index] is start[index]:
                 bound[index] = bound[index].copy()
@@ -105,7 +115,10 @@ def binder(schema: Schema) -> Binder:
 
 
 def _diagnosed(
-    schema: Schema, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    schema: Schema,
+    converters: tuple[Converter, ...],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
 ) -> list[Any]:
     """Bind a call step by step, to raise the error that says what is wrong with it.
 
@@ -133,7 +146,7 @@ def _diagnosed(
         if index not in given:
             bound.append(stored_default(argument))
             continue
-        value = _value(argument, given[index])
+        value = _value(argument, converters[index], given[index])
         if value is MISMATCH:
             raise WrongArgumentType(
                 **_call(schema, args, kwargs),
@@ -169,9 +182,9 @@ def _by_index(
     return given
 
 
-def _value(argument: Argument, value: object) -> object:
+def _value(argument: Argument, turn: Converter, value: object) -> object:
     """The value converted; a default that its type does not take is taken as it is."""
-    converted = converter(argument.type, argument.size)(value)
+    converted = turn(value)
     default = argument.has_default and same(value, argument.default)
     return value if converted is MISMATCH and default else converted
 

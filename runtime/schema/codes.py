@@ -6,21 +6,44 @@ upstream's, because schemas print defaults as the code; the tables below were co
 with torch 2.13 by passing every object through an operator that returns its code.
 
 Rules: a code is the position in its table, and no entry ever moves.  A spelling that
-upstream keeps as a second name (`long` for `int64`) is in `SYNONYMS`.
+upstream keeps as a second name (`long` for `int64`) is in `SYNONYMS`.  There is one
+object for each entry, so that `is` compares them: the path of every call does.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 
-@dataclass(frozen=True, slots=True)
 class Code:
-    """A named integer of one of the tables; equal by kind and code, prints its name."""
+    """A named integer of one of the tables; one object each, prints its name.
+
+    Raises IndexError for a number that the table does not have.
+    """
 
     NAMES: ClassVar[tuple[str, ...]] = ()
     SYNONYMS: ClassVar[dict[str, str]] = {}
+    # The entries by number; every kind has its own.
+    MADE: ClassVar[dict[int, Any]] = {}
+
+    __slots__ = ("code", "name")
 
     code: int
+    name: str
+
+    def __new__(cls, code: int) -> Self:
+        """The entry with this number."""
+        made: Self | None = cls.MADE.get(code)
+        if made is None:
+            if not cls.is_code(code):
+                raise IndexError(f"{cls.__name__} has no number {code}")
+            made = super().__new__(cls)
+            object.__setattr__(made, "code", int(code))
+            object.__setattr__(made, "name", cls.NAMES[code])
+            # Whoever comes second gets what the first one made.
+            made = cls.MADE.setdefault(int(code), made)
+        return made
+
+    def __init_subclass__(cls) -> None:
+        cls.MADE = {}
 
     @classmethod
     def named(cls, name: str) -> Self:
@@ -38,16 +61,17 @@ class Code:
         """Whether the table has an entry with this number."""
         return 0 <= code < len(cls.NAMES)
 
-    @property
-    def name(self) -> str:
-        """The one canonical name."""
-        return self.NAMES[self.code]
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__}.{name} cannot be set")
+
+    def __reduce__(self) -> tuple[type[Self], tuple[int]]:
+        return type(self), (self.code,)
 
     def __str__(self) -> str:
-        return self.NAMES[self.code]
+        return self.name
 
     def __repr__(self) -> str:
-        return self.NAMES[self.code]
+        return self.name
 
 
 class DType(Code):

@@ -2,20 +2,36 @@
 
 True only here: `cpu` has no index and differs from `cpu:0`, as upstream compares them.
 Which types exist, and how a device is written, is the business of `runtime.keys`; a
-new backend is named there and nothing changes here.
+new backend is named there and nothing changes here.  There is one object for each
+device, so that `is` compares them: the path of every call does.
 """
 
-from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from runtime.keys import key_of_device
 
 
-@dataclass(frozen=True, slots=True)
 class Device:
     """A device type such as `cuda`, with an index or None; prints `cuda:1`."""
 
+    __slots__ = ("index", "type")
+
     type: str
-    index: int | None = None
+    index: int | None
+
+    # A program names few devices.
+    MADE: ClassVar[dict[tuple[str, int | None], "Device"]] = {}
+
+    def __new__(cls, type: str, index: int | None = None) -> Self:  # noqa: A002  # the field's own word
+        """The device of this type and index."""
+        made = cls.MADE.get((type, index))
+        if made is None:
+            made = super().__new__(cls)
+            object.__setattr__(made, "type", type)
+            object.__setattr__(made, "index", index)
+            # Whoever comes second gets what the first one made.
+            made = cls.MADE.setdefault((type, index), made)
+        return made  # type: ignore[return-value]  # nothing derives from it
 
     @classmethod
     def parse(cls, text: str) -> "Device":
@@ -27,5 +43,15 @@ class Device:
         kind, colon, index = text.partition(":")
         return cls(kind, int(index) if colon else None)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Device.{name} cannot be set: a device is a value")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Device, (self.type, self.index)
+
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self) -> str:
+        index = "" if self.index is None else f", index={self.index}"
+        return f"Device(type={self.type!r}{index})"

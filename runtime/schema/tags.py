@@ -10,7 +10,10 @@ from runtime.schema.argument import Argument
 from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType
 
-# Source: the tags of upstream 2.13.
+# Ours: a `Tensor` argument may be given as a number.
+NUMBERS_AS_TENSORS = "numbers_as_tensors"
+
+# Source: the tags of upstream 2.13, and one of ours.
 TAGS: tuple[str, ...] = (
     "core",
     "cudagraph_unsafe",
@@ -26,6 +29,7 @@ TAGS: tuple[str, ...] = (
     "needs_fixed_stride_order",
     "nondeterministic_bitwise",
     "nondeterministic_seeded",
+    NUMBERS_AS_TENSORS,
     "out",
     "out_variant",
     "pointwise",

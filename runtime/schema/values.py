@@ -13,6 +13,8 @@ Rules:
 - a sized list takes one number and repeats it; given lists may have any length;
 - a member of a union must fit as it is, without conversion;
 - what is a tensor is decided by the attribute `key_bits`, nothing else;
+- where a definition is tagged `numbers_as_tensors`, a number is a tensor of no
+  dimensions (`tensor_or_number`), if the tensor area is there to make it;
 - types that only name an object (`Generator`, `Storage`, classes, ...) take any object
   that is not a plain value.
 
@@ -123,6 +125,19 @@ def present(type: Type, value: object) -> object:  # noqa: A002  # the field's o
 
 def _tensor(value: object) -> object:
     return value if value is None or hasattr(value, "key_bits") else MISMATCH
+
+
+# What makes a tensor of a number; the tensor area installs its own.
+NUMBERS: list[Callable[[object], object]] = []
+
+
+def tensor_or_number(value: object) -> object:
+    """A tensor as it is, and of a number the tensor that stands for it, if it can."""
+    if value is None or hasattr(value, "key_bits"):
+        return value
+    if not NUMBERS or not isinstance(value, bool | int | float | complex):
+        return MISMATCH
+    return NUMBERS[-1](value)
 
 
 def _strict_tensor(value: object) -> object:
