@@ -56,8 +56,8 @@ __all__ = [
     "tensor",
 ]
 
-# The operators of the default dispatcher, by attribute.
-ops = Operators(default_dispatcher)
+# The operators of the default dispatcher, by attribute; `core` is the runtime's own.
+ops = Operators(default_dispatcher, {"core": "runtime.autograd"})
 
 # Public names that load their module when they are first asked for.
 _LAZY = {

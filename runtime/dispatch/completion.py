@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from runtime.dispatch.kernel import Kernel, kernel_of
+from runtime.dispatch.kernel import Kernel, kernel_of, untyped_kernel_of
 from runtime.errors.registration import CannotInfer, NotAKernel, WrongArgument
 from runtime.keys import DispatchKey
 from runtime.schema.alias import AliasKind, parse_alias_kind
@@ -57,6 +57,20 @@ def kernel_for(
     if not callable(kernel):
         raise NotAKernel(call=call, found=type(kernel).__name__)
     return read(kernel, with_keyset)
+
+
+def fallback_for(call: str, kernel: object, with_keyset: bool) -> Kernel:
+    """The kernel of what was given as a fallback, whose annotations tell nothing.
+
+    Raises `NotAKernel`, and `WrongArgument` for a kernel that takes the arguments of
+    one operator.
+    """
+    made = kernel_for(call, kernel, with_keyset, untyped_kernel_of)
+    if made.facts.kind in ("direct", "linked"):
+        expected = "a function of an operator and its arguments, or boxed(...)"
+        found = f"{made.facts.kind}(...)"
+        raise WrongArgument(argument="kernel", expected=expected, found=found)
+    return made
 
 
 def description_of(kernel: Kernel, debug: str | None, origin: str) -> str:

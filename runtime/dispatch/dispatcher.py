@@ -26,6 +26,7 @@ from runtime.dispatch.checks import check_no_override
 from runtime.dispatch.dump import dump_state, dump_table
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.place import Keyring
 from runtime.dispatch.registration import Registration
 from runtime.dispatch.state import EMPTY, DispatcherState
 from runtime.dispatch.token import (
@@ -68,6 +69,7 @@ class Dispatcher:
         "_telling",
         "_writer",
         "dropped",
+        "keyring",
         "state",
         "warns_of_overrides",
     )
@@ -83,6 +85,8 @@ class Dispatcher:
         if merges_alias_kinds:
             state = state._replace(merges_alias_kinds=True)
         self.state = state
+        # The keys under which entries remember what is of this dispatcher.
+        self.keyring = Keyring()
         self._lock = Lock()
         self._writer = 0
         self._telling = False

@@ -38,7 +38,7 @@ class OperatorEntry(NamedTuple):
     total: int
     extractor: Extractor
     table: Table
-    memo: dict[str, Any]
+    memo: dict[Any, Any]
 
     @property
     def definition(self) -> Definition | None:

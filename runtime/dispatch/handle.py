@@ -1,19 +1,19 @@
 """Operator handles: how operators are called and asked.
 
 True only here: a handle is a name and a dispatcher, nothing else, so it cannot go
-stale.  Every call looks the entry up in the published state, and everything that makes
-calls fast is kept on that entry.  A handle of an operator that is gone says so, and
-works again when the operator is back.
+stale.  Every call looks the entry up in the published state (`runtime.dispatch.place`),
+and everything that makes calls fast is kept on that entry.  A handle of an operator
+that is gone says so, and works again when the operator is back.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Self
 
-from runtime.dispatch.caller import Caller, caller_of
+from runtime.dispatch.caller import Caller
 from runtime.dispatch.dump import dump_state, dump_table
 from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.reading import namespace_of
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.place import Place, Published
 from runtime.errors.call import NoSuchOverload, OperatorGone
 from runtime.errors.registration import NoKernelForKey
 from runtime.keys import DispatchKey, KeySet
@@ -21,50 +21,44 @@ from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
 
 
-class Published(Protocol):
-    """Whoever publishes a state: a dispatcher."""
+class OperatorHandle(partial[Any]):
+    """One operator (one overload) of a dispatcher.
 
-    state: DispatcherState
+    Calling it calls the operator with Python arguments, and `call` is the same without
+    the look at the handle.
 
+    Raises:
+        CallError: the arguments do not fit the schema.
+        MissingKernel: no kernel is registered for the highest key of the call.
+        OperatorGone, CallWithoutSchema: there is nothing to call.
+        WrongReturnType, WrongReturnCount: the kernel returned something else.
+    """
 
-class OperatorHandle:
-    """One operator (one overload) of a dispatcher."""
+    __slots__ = ("_place", "name")
 
-    __slots__ = ("_dispatcher", "_namespace", "_text", "name")
+    _place: Place
+    name: OperatorName
 
-    def __init__(self, dispatcher: Published, name: OperatorName) -> None:
-        self._dispatcher = dispatcher
-        self.name = name
-        # Where the operator stands in a state.
-        self._namespace = namespace_of(name)
-        self._text = str(name)
+    def __new__(cls, dispatcher: Published, name: OperatorName) -> Self:
+        """The operator called `name`, whether it is registered or not."""
+        place = Place(dispatcher, name, OperatorHandle)
+        made = super().__new__(cls, place.start)
+        made._place = place
+        made.name = name
+        place.show(made)
+        return made
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the operator; see `call`."""
-        entry = self._dispatcher.state.find(self._namespace, self._text)
-        return self._caller(entry).call(self, args, kwargs)
-
-    def call(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the operator with Python arguments.
-
-        Raises:
-            CallError: the arguments do not fit the schema.
-            MissingKernel: no kernel is registered for the highest key of the call.
-            OperatorGone, CallWithoutSchema: there is nothing to call.
-            WrongReturnType, WrongReturnCount: the kernel returned something else.
-        """
-        entry = self._dispatcher.state.find(self._namespace, self._text)
-        return self._caller(entry).call(self, args, kwargs)
+    # What a partial object calls: the plain way at first, the front later.
+    call = partial.func
 
     def call_boxed(self, args: Sequence[Any]) -> list[Any]:
         """Call with every argument in schema order; returns the list of results.
 
         The given sequence is left as it is.  Raises as `call`.
         """
-        caller = self._caller(self._published())
-        return _results(
-            caller, caller.call_boxed(self, caller.bind(*_split(caller.schema, args)))
-        )
+        caller = self._caller()
+        values = caller.bind(*_split(caller.schema, args))
+        return _results(caller, caller.call_boxed(self._place, values))
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
         """Every argument of such a call in schema order, defaults filled in.
@@ -72,7 +66,7 @@ class OperatorHandle:
         Raises:
             CallError: the arguments do not fit the schema.
         """
-        caller = self._caller(self._published())
+        caller = self._caller()
         return caller.bind(args, kwargs)
 
     def redispatch(self, keyset: KeySet, *args: Any, **kwargs: Any) -> Any:
@@ -81,15 +75,15 @@ class OperatorHandle:
         The thread's included and excluded keys and the fallthroughs do not matter.
         Raises as `call`, and FallthroughCalled where the slot falls through.
         """
-        caller = self._caller(self._published())
-        return caller.redispatch("redispatch", self, keyset, caller.bind(args, kwargs))
+        caller, place = self._caller(), self._place
+        return caller.redispatch("redispatch", place, keyset, caller.bind(args, kwargs))
 
     def redispatch_boxed(self, keyset: KeySet, args: Sequence[Any]) -> list[Any]:
         """`redispatch` with every argument in schema order; a list of results."""
-        caller = self._caller(self._published())
+        caller, place = self._caller(), self._place
         values = caller.bind(*_split(caller.schema, args))
         return _results(
-            caller, caller.redispatch("redispatchBoxed", self, keyset, values)
+            caller, caller.redispatch("redispatchBoxed", place, keyset, values)
         )
 
     def call_for_key(self, key: DispatchKey | str, args: Sequence[Any]) -> list[Any]:
@@ -100,13 +94,13 @@ class OperatorHandle:
         Raises:
             NoKernelForKey: there is neither.
         """
-        entry = self._entry()
-        caller = self._caller(entry)
+        entry, place = self._entry(), self._place
+        caller = place.caller(entry)
         values = caller.bind(*_split(caller.schema, args))
         key = DispatchKey.parse(key) if isinstance(key, str) else key
         held = entry.implementations.get(key)
         if held:
-            run = caller.runner_of(held[0].kernel, False, key.name)
+            result = caller.run_kernel(place, held[0].kernel, False, key, values)
         else:
             slots = entry.table.fallbacks.slots
             found = slots[key.slot] if key.slot is not None else None
@@ -116,8 +110,8 @@ class OperatorHandle:
                     key=key.name,
                     available=tuple(sorted(k.name for k in entry.implementations)),
                 )
-            run = caller.runner_of(found.kernel, True, key.name)
-        return _results(caller, run(self, caller.keys_of(values), values))
+            result = caller.run_kernel(place, found.kernel, True, key, values)
+        return _results(caller, result)
 
     @property
     def schema(self) -> Schema:
@@ -127,7 +121,7 @@ class OperatorHandle:
             OperatorGone: nothing is registered under the name.
             CallWithoutSchema: only kernels are.
         """
-        return self._caller(self._published()).schema
+        return self._caller().schema
 
     @property
     def has_schema(self) -> bool:
@@ -179,19 +173,18 @@ class OperatorHandle:
             NoSuchOverload: there is none of that name.
         """
         wanted = OperatorName(self.name.name, "" if name == "default" else name)
-        if self._dispatcher.state.entry(wanted) is None:
+        if self._place.dispatcher.state.entry(wanted) is None:
             names = [
                 entry.name.overload or "default"
-                for entry in self._dispatcher.state.overloads(self.name)
+                for entry in self._place.dispatcher.state.overloads(self.name)
             ]
             raise NoSuchOverload(
                 operator=self.name.name, overload=name, near=tuple(names)
             )
-        return OperatorHandle(self._dispatcher, wanted)
+        return OperatorHandle(self._place.dispatcher, wanted)
 
     def _published(self) -> OperatorEntry | None:
-        """The entry in the published state: one reference, taken once."""
-        return self._dispatcher.state.find(self._namespace, self._text)
+        return self._place.published()
 
     def _entry(self) -> OperatorEntry:
         entry = self._published()
@@ -199,11 +192,8 @@ class OperatorHandle:
             raise OperatorGone(operator=str(self.name))
         return entry
 
-    def _caller(self, entry: OperatorEntry | None) -> Caller:
-        if entry is None:
-            raise OperatorGone(operator=str(self.name))
-        found: Caller | None = entry.memo.get("caller")
-        return found or caller_of(entry, str(self.name))
+    def _caller(self) -> Caller:
+        return self._place.caller(self._published())
 
     def __repr__(self) -> str:
         return f"<OperatorHandle {self.name}>"

@@ -1,6 +1,6 @@
 """What a kernel is: a callable, how it is called, and what it tells about itself.
 
-True only here: the five calling conventions.
+True only here: the seven calling conventions.
 
 ======== ===================================== =====================================
 kind     called as                             comes from
@@ -10,6 +10,10 @@ python   `fn(*args, **kwargs)`, defaults       a function without annotations
          taken out (see `runtime.schema.strip`)
 stack    `fn(operator, keyset, stack)`, pops   `boxed(fn)`
          its arguments, pushes its results
+direct   `fn(*arguments)`, all of them, in the `direct(fn, name)`
+         order of the schema
+linked   `fn(below, keyset)` once, which gives `linked(fn, name)`
+         the function of all the arguments
 through  never                                 `fallthrough`
 refusing raises, by name                       `named_not_supported`, the table
 ======== ===================================== =====================================
@@ -77,6 +81,31 @@ def boxed(function: Callable[..., Any], name: str | None = None) -> Kernel:
     if not callable(function):
         raise NotAKernel(call="boxed(...)", found=type(function).__name__)
     return Kernel(function, Facts("stack", name or describe(function)))
+
+
+def direct(function: Callable[..., Any], name: str | None = None) -> Kernel:
+    """A kernel that gets every argument, by position, in the order of the schema.
+
+    Codes come as objects (`DType`, ...).  What annotations say does not matter, and no
+    signature is checked.  `name` is what dumps show.  Raises `NotAKernel`.
+    """
+    if not callable(function):
+        raise NotAKernel(call="direct(...)", found=type(function).__name__)
+    return Kernel(function, Facts("direct", name or describe(function)))
+
+
+def linked(factory: Callable[[Any, Any], Callable[..., Any]], name: str) -> Kernel:
+    """A kernel that runs the one below it, found once for each keyset.
+
+    `factory(below, keyset)` returns the function that is called with every argument, as
+    a `direct` one; it is remembered on the entry.  `keyset` is that of the call, and
+    `below(*arguments)` runs the kernel of the next key under this kernel's slot, of the
+    same entry.  `below.at(keyset)` is such a function for another keyset.
+    Raises `NotAKernel`.
+    """
+    if not callable(factory):
+        raise NotAKernel(call="linked(...)", found=type(factory).__name__)
+    return Kernel(factory, Facts("linked", name))
 
 
 def _refuse_names(operator: Any, keyset: Any, stack: list[Any]) -> None:

@@ -27,6 +27,7 @@ from runtime.dispatch.completion import KernelLike as KernelLike
 from runtime.dispatch.completion import (
     KeyLike,
     description_of,
+    fallback_for,
     kernel_for,
     key_of,
     schema_of,
@@ -35,7 +36,7 @@ from runtime.dispatch.completion import (
 )
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.kernel import Kernel, untyped_kernel_of
+from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.kind import WILDCARD, check_kind
 from runtime.dispatch.overriding import warn_of_overrides
 from runtime.dispatch.reading import (
@@ -266,8 +267,7 @@ class Library:
                 remedy=f"Use Library({WILDCARD!r}, 'IMPL', KEY).fallback(kernel).",
             )
         self._check_key(call, key)
-        # Its first parameter is the operator: annotations tell nothing here.
-        made = kernel_for(call, kernel, with_keyset, untyped_kernel_of)
+        made = fallback_for(call, kernel, with_keyset)
         text = description_of(made, debug, self.origin)
         return self._register((Fallback(fallback_keys(key), made, text),))
 

@@ -1,58 +1,88 @@
 """`ops`: operators by attribute, as `ops.<namespace>.<operator>[.<overload>]`.
 
 True only here: how attribute access becomes a handle, and how a call without an
-overload chooses one.  Nothing is remembered: each access asks the published state.
+overload chooses one.  Each access asks the published state; only the operators of the
+namespaces that the runtime itself provides are remembered once they were found, as
+nobody takes them away.
 
 Rule: the overload of a call is the first that its arguments fit, in the order of the
 overload names (the unnamed one first), whatever the order of registration.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from typing import Any, Self
 
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.place import Place
 from runtime.errors.base import nearest
 from runtime.errors.call import CallError, NoMatchingOverload, NoSuchOverload
 from runtime.errors.registration import UnknownOperator
 from runtime.schema.names import OperatorName
 
 
-class OperatorPacket:
-    """All overloads of one operator."""
+class PacketPlace(Place):
+    """All overloads of one operator; its front is that of the unnamed one."""
 
-    __slots__ = ("_dispatcher", "_name")
+    __slots__ = ()
 
-    def __init__(self, dispatcher: Dispatcher, name: OperatorName) -> None:
-        self._dispatcher = dispatcher
-        self._name = name
-
-    def overloads(self) -> tuple[str, ...]:
-        """The names of the defined overloads; the unnamed one is `default`."""
-        found = self._dispatcher.state.overloads(self._name)
-        return tuple(e.name.overload or "default" for e in found if e.definitions)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the first overload that the arguments fit.
-
-        Raises:
-            CallError: there is one overload, and they do not fit it.
-            NoMatchingOverload: there are several, and they fit none.
-        """
-        entries = self._dispatcher.state.overloads(self._name)
-        names = [e.name for e in entries if e.definitions] or [self._name]
+    def slow(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Call the first overload that the arguments fit."""
+        found = self.dispatcher.state.overloads(self.name)
+        names = [each.name for each in found if each.definitions] or [self.name]
         if len(names) == 1:
-            return OperatorHandle(self._dispatcher, names[0]).call(*args, **kwargs)
+            return self._called(names[0], args, kwargs)
         attempts = []
         for name in names:
-            handle = OperatorHandle(self._dispatcher, name)
+            handle = self.handle(self.dispatcher, name)
             try:
                 handle.bind(args, kwargs)
             except CallError as error:
                 attempts.append((str(name), str(error)))
             else:
-                return handle.call(*args, **kwargs)
-        raise NoMatchingOverload(operator=self._name.name, attempts=tuple(attempts))
+                return self._called(name, args, kwargs)
+        raise NoMatchingOverload(operator=self.name.name, attempts=tuple(attempts))
+
+    def operator(self) -> Any:
+        """A handle of the unnamed overload."""
+        return self.handle(self.dispatcher, self.name)
+
+    def _called(
+        self, name: OperatorName, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        if name == self.name:
+            return super().slow(args, kwargs)
+        return self.handle(self.dispatcher, name)(*args, **kwargs)
+
+
+class OperatorPacket(partial[Any]):
+    """All overloads of one operator; calling it calls the first that fits.
+
+    Raises:
+        CallError: there is one overload, and the arguments do not fit it.
+        NoMatchingOverload: there are several, and they fit none.
+    """
+
+    __slots__ = ("_dispatcher", "_name")
+
+    _dispatcher: Dispatcher
+    _name: OperatorName
+
+    def __new__(cls, dispatcher: Dispatcher, name: OperatorName) -> Self:
+        """The overloads of `name`, which names none itself."""
+        place = PacketPlace(dispatcher, name, OperatorHandle)
+        made = super().__new__(cls, place.start)
+        made._dispatcher = dispatcher
+        made._name = name
+        place.show(made)
+        return made
+
+    def overloads(self) -> tuple[str, ...]:
+        """The names of the defined overloads; the unnamed one is `default`."""
+        found = self._dispatcher.state.overloads(self._name)
+        return tuple(e.name.overload or "default" for e in found if e.definitions)
 
     def __getattr__(self, overload: str) -> OperatorHandle:
         if overload.startswith("__"):
@@ -75,24 +105,28 @@ class OperatorPacket:
 
 
 class OperatorNamespace:
-    """The operators of one namespace."""
+    """The operators of one namespace; a `lasting` one remembers what it found."""
 
-    __slots__ = ("_dispatcher", "_namespace")
-
-    def __init__(self, dispatcher: Dispatcher, namespace: str) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, namespace: str, lasting: bool = False
+    ) -> None:
         self._dispatcher = dispatcher
         self._namespace = namespace
+        self._lasting = lasting
 
     def __getattr__(self, operator: str) -> OperatorPacket:
         # Asked for before there is a dispatcher, when a copy is made.
-        if operator in self.__slots__ or operator == "__setstate__":
+        if operator in ("_dispatcher", "_namespace", "_lasting", "__setstate__"):
             raise AttributeError(operator)
         name = OperatorName(f"{self._namespace}::{operator}")
         if not any(e.definitions for e in self._dispatcher.state.overloads(name)):
             raise UnknownOperator(
                 operator=str(name), near=nearest(str(name), self._names())
             )
-        return OperatorPacket(self._dispatcher, name)
+        packet = OperatorPacket(self._dispatcher, name)
+        if self._lasting:
+            self.__dict__[operator] = packet
+        return packet
 
     def _names(self) -> list[str]:
         operators = self._dispatcher.state.namespaces.get(self._namespace, {})
@@ -107,17 +141,30 @@ class OperatorNamespace:
 
 
 class Operators:
-    """The operators of a dispatcher; `source` finds the dispatcher at each access."""
+    """The operators of a dispatcher; `source` finds the dispatcher at each access.
 
-    __slots__ = ("_source",)
+    `provided` maps namespaces of the runtime to the module that registers them, which
+    is imported when its namespace is first asked for.
+    """
 
-    def __init__(self, source: Callable[[], Dispatcher]) -> None:
+    def __init__(
+        self,
+        source: Callable[[], Dispatcher],
+        provided: Mapping[str, str] | None = None,
+    ) -> None:
         self._source = source
+        self._provided = provided or {}
 
     def __getattr__(self, namespace: str) -> OperatorNamespace:
-        if namespace.startswith("__"):
+        if namespace.startswith("_"):
             raise AttributeError(namespace)
-        return OperatorNamespace(self._source(), namespace)
+        module = self._provided.get(namespace)
+        if module is None:
+            return OperatorNamespace(self._source(), namespace)
+        import_module(module)
+        found = OperatorNamespace(self._source(), namespace, lasting=True)
+        self.__dict__[namespace] = found
+        return found
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *sorted(self._source().state.namespaces)]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from runtime.dispatch.front import Maker, maker_of
 from runtime.dispatch.kernel import Facts
 from runtime.keys import DispatchKey
 from runtime.schema.alias import AliasKind
@@ -22,6 +23,7 @@ from runtime.schema.names import OperatorName
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
 from runtime.schema.strip import stripper
+from runtime.schema.tags import NUMBERS_AS_TENSORS
 from runtime.schema.types import is_dispatch_type
 
 
@@ -75,9 +77,19 @@ class DefinitionReading:
         found: Convention | None = self.memo.get("convention")
         if found is None:
             schema = self.schema
-            found = Convention(binder(schema), stripper(schema), returner(schema))
+            bind = binder(schema, NUMBERS_AS_TENSORS in self.tags)
+            found = Convention(bind, stripper(schema), returner(schema))
             self.memo["convention"] = found
         return found
+
+    @property
+    def maker(self) -> Maker | None:
+        """What makes the closures of calls; see `runtime.dispatch.front`."""
+        if "maker" not in self.memo:
+            numbers = NUMBERS_AS_TENSORS in self.tags
+            self.memo["maker"] = maker_of(self.schema, numbers)
+        made: Maker | None = self.memo["maker"]
+        return made
 
 
 class Convention(NamedTuple):

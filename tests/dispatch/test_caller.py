@@ -23,6 +23,7 @@ from runtime.keys import (
 )
 from runtime.schema.codes import DType
 from runtime.tensors import Tensor, tensor
+from runtime.tensors.keys_of import keys_of
 from tests.dispatch.samples import FOO, bare, defined, on, op, says, silent, untyped
 
 CE = "CompositeExplicitAutograd"
@@ -225,7 +226,7 @@ def test_5_8_missing_kernels() -> None:
     d = silent()
     library = defined(d)
     library.impl("foo", says(None), "CPU", debug="cpu")
-    error = missing(lambda: op(d).call(tensor(1.0, device="cuda")))
+    error = missing(lambda: op(d).call(tensor(1.0).with_keyset(keys_of("cuda"))))
     fields = error.fields()
     assert fields.pop("table") == d.dump_table("test::foo")
     assert "CPU" in fields.pop("available")
@@ -235,7 +236,7 @@ def test_5_8_missing_kernels() -> None:
         "keyset": "KeySet(CUDA)",
         "reason": "no kernel",
     }
-    again = missing(lambda: op(d).call(tensor(1.0, device="cuda")))
+    again = missing(lambda: op(d).call(tensor(1.0).with_keyset(keys_of("cuda"))))
     assert again.fields() == error.fields()
     assert isinstance(error, NotImplementedError)
 
@@ -335,7 +336,7 @@ def test_a_caller_is_made_once_for_an_entry() -> None:
     caller = entry.memo["caller"]
     op(d).call_boxed([tensor(1.0)])
     assert entry.memo["caller"] is caller
-    assert caller.table is entry.table
+    assert caller.running.table is entry.table
     assert caller_of(entry, "test::foo") is caller
     with pytest.raises(CallWithoutSchema):
         caller_of(None, "test::foo")

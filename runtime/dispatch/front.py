@@ -1,0 +1,247 @@
+"""Fronts: the call of one operator as a function with its own parameters.
+
+True only here: the text of that function.  It binds by Python's own rules for
+parameters, converts what is not at its default, joins the keysets, and runs the link
+that the entry remembers for them; no list of arguments is made, and none is scanned:
+
+    def call(self=_MISSING, other=_MISSING, /, *_rest, alpha=_MISSING, **_more):
+        if _more:
+            ...  # what is named finds its place
+        if _WATCH.active or _rest:
+            return slow(*_written(_rest, _more, self, other, alpha))
+        ...
+        _bits = self.key_bits | other.key_bits
+        ...
+        entry = dispatcher.state.namespaces["core"]["core::add"]
+        _link = entry.memo[key][_LOCAL.view][_bits]
+        ...
+        return _link(self, other, _2)
+
+Rules:
+- a front does what the plain way does (`Caller.call`), or goes it: whatever is out of
+  the ordinary (a watcher, an argument too many, a value that does not convert, an entry
+  of another definition) goes to `slow`, which raises the errors;
+- the text depends on the schema alone; it is compiled once for each definition.
+
+After an idea of singledispatch's and of CPython's own argument clinic: let the
+interpreter bind.
+"""
+
+from collections.abc import Callable, Mapping
+from keyword import iskeyword
+from typing import Any
+
+from runtime.dispatch.watch import WATCH
+from runtime.keys import LOCAL
+from runtime.schema.argument import Argument
+from runtime.schema.binding import converters_of, stored_default
+from runtime.schema.numbers import MISMATCH
+from runtime.schema.returns import returner
+from runtime.schema.schema import Schema
+from runtime.schema.types import OptionalType, TensorType, is_dispatch_type
+
+# make(dispatcher, key, resolve, slow) -> the front
+Maker = Callable[..., Callable[..., Any]]
+
+# Stands where an argument was not given.
+_MISSING = object()
+
+
+def maker_of(schema: Schema, numbers: bool) -> Maker | None:
+    """Compile `make(dispatcher, key, resolve, slow)`, which gives a front.
+
+    `memo[key][view][bits]` of the published entry is a link, `resolve(bits)` makes one
+    (None: go the plain way), and `slow(args, kwargs)` is the plain way.  `numbers` says
+    that numbers are taken for tensors.  None for a schema that has no such function:
+    one that takes surplus arguments, or has names that Python does not take.
+    """
+    arguments = schema.arguments
+    names = [argument.name for argument in arguments]
+    if schema.is_vararg or any(n.startswith("_") or iskeyword(n) for n in names):
+        return None
+    slow = f"return slow(*_written(_rest, _more, {', '.join(names)}))"
+    namespace = schema.name.name.partition("::")[0]
+    where = f"[{namespace!r}][{str(schema.name)!r}]"
+    body = [
+        "if _more:",
+        *(f"    {line}" for line in _placed(names[: schema.kwarg_only_start], slow)),
+        "if _WATCH.active or _rest:",
+        f"    {slow}",
+        *_converted(schema, slow),
+        *_joined(schema, slow),
+        "try:",
+        f"    _entry = dispatcher.state.namespaces{where}",
+        "    _link = _entry.memo[key][_LOCAL.view][_bits]",
+        "except KeyError:",
+        "    _link = resolve(_bits)",
+        "    if _link is None:",
+        f"        {slow}",
+        f"_result = _link({', '.join(map(_passed, range(len(names)), arguments))})",
+        *_returned(schema),
+    ]
+    text = "\n".join(
+        (
+            "def make(dispatcher, key, resolve, slow):",
+            f"    def call({', '.join(_parameters(schema))}):",
+            *(f"        {line}" for line in body),
+            "    return call",
+        )
+    )
+    values = _globals(schema, numbers)
+    exec(compile(text, f"<call of {schema.name}>", "exec"), values)  # noqa: S102  # made of names that were checked above
+    made: Maker = values["make"]
+    return made
+
+
+def _globals(schema: Schema, numbers: bool) -> dict[str, Any]:
+    """What the text refers to."""
+    values: dict[str, Any] = {
+        "_LOCAL": LOCAL,
+        "_MISMATCH": MISMATCH,
+        "_MISSING": _MISSING,
+        "_WATCH": WATCH,
+        "_returns": returner(schema),
+    }
+    values["_written"] = _writer(schema)
+    for place, turn in enumerate(converters_of(schema, numbers)):
+        values[f"_turn{place}"] = turn
+    for place, argument in enumerate(schema.arguments):
+        if argument.has_default:
+            values[f"_default{place}"] = stored_default(argument)
+    return values
+
+
+def _placed(names: list[str], slow: str) -> list[str]:
+    """Positional arguments that were given by name; given twice, or unknown: slow."""
+    lines = ["_known = 0"]
+    for name in names:
+        lines += [
+            f"if {name!r} in _more:",
+            f"    if {name} is not _MISSING:",
+            f"        {slow}",
+            f"    {name} = _more[{name!r}]",
+            "    _known += 1",
+        ]
+    return [*lines, "if _known != len(_more):", f"    {slow}"]
+
+
+def _writer(
+    schema: Schema,
+) -> Callable[..., tuple[tuple[Any, ...], Mapping[str, Any]]]:
+    """The function that gives a call as it was written."""
+    names = [argument.name for argument in schema.arguments]
+    start = schema.kwarg_only_start
+
+    def written(
+        rest: tuple[Any, ...], more: Mapping[str, Any], *values: Any
+    ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+        named = {
+            name: value
+            for name, value in zip(names[start:], values[start:], strict=True)
+            if value is not _MISSING
+        }
+        end = 0
+        while end < start and values[end] is not _MISSING:
+            # An argument that is given twice is named, and was placed all the same.
+            if names[end] in more and values[end] is more[names[end]]:
+                break
+            end += 1
+        return (*values[:end], *rest), {**more, **named}
+
+    return written
+
+
+def _parameters(schema: Schema) -> list[str]:
+    given = [f"{argument.name}=_MISSING" for argument in schema.arguments]
+    start = schema.kwarg_only_start
+    positional = [*given[:start], "/"] if start else []
+    return [*positional, "*_rest", *given[start:], "**_more"]
+
+
+def _passed(place: int, argument: Argument) -> str:
+    """The name that holds the value as the kernel gets it."""
+    required = not argument.has_default
+    return argument.name if required and _is_tensor(argument) else f"_{place}"
+
+
+def _is_tensor(argument: Argument) -> bool:
+    return is_dispatch_type(argument.type) == "tensor"
+
+
+def _converted(schema: Schema, slow: str) -> list[str]:
+    """Every argument but required tensors; a default is copied if it is a list."""
+    lines = []
+    for place, argument in enumerate(schema.arguments):
+        if _is_tensor(argument):
+            if argument.has_default:
+                given = f"{argument.name} is not _MISSING"
+                value = f"{argument.name} if {given} else _default{place}"
+                lines.append(f"_{place} = {value}")
+            continue
+        if argument.has_default:
+            copied = ".copy()" if isinstance(stored_default(argument), list) else ""
+            missing = f"    _{place} = _default{place}{copied}"
+        else:
+            missing = f"    {slow}"
+        lines += [
+            f"if {argument.name} is _MISSING:",
+            missing,
+            "else:",
+            f"    _{place} = _turn{place}({argument.name})",
+            f"    if _{place} is _MISMATCH:",
+            f"        {slow}",
+        ]
+    return lines
+
+
+def _joined(schema: Schema, slow: str) -> list[str]:
+    """The keysets of all tensors, joined into `_bits`."""
+    tensors = [
+        (place, _passed(place, argument), _may_be_none(argument))
+        for place, argument in enumerate(schema.arguments)
+        if _is_tensor(argument)
+    ]
+    sure = [f"{name}.key_bits" for _, name, optional in tensors if not optional]
+    lines = [f"_bits = {' | '.join(sure) or '0'}"]
+    for _, name, optional in tensors:
+        if optional:
+            lines += [f"if {name} is not None:", f"    _bits |= {name}.key_bits"]
+    # A number that is taken for a tensor, None, or what is no tensor at all.
+    failed = [f"    _{place} = _turn{place}({name})" for place, name, _ in tensors]
+    for place, _, _ in tensors:
+        failed += [f"    if _{place} is _MISMATCH:", f"        {slow}"]
+    failed.append("    _bits = 0")
+    for place, name, _ in tensors:
+        failed += [
+            f"    {name} = _{place}",
+            f"    if _{place} is not None:",
+            f"        _bits |= _{place}.key_bits",
+        ]
+    if tensors:
+        lines = ["try:", *(f"    {line}" for line in lines)]
+        lines += ["except AttributeError:", *failed]
+    for place, argument in enumerate(schema.arguments):
+        if is_dispatch_type(argument.type) == "list":
+            lines += [
+                f"for _each in _{place}:",
+                "    if _each is not None:",
+                "        _bits |= _each.key_bits",
+            ]
+    return lines
+
+
+def _may_be_none(argument: Argument) -> bool:
+    return isinstance(argument.type, OptionalType) or argument.has_default
+
+
+def _returned(schema: Schema) -> list[str]:
+    """A tensor needs no look; every other result is converted."""
+    if len(schema.returns) != 1 or schema.returns[0].type != TensorType:
+        return ["return _returns(_result)"]
+    return [
+        "try:",
+        "    _result.key_bits",
+        "except AttributeError:",
+        "    return _returns(_result)",
+        "return _result",
+    ]

@@ -1,0 +1,118 @@
+"""Links: from a keyset to the function of the arguments that runs its kernel.
+
+True only here: what a linked kernel is given, and when its factory is called.  A link
+is a plain function of all arguments in the order of the schema; it is made once for
+each keyset and kept on the caller of the entry.
+
+Rules:
+- the keyset is taken as it is, as by a redispatch;
+- a linked kernel and all that lies below it are of one entry, whatever is registered
+  while it runs;
+- results are converted and checked by the outermost call only, save those of kernels
+  of the other conventions, which always are;
+- a link holds links below it and never one above: no circle keeps kernels alive;
+- the operator that boxed kernels and fallbacks are given is made when they run, from a
+  weak reference to the dispatcher.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from runtime.dispatch.kernel import Kernel
+from runtime.dispatch.running import Running
+from runtime.dispatch.watch import DEPTH, WATCH
+from runtime.keys import SLOTS, DispatchKey, KeySet, full_after, slot_of
+
+Link = Callable[..., Any]
+
+
+class Below:
+    """What a linked kernel calls; `run` is the bare function, for those in a hurry."""
+
+    __slots__ = ("_links", "run")
+
+    def __init__(self, links: "Links", run: Link) -> None:
+        self._links = links
+        self.run = run
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel of the next key."""
+        return self.run(*arguments)
+
+    def at(self, keyset: KeySet) -> Link:
+        """The function that runs the kernel of the highest key of `keyset`."""
+        return self._links.at(keyset.bits)
+
+
+class Links:
+    """The links of one entry, for one dispatcher; traced or not."""
+
+    __slots__ = ("_made", "_operator", "_running", "_tops", "_traced")
+
+    def __init__(
+        self, running: Running, operator: Callable[[], Any], traced: bool
+    ) -> None:
+        self._running = running
+        self._operator = operator
+        self._traced = traced
+        self._made: dict[int, Link] = {}
+        self._tops: dict[int, Link] = {}
+
+    def at(self, bits: int) -> Link:
+        """The link of a redispatch with this keyset."""
+        found = self._made.get(bits)
+        if found is None:
+            found = self._made[bits] = self._redispatched(bits)
+        return found
+
+    def top(self, bits: int) -> Link:
+        """The link of a call with this keyset: it writes no line of its own."""
+        found = self._tops.get(bits)
+        if found is None:
+            found = self._tops[bits] = self._top(bits)
+        return found
+
+    def _top(self, bits: int) -> Link:
+        number = slot_of(bits)
+        running = self._running
+        kernel = running.link_at(number)
+        if kernel is not None:
+            return self.of(kernel, bits, SLOTS[number])
+        return running.direct_at(number) or self._run(number, bits)
+
+    def of(self, kernel: Kernel, bits: int, key: DispatchKey) -> Link:
+        """The link of a linked kernel, as if it were the one of `key`."""
+        assert kernel.function is not None, "only `fallthrough` has no function"
+        # Links of its own: what it holds on to must not hold on to it.
+        links = Links(self._running, self._operator, self._traced)
+        # An alias key has no place of its own: what lies below is below the call's key.
+        key = key if key.bits else SLOTS[slot_of(bits)]
+        below = links.at(bits & full_after(key).bits) if key.bits else links.nothing()
+        made: Link = kernel.function(Below(links, below), KeySet.from_bits(bits))
+        return self._running.presenting(made)
+
+    def nothing(self) -> Link:
+        """The link that says that there is no kernel below."""
+        refuse, operator = self._running.missing(DispatchKey.Undefined), self._operator
+        return lambda *values: refuse(operator, 0, list(values))
+
+    def _run(self, number: int, bits: int) -> Link:
+        runner, operator = self._running.runner(number), self._operator
+        stacking = self._running.stacking
+        return lambda *values: runner(operator, bits, stacking(values))
+
+    def _redispatched(self, bits: int) -> Link:
+        link = self.top(bits)
+        if not self._traced:
+            return link
+        name, key = str(self._running.name), SLOTS[slot_of(bits)].name
+
+        def traced(*values: Any) -> Any:
+            WATCH.write("redispatch", name, key)
+            DEPTH.level += 1
+            try:
+                return link(*values)
+            finally:
+                DEPTH.level -= 1
+
+        return traced

@@ -1,0 +1,322 @@
+"""Running: how a kernel is run, by its convention.
+
+True only here: the seven conventions of `runtime.dispatch.kernel`, as runners.  A
+runner is `run(operator, bits, values)`: it gets what gives a handle of the operator,
+for kernels that want one, the keyset of the call and the bound arguments, and returns
+the operator's result, converted and checked.
+
+Rules:
+- everything here is a function of one entry; nothing takes a lock;
+- `Running` refers to no caller and to no links, so that no circle keeps kernels alive;
+- what a kernel needs to run depends on it and on the schema alone, and is remembered on
+  its registration; linked kernels depend on the table and are remembered on the caller.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import zip_longest
+from typing import Any
+
+from runtime.dispatch.dump import listed_keys, reading_of, render_table
+from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.kernel import Kernel, keyword_places
+from runtime.dispatch.reading import DefinitionReading
+from runtime.dispatch.token import Fallback, Implementation
+from runtime.errors.call import FallthroughCalled, MissingKernel, StackMismatch
+from runtime.keys import (
+    BACKEND_BITS,
+    LOCAL,
+    SLOTS,
+    DispatchKey,
+    KeySet,
+    mask_index,
+    slot_of,
+)
+from runtime.schema.numbers import MISMATCH
+from runtime.schema.values import converter, presenter
+
+# (what gives the operator, keyset bits, bound arguments) -> result
+Runner = Callable[[Callable[[], Any], int, list[Any]], Any]
+
+
+def _linked(operator: Any, bits: int, values: list[Any]) -> Any:
+    raise AssertionError("a linked kernel is run by its link")
+
+
+# Stands for the runner of a linked kernel, which is run by its link instead.
+LINKED: Runner = _linked
+
+# Definitions that one kernel is remembered under: it outlives few of them.
+REMEMBERED = 16
+
+
+# Programs see few keysets; the text of one is for errors only.
+@lru_cache(maxsize=256)
+def _shown(bits: int) -> str:
+    return str(KeySet.from_bits(bits))
+
+
+class Running:
+    """The runners of one entry, by slot."""
+
+    __slots__ = (
+        "_lists",
+        "_masks",
+        "_reading",
+        "_runners",
+        "_tensors",
+        "name",
+        "returns",
+        "schema",
+        "shown",
+        "strip",
+        "table",
+    )
+
+    def __init__(self, entry: OperatorEntry, reading: DefinitionReading) -> None:
+        self.name = entry.name
+        self.table = entry.table
+        self.schema = reading.schema
+        self._reading = reading
+        _, self.strip, self.returns = reading.convention
+        # How a kernel sees each argument; None: as it is.
+        self.shown = [presenter(argument.type) for argument in self.schema.arguments]
+        self._tensors = entry.extractor.tensors
+        self._lists = entry.extractor.lists
+        masks = entry.table.masks
+        self._masks = masks.by_backend if masks.per_backend else masks.by_backend[:1]
+        self._runners: list[Runner | None] = [None] * len(SLOTS)
+
+    def keys_of(self, values: Sequence[Any]) -> int:
+        """The keyset that a call with these arguments is dispatched by."""
+        return self.called_by(argument_bits(self._tensors, self._lists, values))
+
+    def called_by(self, bits: int) -> int:
+        """The keyset of a call whose arguments have these bits."""
+        return _called_by(bits, self._masks)
+
+    def link_at(self, number: int) -> Kernel | None:
+        """The linked kernel of a slot; None if it holds another kind, or nothing."""
+        held = self.table.held(number)
+        if isinstance(held, Implementation) and held.kernel.facts.kind == "linked":
+            return held.kernel
+        return None
+
+    def direct_at(self, number: int) -> Callable[..., Any] | None:
+        """The function of a slot that is called as it is; None if it holds another."""
+        held = self.table.held(number)
+        if not isinstance(held, Implementation):
+            return None
+        if held.kernel.facts.kind != "direct" or held.kernel.with_keyset:
+            return None
+        function: Callable[..., Any] | None = held.kernel.function
+        return None if function is None else self.presenting(function)
+
+    def presenting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of stack values that shows them to `function` as a kernel."""
+        turns = [(i, turn) for i, turn in enumerate(self.shown) if turn is not None]
+        if not turns:
+            return function
+
+        def presented(*values: Any) -> Any:
+            seen = list(values)
+            for place, turn in turns:
+                seen[place] = turn(seen[place])
+            return function(*seen)
+
+        return presented
+
+    def stacking(self, values: Sequence[Any]) -> list[Any]:
+        """Arguments as kernels see them, or as they are, in the form of the stack."""
+        stacked = list(values)
+        for place, turn in enumerate(self.shown):
+            if turn is not None:
+                stacked[place] = self._stacked(place, stacked[place])
+        return stacked
+
+    def _stacked(self, place: int, value: Any) -> Any:
+        argument = self.schema.arguments[place]
+        converted = converter(argument.type, argument.size)(value)
+        return value if converted is MISMATCH else converted
+
+    def runner(self, number: int) -> Runner:
+        """The runner of a slot; `LINKED` for a kernel that is run by its link."""
+        found = self._runners[number]
+        if found is not None:
+            return found
+        held = self.table.held(number)
+        if isinstance(held, Implementation):
+            runner = held.memo.get(self._reading) or self._remembered(held, number)
+        elif held is None:
+            runner = self.missing(SLOTS[number])
+        elif isinstance(held, Fallback):
+            runner = self.runner_of(held.kernel, True, SLOTS[number].name)
+        else:
+            runner = self.runner_of(held, False, SLOTS[number].name)
+        self._runners[number] = runner
+        return runner
+
+    def _remembered(self, held: Implementation, number: int) -> Runner:
+        key = SLOTS[number].name
+        if held.kernel.function is None:
+            # It refuses by the name of its slot, so each slot has its own.
+            return self._fallen_through(key)
+        if len(held.memo) >= REMEMBERED:
+            held.memo.clear()
+        runner = held.memo[self._reading] = self.runner_of(held.kernel, False, key)
+        return runner
+
+    def runner_of(self, kernel: Kernel, fallback: bool, key: str) -> Runner:
+        """How a kernel is run, by its convention; a fallback gets the operator."""
+        function = kernel.function
+        if function is None:
+            return self._fallen_through(key)
+        if kernel.facts.kind == "linked":
+            return LINKED
+        if kernel.facts.kind == "stack":
+            return self._stack(function, kernel.facts.name)
+        if fallback or kernel.facts.kind == "python":
+            return self._python(function, kernel.with_keyset, fallback)
+        if kernel.facts.kind == "direct":
+            return self._direct(self.presenting(function), kernel.with_keyset)
+        return self._typed(function, kernel)
+
+    def _direct(self, function: Callable[..., Any], with_keyset: bool) -> Runner:
+        returns = self.returns
+        if with_keyset:
+            return lambda operator, bits, values: returns(
+                function(KeySet.from_bits(bits), *values)
+            )
+        return lambda operator, bits, values: returns(function(*values))
+
+    def _typed(self, function: Callable[..., Any], kernel: Kernel) -> Runner:
+        returns, shown = self.returns, self.shown
+        if not kernel.facts.keyword_only and not any(shown):
+            return self._direct(function, kernel.with_keyset)
+        places = keyword_places(self.schema, kernel.facts.keyword_only)
+        named_places = frozenset(places.values())
+
+        def spelled(operator: Any, bits: int, values: list[Any]) -> Any:
+            seen = [
+                value if turn is None else turn(value)
+                for value, turn in zip_longest(values, shown)
+            ]
+            named = {name: seen[place] for name, place in places.items()}
+            rest = [v for i, v in enumerate(seen) if i not in named_places]
+            first = (KeySet.from_bits(bits),) if kernel.with_keyset else ()
+            return returns(function(*first, *rest, **named))
+
+        return spelled
+
+    def _python(
+        self, function: Callable[..., Any], with_keyset: bool, fallback: bool
+    ) -> Runner:
+        strip, returns = self.strip, self.returns
+        if not (with_keyset or fallback):
+
+            def plain(operator: Any, bits: int, values: list[Any]) -> Any:
+                args, kwargs = strip(values)
+                return returns(function(*args, **kwargs))
+
+            return plain
+
+        def leading(operator: Any, bits: int, values: list[Any]) -> Any:
+            args, kwargs = strip(values)
+            first = (KeySet.from_bits(bits),) if with_keyset else ()
+            second = (operator(),) if fallback else ()
+            return returns(function(*first, *second, *args, **kwargs))
+
+        return leading
+
+    def _stack(self, function: Callable[..., Any], name: str) -> Runner:
+        given = len(self.schema.returns)
+        fixed = not self.schema.is_varret
+        text, returns = str(self.name), self.returns
+
+        def stacked(operator: Any, bits: int, values: list[Any]) -> Any:
+            # What lies below the arguments belongs to somebody else.
+            below, taken = object(), len(values)
+            stack = [below, *values]
+            function(operator(), KeySet.from_bits(bits), stack)
+            intact = bool(stack) and stack[0] is below
+            results = stack[1:] if intact else stack
+            if not intact or (fixed and len(results) != given):
+                raise StackMismatch(
+                    operator=text,
+                    kernel=name,
+                    popped=taken if intact else taken + 1,
+                    pushed=len(results),
+                    expected_popped=taken,
+                    expected_pushed=given,
+                )
+            if fixed and given == 0:
+                return None
+            return returns(results[0] if fixed and given == 1 else tuple(results))
+
+        return stacked
+
+    def _fallen_through(self, key: str) -> Runner:
+        text = str(self.name)
+
+        def refuse(operator: Any, bits: int, values: list[Any]) -> Any:
+            raise FallthroughCalled(operator=text, key=key)
+
+        return refuse
+
+    def missing(self, key: DispatchKey) -> Runner:
+        """The runner that says that there is no kernel at `key`."""
+        text, reading = str(self.name), reading_of(self.table)
+        tensors, lists = self._tensors, self._lists
+        masks = self._masks
+        texts: list[Any] = []
+
+        def refuse(operator: Any, bits: int, values: list[Any]) -> Any:
+            if not texts:
+                texts.extend((listed_keys(reading), render_table(reading)))
+            given = argument_bits(tensors, lists, values)
+            reason, shown = "no kernel", bits
+            if not key.slot and slot_of(_called_by(given, masks)):
+                reason = "nothing to redispatch to"
+            elif not key.slot:
+                reason, shown = _why_none_is_left(given), given
+            raise MissingKernel(
+                operator=text,
+                key=key.name,
+                keyset=_shown(shown),
+                available=texts[0],
+                table=texts[1],
+                reason=reason,
+            )
+
+        return refuse
+
+
+def _called_by(bits: int, masks: tuple[int, ...]) -> int:
+    mask = masks[0] if len(masks) == 1 else masks[mask_index(bits)]
+    view = LOCAL.view
+    return (bits | view.included) & (BACKEND_BITS | ~view.excluded) & mask
+
+
+def argument_bits(
+    tensors: tuple[int, ...], lists: tuple[int, ...], values: Sequence[Any]
+) -> int:
+    """The keysets of all tensors at these positions, joined."""
+    bits: int = 0
+    for position in tensors:
+        value = values[position]
+        if value is not None:
+            bits |= value.key_bits
+    for position in lists:
+        for value in values[position]:
+            if value is not None:
+                bits |= value.key_bits
+    return bits
+
+
+def _why_none_is_left(given: int) -> str:
+    """Why a call of tensors with these keys has no key to go to."""
+    keys = given & ~BACKEND_BITS
+    if not keys:
+        return "no tensor arguments"
+    left = keys & ~LOCAL.excluded
+    return "all keys fell through" if left else "all keys excluded"
