@@ -34,6 +34,21 @@ def recorded(
     if function is None or recorder is None:
         return kernel
     label = debug or f"{kernel.facts.name} ({origin})"
+    noted = _noting(function, label, recorder)
+    if kernel.facts.kind == "linked":
+        # Its factory is called once; what the factory makes is what runs.
+        factory = function
+
+        def linking(below: Any, keyset: Any) -> Callable[..., Any]:
+            return _noting(factory(below, keyset), label, recorder)
+
+        noted = linking
+    return Kernel(noted, kernel.facts, kernel.with_keyset)
+
+
+def _noting(
+    function: Callable[..., Any], label: str, recorder: Recorder
+) -> Callable[..., Any]:
     ran = recorder.ran
 
     def noted(*args: Any, **kwargs: Any) -> Any:
@@ -42,4 +57,4 @@ def recorded(
             recorder.inside.append(recorder.sample())
         return function(*args, **kwargs)
 
-    return Kernel(noted, kernel.facts, kernel.with_keyset)
+    return noted

@@ -5,7 +5,8 @@ from typing import Any
 
 from runtime.dispatch import kernel, library
 from runtime.dispatch.caller import Caller
-from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.place import Place
+from runtime.dispatch.running import Running
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Claim
 from runtime.dispatch.watch import DEPTH
@@ -45,9 +46,9 @@ def _counts_no_errors(right: Any) -> Any:
 
 
 def _calls_under_the_lock(right: Any) -> Any:
-    def wrong(handle: Any, *args: Any, **kwargs: Mapping[str, Any]) -> Any:
-        with handle._dispatcher._lock:
-            return right(handle, *args, **kwargs)
+    def wrong(place: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        with place.dispatcher._lock:
+            return right(place, args, kwargs)
 
     return wrong
 
@@ -55,14 +56,14 @@ def _calls_under_the_lock(right: Any) -> Any:
 def _keeps_the_first_caller(right: Any) -> Any:
     known: dict[str, Caller] = {}
 
-    def wrong(handle: OperatorHandle, entry: Any) -> Caller:
-        return known.setdefault(str(handle.name), right(handle, entry))
+    def wrong(place: Place, entry: Any) -> Caller:
+        return known.setdefault(place.text, right(place, entry))
 
     return wrong
 
 
 def _ignores_masks(right: Any) -> Any:
-    def wrong(caller: Caller, values: list[Any]) -> int:
+    def wrong(running: Running, values: list[Any]) -> int:
         bits = LOCAL.included
         for value in values:
             bits |= value.key_bits
@@ -115,20 +116,20 @@ RUN = (
         "the writer's lock is held while a kernel runs",
         "kernels_run_without_the_lock",
         "+def +cpu ?CPU",
-        replacing(OperatorHandle, "__call__", _calls_under_the_lock),
+        replacing(Place, "slow", _calls_under_the_lock),
     ),
     Mutant(
         "stale_caller",
         "a handle keeps calling what it called first",
         "calls_run_what_the_state_says",
         "+def +cpu ?CPU +cpu2 ?CPU",
-        replacing(OperatorHandle, "_caller", _keeps_the_first_caller),
+        replacing(Place, "caller", _keeps_the_first_caller),
     ),
     Mutant(
         "masks_ignored",
         "a call does not skip the keys that fall through",
         "calls_run_what_the_state_says",
         "+def +cpu ?CPU,AutogradCPU",
-        replacing(Caller, "keys_of", _ignores_masks),
+        replacing(Running, "keys_of", _ignores_masks),
     ),
 )

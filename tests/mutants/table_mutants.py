@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from runtime.dispatch import handle, reading, recipe, table, transition
+from runtime.dispatch import place, reading, recipe, table, transition
 from runtime.dispatch.caller import Caller
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.masks import Masks
@@ -199,7 +199,7 @@ TABLE = (
         "callers are remembered by the name of the operator",
         "callers_belong_to_their_entry",
         "+def +cpu ?CPU +cpu2 ?CPU",
-        replacing(handle, "caller_of", _calls_by_name),
+        replacing(place, "caller_of", _calls_by_name),
     ),
     Mutant(
         "tables_not_rebuilt_for_fallbacks",

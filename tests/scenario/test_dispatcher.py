@@ -18,7 +18,7 @@ from harness.scenario import (
     use,
 )
 from harness.systems.dispatcher import DispatcherSystem
-from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.place import Place
 from tests.scenarios.kernels import broken, composed, no_cpu, on_cpu, typed_two
 
 FLIP = define("a::flip(Tensor x) -> Tensor")
@@ -236,13 +236,13 @@ def test_the_fingerprint_knows_what_listeners_know() -> None:
 
 def test_a_law_of_calls_is_told_at_every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else the first of several replays would take it away from the others."""
-    right = OperatorHandle.call
+    right = Place.slow
 
-    def under_the_lock(handle: OperatorHandle, *args: Any, **named: Any) -> Any:
-        with handle._dispatcher._lock:  # type: ignore[attr-defined]  # the fault
-            return right(handle, *args, **named)
+    def under_the_lock(place: Any, args: Any, named: Any) -> Any:
+        with place.dispatcher._lock:
+            return right(place, args, named)
 
-    monkeypatch.setattr(OperatorHandle, "call", under_the_lock)
+    monkeypatch.setattr(Place, "slow", under_the_lock)
     found = explore(Scenario(FLIP, CPU, probes=["cpu"])).exploration
     (violation,) = found.violations
     assert [each.law for each in violation.found] == ["kernels_run_without_the_lock"]  # type: ignore[attr-defined]  # violations of laws
