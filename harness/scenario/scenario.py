@@ -37,7 +37,8 @@ class Scenario:
         probes: the kinds of tensors that every operator is called with, at every
             step; see `harness.scenario.uses.PROBES`.
         create: makes a fresh registry; the dispatcher's own if None.
-        observe: what of a registry must depend on the active steps only, as text.
+        observe: what of a registry must depend on the active steps only, as text; of
+            the dispatcher, what is to be looked at besides.
         check: the laws that a registry breaks, as texts.
         fingerprint: the whole state of a registry, if it can be had.
         name: shown in reports; a module's scenarios are named after their variable.

@@ -190,6 +190,8 @@ class DispatcherSystem:
         shown = list(zip(self._titles, texts, strict=False))
         if self._probes and self._handles:
             shown.append(("calls", self._call_all(state, tuple(texts))))
+        if self.scenario.observe is not None:
+            shown.append(("observed", self.scenario.observe(self.dispatcher)))
         if state.subscriptions or state.claims:
             shown.append(("holders", _holders(state)))
         return tuple(shown)

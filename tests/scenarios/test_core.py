@@ -1,7 +1,8 @@
 """The runtime's own kernels, registered in every order and called on real tensors.
 
 True only here: what is called computes.  The kernels are those of namespace `core`,
-taken from the default dispatcher and registered anew; every use compares with NumPy.
+taken from the default dispatcher and registered anew.  After every step all uses are
+performed and compared with NumPy, and the verdicts are part of what is expected.
 """
 
 from collections.abc import Callable
@@ -37,7 +38,11 @@ def real(op: str, key: str) -> Step:
 
 
 def computes(
-    op: str, reference: Callable[..., Any], *given: Any, device: str = "cpu", **named: Any
+    op: str,
+    reference: Callable[..., Any],
+    *given: Any,
+    device: str = "cpu",
+    **named: Any,
 ) -> UseStep:
     """Call an operator on tensors of the arrays in `given`; the answer is a verdict."""
     name = parse_name(f"core::{op}")
@@ -79,18 +84,26 @@ def differentiates(op: str, slope: Callable[[Any], Any]) -> UseStep:
     return use(f"{op} backwards", perform)
 
 
+def verdicts(*uses: UseStep) -> dict[str, Any]:
+    """Use and observe: at any point between steps, and after each."""
+
+    def observe(target: Dispatcher) -> str:
+        return "".join(f"{each.text}: {each.perform(target)}\n" for each in uses)
+
+    return {"uses": uses, "observe": observe, "probes": []}
+
+
 # An operator with all its kernels: whichever are there do what they do alone.
 exp_by_every_key = Scenario(
     schema("exp"),
     real("exp", "CPU"),
     real("exp", "Meta"),
     real("exp", "Autograd"),
-    probes=[],
-    uses=[
+    **verdicts(
         computes("exp", np.exp, X),
         computes("exp", np.exp, X, device="meta"),
         differentiates("exp", np.exp),
-    ],
+    ),
 )
 
 # Two operators share nothing but a namespace, and broadcast on their own.
@@ -99,8 +112,7 @@ add_and_mul = Scenario(
     schema("mul"),
     real("add", "CPU"),
     real("mul", "CPU"),
-    probes=[],
-    uses=[computes("add", np.add, X, Y), computes("mul", np.multiply, X, Y)],
+    **verdicts(computes("add", np.add, X, Y), computes("mul", np.multiply, X, Y)),
 )
 
 # In place and out of place are operators of their own; a view below is kept.
@@ -110,11 +122,10 @@ relu_and_its_in_place_form = Scenario(
     real("relu", "CPU"),
     real("relu_", "CPU"),
     real("relu_", "ADInplaceOrView"),
-    probes=[],
-    uses=[
+    **verdicts(
         computes("relu", lambda x: np.maximum(x, 0), X),
         computes("relu_", lambda x: np.maximum(x, 0), X),
-    ],
+    ),
 )
 
 # A composite serves every backend until a kernel of its own comes.
@@ -123,8 +134,7 @@ softmax_and_sum = Scenario(
     real("sum", "CPU"),
     schema("softmax"),
     real("softmax", "CPU"),
-    probes=[],
-    uses=[
+    **verdicts(
         computes("sum", np.sum, X),
         computes(
             "softmax",
@@ -132,7 +142,7 @@ softmax_and_sum = Scenario(
             X,
             1,
         ),
-    ],
+    ),
 )
 
 # Views are one kernel for every backend, noted where versions are counted.
@@ -141,11 +151,10 @@ transposed = Scenario(
     real("transpose", "CompositeExplicitAutograd"),
     real("transpose", "ADInplaceOrView"),
     real("transpose", "Autograd"),
-    probes=[],
-    uses=[
+    **verdicts(
         computes("transpose", lambda x, a, b: x.swapaxes(a, b), X, 0, 1),
         computes("transpose", lambda x, a, b: x.swapaxes(a, b), X, 0, 1, device="meta"),
-    ],
+    ),
 )
 
 # Factories have no tensors: the backend is chosen by the device.
@@ -154,6 +163,5 @@ zeros_by_device = Scenario(
     real("zeros", "BackendSelect"),
     real("zeros", "CPU"),
     real("zeros", "Meta"),
-    probes=[],
-    uses=[computes("zeros", lambda size: np.zeros(size), (2, 3))],
+    **verdicts(computes("zeros", lambda size: np.zeros(size), (2, 3))),
 )
