@@ -21,21 +21,51 @@ from runtime.dispatch import (
     Registration,
     boxed,
     default_dispatcher,
+    direct,
     fallthrough,
+    linked,
     named_not_supported,
 )
 from runtime.errors import EveryorderError
 from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
 from runtime.schema import Schema, parse_schema
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
 
 if TYPE_CHECKING:
+    from runtime.autograd import (
+        Function,
+        autocast,
+        enable_grad,
+        inference_mode,
+        is_grad_enabled,
+        no_grad,
+        set_grad_enabled,
+    )
     from runtime.dispatch.teaching import PythonDispatcher
-    from runtime.tensors import Tensor, tensor
+    from runtime.kernels.threads import get_num_threads, set_num_threads
+    from runtime.tensors import (
+        Generator,
+        Storage,
+        Tensor,
+        as_tensor,
+        default_generator,
+        from_dlpack,
+        from_numpy,
+        manual_seed,
+        register_memory,
+        result_type,
+        tensor,
+    )
 
 __all__ = [
+    "DType",
+    "Device",
     "DispatchKey",
     "Dispatcher",
     "EveryorderError",
+    "Function",
+    "Generator",
     "KernelOverridden",
     "KeySet",
     "Library",
@@ -43,16 +73,34 @@ __all__ = [
     "PythonDispatcher",
     "Registration",
     "Schema",
+    "Storage",
     "Tensor",
+    "as_tensor",
+    "autocast",
     "boxed",
     "default_dispatcher",
+    "default_generator",
+    "direct",
+    "enable_grad",
     "exclude_keys",
     "fallthrough",
+    "from_dlpack",
+    "from_numpy",
     "full_after",
+    "get_num_threads",
     "include_keys",
+    "inference_mode",
+    "is_grad_enabled",
+    "linked",
+    "manual_seed",
     "named_not_supported",
+    "no_grad",
     "ops",
     "parse_schema",
+    "register_memory",
+    "result_type",
+    "set_grad_enabled",
+    "set_num_threads",
     "tensor",
 ]
 
@@ -61,23 +109,59 @@ ops = Operators(default_dispatcher, {"core": "runtime.autograd"})
 
 # Public names that load their module when they are first asked for.
 _LAZY = {
+    "Function": "runtime.autograd",
+    "Generator": "runtime.tensors",
     "PythonDispatcher": "runtime.dispatch.teaching",
-    "Tensor": "runtime.tensors",
-    "tensor": "runtime.tensors",
+    "Storage": "runtime.tensors",
+    "Tensor": "runtime.whole",
+    "as_tensor": "runtime.tensors",
+    "autocast": "runtime.autograd",
+    "default_generator": "runtime.tensors",
+    "enable_grad": "runtime.autograd",
+    "from_dlpack": "runtime.tensors",
+    "from_numpy": "runtime.tensors",
+    "get_num_threads": "runtime.kernels.threads",
+    "inference_mode": "runtime.autograd",
+    "is_grad_enabled": "runtime.autograd",
+    "manual_seed": "runtime.tensors",
+    "no_grad": "runtime.autograd",
+    "register_memory": "runtime.tensors",
+    "result_type": "runtime.tensors",
+    "set_grad_enabled": "runtime.autograd",
+    "set_num_threads": "runtime.kernels.threads",
+    "tensor": "runtime.whole",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """A lazy name, loaded; it is an ordinary one from then on."""
-    home = _LAZY.get(name)
-    if home is None:
-        raise AttributeError(
-            f"module {__name__!r} has no attribute {name!r}", name=name
-        )
+    """A lazy name, loaded; it is an ordinary one from then on.
+
+    Names of dtypes are lazy too, and so are the functions of operators: `zeros`,
+    `matmul`, ... (`runtime.operators.functions`).
+    """
+    if name.startswith("_"):
+        raise _unknown(name)
     from importlib import import_module
 
-    found = globals()[name] = getattr(import_module(home), name)
+    home = _LAZY.get(name)
+    if home is not None:
+        # Whoever asks for a tensor, or for what makes one, gets it whole.
+        if home != "runtime.dispatch.teaching":
+            import_module("runtime.whole")
+        found = getattr(import_module(home), name)
+    elif name in DType.NAMES:
+        found = DType.named(name)
+    else:
+        functions = import_module("runtime.whole").functions
+        if name not in functions.FUNCTIONS:
+            raise _unknown(name)
+        found = getattr(functions, name)
+    globals()[name] = found
     return found
+
+
+def _unknown(name: str) -> AttributeError:
+    return AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
 
 
 def __dir__() -> list[str]:

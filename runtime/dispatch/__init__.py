@@ -5,7 +5,14 @@ from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.fingerprint import fingerprint
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.kernel import Kernel, boxed, fallthrough, named_not_supported
+from runtime.dispatch.kernel import (
+    Kernel,
+    boxed,
+    direct,
+    fallthrough,
+    linked,
+    named_not_supported,
+)
 from runtime.dispatch.library import Library
 from runtime.dispatch.namespace import Operators
 from runtime.dispatch.overriding import KernelOverridden
@@ -24,7 +31,9 @@ __all__ = [
     "Registration",
     "boxed",
     "default_dispatcher",
+    "direct",
     "fallthrough",
     "fingerprint",
+    "linked",
     "named_not_supported",
 ]

@@ -4,8 +4,8 @@ True only here: which keys a call passes when nothing handles them.  They are
 registered through a public `Library`, once; a state is a value, so every dispatcher
 can start from that one.
 
-Autograd keys fall through until the autograd area is imported, which installs its own
-state behind this one (see `runtime.dispatch.dispatcher.BUILTIN`).
+Whoever registers a fallback of its own for one of these keys has it released first
+(`release`); the runtime does so on the default dispatcher for the Autograd keys.
 """
 
 from runtime.dispatch.dispatcher import BUILTIN, Dispatcher
@@ -25,6 +25,19 @@ PASSED = (
 
 _empty = Dispatcher(builtin_fallbacks=False)
 _library = Library("_", "IMPL", dispatcher=_empty, origin="built in")
-for _key in (*PASSED, *(key.name for key in AUTOCAST_KEYS)):
-    _library.fallback(fallthrough, _key)
+_TOKENS = {
+    key: _library.fallback(fallthrough, key).tokens
+    for key in (*PASSED, *(key.name for key in AUTOCAST_KEYS))
+}
 BUILTIN.append(_empty.snapshot())
+
+
+def release(dispatcher: Dispatcher, key: str) -> None:
+    """Take the built-in fallback of one name of `PASSED` off a dispatcher.
+
+    Nothing happens if it was taken off before, or never was there.
+    """
+    live = dispatcher.snapshot().fallbacks.tokens
+    tokens = [token for token in _TOKENS[key] if token in live]
+    if tokens:
+        dispatcher.unregister(tokens)

@@ -19,6 +19,7 @@ from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.links import Link, Links
 from runtime.dispatch.reading import DefinitionReading
 from runtime.dispatch.running import LINKED, Running
+from runtime.dispatch.table import Table
 from runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH, Observer
 from runtime.errors.call import CallWithoutSchema
 from runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
@@ -60,6 +61,11 @@ class Caller:
         self._links: dict[object, Links] = {}
         self._calls = 0
 
+    @property
+    def table(self) -> Table:
+        """The table of the entry."""
+        return self.running.table
+
     def call(
         self, place: Place, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
@@ -90,7 +96,7 @@ class Caller:
         runner = self.running.runner(slot_of(bits))
         if runner is LINKED:
             link = self._linked(place, WATCH.active).top(bits)
-            return self.running.returns(link(*values))
+            return self.running.returns(link(*self.running.presented(values)))
         return runner(place.operator, bits, values)
 
     def run_kernel(
@@ -105,7 +111,7 @@ class Caller:
         bits = self.running.keys_of(values)
         if kernel.facts.kind == "linked" and not fallback:
             link = self._linked(place, WATCH.active).of(kernel, bits, key)
-            return self.running.returns(link(*values))
+            return self.running.returns(link(*self.running.presented(values)))
         run = self.running.runner_of(kernel, fallback, key.name)
         return run(place.operator, bits, values)
 

@@ -35,10 +35,12 @@ from runtime.dispatch.watch import WATCH
 from runtime.keys import LOCAL
 from runtime.schema.argument import Argument
 from runtime.schema.binding import converters_of, stored_default
+from runtime.schema.codes import Code
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
-from runtime.schema.types import OptionalType, TensorType, is_dispatch_type
+from runtime.schema.types import ListType, OptionalType, TensorType, is_dispatch_type
+from runtime.schema.values import Converter, present, presenter
 
 # make(dispatcher, key, resolve, slow) -> the front
 Maker = Callable[..., Callable[..., Any]]
@@ -104,11 +106,35 @@ def _globals(schema: Schema, numbers: bool) -> dict[str, Any]:
     }
     values["_written"] = _writer(schema)
     for place, turn in enumerate(converters_of(schema, numbers)):
-        values[f"_turn{place}"] = turn
+        shown = presenter(schema.arguments[place].type)
+        # A converted list is fresh; only codes look otherwise to a kernel.
+        is_code = shown is not None and not _is_list(schema.arguments[place])
+        values[f"_turn{place}"] = _shown(turn, shown) if is_code and shown else turn
     for place, argument in enumerate(schema.arguments):
         if argument.has_default:
-            values[f"_default{place}"] = stored_default(argument)
+            values[f"_default{place}"] = present(
+                argument.type, stored_default(argument)
+            )
     return values
+
+
+def _is_list(argument: Argument) -> bool:
+    kind = argument.type
+    kind = kind.element if isinstance(kind, OptionalType) else kind
+    return isinstance(kind, ListType) and presenter(kind.element) is None
+
+
+def _shown(turn: Converter, shown: Converter) -> Converter:
+    """A conversion to what a kernel sees; what it sees already is left as it is."""
+
+    def convert(value: object) -> object:
+        if isinstance(value, Code):
+            converted = turn(value)
+            return value if converted is not MISMATCH else MISMATCH
+        converted = turn(value)
+        return MISMATCH if converted is MISMATCH else shown(converted)
+
+    return convert
 
 
 def _placed(names: list[str], slow: str) -> list[str]:

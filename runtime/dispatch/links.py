@@ -1,8 +1,8 @@
 """Links: from a keyset to the function of the arguments that runs its kernel.
 
 True only here: what a linked kernel is given, and when its factory is called.  A link
-is a plain function of all arguments in the order of the schema; it is made once for
-each keyset and kept on the caller of the entry.
+is a plain function of all arguments in the order of the schema, as kernels see them
+(codes are objects); it is made once for each keyset and kept on the entry's caller.
 
 Rules:
 - the keyset is taken as it is, as by a redispatch;
@@ -89,12 +89,13 @@ class Links:
         key = key if key.bits else SLOTS[slot_of(bits)]
         below = links.at(bits & full_after(key).bits) if key.bits else links.nothing()
         made: Link = kernel.function(Below(links, below), KeySet.from_bits(bits))
-        return self._running.presenting(made)
+        return made
 
     def nothing(self) -> Link:
         """The link that says that there is no kernel below."""
         refuse, operator = self._running.missing(DispatchKey.Undefined), self._operator
-        return lambda *values: refuse(operator, 0, list(values))
+        stacking = self._running.stacking
+        return lambda *values: refuse(operator, 0, stacking(values))
 
     def _run(self, number: int, bits: int) -> Link:
         runner, operator = self._running.runner(number), self._operator

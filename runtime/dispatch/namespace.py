@@ -65,17 +65,19 @@ class OperatorPacket(partial[Any]):
         NoMatchingOverload: there are several, and they fit none.
     """
 
-    __slots__ = ("_dispatcher", "_name")
-
     _dispatcher: Dispatcher
     _name: OperatorName
+    _lasting: bool
 
-    def __new__(cls, dispatcher: Dispatcher, name: OperatorName) -> Self:
+    def __new__(
+        cls, dispatcher: Dispatcher, name: OperatorName, lasting: bool = False
+    ) -> Self:
         """The overloads of `name`, which names none itself."""
         place = PacketPlace(dispatcher, name, OperatorHandle)
         made = super().__new__(cls, place.start)
         made._dispatcher = dispatcher
         made._name = name
+        made._lasting = lasting
         place.show(made)
         return made
 
@@ -95,7 +97,11 @@ class OperatorPacket(partial[Any]):
                 near=nearest(overload, names) or names,
             )
         wanted = "" if overload == "default" else overload
-        return OperatorHandle(self._dispatcher, OperatorName(self._name.name, wanted))
+        name = OperatorName(self._name.name, wanted)
+        handle = OperatorHandle(self._dispatcher, name)
+        if self._lasting:
+            self.__dict__[overload] = handle
+        return handle
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.overloads()]
@@ -123,7 +129,7 @@ class OperatorNamespace:
             raise UnknownOperator(
                 operator=str(name), near=nearest(str(name), self._names())
             )
-        packet = OperatorPacket(self._dispatcher, name)
+        packet = OperatorPacket(self._dispatcher, name, self._lasting)
         if self._lasting:
             self.__dict__[operator] = packet
         return packet

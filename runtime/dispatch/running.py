@@ -110,24 +110,23 @@ class Running:
         if held.kernel.facts.kind != "direct" or held.kernel.with_keyset:
             return None
         function: Callable[..., Any] | None = held.kernel.function
-        return None if function is None else self.presenting(function)
+        return function
 
     def presenting(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function of stack values that shows them to `function` as a kernel."""
-        turns = [(i, turn) for i, turn in enumerate(self.shown) if turn is not None]
-        if not turns:
+        """The function of stack values that shows them to `function` as to a kernel."""
+        if not any(self.shown):
             return function
+        return lambda *values: function(*self.presented(values))
 
-        def presented(*values: Any) -> Any:
-            seen = list(values)
-            for place, turn in turns:
-                seen[place] = turn(seen[place])
-            return function(*seen)
-
-        return presented
+    def presented(self, values: Sequence[Any]) -> Sequence[Any]:
+        """Values of the stack as kernels see them: codes as objects, lists fresh."""
+        return [
+            value if turn is None else turn(value)
+            for value, turn in zip(values, self.shown, strict=True)
+        ]
 
     def stacking(self, values: Sequence[Any]) -> list[Any]:
-        """Arguments as kernels see them, or as they are, in the form of the stack."""
+        """Arguments as kernels see them in the form of the stack."""
         stacked = list(values)
         for place, turn in enumerate(self.shown):
             if turn is not None:

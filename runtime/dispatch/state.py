@@ -27,11 +27,26 @@ Namespaces = Mapping[str, Mapping[str, OperatorEntry]]
 class OperatorMap(dict[str, OperatorEntry]):
     """The operators of one namespace, by printed name; never changed once published.
 
-    `read` is for what is read off them, as text; it is no state, and unset at first.
+    `read` is for what is read off them, as text, and `packets` for the overloads of
+    each operator; neither is state, and both are unset at first.
     """
 
-    __slots__ = ("read",)
+    __slots__ = ("packets", "read")
     read: Hashable
+    packets: Mapping[str, list[OperatorEntry]]
+
+    def overloads(self, name: str) -> list[OperatorEntry]:
+        """The entries of all overloads of an operator, by overload name."""
+        try:
+            return self.packets.get(name, [])
+        except AttributeError:
+            found: dict[str, list[OperatorEntry]] = {}
+            for entry in self.values():
+                found.setdefault(entry.name.name, []).append(entry)
+            for entries in found.values():
+                entries.sort(key=lambda entry: entry.name.overload)
+            self.packets = found
+            return found.get(name, [])
 
 
 class DispatcherState(NamedTuple):
@@ -59,7 +74,11 @@ class DispatcherState(NamedTuple):
 
     def overloads(self, name: OperatorName) -> list[OperatorEntry]:
         """The entries of all overloads of an operator, by overload name."""
-        operators = self.namespaces.get(name.name.partition("::")[0], {})
+        operators = self.namespaces.get(name.name.partition("::")[0])
+        if operators is None:
+            return []
+        if isinstance(operators, OperatorMap):
+            return operators.overloads(name.name)
         found = [e for e in operators.values() if e.name.name == name.name]
         return sorted(found, key=lambda entry: entry.name.overload)
 

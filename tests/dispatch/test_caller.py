@@ -336,7 +336,7 @@ def test_a_caller_is_made_once_for_an_entry() -> None:
     caller = entry.memo["caller"]
     op(d).call_boxed([tensor(1.0)])
     assert entry.memo["caller"] is caller
-    assert caller.running.table is entry.table
+    assert caller.table is entry.table
     assert caller_of(entry, "test::foo") is caller
     with pytest.raises(CallWithoutSchema):
         caller_of(None, "test::foo")

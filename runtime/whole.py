@@ -1,0 +1,24 @@
+"""Everything that makes tensors whole: operators, their gradients, and the methods.
+
+True only here: what happens to the default dispatcher when the first tensor is asked
+for.  Importing this module registers namespace `core` with all its kernels, installs
+what tensors can do, and sets the fallback at the Autograd keys: an operator without a
+formula says so when it is run backwards, instead of passing for a constant.
+
+Rules: other dispatchers are left as they are; `runtime.operators.install` and
+`runtime.autograd.install` do for them what they are asked to.
+"""
+
+from runtime.autograd.fallback import install_fallbacks
+from runtime.dispatch.builtin import release
+from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.dispatch.library import Library
+from runtime.operators import functions, methods
+from runtime.tensors import Tensor, tensor
+
+__all__ = ["FALLBACKS", "Tensor", "functions", "methods", "tensor"]
+
+release(default_dispatcher(), "Autograd")
+# It lives as long as the default dispatcher does.
+FALLBACKS = Library("_", "IMPL", origin="core autograd")
+install_fallbacks(FALLBACKS)
