@@ -1,5 +1,49 @@
-"""The small tensor: NumPy data with a key set."""
+"""Tensors: elements with a shape, a dtype and a device, on storages that are shared."""
 
-from runtime.tensors.tensor import Tensor, tensor
+from runtime.tensors.arrays import array_of, claimed, flat_of, host_copy, place_of
+from runtime.tensors.data import as_tensor, tensor
+from runtime.tensors.generator import Generator, default_generator, manual_seed
+from runtime.tensors.making import (
+    empty_like_spec,
+    empty_strided,
+    empty_tensor,
+    from_dlpack,
+    from_numpy,
+    resize_empty,
+    view_of,
+    wrap_number,
+)
+from runtime.tensors.memory import Memory, register_memory
+from runtime.tensors.methods import install
+from runtime.tensors.promotion import can_cast, promote, result_type
+from runtime.tensors.storage import Storage
+from runtime.tensors.tensor import Tensor
 
-__all__ = ["Tensor", "tensor"]
+__all__ = [
+    "Generator",
+    "Memory",
+    "Storage",
+    "Tensor",
+    "array_of",
+    "as_tensor",
+    "can_cast",
+    "claimed",
+    "default_generator",
+    "empty_like_spec",
+    "empty_strided",
+    "empty_tensor",
+    "flat_of",
+    "from_dlpack",
+    "from_numpy",
+    "host_copy",
+    "install",
+    "manual_seed",
+    "place_of",
+    "promote",
+    "register_memory",
+    "resize_empty",
+    "result_type",
+    "tensor",
+    "view_of",
+    "wrap_number",
+]

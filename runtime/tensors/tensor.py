@@ -1,73 +1,150 @@
-"""The small tensor: NumPy data, a device, a dtype and a set of dispatch keys.
+"""The tensor: elements with a shape, a dtype, a device and a set of dispatch keys.
 
-True only here: how a tensor is made, and what it says about itself.  To the dispatcher
-a tensor is whatever has `key_bits`; nothing below this file knows this class.
+True only here: what a tensor is made of, and what it says about itself.  To the
+dispatcher a tensor is whatever has `key_bits`; nothing below this file knows the class.
+
+How it is made up: most tensors are fresh, contiguous and never viewed, so that a tensor
+starts with nothing but its array `_flat`; the storage that views share is made when it
+is first asked for.  Two slots say where the elements are:
+
+    `_flat`   the elements in row-major order as one 1-D array, or None: not computed
+              yet, not contiguous, or without elements (`meta`)
+    `_place`  None: contiguous, alone on all of its storage; else (storage, offset,
+              strides), counted in elements
 
 Rules:
-- `key_bits` is an int, set once; another key set makes another tensor on the same data;
-- data lies in host memory whatever the device says; on `meta` there is none, and asking
-  for it raises `NoData`;
-- Python numbers become int64, float32, complex64 or bool; arrays keep their dtype;
-- `tensor` copies, `Tensor.numpy` and `Tensor.with_keyset` share;
-- NumPy is imported when the first tensor is made.
+- `Tensor(flat, shape, dtype, device, key_bits)` is for code that knows the parts, on
+  the path of every call: it checks nothing;  `runtime.tensors.making` has the rest;
+- `key_bits` is an int, set once; another key set makes another tensor on one storage;
+- a *wrapped number* has `number`: a Python number that stands where a tensor does, and
+  takes no part in promotion by its width; its array is made when it is asked for;
+- `_history` is autograd's; None means a leaf that has no gradient yet;
+- operators and autograd put their methods here by `runtime.tensors.methods`.
 """
 
+from collections.abc import Iterator
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.base import nearest
-from runtime.errors.tensor import NoData, NoGradient, NotOneElement, UnsupportedData
+from runtime.errors.tensor import NoGradient, NoLength, NotALeaf, NotAnInteger
 from runtime.keys import KeySet
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.infer import register_annotation
 from runtime.schema.types import DeviceType, ScalarTypeType, TensorType
-from runtime.tensors.keys_of import keys_of
+from runtime.tensors.arrays import Number as Number
+from runtime.tensors.arrays import Place, element, host_copy
+from runtime.tensors.arrays import array_of as array_of
+from runtime.tensors.arrays import claimed as claimed
+from runtime.tensors.arrays import flat_of as flat_of
+from runtime.tensors.arrays import place_of as place_of
+from runtime.tensors.copying import deep_copy, reduced
+from runtime.tensors.display import text_of
+from runtime.tensors.dlpack import capsule, device_code
+from runtime.tensors.elements import itemsize
+from runtime.tensors.interop import (
+    array_interface,
+    cuda_array_interface,
+    python_numbers,
+    shared_array,
+)
+from runtime.tensors.memory import Array, memory_of
+from runtime.tensors.shape import contiguous_strides, is_contiguous, wrap_dim
+from runtime.tensors.storage import Storage
+from runtime.tensors.surface import Surface
 
 if TYPE_CHECKING:
     import numpy as np
 
-# What NumPy makes of Python's floats is twice as wide as what tensors default to.
-_NARROWED = {"float64": "float32", "complex128": "complex64"}
 
-# The dtypes that NumPy has under the same name.
-_IN_NUMPY = frozenset(
-    {
-        *("bool", "uint8", "int8", "int16", "int32", "int64"),
-        *("uint16", "uint32", "uint64", "float16", "float32", "float64"),
-        *("complex64", "complex128"),
-    }
-)
-
-
-class Tensor:
-    """A tensor; made by `tensor`, or from parts by code that knows them."""
+class Tensor(Surface):
+    """A tensor; made by `tensor` and by operators."""
 
     __slots__ = (
         "__weakref__",
-        "_data",
+        "_flat",
+        "_history",
+        "_place",
+        "_requires_grad",
         "device",
         "dtype",
         "key_bits",
-        "requires_grad",
+        "number",
         "shape",
     )
 
+    # NumPy's operators leave `array + tensor` to the tensor.
+    __array_priority__ = 1000
+
     def __init__(
         self,
-        data: "np.ndarray[Any, Any] | None",
-        *,
+        flat: Array | None,
         shape: tuple[int, ...],
         dtype: DType,
         device: Device,
         key_bits: int,
-        requires_grad: bool = False,
     ) -> None:
-        self._data = data
+        self._flat = flat
         self.shape = shape
         self.dtype = dtype
         self.device = device
         self.key_bits = key_bits
-        self.requires_grad = requires_grad
+        self._place: Place | None = None
+        self._requires_grad = False
+        self._history: Any = None
+        self.number: Number | None = None
+
+    # Where the elements are.
+
+    @property
+    def storage(self) -> Storage:
+        """The storage, shared by all views of it."""
+        return (self._place or claimed(self))[0]
+
+    @property
+    def offset(self) -> int:
+        """The elements of the storage before the first one of the tensor."""
+        place = self._place
+        return 0 if place is None else place[1]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The steps in the storage from one index to the next, in elements."""
+        place = self._place
+        return contiguous_strides(self.shape) if place is None else place[2]
+
+    @property
+    def _version(self) -> int:
+        """How often the elements were written to in place, by whichever view."""
+        place = self._place
+        return 0 if place is None else place[0].version
+
+    def storage_offset(self) -> int:
+        """The elements of the storage before the first one of the tensor."""
+        return self.offset
+
+    def stride(self, dim: int | None = None) -> Any:
+        """All strides, or that of one dimension.  Raises `BadDimension`."""
+        strides = self.strides
+        return strides if dim is None else strides[wrap_dim(dim, len(strides))]
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        place = self._place
+        return place is None or is_contiguous(self.shape, place[2])
+
+    def data_ptr(self) -> int:
+        """The address of the first element; 0 without elements in memory."""
+        place = self._place
+        if place is not None:
+            start = place[0].data_ptr()
+            return start and start + place[1] * itemsize(self.dtype)
+        flat = flat_of(self)
+        if flat is None or not self.numel():
+            return 0
+        return memory_of(self.device.type).pointer(flat)
+
+    # What it is.
 
     @property
     def keyset(self) -> KeySet:
@@ -79,114 +156,192 @@ class Tensor:
         """The number of dimensions."""
         return len(self.shape)
 
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return itemsize(self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements, shared ones counted as often as they are read."""
+        return prod(self.shape) * itemsize(self.dtype)
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the tensor is on the device type `cpu`."""
+        return self.device.type == "cpu"
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the tensor is on a CUDA device."""
+        return self.device.type == "cuda"
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether the tensor has a shape and a dtype, but no elements."""
+        return self.device.type == "meta"
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
     def numel(self) -> int:
         """The number of elements."""
-        from math import prod
-
         return prod(self.shape)
 
-    def numpy(self) -> "np.ndarray[Any, Any]":
-        """The elements, sharing memory.  Raises `NoData` on `meta`."""
-        return self._elements("numpy()")
+    def element_size(self) -> int:
+        """The bytes of one element."""
+        return itemsize(self.dtype)
 
-    def item(self) -> bool | int | float | complex:
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension.  Raises `BadDimension`."""
+        return self.shape if dim is None else self.shape[wrap_dim(dim, self.ndim)]
+
+    def is_floating_point(self) -> bool:
+        """Whether the elements are real floating-point numbers."""
+        return self.dtype.is_floating
+
+    def is_complex(self) -> bool:
+        """Whether the elements are complex numbers."""
+        return self.dtype.is_complex
+
+    def with_keyset(self, keyset: KeySet) -> "Tensor":
+        """A tensor with these keys on the same data; for sparse, quantized, ..."""
+        place = claimed(self)
+        other = Tensor(self._flat, self.shape, self.dtype, self.device, keyset.bits)
+        other._place = place
+        other._requires_grad = self._requires_grad
+        other.number = self.number
+        return other
+
+    # Gradients: what a tensor without autograd says; autograd installs its own.
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether autograd records what is computed from the tensor."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
+        """Set `requires_grad`.  Raises `NoGradient`; when switched off, `NotALeaf`."""
+        if requires_grad and not (self.dtype.is_floating or self.dtype.is_complex):
+            raise NoGradient(dtype=str(self.dtype))
+        if not self.is_leaf and not requires_grad:
+            operator = self.grad_fn.operator
+            raise NotALeaf(asked="requires_grad_(False)", operator=operator)
+        self._requires_grad = bool(requires_grad)
+        return self
+
+    @property
+    def grad(self) -> "Tensor | None":
+        """The gradient accumulated by `backward`; None before."""
+        return None
+
+    @grad.setter
+    def grad(self, gradient: "Tensor | None") -> None:
+        assert gradient is None, "gradients are kept by autograd, which is not loaded"
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node of the graph that the tensor came from; None for a leaf."""
+        return None
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the tensor was not computed under autograd."""
+        return True
+
+    # The elements in Python and NumPy.
+
+    def numpy(self) -> "np.ndarray[Any, Any]":
+        """The elements as an array that shares memory.
+
+        Raises `NoData` on `meta`, `NotOnHost` for another device's memory, and
+        `NeedsDetach` if the tensor requires grad.
+        """
+        return shared_array(self, "numpy()")
+
+    def item(self) -> Number:
         """The one element as a Python number.
 
         Raises `NoData` on `meta`, and `NotOneElement` for another number of elements.
         """
-        elements = self._elements("item()")
-        if elements.size != 1:
-            raise NotOneElement(shape=self.shape, elements=elements.size)
-        number: bool | int | float | complex = elements.item()
-        return number
+        return self.number if self.number is not None else element(self, "item()")
 
-    def with_keyset(self, keyset: KeySet) -> "Tensor":
-        """A tensor with these keys on the same data; for sparse, quantized, ..."""
-        return Tensor(
-            self._data,
-            shape=self.shape,
-            dtype=self.dtype,
-            device=self.device,
-            key_bits=keyset.bits,
-            requires_grad=self.requires_grad,
-        )
+    def tolist(self) -> Any:
+        """The elements as nested lists; of no dimensions, the number itself."""
+        return python_numbers(self)
 
     def __array__(
         self, dtype: Any = None, copy: bool | None = None
     ) -> "np.ndarray[Any, Any]":
         import numpy as np
 
-        return np.array(self._elements("__array__()"), dtype=dtype, copy=copy)
+        return np.array(shared_array(self, "__array__()"), dtype=dtype, copy=copy)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return array_interface(self)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return cuda_array_interface(self)
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        return capsule(self, **asked)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return device_code(self)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise NoLength(asked="len()")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise NoLength(asked="iter()")
+        return (self[index] for index in range(self.shape[0]))
+
+    def __contains__(self, wanted: object) -> bool:
+        wanted = wanted.item() if isinstance(wanted, Tensor) else wanted
+        return bool((host_copy(self, "in") == wanted).any())
+
+    def __bool__(self) -> bool:
+        return bool(element(self, "bool()"))
+
+    def __int__(self) -> int:
+        return int(element(self, "int()"))  # type: ignore[arg-type]  # complex raises
+
+    def __float__(self) -> float:
+        return float(element(self, "float()"))  # type: ignore[arg-type]  # complex raises
+
+    def __complex__(self) -> complex:
+        return complex(element(self, "complex()"))
+
+    def __index__(self) -> int:
+        number = element(self, "index()") if prod(self.shape) == 1 else None
+        if not isinstance(number, int):
+            raise NotAnInteger(dtype=str(self.dtype), shape=self.shape)
+        return int(number)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item() if spec and not self.shape else str(self), spec)
 
     def __repr__(self) -> str:
-        parts = [_shown(self._data), f"dtype={self.dtype}"]
-        if self._data is None:
-            parts.insert(1, f"shape={self.shape}")
-        if self.device != Device("cpu"):
-            parts.append(f"device='{self.device}'")
-        if self.requires_grad:
-            parts.append("requires_grad=True")
-        return f"tensor({', '.join(parts)})"
+        return text_of(self)
 
-    def _elements(self, asked: str) -> "np.ndarray[Any, Any]":
-        if self._data is None:
-            raise NoData(
-                device=str(self.device),
-                dtype=str(self.dtype),
-                shape=self.shape,
-                asked=asked,
-            )
-        return self._data
+    # By identity, also when operators install an elementwise `==`.
+    __hash__ = object.__hash__
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
 
-def tensor(
-    data: Any,
-    *,
-    dtype: DType | str | None = None,
-    device: Device | str = "cpu",
-    requires_grad: bool = False,
-) -> Tensor:
-    """A new tensor with a copy of `data`: a number, nested lists, an array, a tensor.
-
-    Raises `UnknownDevice`, `UnsupportedData` for elements that are not numbers or a
-    dtype that NumPy lacks, `NoGradient` where `requires_grad` makes no sense, and
-    ValueError for lists of uneven lengths.
-    """
-    import numpy as np
-
-    place = device if isinstance(device, Device) else Device.parse(device)
-    wanted = None if dtype is None else _numpy_name(dtype)
-    elements = np.array(data, dtype=wanted)
-    if wanted is None and not hasattr(data, "dtype"):
-        narrowed = _NARROWED.get(elements.dtype.name)
-        # NumPy's own scalars inside of lists are narrowed too, as upstream does.
-        elements = elements if narrowed is None else elements.astype(narrowed)
-    kind = DType.named(_numpy_name(elements.dtype.name))
-    if requires_grad and not (kind.is_floating or kind.is_complex):
-        raise NoGradient(dtype=str(kind))
-    return Tensor(
-        None if place.type == "meta" else elements,
-        shape=elements.shape,
-        dtype=kind,
-        device=place,
-        key_bits=keys_of(place.type).bits,
-        requires_grad=requires_grad,
-    )
-
-
-def _numpy_name(dtype: DType | str) -> str:
-    name = DType.SYNONYMS.get(str(dtype), str(dtype))
-    if name not in _IN_NUMPY:
-        raise UnsupportedData(dtype=name, near=nearest(name, sorted(_IN_NUMPY)))
-    return name
-
-
-def _shown(data: "np.ndarray[Any, Any] | None") -> str:
-    if data is None:
-        return "..."
-    import numpy as np
-
-    return np.array2string(data, separator=", ", prefix="tensor(")
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Tensor":
+        return deep_copy(self, memo)
 
 
 register_annotation(Tensor, TensorType)

@@ -1,0 +1,266 @@
+"""`tensor` and `as_tensor`: tensors of data of any kind.
+
+True only here: how Python numbers, nested lists, arrays and tensors become elements.
+
+Rules:
+- Python numbers become bool, int64, float32 or complex64, the widest kind among them;
+  NumPy's own scalars inside of lists count as the Python numbers that they hold;
+- arrays and tensors keep their dtype;
+- an int that does not fit raises; nothing becomes a float silently;
+- `tensor` copies; `as_tensor` shares where nothing needs to change.
+"""
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from runtime.errors.tensor import NumberTooLarge, UnevenData, UnsupportedData
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.tensors.arrays import host_copy
+from runtime.tensors.elements import (
+    ElementInfo,
+    dtype_of,
+    info,
+    numpy_dtype,
+    supported,
+)
+from runtime.tensors.making import empty_tensor, from_flat, from_numpy, too_large
+from runtime.tensors.memory import resolved
+from runtime.tensors.promotion import promote
+from runtime.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Elements = np.ndarray[Any, Any]
+
+# The dtype of Python numbers, by NumPy's letter of the widest kind among them.
+_DEFAULTS = {
+    "b": DType.named("bool"),
+    "i": DType.named("int64"),
+    "f": DType.named("float32"),
+    "c": DType.named("complex64"),
+}
+# What NumPy makes of Python's floats is twice as wide as what tensors default to; by
+# NumPy's character.
+_NARROWED = {
+    "d": DType.named("float32"),
+    "D": DType.named("complex64"),
+}
+
+_NUMBERS = (bool, int, float, complex)
+# NumPy has no more dimensions; a list that holds itself has endlessly many.
+_DEEPEST = 64
+
+
+def tensor(
+    data: Any,
+    *,
+    dtype: DType | str | None = None,
+    device: Device | str = "cpu",
+    requires_grad: bool = False,
+) -> Tensor:
+    """A new tensor with a copy of `data`: a number, nested lists, an array, a tensor.
+
+    Raises `UnknownDevice`, `UnsupportedData` for elements that are not numbers or a
+    dtype that tensors lack, `NumberTooLarge` for a number that the dtype cannot hold,
+    `NoGradient` where `requires_grad` makes no sense, and `UnevenData` for lists of
+    uneven lengths.
+    """
+    place = resolved(device)
+    wanted = None if dtype is None else supported(dtype)
+    if isinstance(data, Tensor) and data.is_meta and place.type == "meta":
+        made = empty_tensor(data.shape, wanted or data.dtype, place)
+    else:
+        elements = _elements(data, wanted)
+        made = from_flat(elements.flatten(), elements.shape, place)
+    if requires_grad:
+        made.requires_grad_()
+    return made
+
+
+def as_tensor(
+    data: Any,
+    *,
+    dtype: DType | str | None = None,
+    device: Device | str | None = None,
+) -> Tensor:
+    """`data` as a tensor: itself, sharing its memory, or else a copy.
+
+    A tensor that fits is returned as it is; a NumPy array that fits is shared.  Raises
+    as `tensor` does.
+    """
+    wanted = None if dtype is None else supported(dtype)
+    if isinstance(data, Tensor):
+        place = data.device if device is None else resolved(device)
+        if wanted in (None, data.dtype) and place is data.device:
+            return data
+        return tensor(data, dtype=wanted, device=place)
+    place = resolved("cpu" if device is None else device)
+    elements = _elements(data, wanted)
+    if place.type == "cpu" and _shareable(elements):
+        return from_numpy(elements)
+    return from_flat(elements.flatten(), elements.shape, place)
+
+
+def _shareable(elements: "Elements") -> bool:
+    strides = (step for step in elements.strides if elements.size)
+    whole = all(step >= 0 and step % elements.itemsize == 0 for step in strides)
+    return whole and elements.flags.writeable
+
+
+def _elements(data: Any, wanted: DType | None) -> "Elements":
+    """The elements as an array of a supported dtype, in this machine's byte order."""
+    import numpy as np
+
+    if isinstance(data, Tensor):
+        return _cast(host_copy(data, "tensor()"), wanted)
+    if isinstance(data, (list, tuple)) or type(data) in _NUMBERS:
+        return _of_numbers(data, wanted)
+    given = np.asarray(data)
+    if isinstance(data, _NUMBERS) and not isinstance(data, np.generic):
+        return _of_numbers(given.item(), wanted)
+    return _cast(given, wanted)
+
+
+def _cast(given: "Elements", wanted: DType | None) -> "Elements":
+    import numpy as np
+
+    kind = dtype_of(given.dtype.newbyteorder("="))
+    if wanted is not None and not wanted.is_complex and kind.is_complex:
+        given = given.real
+    form = numpy_dtype(wanted or kind)
+    if form == given.dtype:
+        return given
+    # Numbers out of range become what the machine makes of them, without a word.
+    with np.errstate(all="ignore"):
+        return given.astype(form)
+
+
+def _of_numbers(data: Any, wanted: DType | None) -> "Elements":
+    """Python numbers, nested in lists or not; arrays and tensors among them too."""
+    import numpy as np
+
+    kinds = _kinds(data, 0)
+    if any(issubclass(kind, (Tensor, np.ndarray)) for kind in kinds):
+        return _of_arrays(data, wanted)
+    given = _array(data)
+    if given.size and given.dtype.kind not in "biufcO":
+        raise UnsupportedData(dtype=given.dtype.name, near=())
+    if given.size and all(issubclass(kind, int) for kind in kinds):
+        return _of_integers(data, given, wanted)
+    if given.dtype.kind == "O":
+        raise UnsupportedData(dtype=given.dtype.name, near=())
+    if wanted is None:
+        return _cast(given, _NARROWED.get(given.dtype.char))
+    facts = info(wanted)
+    if facts.kind in "iu" and given.dtype.kind in "iuf" and given.size:
+        _check_range(given, wanted, facts)
+    return _cast(given, wanted)
+
+
+def _of_integers(data: Any, given: "Elements", wanted: DType | None) -> "Elements":
+    """Ints and bools of any length; `given` is what NumPy made of them."""
+    import numpy as np
+
+    kind = wanted or DType.named("bool" if given.dtype.kind == "b" else "int64")
+    facts = info(kind)
+    if facts.kind in "fc":
+        try:
+            return _cast(np.array(data, np.float64), kind)
+        except OverflowError:
+            raise too_large(_extreme(data), kind) from None
+    if given.dtype.kind not in "bi":
+        raise too_large(_extreme(data), kind)
+    if facts.kind in "iu":
+        _check_range(given, kind, facts)
+    return _cast(given, kind)
+
+
+def _of_arrays(data: Any, wanted: DType | None) -> "Elements":
+    """Nested lists with arrays or tensors in them: promoted as operators would."""
+    import numpy as np
+
+    found: list[DType] = []
+    plain = _without_tensors(data, found)
+    dtype = wanted or reduce(promote, found)
+    form = numpy_dtype(dtype)
+    if dtype.name == "bfloat16":
+        return _array(plain, np.dtype("float32")).astype(form)
+    return _array(plain, form)
+
+
+def _without_tensors(data: Any, found: list[DType]) -> Any:
+    """The nested lists with arrays for tensors; the dtypes of all leaves are noted."""
+    import numpy as np
+
+    if isinstance(data, (list, tuple)):
+        return [_without_tensors(each, found) for each in data]
+    given = host_copy(data, "tensor()") if isinstance(data, Tensor) else data
+    if isinstance(given, (np.ndarray, np.generic)) and type(data) not in _NUMBERS:
+        found.append(dtype_of(given.dtype))
+        widened = given.dtype.name == "bfloat16"
+        return given.astype(np.float32) if widened else given
+    letter = np.array(given).dtype.kind
+    if letter not in _DEFAULTS:
+        raise UnsupportedData(dtype=np.array(given).dtype.name, near=())
+    found.append(_DEFAULTS[letter])
+    return given
+
+
+def _array(data: Any, form: "np.dtype[Any] | None" = None) -> "Elements":
+    import numpy as np
+
+    try:
+        if form is None:
+            return np.array(data)
+        with np.errstate(all="ignore"):
+            return np.array(data, form)
+    except ValueError:
+        _check_even(data)
+        raise
+
+
+def _kinds(data: Any, depth: int) -> set[type]:
+    """The classes of the leaves of nested lists."""
+    if not isinstance(data, (list, tuple)) or depth > _DEEPEST:
+        return {type(data)}
+    kinds = set(map(type, data))
+    nested = {kind for kind in kinds if issubclass(kind, (list, tuple))}
+    if not nested:
+        return kinds
+    inner = (_kinds(each, depth + 1) for each in data if type(each) in nested)
+    return (kinds - nested).union(*inner)
+
+
+def _check_even(data: Any) -> None:
+    """Raise `UnevenData` for the first depth where lengths differ."""
+    level = [data]
+    for depth in range(_DEEPEST):
+        lengths = tuple(len(each) if hasattr(each, "__len__") else 0 for each in level)
+        if len(set(lengths)) > 1:
+            raise UnevenData(depth=depth, lengths=tuple(dict.fromkeys(lengths)))
+        level = [one for each in level if hasattr(each, "__len__") for one in each]
+
+
+def _extreme(data: Any) -> int:
+    """The int of greatest magnitude in nested lists."""
+    if not isinstance(data, (list, tuple)):
+        return int(data)
+    return max((_extreme(each) for each in data), key=abs)
+
+
+def _check_range(given: "Elements", wanted: DType, facts: ElementInfo) -> None:
+    """Raise `NumberTooLarge` for Python numbers outside of an integer dtype."""
+    low, high = given.min().item(), given.max().item()
+    # A NaN is not within any range.
+    if facts.smallest <= low and high <= facts.largest:
+        return
+    if isinstance(low, int):
+        raise too_large(high if high > facts.largest else low, wanted)
+    raise NumberTooLarge(
+        value=repr(low if facts.smallest > low else high),
+        dtype=wanted.name,
+        smallest=int(facts.smallest),
+        largest=int(facts.largest),
+    )

@@ -1,0 +1,73 @@
+"""How a tensor prints.
+
+True only here: the text of a tensor.  Elements print as NumPy prints them, with the
+middle left out above `SUMMARIZED` elements; the dtype is named unless the text shows it
+(int64, bool, and the default float32 and complex64), the device unless it is the CPU.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.errors.base import EveryorderError
+from runtime.tensors.arrays import host_copy
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from runtime.tensors.tensor import Tensor
+
+# NumPy's and torch's threshold.
+SUMMARIZED = 1000
+
+# What `tensor` makes of Python numbers needs no name.
+_PLAIN = frozenset({"int64", "bool", "float32", "complex64"})
+
+_PREFIX = "tensor("
+
+
+def text_of(tensor: "Tensor") -> str:
+    """The whole text; of a tensor on `meta`, `...` stands for the elements."""
+    parts = [_elements(tensor)]
+    shown = tensor.numel() > 0 and not tensor.is_meta
+    if tensor.is_meta or not (shown or tensor.shape == (0,)):
+        parts.append(f"shape={tensor.shape}")
+    if tensor.dtype.name not in _PLAIN or not shown:
+        parts.append(f"dtype={tensor.dtype}")
+    if not tensor.is_cpu:
+        parts.append(f"device='{tensor.device}'")
+    parts += _gradient(tensor)
+    return f"{_PREFIX}{', '.join(parts)})"
+
+
+def _elements(tensor: "Tensor") -> str:
+    if tensor.is_meta:
+        return "..."
+    if tensor.number is not None:
+        return repr(tensor.number)
+    if not tensor.numel():
+        return "[]"
+    import numpy as np
+
+    elements = host_copy(tensor, "repr()")
+    if tensor.dtype.name == "bfloat16":
+        elements = elements.astype(np.float32)
+    return _printed(elements)
+
+
+def _printed(elements: "np.ndarray[Any, Any]") -> str:
+    import numpy as np
+
+    return np.array2string(
+        elements, separator=", ", prefix=_PREFIX, threshold=SUMMARIZED
+    )
+
+
+def _gradient(tensor: "Tensor") -> list[str]:
+    """The node that a tensor came from, or that it requires grad, or nothing."""
+    try:
+        node = tensor.grad_fn
+    except EveryorderError:
+        # The view cannot follow its base any more; using it says why, showing it not.
+        return ["grad_fn=<invalid>"]
+    if node is not None:
+        return [f"grad_fn=<{node.name()}>"]
+    return ["requires_grad=True"] if tensor.requires_grad else []

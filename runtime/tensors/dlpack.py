@@ -1,0 +1,112 @@
+"""DLPack: tensors handed to other libraries, and taken from them, without a copy.
+
+True only here: the protocol's codes, and what may be handed over.  Capsules are made
+and read by NumPy, whose arrays share the memory; so a capsule's owner outlives it, and
+its deleter is C.  NumPy knows no bfloat16: such elements travel through it as uint16,
+and the code of their type is rewritten inside of the capsule, on the way out and in.
+
+Rules: nothing leaves that requires grad; a read-only array is never taken, as anybody
+who has a tensor may write to it.  Only host memory is handed over; CUDA tensors have
+the CUDA array interface.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.errors.storage import NotExportable
+from runtime.schema.codes import DType
+from runtime.tensors.arrays import host_array
+from runtime.tensors.elements import numpy_dtype
+from runtime.tensors.memory import is_host
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from runtime.tensors.tensor import Tensor
+
+# DLDeviceType of dlpack.h.
+_CPU, _CUDA = 1, 2
+# DLDataTypeCode of dlpack.h.
+_UNSIGNED, _BFLOAT = 1, 4
+# Capsule name -> where in its structure the code of the element type is, in bytes:
+# before it, the tensor's data, device and ndim (20), and in the versioned structure
+# version, context, deleter and flags (32).  From dlpack.h 1.0.
+_CODE_AT = {b"dltensor": 20, b"dltensor_versioned": 52}
+
+_BFLOAT16 = DType.named("bfloat16")
+
+
+def device_code(tensor: "Tensor") -> tuple[int, int]:
+    """DLPack's device type and index.  Raises `NotExportable` for other devices."""
+    device = tensor.device
+    if is_host(device.type):
+        return _CPU, 0
+    if device.type == "cuda":
+        return _CUDA, device.index or 0
+    raise _refused(f"the protocol has no code for the device `{device}`", "")
+
+
+def capsule(tensor: "Tensor", **asked: Any) -> Any:
+    """A capsule that shares the tensor's memory; `asked` is the protocol's.
+
+    Raises `NotExportable` for a tensor that requires grad or is not in host memory.
+    """
+    if device_code(tensor)[0] != _CPU:
+        raise _refused(
+            f"it is on `{tensor.device}`", "use its `__cuda_array_interface__`"
+        )
+    if tensor.requires_grad:
+        raise _refused("it requires grad", "call `.detach()` on it first")
+    # A stream orders work on a device; the host has none.
+    asked.pop("stream", None)
+    elements = host_array(tensor, "__dlpack__()")
+    if tensor.dtype is not _BFLOAT16:
+        return elements.__dlpack__(**asked)
+    found = elements.view("uint16").__dlpack__(**asked)
+    _rewrite(found, _UNSIGNED, _BFLOAT)
+    return found
+
+
+def taken(source: Any) -> "np.ndarray[Any, Any]":
+    """The array that shares the memory of an object with `__dlpack__`."""
+    import numpy as np
+
+    hand = _Hand(source)
+    elements = np.from_dlpack(hand)
+    return elements.view(numpy_dtype(_BFLOAT16)) if hand.rewritten else elements
+
+
+class _Hand:
+    """Passes a capsule on, its bfloat16 called uint16."""
+
+    __slots__ = ("rewritten", "source")
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+        self.rewritten = False
+
+    def __dlpack__(self, **asked: Any) -> Any:
+        found = self.source.__dlpack__(**asked)
+        self.rewritten = _rewrite(found, _BFLOAT, _UNSIGNED)
+        return found
+
+    def __dlpack_device__(self) -> Any:
+        return self.source.__dlpack_device__()
+
+
+def _rewrite(found: Any, old: int, new: int) -> bool:
+    """Change the type code inside of an unused capsule; whether it was `old`."""
+    from ctypes import POINTER, c_char_p, c_uint8, c_void_p, cast, py_object, pythonapi
+
+    name_of, pointer_of = pythonapi.PyCapsule_GetName, pythonapi.PyCapsule_GetPointer
+    name_of.argtypes, name_of.restype = [py_object], c_char_p
+    pointer_of.argtypes, pointer_of.restype = [py_object, c_char_p], c_void_p
+    name = name_of(found)
+    code = cast(pointer_of(found, name) + _CODE_AT[name], POINTER(c_uint8))
+    if code[0] != old:
+        return False
+    code[0] = new
+    return True
+
+
+def _refused(reason: str, remedy: str) -> NotExportable:
+    return NotExportable(protocol="DLPack", reason=reason, remedy=remedy)

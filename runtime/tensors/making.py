@@ -1,0 +1,229 @@
+"""Making tensors from parts: views, empty ones, NumPy arrays, numbers.
+
+True only here: how a tensor comes to its storage and its keys.  `tensor`, which reads
+data of any kind, is in `runtime.tensors.data`.
+
+Rules:
+- a view has the storage, the device and the keys of its base; a new tensor has the keys
+  of its device, less those of autograd in inference mode;
+- nothing here knows autograd: a view made here has no history; operators give it one;
+- bounds are checked by `runtime.tensors.shape.check_bounds`, where a shape comes from
+  outside; a view of a checked tensor cannot leave its storage.
+"""
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from runtime.errors.storage import NoElementsLeft, NotShareable
+from runtime.errors.tensor import BadSize, NumberTooLarge
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.schema.values import NUMBERS
+from runtime.tensors.arrays import Number, claimed
+from runtime.tensors.dlpack import taken
+from runtime.tensors.elements import dtype_of, info, numpy_dtype
+from runtime.tensors.keys_of import fresh_key_bits
+from runtime.tensors.memory import is_host, memory_of, resolved
+from runtime.tensors.shape import contiguous_strides, is_contiguous, span
+from runtime.tensors.storage import Storage
+from runtime.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Ints = tuple[int, ...]
+
+CPU = Device("cpu")
+# What holds a Python number that stands where a tensor does: nothing of it is lost.
+_WRAPPED = {
+    bool: DType.named("bool"),
+    int: DType.named("int64"),
+    float: DType.named("float64"),
+    complex: DType.named("complex128"),
+}
+_INT64 = info(DType.named("int64"))
+
+
+def view_of(
+    base: Tensor, shape: Ints, strides: Ints, offset: int, dtype: DType | None = None
+) -> Tensor:
+    """A tensor on the storage of `base`; `offset` counts from the storage's start.
+
+    Strides and offset count elements of the view's own dtype.  Nothing is checked.
+    """
+    place = base._place or claimed(base)
+    made = Tensor(None, shape, dtype or base.dtype, base.device, base.key_bits)
+    made._place = place[0], offset, strides
+    return made
+
+
+def place_on(
+    storage: Storage,
+    shape: Ints,
+    strides: Ints,
+    offset: int,
+    dtype: DType | None = None,
+    key_bits: int | None = None,
+) -> Tensor:
+    """A tensor on a given storage, with the keys of its device if none are given."""
+    device = storage.device
+    bits = fresh_key_bits(device.type) if key_bits is None else key_bits
+    made = Tensor(None, shape, dtype or storage.dtype, device, bits)
+    made._place = storage, offset, strides
+    return made
+
+
+def empty_tensor(shape: Ints, dtype: DType, device: Device = CPU) -> Tensor:
+    """A contiguous tensor whose elements have any value.
+
+    Raises `BadSize` for a negative size, `UnsupportedData`, `DeviceUnavailable`.
+    """
+    count = prod(shape)
+    if shape and min(shape) < 0:
+        raise BadSize(asked=shape, elements=count)
+    form = numpy_dtype(dtype)
+    if device.type == "meta":
+        flat = None
+    else:
+        if device is not CPU:
+            device = resolved(device)
+        flat = memory_of(device.type).empty(count, form, device.index)
+    return Tensor(flat, shape, dtype, device, fresh_key_bits(device.type))
+
+
+def empty_strided(
+    shape: Ints, strides: Ints, dtype: DType, device: Device = CPU
+) -> Tensor:
+    """A tensor of any values with the strides given, on a storage that just fits."""
+    if is_contiguous(shape, strides):
+        return empty_tensor(shape, dtype, device)
+    base = empty_tensor((span(shape, strides),), dtype, device)
+    return view_of(base, shape, strides, 0)
+
+
+def empty_like_spec(
+    like: Tensor,
+    shape: Ints | None = None,
+    dtype: DType | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """A contiguous tensor of any values, as `like` where nothing else is said."""
+    return empty_tensor(
+        like.shape if shape is None else shape,
+        like.dtype if dtype is None else dtype,
+        like.device if device is None else device,
+    )
+
+
+def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
+    """A CPU tensor that shares the memory of a NumPy array, whatever its strides.
+
+    Raises `NotShareable` for an array that is read-only, runs backwards, or is not made
+    of whole elements in this machine's byte order, and `UnsupportedData`.
+    """
+    dtype = dtype_of(array.dtype.newbyteorder("="))
+    shape, bits = array.shape, fresh_key_bits("cpu")
+    reason = _unshareable(array)
+    if reason is not None:
+        raise NotShareable(reason=reason, shape=shape, dtype=str(array.dtype))
+    if array.flags.c_contiguous:
+        return Tensor(array.reshape(-1), shape, dtype, CPU, bits)
+    size = array.itemsize
+    strides = tuple(stride // size for stride in array.strides)
+    count = span(shape, strides)
+    from numpy.lib.stride_tricks import as_strided
+
+    covering = as_strided(array, (count,), (size,))
+    return place_on(Storage(covering, CPU, dtype, count), shape, strides, 0)
+
+
+def from_flat(flat: "np.ndarray[Any, Any]", shape: Ints, device: Device) -> Tensor:
+    """A tensor on `device` of a 1-D array of the host: shared if the host holds it.
+
+    On `meta` only shape and dtype are kept.
+    """
+    dtype = dtype_of(flat.dtype)
+    place = resolved(device)
+    held = None
+    if place.type != "meta":
+        held = memory_of(place.type).from_numpy(flat, place.index)
+    return Tensor(held, shape, dtype, place, fresh_key_bits(place.type))
+
+
+def wrap_number(number: Number, device: Device = CPU) -> Tensor:
+    """The 0-dim tensor that stands for a Python number and does not widen others.
+
+    Raises `NumberTooLarge` for an int beyond int64.
+    """
+    kind = type(number)
+    dtype = _WRAPPED.get(kind)
+    if dtype is None:
+        # Subclasses, such as NumPy's float64 and enumerations.
+        base = next(base for base in _WRAPPED if isinstance(number, base))
+        number, dtype = base(number), _WRAPPED[base]
+        kind = base
+    if kind is int and not _INT64.smallest <= number <= _INT64.largest:  # type: ignore[operator]  # it is an int
+        raise too_large(int(number), DType.named("int64"))  # type: ignore[arg-type]  # as above
+    if is_host(device.type):
+        made = Tensor(None, (), dtype, device, fresh_key_bits(device.type))
+    else:
+        import numpy as np
+
+        made = from_flat(np.array([number], numpy_dtype(dtype)), (), device)
+    made.number = number
+    return made
+
+
+def too_large(number: int, dtype: DType) -> NumberTooLarge:
+    """The error that `number` does not fit an integer dtype."""
+    # Python refuses to print thousands of digits, and nobody reads a hundred.
+    text = str(number) if number.bit_length() < 512 else f"{number.bit_length()} bits"
+    facts = info(dtype)
+    return NumberTooLarge(
+        value=text,
+        dtype=dtype.name,
+        smallest=int(facts.smallest),
+        largest=int(facts.largest),
+    )
+
+
+def resize_empty(tensor: Tensor, shape: Ints) -> None:
+    """Give a tensor without elements another shape, its values any; for `out=`.
+
+    Raises `NoElementsLeft` if it has elements.
+    """
+    if tensor.numel():
+        raise NoElementsLeft(shape=tensor.shape, asked=shape)
+    place, count = tensor._place, prod(shape)
+    if place is not None and not place[0].count:
+        place[0].grow(count)
+        tensor._flat, tensor.shape = None, shape
+        tensor._place = place[0], 0, contiguous_strides(shape)
+        return
+    made = empty_tensor(shape, tensor.dtype, tensor.device)
+    tensor._flat, tensor.shape, tensor._place = made._flat, shape, None
+
+
+def _unshareable(array: "np.ndarray[Any, Any]") -> str | None:
+    if not array.flags.writeable:
+        return "read-only"
+    if not array.dtype.isnative:
+        return "byte order"
+    if array.size and min(array.strides, default=0) < 0:
+        return "negative stride"
+    if array.size and any(stride % array.itemsize for stride in array.strides):
+        return "uneven stride"
+    return None
+
+
+def from_dlpack(source: Any) -> Tensor:
+    """A CPU tensor that shares the memory of any object with `__dlpack__`.
+
+    Raises `NotShareable` as `from_numpy` does, and whatever the exporter raises.
+    """
+    if isinstance(source, Tensor):
+        return view_of(source, source.shape, source.strides, source.offset)
+    return from_numpy(taken(source))
+
+
+NUMBERS.append(wrap_number)  # type: ignore[arg-type]  # it is given numbers only

@@ -1,0 +1,117 @@
+"""Storage: the elements that a tensor and its views share, and their version.
+
+True only here: sharing.  Two tensors are views of each other exactly if they have one
+storage; whoever writes to the elements raises `version`, so that who kept a tensor can
+tell.  A storage is never absent: on `meta` it has a device, a dtype and a count, but no
+array, and its address is 0, as is that of one without bytes.
+
+Rules:
+- `array` is one-dimensional and holds exactly `count` elements of `dtype`, or is None
+  on `meta`; nobody replaces it, except `grow` of a storage without elements;
+- pickled, a storage is its bytes, its dtype and its device; never its version;
+- copied deeply, it is copied once, however many tensors share it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.tensors.elements import itemsize, numpy_dtype
+from runtime.tensors.memory import Array, memory_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class Storage:
+    """A run of elements on a device."""
+
+    __slots__ = ("__weakref__", "array", "count", "device", "dtype", "version")
+
+    def __init__(
+        self, array: Array | None, device: Device, dtype: DType, count: int
+    ) -> None:
+        self.array = array
+        self.device = device
+        self.dtype = dtype
+        self.count = count
+        # How often the elements were written to in place.
+        self.version = 0
+
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes; on `meta` that which it would have."""
+        return self.count * itemsize(self.dtype)
+
+    def data_ptr(self) -> int:
+        """The address of the first element, or 0 if there are no bytes."""
+        if self.array is None or not self.count:
+            return 0
+        return memory_of(self.device.type).pointer(self.array)
+
+    def numpy(self) -> "np.ndarray[Any, Any] | None":
+        """The elements in host memory, shared if they lie there; None on `meta`."""
+        if self.array is None:
+            return None
+        held = memory_of(self.device.type).to_numpy(self.array)
+        # A memory may keep a dtype that its device lacks under another of its size.
+        form = numpy_dtype(self.dtype)
+        return held if held.dtype == form else held.view(form)
+
+    def grow(self, count: int) -> None:
+        """Give a storage without elements room for `count`, of any value."""
+        assert not self.count, "views of elements would be left behind"
+        if self.array is not None:
+            form = numpy_dtype(self.dtype)
+            memory = memory_of(self.device.type)
+            self.array = memory.empty(count, form, self.device.index)
+        self.count = count
+
+    def copy(self) -> "Storage":
+        """A storage of the same elements, its version 0."""
+        elements = self.numpy()
+        return _stored(
+            None if elements is None else elements.copy(),
+            self.device,
+            self.dtype,
+            self.count,
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Storage":
+        # `deepcopy` looks a thing up in the memo before it asks it.
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        import numpy as np
+
+        elements = self.numpy()
+        # As bytes: NumPy alone reads them, also where ml_dtypes is a later one.
+        raw = None if elements is None else elements.view(np.uint8)
+        return _restored, (raw, str(self.device), self.dtype.name, self.count)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return (
+            f"<Storage of {self.count} {self.dtype} on {self.device}, "
+            f"version {self.version}>"
+        )
+
+
+def _stored(
+    elements: "np.ndarray[Any, Any] | None", device: Device, dtype: DType, count: int
+) -> Storage:
+    if elements is not None:
+        elements = memory_of(device.type).from_numpy(elements, device.index)
+    return Storage(elements, device, dtype, count)
+
+
+def _restored(
+    raw: "np.ndarray[Any, Any] | None", device: str, dtype: str, count: int
+) -> Storage:
+    kind = DType.named(dtype)
+    if raw is not None:
+        # Out-of-band buffers may be read-only.
+        raw = (raw if raw.flags.writeable else raw.copy()).view(numpy_dtype(kind))
+    return _stored(raw, Device.parse(device), kind, count)

@@ -1,0 +1,205 @@
+"""The errors of tensors and storages: whole texts, bases, pickling."""
+
+from pickle import dumps, loads
+
+import pytest
+
+from runtime.errors.base import EveryorderError
+from runtime.errors.storage import (
+    REASONS,
+    BadStrides,
+    DeviceUnavailable,
+    NoElementsLeft,
+    NotExportable,
+    NotShareable,
+    OutOfStorage,
+)
+from runtime.errors.tensor import (
+    BadDimension,
+    BadSize,
+    BadState,
+    NeedsDetach,
+    NoLength,
+    NotALeaf,
+    NotAnInteger,
+    NotOneElement,
+    NotOnHost,
+    NumberTooLarge,
+    RepeatedDimension,
+    ShapesDiffer,
+    UnevenData,
+)
+
+TEXTS: list[tuple[EveryorderError, type[Exception], str]] = [
+    (
+        DeviceUnavailable(device="cuda", reason="there is no driver", remedy="buy one"),
+        RuntimeError,
+        """\
+There is no device `cuda` to be had: there is no driver.
+  to do: buy one""",
+    ),
+    (
+        DeviceUnavailable(device="cuda", reason="there is no driver", remedy=""),
+        RuntimeError,
+        "There is no device `cuda` to be had: there is no driver.",
+    ),
+    (
+        OutOfStorage(shape=(2, 3), strides=(3, 1), offset=1, needed=7, held=6),
+        ValueError,
+        """\
+A view of shape (2, 3) with strides (3, 1) from offset 1 does not fit its
+storage.
+  needs:     7 elements
+  there are: 6""",
+    ),
+    (
+        BadStrides(shape=(2,), strides=(-1,), offset=0),
+        ValueError,
+        """\
+Strides (-1,) and offset 0 describe no view of shape (2,): there must be one
+stride a dimension, and none of the numbers may be negative.""",
+    ),
+    (
+        NotShareable(reason="negative stride", shape=(3,), dtype="float64"),
+        ValueError,
+        """\
+An array of shape (3,) and dtype float64 cannot be shared with a tensor: it runs
+backwards through memory, which tensors never do.
+  to do: copy it: `runtime.tensor(array)`""",
+    ),
+    (
+        NotExportable(protocol="DLPack", reason="it requires grad", remedy="detach it"),
+        BufferError,
+        """\
+This tensor cannot be handed over by DLPack: it requires grad.
+  to do: detach it""",
+    ),
+    (
+        NotExportable(protocol="DLPack", reason="it is far away", remedy=""),
+        BufferError,
+        "This tensor cannot be handed over by DLPack: it is far away.",
+    ),
+    (
+        NoElementsLeft(shape=(2,), asked=(3,)),
+        ValueError,
+        """\
+A tensor of shape (2,) holds elements, so it does not become one of shape (3,);
+only a tensor without elements takes a new shape.""",
+    ),
+    (
+        NotOneElement(shape=(2,), elements=2, asked="bool()"),
+        ValueError,
+        "`bool()` reads a tensor of one element; this one has 2, in shape (2,).",
+    ),
+    (
+        NotAnInteger(dtype="float32", shape=()),
+        TypeError,
+        """\
+Only one integer can be an index; this tensor holds `float32` in shape ().""",
+    ),
+    (
+        NumberTooLarge(value="300", dtype="uint8", smallest=0, largest=255),
+        OverflowError,
+        """\
+300 does not fit `uint8`.
+  it holds: 0 to 255
+  to do:    pass a wider dtype, such as dtype='float64'""",
+    ),
+    (
+        UnevenData(depth=1, lengths=(2, 0)),
+        ValueError,
+        """\
+A tensor is made of nested lists of one length at each depth; at depth 1 their
+lengths differ.
+  lengths: 2, 0 (0 stands for a bare element)""",
+    ),
+    (
+        NeedsDetach(asked="numpy()"),
+        RuntimeError,
+        """\
+`numpy()` would hand out elements whose changes autograd cannot see, and this
+tensor requires grad.
+  to do: call `.detach()` on it first""",
+    ),
+    (
+        NotOnHost(asked="numpy()", device="cuda:0"),
+        TypeError,
+        """\
+`numpy()` needs the elements in host memory; these are on `cuda:0`.
+  to do: copy them: `.to('cpu')`""",
+    ),
+    (
+        NotALeaf(asked="deepcopy()", operator="AddBackward"),
+        RuntimeError,
+        """\
+`deepcopy()` is for leaves of the graph; this tensor was computed by
+`AddBackward`.
+  to do: call `.detach()` on it first""",
+    ),
+    (
+        NoLength(asked="len()"),
+        TypeError,
+        """\
+`len()` needs a tensor with a dimension; this one has none.
+  to do: read its one element by `item()`""",
+    ),
+    (
+        ShapesDiffer(shapes=((2,), (3, 1), (4,))),
+        ValueError,
+        """\
+The shapes (2,) and (3, 1) and (4,) do not broadcast.
+  would fit: counted from the last, sizes that are equal or 1""",
+    ),
+    (
+        BadSize(asked=(2, -1), elements=5),
+        ValueError,
+        """\
+(2, -1) is no size for 5 elements.
+  would fit: sizes with that product; one of them may be -1""",
+    ),
+    (
+        BadDimension(dim=3, ndim=2),
+        IndexError,
+        """\
+There is no dimension 3 in a tensor of 2 dimensions.
+  there are: -2 to 1""",
+    ),
+    (
+        BadDimension(dim=1, ndim=0),
+        IndexError,
+        """\
+There is no dimension 1 in a tensor of 0 dimensions.
+  there are: -1 to 0""",
+    ),
+    (
+        RepeatedDimension(dims=(0, -2), ndim=2),
+        ValueError,
+        "A dimension is named twice in (0, -2), for a tensor of 2 dimensions.",
+    ),
+    (
+        BadState(found="(1,)"),
+        ValueError,
+        """\
+(1,) is no state of a generator.
+  to do: pass what `get_state()` returned: a seed and a count""",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "base", "text"), TEXTS, ids=lambda v: type(v).__name__
+)
+def test_an_error_reads(
+    error: EveryorderError, base: type[Exception], text: str
+) -> None:
+    assert str(error) == text
+    assert isinstance(error, base)
+    copy = loads(dumps(error))
+    assert type(copy) is type(error)
+    assert copy.fields() == error.fields()
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_every_reason_reads(reason: str) -> None:
+    text = str(NotShareable(reason=reason, shape=(), dtype="int8"))
+    assert REASONS[reason].split()[0] in text

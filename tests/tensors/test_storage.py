@@ -1,0 +1,90 @@
+"""Storages: what they know without elements, their version, their copies."""
+
+from copy import deepcopy
+from pickle import dumps, loads
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.tensors import Storage, tensor
+from runtime.tensors.elements import SUPPORTED
+from runtime.tensors.memory import MEMORIES
+from tests.tensors.far import Far
+
+F32, CPU, META = DType.named("float32"), Device("cpu"), Device("meta")
+
+
+def test_what_it_knows() -> None:
+    held = tensor([1.0, 2.0]).storage
+    assert (held.count, len(held), held.nbytes) == (2, 2, 8)
+    assert (held.device, held.dtype, held.version) == (CPU, F32, 0)
+    assert held.array is not None
+    assert held.data_ptr() == held.array.__array_interface__["data"][0]
+    assert repr(held) == "<Storage of 2 float32 on cpu, version 0>"
+
+
+def test_without_bytes_it_knows_its_device() -> None:
+    meta = Storage(None, META, F32, 5)
+    assert (meta.nbytes, meta.data_ptr(), meta.device) == (20, 0, META)
+    assert meta.numpy() is None
+    empty = tensor([]).storage
+    assert (empty.nbytes, empty.data_ptr(), empty.device) == (0, 0, CPU)
+
+
+def test_growing_from_nothing() -> None:
+    empty = tensor([]).storage
+    empty.grow(3)
+    assert (empty.count, empty.array is not None) == (3, True)
+    assert len(empty.array) == 3  # type: ignore[arg-type]  # it was just asserted
+    meta = Storage(None, META, F32, 0)
+    meta.grow(3)
+    assert (meta.count, meta.array) == (3, None)
+    with pytest.raises(AssertionError, match="views of elements"):
+        empty.grow(4)
+
+
+@pytest.mark.parametrize("dtype", SUPPORTED)
+@pytest.mark.parametrize("device", ["cpu", "hip:1", "meta"])
+def test_it_survives_pickling_and_copying(dtype: str, device: str) -> None:
+    held = tensor([0, 1, 1], dtype=dtype, device=device).storage
+    held.version = 3
+    for other in (loads(dumps(held)), loads(dumps(held, 5)), deepcopy(held)):
+        assert (other.device, other.dtype, other.count) == (
+            held.device,
+            held.dtype,
+            held.count,
+        )
+        assert other.version == 0
+        one, two = held.numpy(), other.numpy()
+        if one is None:
+            assert two is None
+            continue
+        assert two is not None
+        assert (one.dtype, one.tolist()) == (two.dtype, two.tolist())
+        assert not np.shares_memory(one, two)
+        assert two.flags.writeable
+
+
+def test_out_of_band_pickles_are_copied_where_they_are_read_only() -> None:
+    buffers: list[Any] = []
+    held = tensor([1.0, 2.0]).storage
+    text = dumps(held, 5, buffer_callback=buffers.append)
+    assert len(buffers) == 1
+    raw = bytes(buffers[0])
+    other = loads(text, buffers=[raw])
+    elements = other.numpy()
+    elements[0] = 5
+    assert elements.tolist() == [5.0, 2.0]
+
+
+def test_in_the_memory_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MEMORIES, "fpga", Far())
+    held = tensor([1.5, 2.5], dtype="bfloat16", device="fpga").storage
+    for other in (held, held.copy(), loads(dumps(held))):
+        elements = other.numpy()
+        assert elements is not None
+        assert (str(elements.dtype), elements.tolist()) == ("bfloat16", [1.5, 2.5])
+        assert other.data_ptr() != 0
