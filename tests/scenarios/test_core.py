@@ -79,6 +79,7 @@ def differentiates(op: str, slope: Callable[[Any], Any]) -> UseStep:
         if found.grad_fn is None:
             return "no gradient"
         found.backward(tensor(np.ones_like(X)))
+        assert x.grad is not None, "a leaf has one after a backward pass"
         return "as derived" if np.allclose(x.grad.numpy(), slope(X)) else "wrong"
 
     return use(f"{op} backwards", perform)
