@@ -1,0 +1,60 @@
+"""Autograd: gradients of what operators computed, by running the graph backwards.
+
+Importing this package installs its kernels on the default dispatcher, and its methods
+on tensors.
+"""
+
+from runtime.autograd.autocast import (
+    autocast,
+    clear_autocast_cache,
+    is_autocast_enabled,
+)
+from runtime.autograd.backward import backward, grad
+from runtime.autograd.context import Context
+from runtime.autograd.fallback import (
+    GradientMissing,
+    fallback_mode,
+    install_fallbacks,
+    set_fallback_mode,
+)
+from runtime.autograd.function import Function, once_differentiable
+from runtime.autograd.gradcheck import gradcheck, gradgradcheck
+from runtime.autograd.install import install
+from runtime.autograd.methods import METHODS, PROPERTIES
+from runtime.autograd.modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from runtime.autograd.node import Node, RemovableHandle
+
+__all__ = [
+    "METHODS",
+    "PROPERTIES",
+    "Context",
+    "Function",
+    "GradientMissing",
+    "Node",
+    "RemovableHandle",
+    "autocast",
+    "backward",
+    "clear_autocast_cache",
+    "enable_grad",
+    "fallback_mode",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "install",
+    "install_fallbacks",
+    "is_autocast_enabled",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
+    "once_differentiable",
+    "set_fallback_mode",
+    "set_grad_enabled",
+]

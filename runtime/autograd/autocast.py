@@ -1,0 +1,257 @@
+"""Autocast: the dtype that suits an operator, chosen at the keys AutocastCPU and -CUDA.
+
+True only here: which operators run in which dtype.
+
+| family  | operators                  | floating-point tensors become               |
+|---------|----------------------------|---------------------------------------------|
+| low     | matrix products, linear,   | the fast dtype: bfloat16 on CPU, float16 on |
+|         | convolutions               | CUDA, or the one asked for                  |
+| float32 | sums, norms, losses, exp,  | float32, if they are 16-bit floats          |
+|         | log, pow and the like      |                                             |
+| widest  | cat, stack, where, ...     | the widest floating dtype among them        |
+
+Rules:
+- an operator of no family runs in the dtype of its arguments;
+- float64, integers and tensors of other devices stay as they are;
+- a leaf that requires grad (a weight) is cast once: the copy is kept, in the thread,
+  until the outermost autocast is left, with its history, so that its gradient flows;
+- inside a kernel here, the autocast keys are excluded: what it calls runs as it is.
+
+Source of the families: the lists of upstream 2.13.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from runtime.autograd.modes import GRAD, Mode
+from runtime.dispatch.dispatcher import Dispatcher
+from runtime.dispatch.kernel import linked
+from runtime.dispatch.library import Library
+from runtime.errors.autograd import AutocastRefused
+from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey, preserve_keys
+from runtime.keys.local import View, view_of
+from runtime.operators.call import NAMESPACE, core
+from runtime.schema.codes import DType
+from runtime.schema.names import OperatorName
+from runtime.tensors.tensor import Tensor
+
+FLOAT32 = DType.named("float32")
+_HALVES = (DType.named("float16"), DType.named("bfloat16"))
+_CASTABLE = (*_HALVES, FLOAT32)
+
+# Device type -> its key, and the dtype that is fast there.
+DEVICES = {
+    "cpu": (DispatchKey.AutocastCPU, DType.named("bfloat16")),
+    "cuda": (DispatchKey.AutocastCUDA, DType.named("float16")),
+}
+
+LOW = ("mm", "bmm", "matmul", "dot", "linear", "conv2d")
+WIDE = (
+    *("exp", "expm1", "log", "log1p", "log2", "log10", "pow", "rsqrt", "reciprocal"),
+    *("sum", "prod", "cumsum", "var", "std", "softmax", "log_softmax"),
+    *("layer_norm", "native_layer_norm", "nll_loss", "nll_loss_forward"),
+    "cross_entropy",
+)
+WIDEST = ("cat", "stack", "where", "atan2", "index_put", "scatter_add")
+
+
+class _State(threading.local):
+    """Of one thread: how deep, which dtype on each device, whether weights are kept."""
+
+    depth: int = 0
+    caches: bool = True
+    dtypes: dict[str, DType] = {}  # noqa: RUF012  # replaced, never changed
+    kept: dict[int, tuple[Tensor, DType, Tensor]] = {}  # noqa: RUF012  # as above
+
+
+STATE = _State()
+
+# A thread's view of the keys -> the same without autocast.
+_BELOW: dict[View, View] = {}
+
+
+class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
+    """Run operators in the dtype that suits them, on one type of device.
+
+    Args:
+        device_type: `"cpu"` or `"cuda"`.
+        dtype: float16 or bfloat16; None for the one that is fast there.
+        enabled: False for the ordinary world, inside of another autocast.
+        cache_enabled: keep the casts of weights until the outermost one is left.
+
+    Raises:
+        AutocastRefused: the device or the dtype is not served.
+    """
+
+    __slots__ = ("_caches", "_device", "_dtype", "_enabled")
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: DType | str | None = None,
+        enabled: bool = True,
+        cache_enabled: bool = True,
+    ) -> None:
+        super().__init__()
+        asked = dtype.name if isinstance(dtype, DType) else dtype
+        asked = DType.SYNONYMS.get(asked, asked) if asked is not None else None
+        low = [each.name for each in _HALVES]
+        if device_type not in DEVICES or asked not in (None, *low):
+            raise AutocastRefused(
+                device=device_type,
+                dtype=str(asked),
+                known=(" and ".join(DEVICES), " and ".join(low)),
+            )
+        fast = DEVICES[device_type][1]
+        self._device = device_type
+        self._dtype = fast if asked is None else DType.named(asked)
+        self._enabled = enabled
+        self._caches = cache_enabled
+
+    def _again(self) -> Mode:
+        return autocast(self._device, self._dtype, self._enabled, self._caches)
+
+    def _enter(self) -> Any:
+        keys = preserve_keys()
+        keys.__enter__()
+        saved = keys, STATE.dtypes, STATE.caches
+        functionality = DEVICES[self._device][0].bits
+        if self._enabled:
+            LOCAL.excluded &= ~functionality
+        else:
+            LOCAL.excluded |= functionality
+        STATE.dtypes = {**STATE.dtypes, self._device: self._dtype}
+        STATE.caches = self._caches
+        STATE.depth += 1
+        return saved
+
+    def _leave(self, saved: Any) -> None:
+        STATE.depth -= 1
+        if not STATE.depth:
+            STATE.kept = {}
+        keys, STATE.dtypes, STATE.caches = saved
+        keys.__exit__()
+
+
+def is_autocast_enabled(device_type: str) -> bool:
+    """Whether the thread runs operators on a type of device in suiting dtypes.
+
+    Raises `AutocastRefused` for a device that is not served.
+    """
+    if device_type not in DEVICES:
+        raise AutocastRefused(
+            device=device_type, dtype="None", known=(" and ".join(DEVICES),)
+        )
+    return not LOCAL.excluded & DEVICES[device_type][0].bits
+
+
+def clear_autocast_cache() -> None:
+    """Forget the casts of weights that the thread keeps."""
+    STATE.kept = {}
+
+
+def install_autocast(dispatcher: Dispatcher, origin: str) -> tuple[Library, ...]:
+    """Register the autocast kernels of every operator of a family that is defined."""
+    libraries = []
+    for device, (key, _) in DEVICES.items():
+        library = Library(NAMESPACE, "IMPL", key, dispatcher=dispatcher, origin=origin)
+        libraries.append(library)
+        families: dict[str, Callable[[str], Any]] = {
+            **dict.fromkeys(WIDEST, _to_widest),
+            **dict.fromkeys(WIDE, _to_wide),
+            **dict.fromkeys(LOW, _to_low),
+        }
+        for name, family in families.items():
+            if dispatcher.state.entry(OperatorName(f"{NAMESPACE}::{name}")) is None:
+                continue
+            shown = f"{name}_autocast"
+            kernel = linked(_casting(family(device)), shown)
+            library.impl(name, kernel, debug=shown)
+    return tuple(libraries)
+
+
+def _casting(cast: Callable[[tuple[Any, ...]], list[Any]]) -> Any:
+    def factory(below: Any, keyset: Any) -> Callable[..., Any]:
+        run = below.run
+
+        def kernel(*arguments: Any) -> Any:
+            view = LOCAL.view
+            LOCAL.view = _BELOW.get(view) or _without_autocast(view)
+            try:
+                return run(*cast(arguments))
+            finally:
+                LOCAL.view = view
+
+        return kernel
+
+    return factory
+
+
+def _without_autocast(view: View) -> View:
+    excluded = view.excluded | AUTOCAST_KEYS.bits
+    return _BELOW.setdefault(view, view_of(view.included, excluded))
+
+
+def _to_low(device: str) -> Callable[[tuple[Any, ...]], list[Any]]:
+    def cast(arguments: tuple[Any, ...]) -> list[Any]:
+        dtype = STATE.dtypes[device]
+        return [_cast(value, dtype, device, _CASTABLE) for value in arguments]
+
+    return cast
+
+
+def _to_wide(device: str) -> Callable[[tuple[Any, ...]], list[Any]]:
+    def cast(arguments: tuple[Any, ...]) -> list[Any]:
+        return [_cast(value, FLOAT32, device, _HALVES) for value in arguments]
+
+    return cast
+
+
+def _to_widest(device: str) -> Callable[[tuple[Any, ...]], list[Any]]:
+    def cast(arguments: tuple[Any, ...]) -> list[Any]:
+        found = {t.dtype for t in _eligible(arguments, device) if t.number is None}
+        if len(found) < 2:
+            return [*arguments]
+        # Two different 16-bit floats have only float32 in common.
+        return [_cast(value, FLOAT32, device, _HALVES) for value in arguments]
+
+    return cast
+
+
+def _eligible(values: Any, device: str) -> list[Tensor]:
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            found += _eligible(value, device)
+        elif (
+            isinstance(value, Tensor)
+            and value.dtype in _CASTABLE
+            and value.device.type == device
+        ):
+            found.append(value)
+    return found
+
+
+def _cast(value: Any, dtype: DType, device: str, from_: tuple[DType, ...]) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_cast(each, dtype, device, from_) for each in value]
+    if not isinstance(value, Tensor) or value.number is not None:
+        return value
+    if value.dtype is dtype or value.dtype not in from_ or value.device.type != device:
+        return value
+    if not _is_weight(value):
+        return core._to_copy(value, dtype=dtype)
+    known = STATE.kept.get(id(value))
+    if known is not None and known[0] is value and known[1] is dtype:
+        return known[2]
+    made = core._to_copy(value, dtype=dtype)
+    STATE.kept = {**STATE.kept, id(value): (value, dtype, made)}
+    return made
+
+
+def _is_weight(tensor: Tensor) -> bool:
+    """Whether the cast of a tensor is worth keeping: a leaf that is trained."""
+    if not (STATE.caches and GRAD.enabled and tensor._requires_grad):
+        return False
+    return tensor.dtype is FLOAT32 and tensor.is_leaf

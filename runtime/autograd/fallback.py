@@ -1,0 +1,242 @@
+"""The fallback at the Autograd keys: operators that nobody wrote a gradient for.
+
+True only here: what happens when such an operator is called with a tensor that requires
+grad.  Three modes, chosen for the process:
+
+| mode              | the result                                  | run backwards  |
+|-------------------|---------------------------------------------|----------------|
+| error-on-backward | requires grad                               | raises by name |
+| warn              | requires grad; gradients end there          | warns          |
+| fallthrough       | as if the key had no kernel at all          | -              |
+
+Upstream went from the last to the second in 2023, and calls it a warning still; the
+first cannot be overlooked, and is the default.
+
+Rules: nothing is asked of arguments that are not tensors; a kernel below runs with the
+Autograd keys excluded, as below every recorded call; what an operator writes to, its
+schema says.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from runtime.autograd.history import History
+from runtime.autograd.inplace import check_write, edge_before, rebase
+from runtime.autograd.modes import GRAD
+from runtime.autograd.node import Edge, Failing, Gradients, Node
+from runtime.autograd.recording import meta_of, without_autograd
+from runtime.autograd.saved import sharing
+from runtime.autograd.views import edge_of
+from runtime.dispatch.kernel import boxed, fallthrough
+from runtime.dispatch.library import Library
+from runtime.dispatch.registration import Registration
+from runtime.errors.autograd import NotImplementedFormula, UnknownMode
+from runtime.keys import LOCAL, DispatchKey, KeySet, full_after
+from runtime.schema.schema import Schema
+from runtime.tensors.tensor import Tensor
+
+MODES = ("error-on-backward", "warn", "fallthrough")
+
+# The mode of the process, in a list so that it can be set.
+_MODE = [MODES[0]]
+
+# Everything below the autograd keys.
+_BELOW = full_after(DispatchKey.AutogradOther)
+
+
+class GradientMissing(UserWarning):
+    """A gradient ended at an operator that has none."""
+
+
+class Ending(Node):
+    """Ends gradients with a warning."""
+
+    __slots__ = ("_called",)
+
+    def __init__(self, called: str, edges: list[Edge | None], metas: Any) -> None:
+        super().__init__(edges, metas)
+        self._called = called
+
+    @property
+    def operator(self) -> str:
+        """What was called."""
+        return self._called
+
+    def apply(self, gradients: list[Any]) -> Gradients:
+        """No gradient at all, and a warning."""
+        warnings.warn(
+            f"`{self._called}` has no formula for its gradient, which ends here.",
+            GradientMissing,
+            stacklevel=2,
+        )
+        return [None] * len(self.next_edges)
+
+
+def set_fallback_mode(mode: str) -> str:
+    """Choose what operators without a gradient do; the mode before is returned.
+
+    Raises `UnknownMode`.  Holds for calls from now on, of operators without formulas
+    and of the fallbacks that were installed without a mode of their own.
+    """
+    if mode not in MODES:
+        raise UnknownMode(found=mode, known=MODES)
+    before, _MODE[0] = _MODE[0], mode
+    return before
+
+
+def fallback_mode() -> str:
+    """The mode of the process."""
+    return _MODE[0]
+
+
+def install_fallbacks(library: Library, mode: str | None = None) -> Registration:
+    """Register the fallback for every Autograd key, in a library of `_`.
+
+    `mode` is that of `set_fallback_mode`, for these fallbacks alone; None follows the
+    process.  In the mode `fallthrough` the kernel is the one that is never called.
+    Raises `UnknownMode`, `DuplicateFallback`.
+    """
+    if mode is not None and mode not in MODES:
+        raise UnknownMode(found=mode, known=MODES)
+    if mode == "fallthrough":
+        return library.fallback(fallthrough, "Autograd")
+
+    def fall(operator: Any, keyset: KeySet, stack: list[Any]) -> None:
+        schema = operator.schema
+        count = len(schema.arguments)
+        arguments = stack[-count:] if count else []
+        del stack[len(stack) - count :]
+        below = keyset & _BELOW
+        stack += _called(
+            schema, arguments, mode, lambda: operator.redispatch_boxed(below, arguments)
+        )
+
+    return library.fallback(boxed(fall, "autograd_not_implemented"), "Autograd")
+
+
+def not_implemented(schema: Schema) -> Callable[[Any, Any], Callable[..., Any]]:
+    """The kernel of one operator that has no formulas; see `linked`."""
+
+    def factory(below: Any, keyset: Any) -> Callable[..., Any]:
+        run = below.run
+
+        def kernel(*arguments: Any) -> Any:
+            if not GRAD.enabled or not any(map(_requires_grad, _tensors(arguments))):
+                return run(*arguments)
+            shape = len(schema.returns)
+
+            def called() -> list[Any]:
+                result = run(*arguments)
+                return [result] if shape == 1 else [*result]
+
+            results = _called(schema, arguments, None, called)
+            return results[0] if shape == 1 else tuple(results)
+
+        return kernel
+
+    return factory
+
+
+def _requires_grad(value: Any) -> bool:
+    return bool(getattr(value, "_requires_grad", False))
+
+
+def _tensors(values: Sequence[Any]) -> Iterator[Tensor]:
+    """The tensors among values, and inside of lists of them."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value)
+
+
+def _called(
+    schema: Schema,
+    arguments: Sequence[Any],
+    mode: str | None,
+    call: Callable[[], list[Any]],
+) -> list[Any]:
+    """Call, and give the results a history that ends."""
+    mode = mode or _MODE[0]
+    given = [*_tensors(arguments)]
+    if mode == "fallthrough" or not GRAD.enabled or not any(map(_requires_grad, given)):
+        return call()
+    operator = str(schema.name)
+    written = [
+        value
+        for argument, value in zip(schema.arguments, arguments, strict=True)
+        if argument.is_write and isinstance(value, Tensor)
+    ]
+    for tensor in written:
+        check_write(tensor, operator)
+    before = [edge_before(tensor) for tensor in written]
+    edges: list[Edge | None] = [
+        edge_of(tensor) if tensor._requires_grad else None for tensor in given
+    ]
+    view = LOCAL.view
+    LOCAL.view = without_autograd(view)
+    try:
+        results = call()
+    finally:
+        LOCAL.view = view
+    names = tuple(
+        argument.name
+        for argument, value in zip(schema.arguments, arguments, strict=True)
+        if any(map(_requires_grad, _tensors([value])))
+    )
+    _finish(operator, names, mode, edges, (written, before), results)
+    return results
+
+
+def _finish(
+    operator: str,
+    names: tuple[str, ...],
+    mode: str,
+    edges: list[Edge | None],
+    writing: tuple[list[Tensor], list[Edge | None]],
+    results: list[Any],
+) -> None:
+    def made(tensor: Tensor) -> Node:
+        metas = (meta_of(tensor),)
+        if mode == "warn":
+            return Ending(operator, edges, metas)
+        return Failing(
+            operator,
+            edges,
+            metas,
+            lambda: NotImplementedFormula(operator=operator, inputs=names),
+        )
+
+    written, before = writing
+    for tensor, edge in zip(written, before, strict=True):
+        if _differentiable(tensor):
+            rebase(tensor, made(tensor), edge)
+    for place, result in enumerate(results):
+        results[place] = _ended(result, written, made)
+
+
+def _ended(
+    result: Any, written: Sequence[Tensor], made: Callable[[Tensor], Node]
+) -> Any:
+    """A result with a history, where it can have a gradient."""
+    if isinstance(result, (list, tuple)):
+        return [_ended(each, written, made) for each in result]
+    if not isinstance(result, Tensor) or not _differentiable(result):
+        return result
+    if any(result is tensor for tensor in written):
+        return result
+    history = result._history
+    taken = history is not None and (history.view is None or history.node is not None)
+    if taken or (history is None and result._requires_grad):
+        result, history = sharing(result), None
+    if history is None:
+        result._history = History(made(result))
+    else:
+        history.node = made(result)
+    result._requires_grad = True
+    return result
+
+
+def _differentiable(tensor: Tensor) -> bool:
+    return bool(tensor.dtype.is_floating or tensor.dtype.is_complex)

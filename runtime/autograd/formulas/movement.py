@@ -1,0 +1,132 @@
+"""Formulas of operators that move elements: joining, picking, placing, ordering.
+
+True only here: an operator that picks elements has a gradient that puts them back where
+they came from, adding where one was picked more often; and the other way round.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.autograd.plan import Formulas
+from runtime.operators.call import core
+from runtime.tensors.shape import broadcast_shapes, wrap_dim
+
+Shape = tuple[int, ...]
+
+
+def _zeros(like: Any, shape: Sequence[int]) -> Any:
+    return core.zeros([*shape], dtype=like.dtype, device=like.device)
+
+
+def _cat(grad: Any, tensors_shape: tuple[Shape, ...], dim: int) -> list[Any]:
+    at = wrap_dim(dim, len(grad.shape))
+    parts: list[Any] = []
+    start = 0
+    for shape in tensors_shape:
+        if shape == (0,) and len(grad.shape) != 1:
+            # What joins as nothing, whatever its other dimensions are.
+            parts.append(None)
+            continue
+        parts.append(core.slice(grad, at, start, start + shape[at]))
+        start += shape[at]
+    return parts
+
+
+def _split(grads: Sequence[Any], self: Any, sizes: Sequence[int], dim: int) -> Any:
+    at = wrap_dim(dim, len(self))
+    given = next(grad for grad in grads if grad is not None)
+    parts = [
+        _zeros(given, (*self[:at], size, *self[at + 1 :])) if grad is None else grad
+        for grad, size in zip(grads, sizes, strict=True)
+    ]
+    return core.cat(parts, at)
+
+
+def _split_even(
+    grads: Sequence[Any], self_shape: Shape, split_size: int, dim: int
+) -> Any:
+    size = self_shape[wrap_dim(dim, len(self_shape))]
+    sizes = [min(split_size, size - at * split_size) for at in range(len(grads))]
+    return _split(grads, self_shape, sizes, dim)
+
+
+def _gather(grad: Any, self_shape: Shape, dim: int, index: Any) -> Any:
+    return core.scatter_add(_zeros(grad, self_shape), dim, index, grad)
+
+
+def _scatter_src(grad: Any, dim: int, index: Any, src_shape: Shape) -> Any:
+    """Elements of `src` beyond `index` were not used."""
+    picked = core.gather(grad, dim, index)
+    for at, size in enumerate(src_shape):
+        if picked.shape[at] != size:
+            sizes = [*picked.shape[:at], size, *picked.shape[at + 1 :]]
+            picked = core.slice_backward(picked, sizes, at, 0, picked.shape[at], 1)
+    return picked
+
+
+def _index_select(grad: Any, self_shape: Shape, dim: int, index: Any) -> Any:
+    if not self_shape:
+        return core.sum(grad)
+    return core.index_add(_zeros(grad, self_shape), dim, index, grad)
+
+
+def _index_add_source(
+    grad: Any, dim: int, index: Any, alpha: Any, source_shape: Shape
+) -> Any:
+    picked = core.reshape(core.index_select(grad, dim, index), source_shape)
+    return picked if alpha == 1 else core.mul(picked, alpha)
+
+
+def _index_put_self(grad: Any, indices: Any, accumulate: bool) -> Any:
+    if accumulate:
+        return grad
+    return core.index_put(grad, indices, _zeros(grad, ()), False)
+
+
+def _masked_select(grad: Any, self_shape: Shape, mask: Any) -> Any:
+    shape = broadcast_shapes(self_shape, mask.shape)
+    whole, chosen = _zeros(grad, shape), core.expand(mask, shape)
+    if not shape:
+        return core.where(chosen, core.sum(grad), whole)
+    return core.index_put(whole, [chosen], grad, False)
+
+
+def _ordered(grad: Any, self_shape: Shape, dim: int, result1: Any) -> Any:
+    if not self_shape:
+        return grad
+    return core.scatter(_zeros(grad, self_shape), dim, result1, grad)
+
+
+FORMULAS: dict[str, Formulas] = {
+    "cat": {"tensors": _cat},
+    "split": {"self": _split_even},
+    "split.sizes": {
+        "self": lambda grads, self_shape, split_sizes, dim: _split(
+            grads, self_shape, split_sizes, dim
+        )
+    },
+    "gather": {"self": _gather},
+    "scatter": {
+        "self": lambda grad, dim, index: core.scatter_value(grad, dim, index, 0),
+        "src": _scatter_src,
+    },
+    "scatter.value": {
+        "self": lambda grad, dim, index: core.scatter_value(grad, dim, index, 0)
+    },
+    "scatter_add": {"self": lambda grad: grad, "src": _scatter_src},
+    "index_select": {"self": _index_select},
+    "index_add": {"self": lambda grad: grad, "source": _index_add_source},
+    "index": {
+        "self": lambda grad, self_shape, indices: core.index_put(
+            _zeros(grad, self_shape), indices, grad, True
+        )
+    },
+    "index_put": {
+        "self": _index_put_self,
+        "values": lambda grad, indices: core.index(grad, indices),
+    },
+    "masked_select": {"self": _masked_select},
+    "sort": {"self": _ordered},
+    "topk": {"self": _ordered},
+    "flip": {"self": lambda grad, dims: core.flip(grad, dims)},
+}

@@ -1,0 +1,104 @@
+"""Formulas of reductions, and of running sums.
+
+True only here: how a gradient comes back to the dimensions that were reduced: it is
+given these dimensions again, of size 1, and repeated over them.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from runtime.autograd.formulas.unary import conj
+from runtime.autograd.plan import Formulas
+from runtime.operators.call import core
+from runtime.tensors.shape import reduced_shape, wrap_dims
+
+Shape = tuple[int, ...]
+
+
+def restored(value: Any, shape: Shape, dim: Sequence[int] | None, keepdim: bool) -> Any:
+    """What a reduction of `shape` gave, with the reduced dimensions of size 1.
+
+    One number stays as it is: it broadcasts to any shape.
+    """
+    if keepdim or not value.shape:
+        return value
+    kept = reduced_shape(shape, wrap_dims(dim, len(shape)), True)
+    return value if kept == value.shape else core.view(value, kept)
+
+
+def _repeated(grad: Any, shape: Shape, dim: Sequence[int] | None, keepdim: bool) -> Any:
+    return core.expand(restored(grad, shape, dim, keepdim), shape)
+
+
+def _count(shape: Shape, dim: Sequence[int] | None) -> int:
+    return prod(shape[d] for d in wrap_dims(dim, len(shape)))
+
+
+def _mean(
+    grad: Any, self_shape: Shape, dim: Sequence[int] | None, keepdim: bool
+) -> Any:
+    share = core.div(grad, max(_count(self_shape, dim), 1))
+    return _repeated(share, self_shape, dim, keepdim)
+
+
+def _prod(grad: Any, self: Any, dim: Sequence[int] | None, keepdim: bool) -> Any:
+    """The product of the others: of all by this one, where none is zero.
+
+    Where one element is zero, only that one has a gradient; where several are, none.
+    """
+    shape = self.shape
+    zero = core.eq(self, 0)
+    others = core.masked_fill(self, zero, 1)
+    dims = wrap_dims(dim, len(shape))
+    count = core.sum(zero, dims, True)
+    product = core.prod(others, dims, True)
+    by_zero = core.masked_fill(product, core.ne(count, 1), 0)
+    by_other = core.div(core.masked_fill(product, core.ne(count, 0), 0), others)
+    slope = core.where(zero, by_zero, by_other)
+    return core.mul(restored(grad, shape, dim, keepdim), conj(slope))
+
+
+def _var(
+    grad: Any,
+    self: Any,
+    dim: Sequence[int] | None,
+    correction: Any,
+    keepdim: bool,
+) -> Any:
+    shape = self.shape
+    degrees = _count(shape, dim) - (1 if correction is None else correction)
+    scale = 2 / degrees if degrees > 0 else float("nan")
+    centred = core.sub(self, core.mean(self, dim, True))
+    return core.mul(restored(grad, shape, dim, keepdim), core.mul(centred, scale))
+
+
+def _extreme(
+    grad: Any, self: Any, result: Any, dim: Sequence[int] | None, keepdim: bool
+) -> Any:
+    """Equal extremes share the gradient."""
+    shape = self.shape
+    chosen = core.eq(self, restored(result, shape, dim, keepdim))
+    share = core.div(restored(grad, shape, dim, keepdim), core.sum(chosen, dim, True))
+    return core.masked_fill(core.expand(share, shape), core.logical_not(chosen), 0)
+
+
+def _cumsum(grad: Any, dim: int) -> Any:
+    if not grad.shape:
+        return grad
+    return core.flip(core.cumsum(core.flip(grad, [dim]), dim), [dim])
+
+
+FORMULAS: dict[str, Formulas] = {
+    "sum": {
+        "self": lambda grad, self_shape, dim, keepdim: _repeated(
+            grad, self_shape, dim, keepdim
+        )
+    },
+    "mean": {"self": _mean},
+    "prod": {"self": _prod},
+    "var": {"self": _var},
+    "max": {"self": _extreme},
+    "min": {"self": _extreme},
+    "cumsum": {"self": _cumsum},
+}

@@ -1,0 +1,96 @@
+"""Formulas of functions of one tensor, element by element.
+
+True only here: the derivative of each function, times the gradient; of complex
+functions the conjugate of it, so that the gradient is the direction of steepest ascent
+of a real result (Wirtinger calculus; Kreutz-Delgado, "The Complex Gradient Operator and
+the CR-Calculus", 2009).
+
+Rules: a formula uses the result where that is cheaper than the argument; a function
+that is constant between its steps has the gradient zero.
+"""
+
+from math import log as ln
+from math import pi, sqrt
+from typing import Any
+
+from runtime.autograd.plan import Formulas
+from runtime.operators.call import core
+
+
+def conj(tensor: Any) -> Any:
+    """The conjugate of a complex tensor; a real one as it is."""
+    return core.conj(tensor) if tensor.dtype.is_complex else tensor
+
+
+def nothing(grad: Any) -> Any:
+    """The gradient of what does not change: zero."""
+    return core.zeros_like(grad)
+
+
+def _abs(grad: Any, self: Any, result: Any) -> Any:
+    if not self.dtype.is_complex:
+        return core.mul(grad, core.sign(self))
+    # The direction of each number; 0 has none, and gradient 0.
+    length = core.masked_fill(result, core.eq(result, 0), 1)
+    return core.mul(grad, core.div(self, length))
+
+
+def _tanh(grad: Any, result: Any) -> Any:
+    if result.dtype.is_complex:
+        return core.mul(grad, conj(core.sub(1, core.mul(result, result))))
+    return core.tanh_backward(grad, result)
+
+
+def _sigmoid(grad: Any, result: Any) -> Any:
+    if result.dtype.is_complex:
+        return core.mul(grad, conj(core.mul(result, core.sub(1, result))))
+    return core.sigmoid_backward(grad, result)
+
+
+def _rsqrt(grad: Any, result: Any) -> Any:
+    cube = core.mul(core.mul(result, result), result)
+    return core.mul(grad, core.mul(conj(cube), -0.5))
+
+
+def _erf(grad: Any, self: Any) -> Any:
+    slope = core.exp(core.neg(core.mul(self, self)))
+    return core.mul(grad, core.mul(slope, 2 / sqrt(pi)))
+
+
+FORMULAS: dict[str, Formulas] = {
+    "neg": {"self": lambda grad: core.neg(grad)},
+    "abs": {"self": _abs},
+    "exp": {"self": lambda grad, result: core.mul(grad, conj(result))},
+    "expm1": {"self": lambda grad, result: core.mul(grad, core.add(conj(result), 1))},
+    "log": {"self": lambda grad, self: core.div(grad, conj(self))},
+    "log1p": {"self": lambda grad, self: core.div(grad, core.add(conj(self), 1))},
+    "log2": {"self": lambda grad, self: core.div(grad, core.mul(conj(self), ln(2)))},
+    "log10": {"self": lambda grad, self: core.div(grad, core.mul(conj(self), ln(10)))},
+    "sqrt": {"self": lambda grad, result: core.div(grad, core.mul(conj(result), 2))},
+    "rsqrt": {"self": _rsqrt},
+    "sin": {"self": lambda grad, self: core.mul(grad, conj(core.cos(self)))},
+    "cos": {"self": lambda grad, self: core.neg(core.mul(grad, conj(core.sin(self))))},
+    "tan": {
+        "self": lambda grad, result: core.mul(
+            grad, conj(core.add(core.mul(result, result), 1))
+        )
+    },
+    "tanh": {"self": _tanh},
+    "sigmoid": {"self": _sigmoid},
+    "relu": {"self": lambda grad, result: core.relu_backward(grad, result)},
+    "silu": {"self": lambda grad, self: core.silu_backward(grad, self)},
+    "gelu": {
+        "self": lambda grad, self, approximate: core.gelu_backward(
+            grad, self, approximate=approximate
+        )
+    },
+    "erf": {"self": _erf},
+    "reciprocal": {
+        "self": lambda grad, result: core.neg(
+            core.mul(grad, conj(core.mul(result, result)))
+        )
+    },
+    "square": {"self": lambda grad, self: core.mul(grad, core.mul(conj(self), 2))},
+    "conj": {"self": lambda grad: conj(grad)},
+    **{name: {"self": nothing} for name in ("sign", "floor", "ceil", "round", "trunc")},
+}

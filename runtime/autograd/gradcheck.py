@@ -1,0 +1,209 @@
+"""gradcheck: whether gradients are those of the function, by finite differences.
+
+True only here: what is compared, and how near is near enough.
+
+Rules:
+- inputs whose gradients are checked are float64 or complex128 and require grad: finite
+  differences of narrower numbers say nothing;
+- the function is run again with one element changed at a time; it must be a function of
+  its inputs alone, which is checked by running it backwards twice;
+- a failure is an error with the entry of the greatest difference, or False where
+  `raise_exception` is off.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runtime.autograd.backward import grad
+from runtime.autograd.jacobian import analytical, numerical
+from runtime.errors.autograd import GradcheckFailed, GradcheckMisuse
+from runtime.operators.call import core
+from runtime.tensors.making import from_numpy
+from runtime.tensors.shape import may_overlap_itself
+from runtime.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+
+# The step of central differences in float64: near the cube root of its precision, where
+# rounding and curvature cost about the same.
+EPS = 1e-6
+ATOL, RTOL = 1e-5, 1e-3
+_WIDE = ("float64", "complex128")
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Any],
+    *,
+    eps: float = EPS,
+    atol: float = ATOL,
+    rtol: float = RTOL,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+) -> bool:
+    """Whether the gradients of `func` at `inputs` are those of finite differences.
+
+    Args:
+        func: takes the inputs, returns a tensor or several.
+        inputs: its arguments; tensors that require grad are checked.
+        eps: the step of the differences.
+        atol, rtol: how far entries may be apart, in all and of the numerical one.
+        raise_exception: raise what is wrong, instead of returning False.
+        nondet_tol: how far two backward runs may be apart.
+
+    Raises:
+        GradcheckMisuse: no input can be checked, or one cannot.
+        GradcheckFailed: an entry differs.
+    """
+    given = [inputs] if isinstance(inputs, Tensor) else [*inputs]
+    points = _points(given)
+    try:
+        _check(func, given, points, (eps, atol, rtol, nondet_tol))
+    except GradcheckFailed:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Tensor | Sequence[Any],
+    grad_outputs: Sequence[Tensor] | None = None,
+    *,
+    eps: float = EPS,
+    atol: float = ATOL,
+    rtol: float = RTOL,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+) -> bool:
+    """`gradcheck` of the gradients of `func`, by its inputs and by `grad_outputs`.
+
+    Without `grad_outputs`, fixed numbers of either sign are taken.
+    """
+    given = [inputs] if isinstance(inputs, Tensor) else [*inputs]
+    count = len(given)
+    wanted = [i for i, value in enumerate(given) if _is_point(value)]
+    if grad_outputs is None:
+        grad_outputs = [_fixed(output) for output in _outputs(func, given)]
+
+    def gradients(*arguments: Any) -> Any:
+        own, outer = arguments[:count], arguments[count:]
+        outputs = _outputs(func, own)
+        found = grad(
+            outputs,
+            [own[place] for place in wanted],
+            outer,
+            create_graph=True,
+            allow_unused=True,
+        )
+        return tuple(each for each in found if each is not None and each._requires_grad)
+
+    return gradcheck(
+        gradients,
+        [*given, *grad_outputs],
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+    )
+
+
+def _check(
+    func: Callable[..., Any],
+    given: Sequence[Any],
+    points: Sequence[Tensor],
+    limits: tuple[float, float, float, float],
+) -> None:
+    eps, atol, rtol, nondet = limits
+    outputs = _outputs(func, given)
+    by_backward = [analytical(output, points) for output in outputs]
+    again = [analytical(output, points) for output in _outputs(func, given)]
+    for number, point in enumerate(points):
+        by_steps = numerical(lambda: _outputs(func, given), point, eps)
+        for which, expected in enumerate(by_steps):
+            found = by_backward[which][number]
+            place = which, number
+            _compare(place, found, again[which][number], nondet, 0.0, _TWICE)
+            _compare(place, found, expected, atol, rtol, _DIFFERS)
+
+
+_TWICE = "the function run backwards twice gave two gradients"
+_DIFFERS = "the gradient is not that of finite differences"
+
+
+def _compare(
+    which: tuple[int, int],
+    found: "np.ndarray[Any, Any]",
+    expected: "np.ndarray[Any, Any]",
+    atol: float,
+    rtol: float,
+    reason: str,
+) -> None:
+    import numpy as np
+
+    near = np.isclose(found, expected, rtol, atol, equal_nan=True)
+    if near.all():
+        return
+    apart = np.where(near, -1.0, np.nan_to_num(np.abs(found - expected), nan=np.inf))
+    worst = np.unravel_index(int(apart.argmax()), apart.shape)
+    raise GradcheckFailed(
+        output=which[0],
+        input=which[1],
+        place=(int(worst[1]), int(worst[2])),
+        analytical=_shown(found[worst]),
+        numerical=_shown(expected[worst]),
+        difference=f"{float(np.abs(found[worst] - expected[worst])):.6g}",
+        reason=reason,
+    )
+
+
+def _shown(number: Any) -> str:
+    return f"{number.real:.9g}" if number.imag == 0 else f"{complex(number):.9g}"
+
+
+def _outputs(func: Callable[..., Any], given: Sequence[Any]) -> list[Tensor]:
+    """The outputs of the function that have gradients."""
+    result = func(*given)
+    several = [result] if isinstance(result, Tensor) else [*result]
+    return [each for each in several if each.dtype.is_floating or each.dtype.is_complex]
+
+
+def _is_point(value: Any) -> bool:
+    return isinstance(value, Tensor) and value._requires_grad
+
+
+def _points(given: Sequence[Any]) -> list[Tensor]:
+    points = [value for value in given if _is_point(value)]
+    if not points:
+        raise GradcheckMisuse(fault="no input requires grad")
+    for point in points:
+        if point.dtype.name not in _WIDE:
+            raise GradcheckMisuse(
+                fault=f"an input is {point.dtype}, and only {' and '.join(_WIDE)} are "
+                "fine enough for finite differences"
+            )
+        if point.device.type != "cpu":
+            raise GradcheckMisuse(fault=f"an input is on {point.device}, not on cpu")
+        if may_overlap_itself(point.shape, point.strides):
+            raise GradcheckMisuse(
+                fault=f"elements of an input of shape {point.shape} and strides "
+                f"{point.strides} share memory"
+            )
+    return points
+
+
+def _fixed(output: Tensor) -> Tensor:
+    """A gradient of either sign that is the same at every run."""
+    import numpy as np
+
+    steps = np.arange(1, output.numel() + 1, dtype=np.float64)
+    values: Any = np.cos(steps * 2.5)
+    if output.dtype.is_complex:
+        values = values + 1j * np.sin(steps)
+    made = from_numpy(values.reshape(output.shape))
+    if made.dtype is not output.dtype:
+        made = core._to_copy(made, dtype=output.dtype)
+    return made.requires_grad_()

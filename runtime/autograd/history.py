@@ -1,0 +1,78 @@
+"""History: what autograd keeps on a tensor, in its slot `_history`.
+
+True only here: the few facts that belong to a tensor and not to the graph.
+
+    node, number   the node that the tensor is an output of; None for a leaf
+    view           of a view: its base, and when its history was last looked at
+    views          of a base that does not require grad: weak references to its views
+    extra          gradient, hooks and accumulator, for tensors that have any of them
+
+Rules:
+- no history at all is that of a leaf that nothing was asked of;
+- a tensor with `node` has `_requires_grad` set: that slot alone is read by every call;
+- a base never keeps its views alive, a view keeps its base.
+"""
+
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from weakref import ReferenceType
+
+from runtime.autograd.node import Node, Table
+from runtime.tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from runtime.autograd.views import ViewOf
+
+
+class Extra:
+    """Gradient, hooks and accumulator of a tensor."""
+
+    __slots__ = ("accumulator", "after", "grad", "hooks", "lock", "retains")
+
+    def __init__(self) -> None:
+        self.grad: Tensor | None = None
+        self.accumulator: ReferenceType[Any] | None = None
+        # Hooks of a leaf's gradient, and those called when it was accumulated.
+        self.hooks: Table | None = None
+        self.after: Table | None = None
+        self.retains = False
+        # Held while the gradient is accumulated: threads may share a leaf.
+        self.lock = Lock()
+
+
+class History:
+    """See the module."""
+
+    __slots__ = ("extra", "node", "number", "view", "views")
+
+    def __init__(self, node: Node | None = None, number: int = 0) -> None:
+        self.node = node
+        self.number = number
+        self.view: ViewOf | None = None
+        self.views: list[ReferenceType[Tensor]] | None = None
+        self.extra: Extra | None = None
+
+
+# Held while a tensor gets its history or its extra, so that it gets one only.
+CLAIMING = Lock()
+
+
+def history_of(tensor: Tensor) -> History:
+    """The history of a tensor, made if there is none."""
+    found: History | None = tensor._history
+    if found is None:
+        with CLAIMING:
+            found = tensor._history
+            if found is None:
+                found = tensor._history = History()
+    return found
+
+
+def extra_of(tensor: Tensor) -> Extra:
+    """The extra of a tensor, made if there is none."""
+    history = history_of(tensor)
+    if history.extra is None:
+        with CLAIMING:
+            if history.extra is None:
+                history.extra = Extra()
+    return history.extra

@@ -1,0 +1,215 @@
+"""In place: what writing to a tensor does to its history.
+
+True only here: how the history of a tensor changes.  After `x.mul_(y)` the tensor `x`
+is an output of the new node, and the old history of `x` is behind that node's edge.
+
+Writing to a view changes its base: the base becomes an output of `CopySlices`, which
+takes the gradient of the part that was written to through the operator's own node, and
+lets the rest pass.  The view itself follows when it is asked next
+(`runtime.autograd.views`).
+
+Rules:
+- refused, before anything is written: a leaf that requires grad and its views, a view
+  that cannot follow, a tensor whose elements share memory among themselves;
+- what a formula saves of the tensor that is written to is a clone of it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from weakref import ReferenceType, ref
+
+from runtime.autograd.engine import fitted
+from runtime.autograd.history import History, history_of
+from runtime.autograd.modes import GRAD
+from runtime.autograd.node import Edge, Gradients, Meta, Node
+from runtime.autograd.recipe import Recipe
+from runtime.autograd.recording import (
+    OperatorNode,
+    meta_of,
+    start,
+    without_autograd,
+)
+from runtime.autograd.saved import SavedOutput, checked, save_output
+from runtime.autograd.views import edge_of, require_grad_of_views
+from runtime.errors.autograd import LeafModified, OverlappingWrite, ViewModified
+from runtime.keys import LOCAL
+from runtime.operators.call import core
+from runtime.tensors.shape import may_overlap_itself, span
+from runtime.tensors.tensor import Tensor
+
+# Shape, strides, offset.
+Layout = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def layout_of(tensor: Tensor) -> Layout:
+    """Where the elements of a tensor lie in its storage."""
+    return tensor.shape, tensor.strides, tensor.offset
+
+
+def check_write(tensor: Tensor, operator: str) -> None:
+    """Whether a recorded call may write to the tensor.
+
+    Raises `LeafModified`, `ViewModified`, `OverlappingWrite`.
+    """
+    history = tensor._history
+    view = None if history is None else history.view
+    if view is not None:
+        if view.made:
+            raise ViewModified(operator=operator, made=view.made, shape=tensor.shape)
+        base = view.base
+        if base._requires_grad and base._history.node is None:
+            raise LeafModified(operator=operator, shape=tensor.shape, is_view=True)
+    elif tensor._requires_grad and (history is None or history.node is None):
+        raise LeafModified(operator=operator, shape=tensor.shape, is_view=False)
+    if tensor._place is not None and may_overlap_itself(tensor.shape, tensor.strides):
+        raise OverlappingWrite(
+            operator=operator, shape=tensor.shape, strides=tensor.strides
+        )
+
+
+def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
+    """The function of an in-place call of which some argument requires grad."""
+
+    def record(*args: Any) -> Any:
+        written = args[0]
+        check_write(written, recipe.operator)
+        node = start(recipe, args, core.clone)
+        before = edge_before(written)
+        view = LOCAL.view
+        LOCAL.view = without_autograd(view)
+        try:
+            result = run(*args)
+        finally:
+            LOCAL.view = view
+        node.metas = (meta_of(written),)
+        rebase(written, node, before)
+        if node.plan.results:
+            node.values.append(save_output(written, 0))  # type: ignore[union-attr]  # just made
+        return result
+
+    return record
+
+
+def edge_before(written: Tensor) -> Edge | None:
+    """The edge of the base of a view that is about to be written to."""
+    history = written._history
+    if history is None or history.view is None:
+        return None
+    base = history.view.base
+    return edge_of(base) if base._requires_grad else None
+
+
+def rebase(written: Tensor, node: Node, before: Edge | None, number: int = 0) -> None:
+    """Make a tensor that was written to output `number` of `node`.
+
+    `before` is what `edge_before` said before the call.
+    """
+    history = history_of(written)
+    if history.view is None:
+        _become(written, history, node, number)
+        return
+    base = history.view.base
+    copying = CopySlices(before, node, number, base, written)
+    if isinstance(node, OperatorNode):
+        node.host = copying.shown
+    _become(base, history_of(base), copying, 0)
+    written._requires_grad = True
+    # Whatever version it has now is another one than it looked at last.
+    history.view.version = -1
+
+
+def _become(tensor: Tensor, history: History, node: Node, number: int) -> None:
+    extra, old = history.extra, history.node
+    kept = None
+    if extra is not None and extra.retains and old is not None and old.hooks:
+        kept = old.hooks.retained.pop(history.number, None)
+    history.node, history.number = node, number
+    tensor._requires_grad = True
+    if kept is not None:
+        node.hooked().retained[number] = kept
+    require_grad_of_views(tensor)
+
+
+class _Shown:
+    """Gives a saved result of a call on a view back, as a view of the new base."""
+
+    __slots__ = ("_layout", "_node")
+
+    def __init__(self, node: "ReferenceType[CopySlices]", layout: Layout) -> None:
+        self._node = node
+        self._layout = layout
+
+    def __call__(self, saved: SavedOutput, operator: str, argument: str) -> Tensor:
+        alias = checked(saved, operator, argument)
+        node = self._node()
+        if not GRAD.enabled or node is None:
+            return alias
+        assert alias._place is not None, "an alias shares a storage"
+        shape, strides, offset = self._layout
+        base = Tensor(None, shape, alias.dtype, alias.device, alias.key_bits)
+        base._place = alias._place[0], offset, strides
+        base._history = History(node)
+        base._requires_grad = True
+        shown: Tensor = core.as_strided(base, *layout_of(alias))
+        return shown
+
+
+class CopySlices(Node):
+    """What writing to a view did to its base."""
+
+    __slots__ = ("_base", "_inner", "_number", "_view", "shown")
+
+    def __init__(
+        self, before: Edge | None, inner: Node, number: int, base: Tensor, view: Tensor
+    ) -> None:
+        metas: tuple[Meta, ...] = (meta_of(base),)
+        super().__init__([before, *inner.next_edges], metas)
+        self._inner = inner
+        self._number = number
+        self._base = layout_of(base)
+        self._view = layout_of(view)
+        self.shown = _Shown(ref(self), self._base)
+
+    @property
+    def operator(self) -> str:
+        """The operator that wrote to the view."""
+        return self._inner.operator
+
+    def name(self) -> str:
+        """`CopySlices`."""
+        return "CopySlices"
+
+    def apply(self, gradients: list[Any]) -> Gradients:
+        """The gradient of the old base, then those of the operator's other inputs."""
+        gradient = gradients[0]
+        inner = self._inner
+        if gradient is None:
+            return [None] * len(self.next_edges)
+        whole = _laid_out(gradient, self._base)
+        shape, strides, offset = self._view
+        part = core.as_strided(whole, shape, strides, offset - self._base[2])
+        given: list[Any] = [None] * len(inner.metas)
+        given[self._number] = core.clone(part)
+        first, *others = inner.apply(given)
+        if self.next_edges[0] is None:
+            return [None, None, *others]
+        if first is None:
+            core.zero_(part)
+        else:
+            core.copy_(part, fitted(first, inner.metas[self._number], inner))
+        return [whole, None, *others]
+
+    def release(self) -> None:
+        """Let go of what the operator saved."""
+        self._inner.release()
+
+
+def _laid_out(gradient: Tensor, layout: Layout) -> Tensor:
+    """A copy of a gradient with the strides of what it is the gradient of."""
+    shape, strides, _ = layout
+    room = core.zeros(
+        (span(shape, strides),), dtype=gradient.dtype, device=gradient.device
+    )
+    whole: Tensor = core.as_strided(room, shape, strides, 0)
+    core.copy_(whole, gradient)
+    return whole

@@ -1,0 +1,146 @@
+"""Installing autograd on a dispatcher, through public libraries.
+
+True only here: which kernel an operator gets at which key; its schema tells:
+
+| operator  | how it is told            | Autograd         | ADInplaceOrView    |
+|-----------|---------------------------|------------------|--------------------|
+| composite | CompositeImplicitAutograd | none             | none               |
+| out= form | writes to a keyword       | refuses grad     | raises the version |
+| in place  | writes to its first       | checks, records, | raises the version |
+|           | argument                  | rebases          |                    |
+| view      | an alias, nothing written | records          | notes the base     |
+| constant  | the table of formulas     | falls through    | none               |
+| others    |                           | records          | none               |
+
+Rules: an operator without tensors gets nothing; an operator without formulas is
+recorded as by the fallback, and refuses by name to be run backwards; the default
+dispatcher is installed on once, when this module is imported.
+"""
+
+from threading import Lock
+
+from runtime.autograd.autocast import install_autocast
+from runtime.autograd.fallback import not_implemented
+from runtime.autograd.formulas import (
+    CONSTANT_OPERATORS,
+    CONSTANT_RESULTS,
+    FORMULAS,
+)
+from runtime.autograd.formulas.unary import nothing
+from runtime.autograd.inplace import modifying
+from runtime.autograd.kernels import (
+    bumping,
+    following,
+    recording,
+    refusing_out,
+    slow_path,
+)
+from runtime.autograd.plan import Formulas
+from runtime.autograd.recipe import is_tensor, is_tensor_list, recipe_of
+from runtime.autograd.recording import recorded
+from runtime.autograd.views import SEVERAL
+from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from runtime.dispatch.kernel import Kernel, fallthrough, linked
+from runtime.dispatch.library import Library
+from runtime.keys import DispatchKey
+from runtime.operators import install as install_operators
+from runtime.operators.call import NAMESPACE
+from runtime.schema.schema import Schema
+
+# What dumps show as the place of registration.
+ORIGIN = "core autograd"
+
+_LOCK = Lock()
+_KEPT: dict[str, tuple[Library, ...]] = {}
+
+
+def install(dispatcher: Dispatcher | None = None) -> tuple[Library, ...]:
+    """Register autograd's kernels for every operator of `core` that is defined.
+
+    On the default dispatcher this happens once, the operators with it; asked again, the
+    same libraries are returned.  Another dispatcher has its operators already.
+    """
+    if dispatcher is not None and dispatcher is not default_dispatcher():
+        return _installed(dispatcher)
+    with _LOCK:
+        if NAMESPACE not in _KEPT:
+            install_operators()
+            _KEPT[NAMESPACE] = _installed(default_dispatcher())
+        return _KEPT[NAMESPACE]
+
+
+def _installed(dispatcher: Dispatcher) -> tuple[Library, ...]:
+    libraries = {
+        key: Library(NAMESPACE, "IMPL", key, dispatcher=dispatcher, origin=ORIGIN)
+        for key in ("Autograd", "ADInplaceOrView")
+    }
+    entries = [*dispatcher.state.namespaces.get(NAMESPACE, {}).values()]
+    for entry in entries:
+        schema = entry.schema
+        if schema is None or (
+            DispatchKey.CompositeImplicitAutograd in entry.implementations
+        ):
+            continue
+        for key, kernel in kernels_of(schema):
+            libraries[key].impl(entry.name, kernel, debug=kernel.facts.name)
+    autocast = install_autocast(dispatcher, ORIGIN)
+    return (*libraries.values(), *autocast)
+
+
+def kernels_of(schema: Schema) -> tuple[tuple[str, Kernel], ...]:
+    """The kernels of an operator, by key; see the table of the module."""
+    arguments = schema.arguments
+    if not any(is_tensor(a.type) or is_tensor_list(a.type) for a in arguments):
+        return ()
+    shown = str(schema.name).partition("::")[2].replace(".", "_")
+    written = [argument for argument in arguments if argument.is_write]
+    if written:
+        bump = linked(bumping(schema), f"{shown}_version")
+        if written[0].kwarg_only:
+            refuse = linked(refusing_out(schema), f"{shown}_autograd")
+            return ("Autograd", refuse), ("ADInplaceOrView", bump)
+        return ("Autograd", _in_place(schema, shown)), ("ADInplaceOrView", bump)
+    autograd = ("Autograd", _functional(schema, shown))
+    # What is detached is no view: it does not follow its base.
+    if any(a.alias is not None for a in arguments) and shown != "detach":
+        several = is_tensor_list(schema.returns[0].type)
+        follow = following(schema, SEVERAL if several else "")
+        return autograd, ("ADInplaceOrView", linked(follow, f"{shown}_view"))
+    return (autograd,)
+
+
+def _functional(schema: Schema, shown: str) -> Kernel:
+    name = _short(schema)
+    if name in CONSTANT_OPERATORS:
+        return fallthrough
+    formulas = FORMULAS.get(name)
+    if formulas is None:
+        return linked(not_implemented(schema), f"{shown}_autograd")
+    recipe = recipe_of(schema, formulas, CONSTANT_RESULTS.get(name, frozenset()))
+    slow = slow_path(recipe, recorded)
+    return linked(recording(schema, recipe.call.places, slow), f"{shown}_autograd")
+
+
+def _in_place(schema: Schema, shown: str) -> Kernel:
+    formulas = _in_place_formulas(schema)
+    if formulas is None:
+        return linked(not_implemented(schema), f"{shown}_autograd")
+    recipe = recipe_of(schema, formulas)
+    slow = slow_path(recipe, modifying)
+    return linked(recording(schema, recipe.call.places, slow), f"{shown}_autograd")
+
+
+def _in_place_formulas(schema: Schema) -> Formulas | None:
+    name = _short(schema)
+    base, dot, overload = name.partition(".")
+    plain = base.removesuffix("_") + dot + overload
+    if plain in CONSTANT_OPERATORS:
+        return {schema.arguments[0].name: nothing}
+    return FORMULAS.get(name) or FORMULAS.get(plain)
+
+
+def _short(schema: Schema) -> str:
+    return str(schema.name).partition("::")[2]
+
+
+install()

@@ -1,0 +1,205 @@
+"""Kernels at the keys Autograd and ADInplaceOrView, for operators of any schema.
+
+True only here: the text of these functions.  They stand in the path of every call, so
+each takes its arguments as parameters, asks what it has to, and goes on below:
+
+    def kernel(a0, a1, a2):
+        if (a0._requires_grad or a1._requires_grad) and GRAD.enabled:
+            return record(a0, a1, a2)
+        return run(a0, a1, a2)
+
+Rules:
+- an argument is asked only if a gradient for it can be recorded;
+- what is slow is in `runtime.autograd.recording` and `runtime.autograd.inplace`;
+- a text is compiled once for all operators whose arguments look alike.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from runtime.autograd.modes import GRAD
+from runtime.autograd.recipe import Recipe, is_tensor, is_tensor_list
+from runtime.autograd.saved import TRACKED
+from runtime.autograd.views import follow
+from runtime.errors.autograd import InferenceTensorUsed, OutRequiresGrad
+from runtime.schema.schema import Schema
+from runtime.tensors.keys_of import inference
+from runtime.tensors.tensor import Tensor, claimed
+
+Function = Callable[..., Any]
+# Makes the function of a call from what is below and the keyset; see `linked`.
+Factory = Callable[[Any, Any], Function]
+
+
+def recording(
+    schema: Schema, places: Sequence[int], slow: Callable[[Function], Function]
+) -> Factory:
+    """At Autograd: `slow(run)` where one of the arguments at `places` requires grad."""
+    make = _recording(len(schema.arguments), _asked(schema, places))
+
+    def factory(below: Any, keyset: Any) -> Function:
+        run = below.run
+        kernel: Function = make(run, slow(run))
+        return kernel
+
+    return factory
+
+
+def refusing_out(schema: Schema) -> Factory:
+    """At Autograd, of an out= form: nothing may require grad."""
+    arguments = schema.arguments
+    places = tuple(
+        place
+        for place, argument in enumerate(arguments)
+        if is_tensor(argument.type) or is_tensor_list(argument.type)
+    )
+    names, operator = [argument.name for argument in arguments], str(schema.name)
+
+    def slow(run: Function) -> Function:
+        def refuse(*args: Any) -> Any:
+            for place in places:
+                value = args[place]
+                tensors = value if isinstance(value, list) else [value]
+                if any_requires_grad(tensors):
+                    raise OutRequiresGrad(operator=operator, argument=names[place])
+            raise AssertionError("the kernel has found one that requires grad")
+
+        return refuse
+
+    return recording(schema, places, slow)
+
+
+def bumping(schema: Schema) -> Factory:
+    """At ADInplaceOrView: the versions of what was written to, after the call."""
+    written = tuple(i for i, a in enumerate(schema.arguments) if a.is_write)
+    make = _bumping(len(schema.arguments), written)
+    operator = str(schema.name)
+
+    def factory(below: Any, keyset: Any) -> Function:
+        kernel: Function = make(below.run, operator)
+        return kernel
+
+    return factory
+
+
+def following(schema: Schema, made: str) -> Factory:
+    """At ADInplaceOrView, of a view: the result is noted as a view of the first."""
+    several = is_tensor_list(schema.returns[0].type)
+    make = _following(len(schema.arguments), several)
+    operator = str(schema.name)
+
+    def factory(below: Any, keyset: Any) -> Function:
+        kernel: Function = make(below.run, made, operator)
+        return kernel
+
+    return factory
+
+
+def slow_path(recipe: Recipe, record: Callable[[Function, Recipe], Function]) -> Any:
+    """The second parameter of `recording` for an operator with a recipe."""
+    return lambda run: record(run, recipe)
+
+
+def any_requires_grad(tensors: Sequence[Any]) -> bool:
+    """Whether one of the tensors requires grad; None is none."""
+    for tensor in tensors:  # noqa: SIM110  # a generator costs more than the loop
+        if tensor is not None and tensor._requires_grad:
+            return True
+    return False
+
+
+def bump(tensor: Tensor) -> None:
+    """Raise the version of the elements, which were written to."""
+    place = tensor._place or claimed(tensor)
+    place[0].version += 1
+
+
+def untracked(tensor: Tensor, operator: str) -> None:
+    """Whether a tensor without tracking may be written to.
+
+    Raises `InferenceTensorUsed` outside of inference mode.
+    """
+    if not inference.active:
+        raise InferenceTensorUsed(use="modified", operator=operator, shape=tensor.shape)
+
+
+def _asked(schema: Schema, places: Sequence[int]) -> str:
+    """The condition that one of the arguments at `places` requires grad."""
+    asked = []
+    for place in places:
+        kind = schema.arguments[place].type
+        if is_tensor_list(kind):
+            asked.append(f"any_requires_grad(a{place})")
+        elif str(kind) == "Tensor":
+            asked.append(f"a{place}._requires_grad")
+        else:
+            asked.append(f"(a{place} is not None and a{place}._requires_grad)")
+    return " or ".join(asked)
+
+
+@cache
+def _recording(count: int, asked: str) -> Callable[..., Function]:
+    given = _given(count)
+    return _made(
+        "run, record",
+        f"def kernel({given}):",
+        f"    if ({asked}) and GRAD.enabled:",
+        f"        return record({given})",
+        f"    return run({given})",
+    )
+
+
+@cache
+def _bumping(count: int, written: tuple[int, ...]) -> Callable[..., Function]:
+    given = _given(count)
+    return _made(
+        "run, operator",
+        f"def kernel({given}):",
+        *(
+            f"    if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)"
+            for i in written
+        ),
+        f"    result = run({given})",
+        *(f"    bump(a{i})" for i in written),
+        "    return result",
+    )
+
+
+@cache
+def _following(count: int, several: bool) -> Callable[..., Function]:
+    given = _given(count)
+    each = "for view in result: " if several else "view = result; "
+    return _made(
+        "run, made, operator",
+        f"def kernel({given}):",
+        f"    result = run({given})",
+        "    if GRAD.enabled or GRAD.follows:",
+        f"        {each}follow(a0, view, made, operator)",
+        "    return result",
+    )
+
+
+def _given(count: int) -> str:
+    return ", ".join(f"a{place}" for place in range(count))
+
+
+def _made(parameters: str, *lines: str) -> Callable[..., Function]:
+    text = "\n".join(
+        [
+            f"def make({parameters}):",
+            *(f"    {line}" for line in lines),
+            "    return kernel",
+        ]
+    )
+    values: dict[str, Any] = {
+        "GRAD": GRAD,
+        "TRACKED": TRACKED,
+        "any_requires_grad": any_requires_grad,
+        "bump": bump,
+        "follow": follow,
+        "untracked": untracked,
+    }
+    exec(compile(text, "<autograd kernel>", "exec"), values)  # noqa: S102  # the text is made of numbers and fixed words
+    make: Callable[..., Function] = values["make"]
+    return make

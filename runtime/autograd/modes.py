@@ -1,0 +1,216 @@
+"""Modes: whether the current thread records, and what kind of tensors it makes.
+
+True only here: the one flag that every recording kernel reads, `GRAD.enabled`, one for
+each thread; a new thread starts with recording on.
+
+| mode                | records | new tensors        | keys                           |
+|---------------------|---------|--------------------|--------------------------------|
+| (none), enable_grad | yes     | ordinary           | as they are                    |
+| no_grad             | no      | ordinary           | as they are                    |
+| inference_mode      | no      | tracked by nobody  | ADInplaceOrView not included,  |
+|                     |         |                    | autograd keys excluded         |
+
+Rules:
+- every mode is a context manager and a decorator; as a decorator of a generator
+  function it holds while the generator runs, not while it waits;
+- an instance can be entered again, also inside of itself, by the thread that made it;
+- leaving restores what was there before, whatever happened inside.
+"""
+
+import threading
+from collections.abc import Callable, Generator
+from types import GeneratorType
+from typing import Any, Self
+
+from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey, preserve_keys
+from runtime.tensors.keys_of import inference
+
+
+class _Grad(threading.local):
+    """Whether the thread records, and whether it notes what new views show.
+
+    The second is off while the engine computes gradients that nobody differentiates:
+    their views are many, and gone at once.
+    """
+
+    enabled: bool = True
+    follows: bool = True
+
+
+GRAD = _Grad()
+
+
+class Mode:
+    """A context manager that is a decorator too; leaves define enter and leave."""
+
+    __slots__ = ("_saved",)
+
+    def __init__(self) -> None:
+        self._saved: list[Any] = []
+
+    def _enter(self) -> Any:
+        """Change the thread; the result is given to `_leave`."""
+        raise NotImplementedError("every mode defines how it is entered")
+
+    def _leave(self, saved: Any) -> None:
+        raise NotImplementedError("every mode defines how it is left")
+
+    def _again(self) -> "Mode":
+        """A fresh mode like this one, for one call of a decorated function."""
+        return type(self)()
+
+    def __enter__(self) -> Self:
+        self._saved.append(self._enter())
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._leave(self._saved.pop())
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, always run inside of this mode."""
+        from functools import wraps
+
+        @wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self._again():
+                result = function(*args, **kwargs)
+            if isinstance(result, GeneratorType):
+                return _driven(self._again, result)
+            return result
+
+        return wrapped
+
+
+def _driven(
+    mode: Callable[[], Mode], generator: Generator[Any, Any, Any]
+) -> Generator[Any, Any, Any]:
+    """The generator, each of its steps inside of the mode."""
+    step: Callable[[], Any] = lambda: next(generator)  # noqa: E731  # it changes
+    while True:
+        try:
+            with mode():
+                value = step()
+        except StopIteration as stop:
+            return stop.value
+        try:
+            sent = yield value
+        except GeneratorExit:
+            with mode():
+                generator.close()
+            raise
+        except BaseException as error:
+            step = _thrower(generator, error)
+        else:
+            step = _sender(generator, sent)
+
+
+def _thrower(generator: Any, error: BaseException) -> Callable[[], Any]:
+    return lambda: generator.throw(error)
+
+
+def _sender(generator: Any, sent: Any) -> Callable[[], Any]:
+    return lambda: generator.send(sent)
+
+
+class no_grad(Mode):  # noqa: N801  # used as a verb: `with no_grad():`
+    """Nothing is recorded inside; its results do not require grad."""
+
+    __slots__ = ()
+
+    def _enter(self) -> bool:
+        before, GRAD.enabled = GRAD.enabled, False
+        return before
+
+    def _leave(self, saved: bool) -> None:
+        GRAD.enabled = saved
+
+
+class enable_grad(Mode):  # noqa: N801  # used as a verb
+    """Inside of `no_grad`, records again."""
+
+    __slots__ = ()
+
+    def _enter(self) -> bool:
+        before, GRAD.enabled = GRAD.enabled, True
+        return before
+
+    def _leave(self, saved: bool) -> None:
+        GRAD.enabled = saved
+
+
+class set_grad_enabled(Mode):  # noqa: N801  # used as a verb
+    """Records or not, as said: from the call on, or inside of `with`, or decorated."""
+
+    __slots__ = ("_before", "_mode")
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self._mode = bool(mode)
+        self._before: bool | None = GRAD.enabled
+        GRAD.enabled = self._mode
+
+    def _again(self) -> Mode:
+        return enable_grad() if self._mode else no_grad()
+
+    def _enter(self) -> bool:
+        # What was there before the call; entered once more, what is there now.
+        before = GRAD.enabled if self._before is None else self._before
+        self._before = None
+        GRAD.enabled = self._mode
+        return before
+
+    def _leave(self, saved: bool) -> None:
+        GRAD.enabled = saved
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, always run so; the thread is as before the mode was made."""
+        if self._before is not None:
+            GRAD.enabled, self._before = self._before, None
+        return super().__call__(function)
+
+
+class inference_mode(Mode):  # noqa: N801  # used as a verb
+    """No recording, and tensors made inside are not tracked at all.
+
+    They can be read anywhere, but outside they cannot be written to or saved for a
+    gradient.  `inference_mode(False)` inside of it is the ordinary world again.
+    """
+
+    __slots__ = ("_mode",)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self._mode = mode
+
+    def _again(self) -> Mode:
+        return inference_mode(self._mode)
+
+    def _enter(self) -> tuple[preserve_keys, bool, bool]:
+        keys = preserve_keys()
+        keys.__enter__()
+        saved = keys, GRAD.enabled, inference.active
+        if self._mode:
+            LOCAL.included &= ~_TRACKING
+            LOCAL.excluded |= AUTOGRAD_KEYS.bits
+        else:
+            LOCAL.included |= _TRACKING
+            LOCAL.excluded &= ~AUTOGRAD_KEYS.bits
+        GRAD.enabled, inference.active = not self._mode, self._mode
+        return saved
+
+    def _leave(self, saved: tuple[preserve_keys, bool, bool]) -> None:
+        keys, GRAD.enabled, inference.active = saved
+        keys.__exit__()
+
+
+_TRACKING = DispatchKey.ADInplaceOrView.bits
+
+
+def is_grad_enabled() -> bool:
+    """Whether the current thread records."""
+    return GRAD.enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether the current thread makes inference tensors."""
+    return inference.active

@@ -1,0 +1,101 @@
+"""Saved tensors: what a node keeps for its gradient, and how it is given back.
+
+True only here: versions.  A tensor is saved with the version of its elements; given
+back, both must be equal, or the gradient would be computed from other values.
+
+| what      | saved as                       | given back as                          |
+|-----------|--------------------------------|----------------------------------------|
+| an input  | the tensor itself, its version | the tensor itself                      |
+| an output | an alias without history, its  | the alias; where the backward pass is  |
+|           | version, the output's number   | recorded, one with the node's history  |
+
+An output is not kept itself: it keeps its node, and node and tensor would be a circle
+that no reference count ends.
+"""
+
+from typing import TYPE_CHECKING
+
+from runtime.autograd.history import History
+from runtime.autograd.modes import GRAD
+from runtime.errors.autograd import InferenceTensorUsed, SavedTensorModified
+from runtime.keys import DispatchKey
+from runtime.tensors.tensor import Tensor, claimed
+
+if TYPE_CHECKING:
+    from runtime.autograd.node import Node
+
+TRACKED = DispatchKey.ADInplaceOrView.bits
+SavedInput = tuple[Tensor, int]
+SavedOutput = tuple[Tensor, int, int | None]
+
+
+def is_inference(tensor: Tensor) -> bool:
+    """Whether the tensor was made in inference mode, so that nobody tracks it."""
+    return tensor.key_bits & TRACKED != TRACKED
+
+
+def save(tensor: Tensor, operator: str) -> SavedInput:
+    """An input to be kept.  Raises `InferenceTensorUsed`."""
+    if tensor.key_bits & TRACKED != TRACKED:
+        raise InferenceTensorUsed(use="saved", operator=operator, shape=tensor.shape)
+    place = tensor._place
+    return tensor, 0 if place is None else place[0].version
+
+
+def restore(saved: SavedInput, operator: str, argument: str) -> Tensor:
+    """A saved input.  Raises `SavedTensorModified`."""
+    tensor, version = saved
+    place = tensor._place
+    found = 0 if place is None else place[0].version
+    if found != version:
+        raise modified(saved, operator, argument)
+    return tensor
+
+
+def save_output(tensor: Tensor, number: int | None) -> SavedOutput:
+    """An output to be kept by its own node; without number, it has no gradient."""
+    alias = sharing(tensor)
+    return alias, alias._place[0].version, number  # type: ignore[index]  # an alias has a place
+
+
+def restore_output(saved: SavedOutput, node: "Node", argument: str) -> Tensor:
+    """A saved output of `node`.  Raises `SavedTensorModified`."""
+    alias, number = checked(saved, node.operator, argument), saved[2]
+    if number is None or not GRAD.enabled:
+        return alias
+    tensor = sharing(alias)
+    tensor._history = History(node, number)
+    tensor._requires_grad = True
+    return tensor
+
+
+def checked(saved: SavedOutput, operator: str, argument: str) -> Tensor:
+    """The alias of a saved output.  Raises `SavedTensorModified`."""
+    alias, version, _ = saved
+    found = alias._version
+    if found != version:
+        raise modified((alias, version), operator, argument)
+    return alias
+
+
+def sharing(tensor: Tensor) -> Tensor:
+    """Another tensor on the same elements, without history."""
+    place = tensor._place or claimed(tensor)
+    made = Tensor(
+        tensor._flat, tensor.shape, tensor.dtype, tensor.device, tensor.key_bits
+    )
+    made._place = place
+    return made
+
+
+def modified(saved: SavedInput, operator: str, argument: str) -> SavedTensorModified:
+    """The error that a saved tensor was written to."""
+    tensor, version = saved
+    return SavedTensorModified(
+        operator=operator,
+        argument=argument,
+        shape=tensor.shape,
+        dtype=str(tensor.dtype),
+        expected=version,
+        found=tensor._version,
+    )

@@ -1,0 +1,134 @@
+"""Views: tensors that show a part of another one, and follow when that is modified.
+
+True only here: what a view knows of its base, and how its history is made anew.
+
+How it works: every view keeps the tensor that it is a view of in the end (a view of a
+view has the same base).  Modified in place, a view changes the history of its base (see
+`runtime.autograd.inplace`), and with it that of all other views.  A view looks at the
+version of its elements whenever its history is asked for: if it is another one than
+when it looked last, the view becomes `as_strided` of its base, recorded now.
+
+Rules:
+- only views of tensors that can have gradients are followed;
+- a view can be followed if it was made where its base was recorded, alone, by an
+  operator: `made` says otherwise, and modifying such a view is refused;
+- a base that starts to require grad tells its views so at once (`requires_grad` is
+  read by every call, and never computed).
+"""
+
+from threading import Lock
+from weakref import ref
+
+from runtime.autograd.accumulate import accumulator_of
+from runtime.autograd.history import History, history_of
+from runtime.autograd.modes import GRAD, enable_grad
+from runtime.autograd.node import Edge
+from runtime.errors.autograd import ViewModified
+from runtime.operators.call import core
+from runtime.tensors.keys_of import inference
+from runtime.tensors.tensor import Tensor
+
+# How views are made that cannot follow; "" is made as any.
+SEVERAL = "it was made together with others by one call"
+NO_GRAD = "it was made in no_grad()"
+BY_FUNCTION = "it was made by a Function"
+
+# Views of one base are counted only when there are this many: most have few.
+_PRUNED_AT = 16
+_LISTING = Lock()
+
+
+class ViewOf:
+    """What a view knows: its base, how it was made, and which version it knows of."""
+
+    __slots__ = ("base", "made", "operator", "version")
+
+    def __init__(self, base: Tensor, made: str, operator: str, version: int) -> None:
+        self.base = base
+        self.made = made
+        self.operator = operator
+        self.version = version
+
+
+def follow(origin: Tensor, view: Tensor, made: str, operator: str) -> None:
+    """Note that `view`, which is new, shows a part of `origin`."""
+    dtype = view.dtype
+    if not (dtype.is_floating or dtype.is_complex) or inference.active:
+        return
+    known = origin._history
+    base = origin
+    if known is not None and known.view is not None:
+        base = known.view.base
+        made = made or known.view.made
+    if not GRAD.enabled:
+        made = made or NO_GRAD
+    history = view._history = History()
+    history.view = ViewOf(base, made, operator, view._version)
+    if base._requires_grad:
+        view._requires_grad = True
+    else:
+        _list(base, view)
+
+
+def _list(base: Tensor, view: Tensor) -> None:
+    history = history_of(base)
+    with _LISTING:
+        views = history.views
+        if views is None:
+            history.views = [ref(view)]
+            return
+        if len(views) >= _PRUNED_AT and not len(views) & (len(views) - 1):
+            views[:] = [each for each in views if each() is not None]
+        views.append(ref(view))
+
+
+def require_grad_of_views(base: Tensor) -> None:
+    """Tell the views of a base that it requires grad now."""
+    views = base._history.views
+    if views:
+        with _LISTING:
+            alive = [each() for each in views]
+        for view in alive:
+            if view is not None:
+                view._requires_grad = True
+
+
+def edge_of(tensor: Tensor) -> Edge:
+    """Where the gradient of a tensor that requires grad goes.
+
+    Raises `ViewModified` for a view that cannot follow its base.
+    """
+    history = tensor._history
+    if history is not None:
+        view = history.view
+        if view is not None and view.version != tensor._version:
+            _renew(tensor, history, view)
+        if history.node is not None:
+            return history.node, history.number
+    return accumulator_of(tensor), 0
+
+
+def renew(tensor: Tensor) -> None:
+    """Make sure that the history of a view is that of its base as it is now."""
+    history = tensor._history
+    if history is not None:
+        view = history.view
+        if view is not None and view.version != tensor._version:
+            _renew(tensor, history, view)
+
+
+def _renew(tensor: Tensor, history: History, view: ViewOf) -> None:
+    base, version = view.base, tensor._version
+    if base._requires_grad:
+        if view.made:
+            raise ViewModified(
+                operator=view.operator,
+                made=view.made,
+                shape=tensor.shape,
+                indirect=True,
+            )
+        with enable_grad():
+            shown = core.as_strided(base, tensor.shape, tensor.strides, tensor.offset)
+        history.node, history.number = shown._history.node, shown._history.number
+        tensor._requires_grad = True
+    view.version = version

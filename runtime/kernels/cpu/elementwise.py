@@ -1,0 +1,291 @@
+"""Elementwise kernels: loops around a function of one or two numbers.
+
+True only here: which loop is taken.  From one scalar function come several compiled
+loops, each made when first needed:
+
+    flat       every operand is contiguous and of the output's shape
+    onto       as flat, and the output is the first operand: written as such, because a
+               vectorised loop asks whether its arrays overlap and would find they do
+    right      the second operand is a number, or one element for all; `right_onto`
+    strided    anything else: rows of a table (see `elementwise_layout`), in which an
+               operand runs along, stands still, or steps
+
+Each loop takes 0.1 to 0.3 s to compile, so that only `SPECIALISED` dtypes have all of
+them; the others are always strided, which costs them some microseconds a call.
+
+Rules: outputs are contiguous and overlap no operand that is not the same throughout;
+operands have one dtype, numbers are converted to it; a loop above `grain` elements a
+thread is divided among threads, by rows where it is strided.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.kernels.cpu.copy import contiguous, copy
+from runtime.kernels.cpu.elementwise_element import element
+from runtime.kernels.cpu.elementwise_layout import plan
+from runtime.kernels.jit import Entry, Family
+from runtime.kernels.threads import parallel_for
+from runtime.tensors.arrays import flat_of, place_of
+from runtime.tensors.tensor import Tensor
+
+Scalar = Callable[..., Any]
+
+# Elements for each thread.  To call a second thread costs 10 us and gains nothing below
+# some 40 us of work; float32 loops that read and write do 1e5 elements in 10 us, those
+# with an exponential in 20, those with several in 50.
+LIGHT, HEAVY, HEAVIEST = 500_000, 100_000, 40_000
+
+# The dtypes that networks compute in.
+SPECIALISED = frozenset(("float32", "float64"))
+
+
+class Unary:
+    """One function of one number; the output may have another dtype (`result`)."""
+
+    def __init__(
+        self, name: str, scalar: Scalar, *, grain: int = LIGHT, result: str = "T"
+    ) -> None:
+        self.grain = grain
+        self.same = result == "T"
+        flat, onto = self.loops(scalar)
+        self.flat = Family(name, flat, f"void(T[::1], {result}[::1])")
+        self.onto = Family(f"{name}_onto", onto, "void(T[::1])")
+
+    def loops(self, scalar: Scalar) -> tuple[Entry, Entry]:
+        """The loop from one array to another, and the one within an array."""
+
+        def flat(x: Any, out: Any) -> None:
+            for i in range(x.size):
+                out[i] = scalar(x[i])
+
+        def onto(out: Any) -> None:
+            for i in range(out.size):
+                out[i] = scalar(out[i])
+
+        return flat, onto
+
+    def __call__(self, out: Tensor, x: Tensor) -> None:
+        """Write the function of every element of `x` into `out`."""
+        source, target = x._flat, out._flat
+        if source is None or target is None or source is target or x.shape != out.shape:
+            source, target = self._prepared(out, x)
+        if source is None:
+            onto = self.onto[x.dtype.name]
+            parallel_for(target.size, self.grain, lambda lo, hi: onto(target[lo:hi]))
+            return
+        entry = self.flat[x.dtype.name]
+        if target.size < 2 * self.grain:
+            entry(source, target)
+        else:
+            parallel_for(
+                target.size,
+                self.grain,
+                lambda lo, hi: entry(source[lo:hi], target[lo:hi]),
+            )
+
+    def _prepared(self, out: Tensor, x: Tensor) -> tuple[Any, Any]:
+        """The flat arrays; the first is None where the elements are in the output."""
+        source, target = flat_of(x), flat_of(out)
+        assert target is not None, "outputs are contiguous"
+        if source is not None and x.shape == out.shape:
+            return (None if source is target else source), target
+        if self.same:
+            copy(out, x)
+            return None, target
+        return flat_of(contiguous(x)), target
+
+
+class Binary:
+    """One function of two numbers; the output may have another dtype (`result`)."""
+
+    def __init__(
+        self, name: str, scalar: Scalar, *, grain: int = LIGHT, result: str = "T"
+    ) -> None:
+        self.grain = grain
+        self.same = result == "T"
+
+        def flat(a: Any, b: Any, out: Any) -> None:
+            for i in range(out.size):
+                out[i] = scalar(a[i], b[i])
+
+        def onto(b: Any, out: Any) -> None:
+            for i in range(out.size):
+                out[i] = scalar(out[i], b[i])
+
+        def right(a: Any, y: Any, out: Any) -> None:
+            for i in range(out.size):
+                out[i] = scalar(a[i], y)
+
+        def right_onto(y: Any, out: Any) -> None:
+            for i in range(out.size):
+                out[i] = scalar(out[i], y)
+
+        r = f"{result}[::1]"
+        self.flat = Family(name, flat, f"void(T[::1], T[::1], {r})")
+        self.onto = Family(f"{name}_onto", onto, "void(T[::1], T[::1])")
+        self.right = Family(f"{name}_right", right, f"void(T[::1], T, {r})")
+        self.right_onto = Family(f"{name}_right_onto", right_onto, "void(T, T[::1])")
+        self.strided = Family(
+            f"{name}_strided",
+            _strided(scalar),
+            f"void(T[::1], int64, T[::1], int64, {r}, int64[::1], int64, int64)",
+        )
+
+    def __call__(self, out: Tensor, a: Any, b: Any) -> None:
+        """Write the function of each pair of elements into `out`."""
+        target = out._flat
+        if type(a) is Tensor and type(b) is Tensor and a.shape == b.shape == out.shape:
+            x, y = a._flat, b._flat
+            if (
+                x is not None
+                and y is not None
+                and target is not None
+                and target.size < 2 * self.grain
+                and x is not target
+            ):
+                # The path of small networks: nothing is left to find out.
+                self.flat[a.dtype.name](x, y, target)
+                return
+        self._general(out, a, b)
+
+    def _general(self, out: Tensor, a: Any, b: Any) -> None:
+        target = flat_of(out)
+        assert target is not None, "outputs are contiguous"
+        first = a if isinstance(a, Tensor) else b
+        name, shape = first.dtype.name, out.shape
+        if name in SPECIALISED:
+            x, y = _operand(a, name, shape), _operand(b, name, shape)
+            if isinstance(x, np.ndarray):
+                onto = x is target and self.same
+                if isinstance(y, np.ndarray):
+                    if onto:
+                        self._run(self.onto[name], target, y)
+                    else:
+                        self._run(self.flat[name], target, x, y)
+                    return
+                if y is not None and self.same:
+                    self._run_number(name, target, None if onto else x, y)
+                    return
+        self._run_strided(target, name, shape, a, b)
+
+    def _run(self, entry: Entry, target: Any, *operands: Any) -> None:
+        if target.size < 2 * self.grain:
+            entry(*operands, target)
+        else:
+            parallel_for(
+                target.size,
+                self.grain,
+                lambda lo, hi: entry(*(o[lo:hi] for o in operands), target[lo:hi]),
+            )
+
+    def _run_number(self, name: str, target: Any, x: Any, y: Any) -> None:
+        """One loop with a number to the right; `x` is None where it is the target."""
+        small = target.size < 2 * self.grain
+        if x is None:
+            onto = self.right_onto[name]
+            if small:
+                onto(y, target)
+            else:
+                parallel_for(
+                    target.size, self.grain, lambda lo, hi: onto(y, target[lo:hi])
+                )
+        elif small:
+            self.right[name](x, y, target)
+        else:
+            entry = self.right[name]
+            parallel_for(
+                target.size,
+                self.grain,
+                lambda lo, hi: entry(x[lo:hi], y, target[lo:hi]),
+            )
+
+    def _run_strided(
+        self, target: Any, name: str, shape: tuple[int, ...], a: Any, b: Any
+    ) -> None:
+        if not target.size:
+            return
+        x, at_x, *steps_x = _place(a, name)
+        y, at_y, *steps_y = _place(b, name)
+        rows, inner, table = plan(shape, tuple(steps_x), tuple(steps_y))
+        entry = self.strided[name]
+        if rows > 1 or inner < 2 * self.grain:
+            parallel_for(
+                rows,
+                max(1, self.grain // inner),
+                lambda lo, hi: entry(x, at_x, y, at_y, target, table, lo, hi),
+            )
+            return
+        _, _, step_x, step_y = (int(number) for number in table)
+
+        def run(lo: int, hi: int) -> None:
+            part = np.array((1, hi - lo, step_x, step_y), np.int64)
+            ends = at_x + lo * step_x, at_y + lo * step_y
+            entry(x, ends[0], y, ends[1], target[lo:hi], part, 0, 1)
+
+        parallel_for(inner, self.grain, run)
+
+
+def _operand(operand: Any, name: str, shape: tuple[int, ...]) -> Any:
+    """A flat array of that shape, one element for all, or None for anything else."""
+    if isinstance(operand, Tensor):
+        if operand.shape == shape:
+            return flat_of(operand)
+        if all(size == 1 for size in operand.shape):
+            array, offset, _ = place_of(operand)
+            assert array is not None, "a tensor in host memory has an array"
+            return array[offset]
+        return None
+    return element(name, operand)
+
+
+def _place(
+    operand: Any, name: str
+) -> tuple[Any, int, tuple[int, ...], tuple[int, ...]]:
+    """Array, offset, shape and strides of an operand."""
+    if isinstance(operand, Tensor):
+        array, offset, strides = place_of(operand)
+        return array, offset, operand.shape, strides
+    return np.full(1, element(name, operand)), 0, (), ()
+
+
+def _strided(scalar: Scalar) -> Entry:
+    """The loop over rows of any layout; see `elementwise_layout.plan`.
+
+    Unsigned indices: signed ones would have to be looked at for being negative.
+    """
+
+    def strided(
+        a: Any, at_a: int, b: Any, at_b: int, out: Any, table: Any, lo: int, hi: int
+    ) -> None:
+        outer = table[0] - 1
+        inner, step_a, step_b = table[1 + outer], table[2 + 2 * outer], table[-1]
+        for row in range(lo, hi):
+            p, q, o, rest = at_a, at_b, row * inner, row
+            for d in range(outer, 0, -1):
+                index = rest % table[d]
+                rest = rest // table[d]
+                p += index * table[d + outer + 1]
+                q += index * table[d + 2 * outer + 2]
+            if step_a == 1 and step_b == 1:
+                for i in range(inner):
+                    out[np.uintp(o + i)] = scalar(
+                        a[np.uintp(p + i)], b[np.uintp(q + i)]
+                    )
+            elif step_a == 1 and step_b == 0:
+                y = b[np.uintp(q)]
+                for i in range(inner):
+                    out[np.uintp(o + i)] = scalar(a[np.uintp(p + i)], y)
+            elif step_a == 0 and step_b == 1:
+                x = a[np.uintp(p)]
+                for i in range(inner):
+                    out[np.uintp(o + i)] = scalar(x, b[np.uintp(q + i)])
+            else:
+                for i in range(inner):
+                    out[np.uintp(o + i)] = scalar(
+                        a[np.uintp(p + i * step_a)], b[np.uintp(q + i * step_b)]
+                    )
+
+    return strided

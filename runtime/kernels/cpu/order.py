@@ -1,0 +1,290 @@
+"""Sorting, and the k most extreme elements, on the CPU: NumPy's sorts of packed keys.
+
+True only here: a key and its place in one uint64, the key above: sorting these numbers
+(NumPy's vectorised sort, 1e6 in 6 ms, where its argsort takes 90 ms and a compiled sort
+of ours two to three times the former) is a stable sort of the keys that tells the
+places.  Keys of 32 bits always fit; 64-bit integers do if their range is small.  What
+does not fit is sorted by argsort; to make that stable, the rank of each group of equal
+elements becomes the key of a second, packed sort.
+
+Rules: NaN is greater than any number, so it is last where the order ascends and first
+where it descends; -0.0 and 0.0 are equal.  16-bit floats are sorted as float32, bool as
+uint8.  Values are moved, never changed, so that NaN keep their bits and zeros their
+sign.  Of equal elements those that come first are taken first, except by `topk` of keys
+that do not fit.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.kernels.cpu.reduce_axis import along, dense, grain_of, result
+from runtime.kernels.cpu.reduce_layout import Array
+from runtime.kernels.jit import Family
+from runtime.kernels.math import bits
+from runtime.kernels.threads import parallel_for
+from runtime.tensors.tensor import Tensor
+
+# Bytes of an element -> the words that move it.
+WORDS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
+
+# Bits of the place beside a 32-bit key.
+PLACE_BITS = 32
+
+# keys, packed, elements of a row, whether the order descends
+FLOATS = "void(T[::1], uint64[::1], int64, boolean)"
+
+# keys, packed, elements of a row, least key, greatest less least, bits of a place,
+# whether the order descends
+INTEGERS = "void(T[::1], uint64[::1], int64, uint64, uint64, uint64, boolean)"
+
+# packed, elements, values, places, elements of a row, of an output's row, places' mask
+UNPACK = "void(uint64[::1], T[::1], T[::1], int64[::1], int64, int64, uint64)"
+
+# keys, room for the least and the greatest
+RANGE = "void(T[::1], int64[::1])"
+
+
+def pack_floats(x: Any, packed: Any, length: int, descending: bool) -> None:
+    """The order of float32 as upper halves: NaN are one, and above infinity."""
+    flip = np.int64(-1) if descending else np.int64(0)
+    for k in range(len(x) // length):
+        row = x[k * length : (k + 1) * length]
+        to = packed[k * length : (k + 1) * length]
+        for i in range(length):
+            # Adding 0.0 makes -0.0 positive.
+            number = row[i] + np.float32(0.0)
+            b = np.int64(bits(number))
+            key = b ^ ((b >> 31) & 0x7FFFFFFF)
+            key = np.int64(0x7FFFFFFF) if number != number else key
+            key = ((key + 0x80000000) ^ flip) & 0xFFFFFFFF
+            to[i] = np.uint64((key << 32) | i)
+
+
+def pack_integers(
+    x: Any,
+    packed: Any,
+    length: int,
+    least: Any,
+    span: Any,
+    place_bits: Any,
+    descending: bool,
+) -> None:
+    """The order of integers of a range as upper bits."""
+    for k in range(len(x) // length):
+        row = x[k * length : (k + 1) * length]
+        to = packed[k * length : (k + 1) * length]
+        for i in range(length):
+            key = np.uint64(np.int64(row[i])) - least
+            key = span - key if descending else key
+            to[i] = (key << place_bits) | np.uint64(i)
+
+
+def unpack(
+    packed: Any,
+    x: Any,
+    values: Any,
+    places: Any,
+    length: int,
+    count: int,
+    mask: Any,
+) -> None:
+    """Places of the first `count` of each row of packed keys, and their elements."""
+    for k in range(len(places) // count):
+        row = x[k * length : (k + 1) * length]
+        some = packed[k * count : (k + 1) * count]
+        to = values[k * count : (k + 1) * count]
+        where = places[k * count : (k + 1) * count]
+        for i in range(count):
+            place = np.int64(some[i] & mask)
+            where[i] = place
+            to[i] = row[place]
+
+
+def range_of(x: Any, out: Any) -> None:
+    """The least and the greatest of integers."""
+    least, most = x[0], x[0]
+    for i in range(len(x)):
+        least = min(least, x[i])
+        most = max(most, x[i])
+    out[0] = least
+    out[1] = most
+
+
+_PACK_FLOATS = Family("pack_floats", pack_floats, FLOATS)
+_PACK_INTEGERS = Family("pack_integers", pack_integers, INTEGERS)
+_RANGE = Family("range_of", range_of, RANGE)
+_UNPACK = Family("unpack_sorted", unpack, UNPACK)
+
+
+def _keys(flat: Array, name: str) -> tuple[Array, str]:
+    """What elements are sorted by: a dtype that has an order, and loops."""
+    if name == "bool":
+        return flat.view(np.uint8), "uint8"
+    if name in ("float16", "bfloat16"):
+        return flat.astype(np.float32), "float32"
+    return flat, name
+
+
+def _packed(
+    keys: Array, name: str, length: int, descending: bool
+) -> tuple[Array, int] | None:
+    """Keys and places in one, with the bits of a place; None where they do not fit."""
+    if length > 1 << PLACE_BITS or name == "float64":
+        return None
+    packed = np.empty(keys.size, np.uint64)
+    if name == "float32":
+        _PACK_FLOATS["float32"](keys, packed, length, descending)
+        return packed, PLACE_BITS
+    low, span, places = -(1 << 31), (1 << 32) - 1, PLACE_BITS
+    if name == "int64":
+        ends = np.empty(2, np.int64)
+        _RANGE["int64"](keys, ends)
+        low, high = ends.tolist()
+        span = high - low
+        places = length.bit_length()
+        if span.bit_length() + places > 64:
+            return None
+    least = low & 0xFFFFFFFFFFFFFFFF
+    entry = _PACK_INTEGERS[name]
+    entry(keys, packed, length, least, span, places, descending)
+    return packed, places
+
+
+def _stable(keys: Array, places: Array) -> Array:
+    """Rows of places in an order, those of equal keys made to ascend."""
+    ordered = np.take_along_axis(keys, places, -1)
+    before, after = ordered[:, :-1], ordered[:, 1:]
+    new = (before != after) & ~((before != before) & (after != after))
+    packed = places.astype(np.uint64)
+    packed[:, 1:] |= new.cumsum(-1, dtype=np.uint64) << np.uint64(PLACE_BITS)
+    packed.sort(-1)
+    mask = np.uint64((1 << PLACE_BITS) - 1)
+    ascending: Array = (packed & mask).astype(np.int64)
+    return ascending
+
+
+def _argsorted(keys: Array, descending: bool, stable: bool) -> Array:
+    """The places of the elements of each row, in their order."""
+    if descending:
+        places = keys.shape[-1] - 1 - keys[:, ::-1].argsort(-1)[:, ::-1]
+    else:
+        places = keys.argsort(-1)
+    if stable:
+        return _stable(keys, places)
+    chosen: Array = places
+    return chosen
+
+
+def _extreme(keys: Array, count: int, largest: bool, ordered: bool) -> Array:
+    """The places of the `count` most extreme elements of each row."""
+    cut = keys.shape[-1] - count if largest else count - 1
+    places = keys.argpartition(cut, -1)
+    places = places[:, cut:] if largest else places[:, :count]
+    if ordered:
+        some = np.take_along_axis(keys, places, -1)
+        places = np.take_along_axis(places, _argsorted(some, largest, False), -1)
+    chosen: Array = places
+    return chosen
+
+
+def _choose(
+    x: Array,
+    dtype: str,
+    values: Array,
+    places: Array,
+    length: int,
+    count: int,
+    descending: bool,
+    ordered: bool,
+    stable: bool,
+) -> None:
+    """Write the first `count` of each row in an order, and their places."""
+    keys, name = _keys(x, dtype)
+    packed = _packed(keys, name, length, descending)
+    words = WORDS[x.dtype.itemsize]
+    if packed is not None:
+        both, place_bits = packed
+        if count < length:
+            rows = both.reshape(-1, length)
+            rows.partition(count - 1, -1)
+            both = rows[:, :count].flatten()
+        if ordered:
+            (both if both.size == count else both.reshape(-1, count)).sort()
+        entry = _UNPACK[words]
+        mask = (1 << place_bits) - 1
+        entry(both, x.view(words), values.view(words), places, length, count, mask)
+        return
+    table = keys.reshape(-1, length)
+    if count < length:
+        found = _extreme(table, count, descending, ordered)
+    else:
+        found = _argsorted(table, descending, stable)
+    places.reshape(-1, count)[...] = found
+    values.reshape(-1, count)[...] = np.take_along_axis(
+        x.reshape(-1, length), found, -1
+    )
+
+
+def _ordered(
+    values: Tensor,
+    indices: Tensor,
+    x: Tensor,
+    dim: int,
+    count: int,
+    descending: bool,
+    ordered: bool,
+    stable: bool,
+) -> None:
+    """Work on rows: the dimension is moved innermost, and the outcome back."""
+    a, to, where = dense(x), result(values), result(indices)
+    if not to.size:
+        return
+    outer, length, inner, _, _ = along(x.shape, dim)
+    name = x.dtype.name
+    if inner > 1:
+        a = np.ascontiguousarray(a.reshape(outer, length, inner).swapaxes(1, 2))
+        a = a.reshape(-1)
+        to, where = np.empty(to.size, to.dtype), np.empty(where.size, np.int64)
+
+    def run(lo: int, hi: int) -> None:
+        rows, chosen = slice(lo * length, hi * length), slice(lo * count, hi * count)
+        part, places = to[chosen], where[chosen]
+        _choose(a[rows], name, part, places, length, count, descending, ordered, stable)
+
+    # A comparison sort of few elements costs about 8 times a pass over them.
+    parallel_for(outer * inner, grain_of(8 * length), run)
+    if inner > 1:
+        for tensor, rows in ((values, to), (indices, where)):
+            table = result(tensor).reshape(outer, count, inner)
+            table[...] = rows.reshape(outer, inner, count).swapaxes(1, 2)
+
+
+def sort(
+    values: Tensor,
+    indices: Tensor,
+    x: Tensor,
+    dim: int,
+    descending: bool,
+    stable: bool,
+) -> None:
+    """The elements along `dim` in order, and their places."""
+    count = x.shape[dim] if x.shape else 1
+    _ordered(values, indices, x, dim, count, descending, True, stable)
+
+
+def topk(
+    values: Tensor,
+    indices: Tensor,
+    x: Tensor,
+    k: int,
+    dim: int,
+    largest: bool,
+    sorted: bool,  # noqa: A002  # the operator's name for it
+) -> None:
+    """The `k` greatest, or least, elements along `dim`, and their places."""
+    _ordered(values, indices, x, dim, k, largest, sorted, False)
+
+
+KERNELS: dict[str, Callable[..., None]] = {"sort": sort, "topk": topk}

@@ -1,0 +1,309 @@
+"""Random numbers: a counter-based generator, so that an element knows its own bits.
+
+True only here: element `i` of an output is a pure function of (seed, offset, i); the
+number of threads, the chunks and the device change nothing.  Kernels of other devices
+repeat the rule below, and a test compares them bit for bit.
+
+The rule
+- `Generator.take(blocks)` gives (seed, offset).  Block `b` of the output is Philox
+  4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011) of the counter (low half of offset + b,
+  high half of offset + b, 0, 0), sums modulo 2**64, and the key (low half of seed,
+  high half of seed).  It yields the 32-bit words w0, w1, w2, w3.
+- One word an element: element `i` has word `i % 4` of block `i // 4`.  Two words an
+  element: element `i` has words `2 * (i % 2)` and the next one of block `i // 2`; the
+  first is the upper half of the 64-bit word.  Blocks taken: the elements divided by 4,
+  or by 2, rounded up; none for an empty output.
+- uniform(low, high), float32: one word; u = (w >> 8) * 2**-24; the value is
+  low + u * float32(high - low) in float64 (this product is exact), rounded to float32.
+  float64: two words; u = (w64 >> 11) * 2**-53; the product u * (high - low) is rounded
+  before the sum (CUDA: `dmul_rn`, no contraction).  Where rounding arrives at `high`,
+  the value is `low` instead.
+- normal(mean, std), Box and Muller, all in float64.  float32: elements 4b, 4b + 1 draw
+  from (w0, w1), elements 4b + 2, 4b + 3 from (w2, w3): radius = sqrt(-2 * log((first +
+  1) * 2**-32)); the second's upper 2 bits are the quadrant q, its lower 30 bits times
+  (pi / 2) * 2**-30 the angle.  float64: elements 2b, 2b + 1 draw from block b:
+  radius = sqrt(-2 * log(((w64 >> 11) + 1) * 2**-53)) of (w0, w1); of (w2, w3) >> 11,
+  the upper 2 of 53 bits are q, the lower 51 times (pi / 2) * 2**-51 the angle.
+  (c, s) = (cos, sin) of the angle are turned by q: (c, s), (-s, c), (-c, -s), (s, -c).
+  The even element is mean + std * (radius * c), the odd one mean + std * (radius * s),
+  rounded to the output's dtype.  So cos and sin see only [0, pi / 2), and two devices
+  differ by their errors of log, cos and sin in float64: by no more than 1 ulp of a
+  float32, and by 4 ulp of a float64 at most.
+- randint(low, high), n = high - low.  n <= 2**16: one word, low + ((w * n) >> 32).
+  Else two words, low + ((w64 * n) >> 64).  No rejection: a value's probability is off
+  by at most n * 2**-32, or n * 2**-64, of itself.
+- bernoulli(p): one word; true where w < p * 2**32 rounded to the nearest integer.
+
+When you change the rule, change `runtime/kernels/cuda/random.py` with it.
+"""
+
+from collections.abc import Callable
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+
+from runtime.kernels.jit import Family
+from runtime.kernels.math import cos_near, log, sin_near
+from runtime.kernels.threads import parallel_for
+from runtime.tensors.arrays import flat_of
+from runtime.tensors.generator import Generator
+from runtime.tensors.tensor import Tensor
+
+Body = Callable[..., None]
+
+# Philox 4x32's multipliers and the steps of its key (the golden ratio and sqrt(3) - 1
+# in 32 bits), as published with Random123.
+M0 = np.uint64(0xD2511F53)
+M1 = np.uint64(0xCD9E8D57)
+W0 = np.uint64(0x9E3779B9)
+W1 = np.uint64(0xBB67AE85)
+
+# A word of 32 bits lives in 64: no product of two words overflows.
+WORD = np.uint64(0xFFFFFFFF)
+HALF = np.uint64(32)
+ZERO = np.uint64(0)
+ONE = np.uint64(1)
+EIGHT = np.uint64(8)
+ELEVEN = np.uint64(11)
+
+# Where the quadrant lies in the angle's word, and the rest of the word.
+QUADRANT_32 = np.uint64(30)
+QUADRANT_53 = np.uint64(51)
+ANGLE_32 = np.uint64(2**30 - 1)
+ANGLE_53 = np.uint64(2**51 - 1)
+
+# Greatest range of `randint` that one word serves: its bias is 2**-16 at most.
+NARROW = 1 << 16
+
+# Blocks for a thread: about 16 us of uniform numbers.
+GRAIN = 1 << 14
+
+FLOATS = "void(T[::1], uint64, uint64, float64, float64, float64)"
+WORDS = "void(T[::1], uint64, uint64, uint64, uint64, uint64)"
+
+
+def philox(c0: Any, c1: Any, c2: Any, c3: Any, k0: Any, k1: Any) -> Any:
+    """Philox 4x32-10: four words from four counter words and two key words."""
+    for _ in range(10):
+        p0 = c0 * M0
+        p1 = c2 * M1
+        c0 = (p1 >> HALF) ^ c1 ^ k0
+        c2 = (p0 >> HALF) ^ c3 ^ k1
+        c1 = p1 & WORD
+        c3 = p0 & WORD
+        k0 = (k0 + W0) & WORD
+        k1 = (k1 + W1) & WORD
+    return c0, c1, c2, c3
+
+
+def block(seed: Any, offset: Any, b: int) -> Any:
+    """The four words of block `b`."""
+    counter = offset + np.uint64(b)
+    low, high = counter & WORD, counter >> HALF
+    return philox(low, high, ZERO, ZERO, seed & WORD, seed >> HALF)
+
+
+def by_word(value: Callable[..., Any]) -> Body:
+    """The body that makes each element of one word: `value(word, p, q, r)`."""
+
+    def body(out: Any, seed: Any, offset: Any, p: Any, q: Any, r: Any) -> None:
+        blocks = len(out) // 4
+        for b in range(blocks):
+            w0, w1, w2, w3 = block(seed, offset, b)
+            out[4 * b] = value(w0, p, q, r)
+            out[4 * b + 1] = value(w1, p, q, r)
+            out[4 * b + 2] = value(w2, p, q, r)
+            out[4 * b + 3] = value(w3, p, q, r)
+        tail = out[4 * blocks :]
+        w0, w1, w2, w3 = block(seed, offset, blocks)
+        if len(tail) > 0:
+            tail[0] = value(w0, p, q, r)
+        if len(tail) > 1:
+            tail[1] = value(w1, p, q, r)
+        if len(tail) > 2:
+            tail[2] = value(w2, p, q, r)
+
+    return body
+
+
+def by_two_words(value: Callable[..., Any]) -> Body:
+    """The body that makes each element of two: `value(upper, lower, p, q, r)`."""
+
+    def body(out: Any, seed: Any, offset: Any, p: Any, q: Any, r: Any) -> None:
+        blocks = len(out) // 2
+        for b in range(blocks):
+            w0, w1, w2, w3 = block(seed, offset, b)
+            out[2 * b] = value(w0, w1, p, q, r)
+            out[2 * b + 1] = value(w2, w3, p, q, r)
+        tail = out[2 * blocks :]
+        if len(tail) > 0:
+            w0, w1, w2, w3 = block(seed, offset, blocks)
+            tail[0] = value(w0, w1, p, q, r)
+
+    return body
+
+
+def uniform_32(word: Any, low: Any, span: Any, high: Any) -> Any:
+    """A float32 in [low, high) from 24 bits."""
+    number = np.float32(low + np.float64(np.int64(word >> EIGHT)) * 2.0**-24 * span)
+    return number if number < high else np.float32(low)
+
+
+def uniform_64(upper: Any, lower: Any, low: Any, span: Any, high: Any) -> Any:
+    """A float64 in [low, high) from 53 bits."""
+    word = (upper << HALF | lower) >> ELEVEN
+    number = low + np.float64(np.int64(word)) * 2.0**-53 * span
+    return number if number < high else low
+
+
+def narrow_integer(word: Any, low: Any, count: Any, unused: Any) -> Any:
+    """An integer from `low` on, of `count` at most 2**16."""
+    return np.int64(low + (word * count >> HALF))
+
+
+def wide_integer(upper: Any, lower: Any, low: Any, count: Any, unused: Any) -> Any:
+    """An integer from `low` on: the upper half of a product of 128 bits."""
+    c0, c1 = count & WORD, count >> HALF
+    middle = upper * c0 + (lower * c0 >> HALF)
+    other = lower * c1 + (middle & WORD)
+    return np.int64(low + upper * c1 + (middle >> HALF) + (other >> HALF))
+
+
+def below(word: Any, threshold: Any, unused: Any, unused_too: Any) -> Any:
+    """Whether the word is below the threshold."""
+    return word < threshold
+
+
+def turned(radius: Any, angle: Any, quadrant: Any) -> Any:
+    """The point at a radius and an angle in [0, pi / 2), turned by quadrants."""
+    c, s = radius * cos_near(angle), radius * sin_near(angle)
+    swap = (quadrant & 1) == 1
+    x, y = s if swap else c, c if swap else s
+    left = ((quadrant + 1) & 2) == 2
+    return -x if left else x, -y if quadrant >= 2 else y
+
+
+def normal_pair(first: Any, second: Any) -> Any:
+    """Two standard normal float64 from two words."""
+    u = np.float64(np.int64(first + ONE)) * 2.0**-32
+    angle = np.float64(np.int64(second & ANGLE_32)) * (pi / 2 * 2.0**-30)
+    return turned(sqrt(-2.0 * log(u)), angle, np.int64(second >> QUADRANT_32))
+
+
+def normal_pair_53(w0: Any, w1: Any, w2: Any, w3: Any) -> Any:
+    """Two standard normal float64 from the four words of a block."""
+    first = (w0 << HALF | w1) >> ELEVEN
+    second = (w2 << HALF | w3) >> ELEVEN
+    u = np.float64(np.int64(first + ONE)) * 2.0**-53
+    angle = np.float64(np.int64(second & ANGLE_53)) * (pi / 2 * 2.0**-51)
+    return turned(sqrt(-2.0 * log(u)), angle, np.int64(second >> QUADRANT_53))
+
+
+def normals_32(
+    out: Any, seed: Any, offset: Any, mean: Any, std: Any, unused: Any
+) -> None:
+    """Normal float32: four of a block."""
+    blocks = len(out) // 4
+    for b in range(blocks):
+        w0, w1, w2, w3 = block(seed, offset, b)
+        x, y = normal_pair(w0, w1)
+        out[4 * b] = mean + std * x
+        out[4 * b + 1] = mean + std * y
+        x, y = normal_pair(w2, w3)
+        out[4 * b + 2] = mean + std * x
+        out[4 * b + 3] = mean + std * y
+    tail = out[4 * blocks :]
+    w0, w1, w2, w3 = block(seed, offset, blocks)
+    x, y = normal_pair(w0, w1)
+    if len(tail) > 0:
+        tail[0] = mean + std * x
+    if len(tail) > 1:
+        tail[1] = mean + std * y
+    if len(tail) > 2:
+        x, y = normal_pair(w2, w3)
+        tail[2] = mean + std * x
+
+
+def normals_64(
+    out: Any, seed: Any, offset: Any, mean: Any, std: Any, unused: Any
+) -> None:
+    """Normal float64: two of a block."""
+    blocks = len(out) // 2
+    for b in range(blocks):
+        w0, w1, w2, w3 = block(seed, offset, b)
+        x, y = normal_pair_53(w0, w1, w2, w3)
+        out[2 * b] = mean + std * x
+        out[2 * b + 1] = mean + std * y
+    tail = out[2 * blocks :]
+    if len(tail) > 0:
+        w0, w1, w2, w3 = block(seed, offset, blocks)
+        x, y = normal_pair_53(w0, w1, w2, w3)
+        tail[0] = mean + std * x
+
+
+_UNIFORM = {
+    "float32": Family("uniform", by_word(uniform_32), FLOATS),
+    "float64": Family("uniform", by_two_words(uniform_64), FLOATS),
+}
+_NORMAL = {
+    "float32": Family("normal", normals_32, FLOATS),
+    "float64": Family("normal", normals_64, FLOATS),
+}
+_NARROW = Family("randint_narrow", by_word(narrow_integer), WORDS)
+_WIDE = Family("randint_wide", by_two_words(wide_integer), WORDS)
+_BERNOULLI = Family("bernoulli", by_word(below), WORDS)
+
+
+def _fill(
+    family: Family, out: Tensor, generator: Generator, of_block: int, *numbers: Any
+) -> None:
+    """Take the blocks that an output needs, and fill it from them."""
+    flat = flat_of(out)
+    assert flat is not None, "outputs are contiguous and have elements in memory"
+    if not flat.size:
+        return
+    blocks = -(-flat.size // of_block)
+    seed, offset = generator.take(blocks)
+    entry = family[out.dtype.name]
+
+    def run(lo: int, hi: int) -> None:
+        start = offset + lo & 0xFFFFFFFFFFFFFFFF
+        entry(flat[of_block * lo : of_block * hi], seed, start, *numbers)
+
+    parallel_for(blocks, GRAIN, run)
+
+
+def uniform(out: Tensor, generator: Generator, low: float, high: float) -> None:
+    """Uniform numbers of [low, high)."""
+    name = out.dtype.name
+    span = float(np.float32(high - low)) if name == "float32" else high - low
+    per_block = 4 if name == "float32" else 2
+    _fill(_UNIFORM[name], out, generator, per_block, low, span, high)
+
+
+def normal(out: Tensor, generator: Generator, mean: float, std: float) -> None:
+    """Normal numbers of that mean and standard deviation."""
+    name = out.dtype.name
+    per_block = 4 if name == "float32" else 2
+    _fill(_NORMAL[name], out, generator, per_block, float(mean), float(std), 0.0)
+
+
+def randint(out: Tensor, generator: Generator, low: int, high: int) -> None:
+    """Integers of [low, high), in any dtype that holds them."""
+    count = high - low
+    family, per_block = (_NARROW, 4) if count <= NARROW else (_WIDE, 2)
+    _fill(family, out, generator, per_block, low & 0xFFFFFFFFFFFFFFFF, count, 0)
+
+
+def bernoulli(out: Tensor, generator: Generator, p: float) -> None:
+    """True with probability `p`."""
+    _fill(_BERNOULLI, out, generator, 4, round(p * 2.0**32), 0, 0)
+
+
+KERNELS: dict[str, Callable[..., None]] = {
+    "uniform": uniform,
+    "normal": normal,
+    "randint": randint,
+    "bernoulli": bernoulli,
+}

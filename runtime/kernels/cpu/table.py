@@ -1,0 +1,31 @@
+"""The one table of CPU kernels: name to function, merged from the modules.
+
+True only here: which module brings which kernel is found by looking into the folder,
+so that a new module needs no entry; two modules that bring the same name are a defect
+of this folder and refused when it is imported.
+
+Rules: a kernel is called `kernel(*outputs, *arguments)`, writes into its outputs and
+returns nothing; what it may take for granted is said by `runtime.operators`, which
+prepares the arguments.  Importing the table imports NumPy; Numba follows at the first
+compilation.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def _merged() -> dict[str, Callable[..., Any]]:
+    table: dict[str, Callable[..., Any]] = {}
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        if file.stem in ("__init__", "table"):
+            continue
+        module = import_module(f"runtime.kernels.cpu.{file.stem}")
+        for name, kernel in getattr(module, "KERNELS", {}).items():
+            assert name not in table, f"two CPU kernels are called {name}"
+            table[name] = kernel
+    return table
+
+
+KERNELS = _merged()

@@ -1,0 +1,55 @@
+"""Kernels for tensors on NVIDIA devices, compiled by Numba-CUDA, and their memory."""
+
+from runtime.kernels.cuda.arena import Statistics
+from runtime.kernels.cuda.device import (
+    Properties,
+    current_device,
+    device_count,
+    is_available,
+    on_device,
+    properties,
+    synchronize,
+)
+from runtime.kernels.cuda.memory import (
+    empty_cache,
+    max_memory_allocated,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    pinned_array,
+    record_stream,
+    reset_peak,
+)
+from runtime.kernels.cuda.stream import (
+    Event,
+    Stream,
+    current_stream,
+    default_stream,
+    on_stream,
+)
+from runtime.kernels.cuda.table import KERNELS
+
+__all__ = [
+    "KERNELS",
+    "Event",
+    "Properties",
+    "Statistics",
+    "Stream",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device_count",
+    "empty_cache",
+    "is_available",
+    "max_memory_allocated",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "on_device",
+    "on_stream",
+    "pinned_array",
+    "properties",
+    "record_stream",
+    "reset_peak",
+    "synchronize",
+]

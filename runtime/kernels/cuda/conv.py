@@ -1,0 +1,219 @@
+"""conv2d and its gradients on CUDA, as products of matrices that are never stored.
+
+True only here: how a convolution is a product (im2col), with the column matrix made
+element by element while tiles are filled.  For each group, with a tap (ky, kx):
+
+- forward: (filters, channels x taps) by (channels x taps, images x results);
+- gradient of the input: (channels, filters x taps) by (filters x taps, images x
+  elements), where a tap reads the gradient at (y + padding - ky * dilation) / stride if
+  that is a whole number inside of it;
+- gradient of the weights: (filters, images x results) by (images x results, channels x
+  taps).
+
+Rules: floating-point dtypes only; what the padding adds are zeros, and multiplied like
+others.  See `runtime.kernels.cuda.tile` for the order of sums.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from runtime.kernels.cuda.jit import device
+from runtime.kernels.cuda.operand import flat
+from runtime.kernels.cuda.reduce import KERNELS as REDUCE
+from runtime.kernels.cuda.tile import Places, Sizes, family, product
+from runtime.kernels.cuda.unary import FLOATS
+from runtime.tensors.tensor import Tensor
+
+Pair = tuple[int, int]
+Ints = tuple[int, ...]
+
+# Where the numbers of the geometry are: channels of the input and the output, and of
+# one group of either; sizes of the input, the window and the results.
+CHANNELS, FILTERS, OWN_CHANNELS, OWN_FILTERS = 0, 1, 2, 3
+HEIGHT, WIDTH, TAPS_Y, TAPS_X, ROWS, COLUMNS = 4, 5, 6, 7, 8, 9
+STRIDE_Y, STRIDE_X, PAD_Y, PAD_X, STEP_Y, STEP_X = 10, 11, 12, 13, 14, 15
+
+
+def _column_maker(kind: Any) -> Any:
+    zero = kind(0)
+
+    @device
+    def column(x, g, group, tap, spot):  # type: ignore[no-untyped-def]  # compiled for the device
+        """What a tap of a channel reads for a result of an image."""
+        line = tap // g[TAPS_X]
+        step_x = tap - line * g[TAPS_X]
+        channel = line // g[TAPS_Y]
+        step_y = line - channel * g[TAPS_Y]
+        line = spot // g[COLUMNS]
+        to_x = spot - line * g[COLUMNS]
+        image = line // g[ROWS]
+        to_y = line - image * g[ROWS]
+        from_y = to_y * g[STRIDE_Y] - g[PAD_Y] + step_y * g[STEP_Y]
+        from_x = to_x * g[STRIDE_X] - g[PAD_X] + step_x * g[STEP_X]
+        if from_y < 0 or from_y >= g[HEIGHT] or from_x < 0 or from_x >= g[WIDTH]:
+            return zero
+        plane = image * g[CHANNELS] + group * g[OWN_CHANNELS] + channel
+        return x[(plane * g[HEIGHT] + from_y) * g[WIDTH] + from_x]
+
+    return column
+
+
+def _forward(kind: Any) -> Places:
+    column = _column_maker(kind)
+
+    def left(w, g, group, i, k):  # type: ignore[no-untyped-def]  # as above
+        taps = g[OWN_CHANNELS] * g[TAPS_Y] * g[TAPS_X]
+        return w[(group * g[OWN_FILTERS] + i) * taps + k]
+
+    def right(x, g, group, k, j):  # type: ignore[no-untyped-def]  # as above
+        return column(x, g, group, k, j)
+
+    def out(g, group, i, j):  # type: ignore[no-untyped-def]  # as above
+        area = g[ROWS] * g[COLUMNS]
+        image = j // area
+        plane = image * g[FILTERS] + group * g[OWN_FILTERS] + i
+        return plane * area + (j - image * area)
+
+    def bias(g, group, i, j):  # type: ignore[no-untyped-def]  # as above
+        return group * g[OWN_FILTERS] + i
+
+    return Places(left, right, out, bias)
+
+
+def _input(kind: Any) -> Places:
+    zero = kind(0)
+
+    def left(w, g, group, i, k):  # type: ignore[no-untyped-def]  # as above
+        taps = g[TAPS_Y] * g[TAPS_X]
+        own = k // taps
+        plane = (group * g[OWN_FILTERS] + own) * g[OWN_CHANNELS] + i
+        return w[plane * taps + (k - own * taps)]
+
+    def right(grad, g, group, k, j):  # type: ignore[no-untyped-def]  # as above
+        line = k // g[TAPS_X]
+        step_x = k - line * g[TAPS_X]
+        own = line // g[TAPS_Y]
+        step_y = line - own * g[TAPS_Y]
+        line = j // g[WIDTH]
+        from_x = j - line * g[WIDTH]
+        image = line // g[HEIGHT]
+        from_y = line - image * g[HEIGHT]
+        far_y = from_y + g[PAD_Y] - step_y * g[STEP_Y]
+        far_x = from_x + g[PAD_X] - step_x * g[STEP_X]
+        if far_y < 0 or far_x < 0:
+            return zero
+        to_y = far_y // g[STRIDE_Y]
+        to_x = far_x // g[STRIDE_X]
+        if to_y * g[STRIDE_Y] != far_y or to_x * g[STRIDE_X] != far_x:
+            return zero
+        if to_y >= g[ROWS] or to_x >= g[COLUMNS]:
+            return zero
+        plane = image * g[FILTERS] + group * g[OWN_FILTERS] + own
+        return grad[(plane * g[ROWS] + to_y) * g[COLUMNS] + to_x]
+
+    def out(g, group, i, j):  # type: ignore[no-untyped-def]  # as above
+        area = g[HEIGHT] * g[WIDTH]
+        image = j // area
+        plane = image * g[CHANNELS] + group * g[OWN_CHANNELS] + i
+        return plane * area + (j - image * area)
+
+    def bias(g, group, i, j):  # type: ignore[no-untyped-def]  # as above
+        return i
+
+    return Places(left, right, out, bias)
+
+
+def _weight(kind: Any) -> Places:
+    column = _column_maker(kind)
+
+    def left(grad, g, group, i, k):  # type: ignore[no-untyped-def]  # as above
+        area = g[ROWS] * g[COLUMNS]
+        image = k // area
+        plane = image * g[FILTERS] + group * g[OWN_FILTERS] + i
+        return grad[plane * area + (k - image * area)]
+
+    def right(x, g, group, k, j):  # type: ignore[no-untyped-def]  # as above
+        return column(x, g, group, j, k)
+
+    def out(g, group, i, j):  # type: ignore[no-untyped-def]  # as above
+        taps = g[OWN_CHANNELS] * g[TAPS_Y] * g[TAPS_X]
+        return (group * g[OWN_FILTERS] + i) * taps + j
+
+    def bias(g, group, i, j):  # type: ignore[no-untyped-def]  # as above
+        return i
+
+    return Places(left, right, out, bias)
+
+
+_FORWARD = family("conv2d", _forward, FLOATS)
+_INPUT = family("conv2d_input", _input, FLOATS)
+_WEIGHT = family("conv2d_weight", _weight, FLOATS)
+
+
+def _geometry(
+    x: Tensor,
+    w: Tensor,
+    results: Ints,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    groups: int,
+) -> Ints:
+    """The numbers in the order of the constants above."""
+    channels, filters = x.shape[1], w.shape[0]
+    own = (channels, filters, channels // groups, filters // groups)
+    sizes = (*x.shape[2:], *w.shape[2:], *results)
+    return (*own, *sizes, *stride, *padding, *dilation)
+
+
+def conv2d(
+    out: Tensor,
+    x: Tensor,
+    w: Tensor,
+    bias: Tensor | None,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    groups: int,
+) -> None:
+    """Correlate images with filters: (N, C, H, W) with (F, C / groups, Y, X)."""
+    g = _geometry(x, w, out.shape[2:], stride, padding, dilation, groups)
+    taps = g[OWN_CHANNELS] * g[TAPS_Y] * g[TAPS_X]
+    results = out.shape[0] * g[ROWS] * g[COLUMNS]
+    sizes = Sizes(groups, g[OWN_FILTERS], results, taps)
+    extra = None if bias is None else flat(bias)
+    product(_FORWARD, out, flat(w), flat(x), sizes, g, extra)
+
+
+def conv2d_backward(
+    dx: Tensor | None,
+    dw: Tensor | None,
+    db: Tensor | None,
+    grad: Tensor,
+    x: Tensor,
+    w: Tensor,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    groups: int,
+) -> None:
+    """The gradients of input, weights and bias that are asked for."""
+    g = _geometry(x, w, grad.shape[2:], stride, padding, dilation, groups)
+    images, window = x.shape[0], g[TAPS_Y] * g[TAPS_X]
+    slopes = flat(grad)
+    if dx is not None:
+        spots = images * g[HEIGHT] * g[WIDTH]
+        sizes = Sizes(groups, g[OWN_CHANNELS], spots, g[OWN_FILTERS] * window)
+        product(_INPUT, dx, flat(w), slopes, sizes, g)
+    if dw is not None:
+        results = images * g[ROWS] * g[COLUMNS]
+        sizes = Sizes(groups, g[OWN_FILTERS], g[OWN_CHANNELS] * window, results)
+        product(_WEIGHT, dw, slopes, flat(x), sizes, g)
+    if db is not None:
+        REDUCE["sum"](db, grad, (0, 2, 3))
+
+
+KERNELS: dict[str, Callable[..., None]] = {
+    "conv2d": conv2d,
+    "conv2d_backward": conv2d_backward,
+}

@@ -1,0 +1,257 @@
+"""Layer normalisation over the last elements on CUDA, and its gradient.
+
+True only here: a block takes a row and reads it three times: mean, squares off the
+mean, result; so means far from zero cost no digits.
+
+Rules: `mean` and `rstd` have one element for each row.  The gradients of weight and
+bias are sums over rows: a thread adds `TALL` rows of one column, and what that leaves
+is summed as columns, in an order that does not depend on the device.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from runtime.kernels.cuda import scalars
+from runtime.kernels.cuda.copy import fill
+from runtime.kernels.cuda.jit import Body, Family, device
+from runtime.kernels.cuda.launch import rows, spread
+from runtime.kernels.cuda.operand import Array, flat, index_of
+from runtime.kernels.cuda.reduce import KERNELS as REDUCE
+from runtime.kernels.cuda.reduce import TALL
+from runtime.kernels.cuda.toolkit import BLOCK, cuda
+from runtime.kernels.cuda.unary import FLOATS
+from runtime.tensors.making import empty_tensor
+from runtime.tensors.tensor import Tensor
+
+
+@device
+def _sum(shared, value):  # type: ignore[no-untyped-def]  # compiled for the device
+    """The sum of the values of all threads of the block, for all of them."""
+    thread = cuda.threadIdx.x
+    shared[thread] = value
+    cuda.syncthreads()
+    half = BLOCK // 2
+    while half > 0:
+        if thread < half:
+            shared[thread] += shared[thread + half]
+        cuda.syncthreads()
+        half = half // 2
+    result = shared[0]
+    cuda.syncthreads()
+    return result
+
+
+def _forward(kind: Any) -> Body:
+    zero, one, sqrt = kind(0), kind(1), scalars.sqrt
+
+    def body(  # type: ignore[no-untyped-def]  # as above
+        out, means, rstds, x, weight, bias, weighted, shifted, tasks, inner, eps
+    ):
+        shared = cuda.shared.array(BLOCK, kind)
+        thread = cuda.threadIdx.x
+        row = cuda.blockIdx.x
+        while row < tasks:
+            base = row * inner
+            total = zero
+            i = thread
+            while i < inner:
+                total += x[base + i]
+                i += BLOCK
+            mean = kind(_sum(shared, total) / kind(inner))
+            total = zero
+            i = thread
+            while i < inner:
+                apart = x[base + i] - mean
+                total += apart * apart
+                i += BLOCK
+            spread_of = kind(_sum(shared, total) / kind(inner))
+            rstd = kind(one / sqrt(kind(spread_of + kind(eps))))
+            if thread == 0:
+                means[row] = mean
+                rstds[row] = rstd
+            i = thread
+            while i < inner:
+                value = (x[base + i] - mean) * rstd
+                if weighted:
+                    value = value * weight[i]
+                if shifted:
+                    value = value + bias[i]
+                out[base + i] = value
+                i += BLOCK
+            row += cuda.gridDim.x
+
+    return body
+
+
+def _input(kind: Any) -> Body:
+    zero = kind(0)
+
+    def body(  # type: ignore[no-untyped-def]  # as above
+        out, grad, x, means, rstds, weight, weighted, tasks, inner
+    ):
+        shared = cuda.shared.array(BLOCK, kind)
+        thread = cuda.threadIdx.x
+        row = cuda.blockIdx.x
+        while row < tasks:
+            base = row * inner
+            mean, rstd = means[row], rstds[row]
+            plain, along = zero, zero
+            i = thread
+            while i < inner:
+                scaled = grad[base + i]
+                if weighted:
+                    scaled = scaled * weight[i]
+                plain += scaled
+                along += scaled * ((x[base + i] - mean) * rstd)
+                i += BLOCK
+            shift = kind(_sum(shared, plain) / kind(inner))
+            slope = kind(_sum(shared, along) / kind(inner))
+            i = thread
+            while i < inner:
+                scaled = grad[base + i]
+                if weighted:
+                    scaled = scaled * weight[i]
+                normal = (x[base + i] - mean) * rstd
+                out[base + i] = (scaled - shift - normal * slope) * rstd
+                i += BLOCK
+            row += cuda.gridDim.x
+
+    return body
+
+
+def _affine(kind: Any) -> Body:
+    zero = kind(0)
+
+    def body(  # type: ignore[no-untyped-def]  # as above
+        by_weight, by_bias, grad, x, means, rstds, tasks, count, inner, run
+    ):
+        task = cuda.grid(1)
+        step = cuda.gridsize(1)
+        while task < tasks:
+            block = task // inner
+            column = task - block * inner
+            row = block * run
+            end = min(row + run, count)
+            scale, shift = zero, zero
+            while row < end:
+                g = grad[row * inner + column]
+                scale += g * ((x[row * inner + column] - means[row]) * rstds[row])
+                shift += g
+                row += 1
+            by_weight[task] = scale
+            by_bias[task] = shift
+            task += step
+
+    return body
+
+
+_FORWARD = Family(
+    "layer_norm",
+    _forward,
+    "T[::1], " * 6 + "int64, int64, int64, int64, float64",
+    FLOATS,
+)
+_INPUT = Family(
+    "layer_norm_input", _input, "T[::1], " * 6 + "int64, int64, int64", FLOATS
+)
+_AFFINE = Family(
+    "layer_norm_affine",
+    _affine,
+    "T[::1], " * 6 + "int64, int64, int64, int64",
+    FLOATS,
+)
+
+
+def layer_norm(
+    out: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    x: Tensor,
+    inner: int,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> None:
+    """Normalise the last `inner` elements; scale by `weight`, shift by `bias`."""
+    count = mean.numel()
+    if not inner:
+        fill(mean, float("nan"))
+        fill(rstd, float("nan"))
+        return
+    if not count:
+        return
+    at, array = index_of(out), flat(x)
+    _FORWARD[out.dtype.name](
+        rows(count, at),
+        *(flat(out), flat(mean), flat(rstd), array),
+        array if weight is None else flat(weight),
+        array if bias is None else flat(bias),
+        *(int(weight is not None), int(bias is not None), count, inner, float(eps)),
+    )
+
+
+def layer_norm_backward(
+    dx: Tensor | None,
+    dw: Tensor | None,
+    db: Tensor | None,
+    grad: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    inner: int,
+) -> None:
+    """The gradients of input, weight and bias that are asked for."""
+    count, at = mean.numel(), index_of(x)
+    if not count or not inner:
+        for gradient in (dw, db):
+            if gradient is not None:
+                fill(gradient, 0)
+        return
+    read = (flat(grad), flat(x), flat(mean), flat(rstd))
+    if dx is not None:
+        scale = read[1] if weight is None else flat(weight)
+        _INPUT[x.dtype.name](
+            rows(count, at),
+            flat(dx),
+            *read,
+            scale,
+            int(weight is not None),
+            count,
+            inner,
+        )
+    if dw is not None or db is not None:
+        _sum_gradients(dw, db, read, x, count, inner)
+
+
+def _sum_gradients(
+    dw: Tensor | None,
+    db: Tensor | None,
+    read: tuple[Array, ...],
+    x: Tensor,
+    count: int,
+    inner: int,
+) -> None:
+    blocks = -(-count // TALL)
+    tasks = blocks * inner
+    # What one block of rows gives is the sum; what nobody asked for is thrown away.
+    by_weight, by_bias = (
+        wanted
+        if blocks == 1 and wanted is not None
+        else empty_tensor((blocks, inner), x.dtype, x.device)
+        for wanted in (dw, db)
+    )
+    _AFFINE[x.dtype.name](
+        spread(tasks, index_of(x)),
+        *(flat(by_weight), flat(by_bias), *read, tasks, count, inner, TALL),
+    )
+    if blocks > 1:
+        for wanted, partial in ((dw, by_weight), (db, by_bias)):
+            if wanted is not None:
+                REDUCE["sum"](wanted, partial, (0,))
+
+
+KERNELS: dict[str, Callable[..., None]] = {
+    "layer_norm": layer_norm,
+    "layer_norm_backward": layer_norm_backward,
+}

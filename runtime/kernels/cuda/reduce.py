@@ -1,0 +1,317 @@
+"""Reductions on CUDA: sum, prod, mean, max, min, any, all, var.
+
+True only here: trees of fixed shape, so that a result depends on the shape and the
+strides only, never on the device or on what else runs.  Axes become passes of (outer,
+reduced, inner) as on the CPU (`runtime.kernels.cpu.reduce_layout`).
+
+Rules
+- where reduced elements are neighbours, a block takes a run of `RUN` of them: four
+  sums a thread, then a tree in shared memory; where they are not, a thread takes `TALL`
+  elements of one column, so that neighbours read neighbours;
+- what is left of a pass, if more than one run, is reduced again in the same way;
+- the tree is the same in the simulator; it is not made of shuffles, because it runs
+  once for thousands of loads and what is tested should be what runs;
+- integers are summed and multiplied as int64, modulo 2**64; NaN wins in `max` and
+  `min`; `any` and `all` reduce the mask of what is not zero.
+"""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runtime.kernels.cpu.reduce_layout import Pass, passes
+from runtime.kernels.cuda.binary import KERNELS as BINARY
+from runtime.kernels.cuda.copy import contiguous, copy, fill
+from runtime.kernels.cuda.jit import Body, Family, Key, Maker, device, scalar_type
+from runtime.kernels.cuda.launch import rows, spread
+from runtime.kernels.cuda.memory import device_array
+from runtime.kernels.cuda.operand import Array, flat, index_of
+from runtime.kernels.cuda.scalars import Scalar
+from runtime.kernels.cuda.toolkit import BLOCK, SIMULATED, cuda
+from runtime.kernels.cuda.unary import COMPLEX, FLOATS, INTEGERS
+from runtime.schema.codes import DType
+from runtime.tensors.arrays import place_of
+from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.shape import reduced_shape
+from runtime.tensors.tensor import Tensor
+
+Ints = tuple[int, ...]
+
+# Elements that a block reduces in one go: 64 loads a thread, enough to hide the tree.
+RUN = 64 * BLOCK
+
+# Elements of a column that a thread reduces: the error of a sum stays that of 256.
+TALL = 16 if SIMULATED else 256
+
+# Rows shorter than this are columns of one element's width: a block would idle.
+SHORT = BLOCK // 2
+
+
+class Operation(NamedTuple):
+    """The two kernels of a reduction, and the result of reducing nothing."""
+
+    rows: Family
+    columns: Family
+    nothing: Callable[[str], Any]
+
+
+def _rows(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
+    def make(kind: Any, to: Any) -> Body:
+        both, start = device(combine), to(first(to))
+
+        def body(  # type: ignore[no-untyped-def]  # compiled for the device
+            out, x, at, tasks, runs, reduced, run, outer_by, by, divisor
+        ):
+            shared = cuda.shared.array(BLOCK, to)
+            thread = cuda.threadIdx.x
+            task = cuda.blockIdx.x
+            while task < tasks:
+                row = task // runs
+                low = (task - row * runs) * run
+                high = min(low + run, reduced)
+                base = at + row * outer_by
+                one, two, three, four = start, start, start, start
+                i = low + thread
+                while i + 3 * BLOCK < high:
+                    one = to(both(one, to(x[base + i * by])))
+                    two = to(both(two, to(x[base + (i + BLOCK) * by])))
+                    three = to(both(three, to(x[base + (i + 2 * BLOCK) * by])))
+                    four = to(both(four, to(x[base + (i + 3 * BLOCK) * by])))
+                    i += 4 * BLOCK
+                while i < high:
+                    one = to(both(one, to(x[base + i * by])))
+                    i += BLOCK
+                shared[thread] = to(both(to(both(one, two)), to(both(three, four))))
+                cuda.syncthreads()
+                half = BLOCK // 2
+                while half > 0:
+                    if thread < half:
+                        shared[thread] = to(both(shared[thread], shared[thread + half]))
+                    cuda.syncthreads()
+                    half = half // 2
+                if thread == 0:
+                    if divides:
+                        out[task] = shared[0] / to(divisor)
+                    else:
+                        out[task] = shared[0]
+                cuda.syncthreads()
+                task += cuda.gridDim.x
+
+        return body
+
+    return make
+
+
+def _columns(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
+    def make(kind: Any, to: Any) -> Body:
+        both, start = device(combine), to(first(to))
+
+        def body(  # type: ignore[no-untyped-def]  # compiled for the device
+            out, x, at, tasks, runs, reduced, run, outer_by, by, inner, divisor
+        ):
+            task = cuda.grid(1)
+            step = cuda.gridsize(1)
+            while task < tasks:
+                above = task // inner
+                column = task - above * inner
+                outer = above // runs
+                low = (above - outer * runs) * run
+                high = min(low + run, reduced)
+                base = at + outer * outer_by + column
+                found = start
+                i = low
+                while i < high:
+                    found = to(both(found, to(x[base + i * by])))
+                    i += 1
+                if divides:
+                    out[task] = found / to(divisor)
+                else:
+                    out[task] = found
+                task += step
+
+        return body
+
+    return make
+
+
+_ROWS = "U[::1], T[::1]" + ", int64" * 7 + ", float64"
+_COLUMNS = "U[::1], T[::1]" + ", int64" * 8 + ", float64"
+
+
+def _operation(
+    name: str,
+    combine: Scalar,
+    first: Callable[[Any], Any],
+    keys: tuple[str | Key, ...],
+    divides: bool = False,
+) -> Operation:
+    return Operation(
+        Family(f"{name}_rows", _rows(combine, first, divides), _ROWS, keys),
+        Family(f"{name}_columns", _columns(combine, first, divides), _COLUMNS, keys),
+        lambda of: first(scalar_type(of)),
+    )
+
+
+def _least(kind: Any) -> Any:
+    """What is below every element of a type."""
+    if np.issubdtype(kind, np.floating):
+        return -np.inf
+    return False if kind is np.bool_ else np.iinfo(kind).min
+
+
+def _greatest(kind: Any) -> Any:
+    """What is above every element of a type."""
+    if np.issubdtype(kind, np.floating):
+        return np.inf
+    return True if kind is np.bool_ else np.iinfo(kind).max
+
+
+# Integers are widened as they are read.
+_WIDENED = tuple((name, "int64") for name in ("bool", *INTEGERS))
+_SAME = tuple((name, name) for name in (*FLOATS, *COMPLEX))
+_REAL = tuple((name, name) for name in ("bool", *INTEGERS, *FLOATS))
+_TRUTH: tuple[Key, ...] = (("bool", "bool"),)
+
+_SUM = _operation(
+    "sum_of_floats", lambda a, b: a + b, lambda to: 0, _SAME, divides=True
+)
+_COUNT = _operation("sum_of_integers", lambda a, b: a + b, lambda to: 0, _WIDENED)
+_PROD = _operation("prod", lambda a, b: a * b, lambda to: 1, (*_WIDENED, *_SAME))
+_MAX = _operation("max", lambda a, b: a if a > b or a != a else b, _least, _REAL)
+_MIN = _operation("min", lambda a, b: a if a < b or a != a else b, _greatest, _REAL)
+_ANY = _operation("any", lambda a, b: a or b, lambda to: False, _TRUTH)
+_ALL = _operation("all", lambda a, b: a and b, lambda to: True, _TRUTH)
+
+
+def reduce(
+    operation: Operation, out: Tensor, x: Tensor, dims: Ints, divisor: float = 1.0
+) -> None:
+    """Reduce `dims` of `x` into `out`; a divisor is for sums of floats."""
+    name = out.dtype.name
+    if not prod(x.shape):
+        fill(out, operation.nothing(name) if divisor else float("nan"))
+        return
+    plan = passes(x.shape, x.strides, dims)
+    if plan is None:
+        x, plan = _moved_last(x, dims)
+    array, at, _ = place_of(x)
+    where, read = index_of(x), x.dtype.name
+    for number, step in enumerate(plan):
+        last = number == len(plan) - 1
+        into = flat(out) if last else None
+        by = divisor if last else 1.0
+        array = _passed(operation, (read, name), array, at, step, into, where, by)
+        at, read = 0, name
+
+
+def _passed(
+    operation: Operation,
+    key: Key,
+    array: Array,
+    at: int,
+    step: Pass,
+    into: Array | None,
+    where: int,
+    divisor: float,
+) -> Array:
+    """One pass, and again what it leaves, until one result is left for each row."""
+    by_rows = step.inner == 1 and step.reduced >= SHORT
+    run = RUN if by_rows else TALL
+    runs = -(-step.reduced // run)
+    tasks = step.outer * runs * step.inner
+    one = runs == 1
+    out = into
+    if out is None or not one:
+        out = device_array(tasks, np.dtype(scalar_type(key[1])), where)
+    common = (out, array, at, tasks, runs, step.reduced, run, step.outer_stride)
+    last = float(divisor) if one else 1.0
+    if by_rows:
+        kernel = operation.rows[key]
+        kernel(rows(tasks, where), *common, step.reduced_stride, last)
+    else:
+        kernel = operation.columns[key]
+        kernel(spread(tasks, where), *common, step.reduced_stride, step.inner, last)
+    if one:
+        return out
+    inner = step.inner
+    rest = Pass(step.outer, runs * inner, runs, inner, inner)
+    return _passed(operation, (key[1], key[1]), out, 0, rest, into, where, divisor)
+
+
+def _moved_last(x: Tensor, dims: Ints) -> tuple[Tensor, tuple[Pass, ...]]:
+    """A copy with the reduced axes last, and the one pass over it."""
+    order = [*(at for at in range(x.ndim) if at not in dims), *dims]
+    shape = tuple(x.shape[at] for at in order)
+    strides = tuple(x.strides[at] for at in order)
+    made = contiguous(view_of(x, shape, strides, x.offset))
+    row = prod(x.shape[at] for at in dims)
+    return made, (Pass(prod(shape) // row, row, row, 1, 1),)
+
+
+def _total(floating: Operation, whole: Operation) -> Callable[..., None]:
+    def kernel(out: Tensor, x: Tensor, dims: Ints) -> None:
+        if out.dtype.name in (*FLOATS, *COMPLEX):
+            reduce(floating, out, x, dims)
+        elif out.dtype.name == "int64":
+            reduce(whole, out, x, dims)
+        else:
+            wide = empty_tensor(out.shape, DType.named("int64"), out.device)
+            reduce(whole, wide, x, dims)
+            copy(out, wide)
+
+    return kernel
+
+
+def mean(out: Tensor, x: Tensor, dims: Ints) -> None:
+    """The sum by the number of elements; NaN of none."""
+    reduce(_SUM, out, x, dims, float(prod(x.shape[dim] for dim in dims)))
+
+
+def _truth(operation: Operation) -> Callable[..., None]:
+    def kernel(out: Tensor, x: Tensor, dims: Ints) -> None:
+        mask = x
+        if x.dtype.name != "bool":
+            mask = empty_tensor(x.shape, DType.named("bool"), x.device)
+            BINARY["ne"](mask, x, 0)
+        reduce(operation, out, mask, dims)
+
+    return kernel
+
+
+def _extreme(operation: Operation) -> Callable[..., None]:
+    def kernel(out: Tensor, x: Tensor, dims: Ints) -> None:
+        reduce(operation, out, x, dims)
+
+    return kernel
+
+
+def var(out: Tensor, x: Tensor, dims: Ints, correction: float) -> None:
+    """The squares of the distances from the mean, by their number less `correction`."""
+    count = prod(x.shape[dim] for dim in dims)
+    kept = reduced_shape(x.shape, dims, True)
+    middle = empty_tensor(kept, x.dtype, x.device)
+    mean(middle, x, dims)
+    apart = empty_tensor(x.shape, x.dtype, x.device)
+    BINARY["sub"](apart, x, middle, 1)
+    BINARY["mul"](apart, apart, apart)
+    divisor = float(max(count - correction, 0))
+    if not divisor:
+        # Something by nothing is infinite, nothing by nothing is NaN.
+        reduce(_SUM, out, apart, dims)
+        BINARY["div"](out, out, 0.0)
+        return
+    reduce(_SUM, out, apart, dims, divisor)
+
+
+KERNELS: dict[str, Callable[..., None]] = {
+    "sum": _total(_SUM, _COUNT),
+    "prod": _total(_PROD, _PROD),
+    "mean": mean,
+    "max": _extreme(_MAX),
+    "min": _extreme(_MIN),
+    "any": _truth(_ANY),
+    "all": _truth(_ALL),
+    "var": var,
+}

@@ -1,0 +1,76 @@
+"""Functions of one number on the device: libdevice's, or NumPy's in the simulator.
+
+True only here: that a body names one function and gets the right one.  Compiled, they
+are those of `math` and `cmath`, which numba-cuda lowers to libdevice (errors in ulp:
+CUDA C++ Programming Guide, mathematical functions).  Simulated, they are NumPy's, which
+answer with infinities and NaN where Python's would raise.
+
+Rules: arguments and results have the element's own type; a literal beside them must be
+made of that type (`T(1)`), or all is widened to float64.
+"""
+
+import cmath
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runtime.kernels.cuda.jit import device
+from runtime.kernels.cuda.toolkit import SIMULATED
+
+Scalar = Callable[..., Any]
+
+
+def _simulated_erf(x: Any) -> Any:
+    return type(x)(math.erf(x))
+
+
+def _pick(compiled: Any, simulated: Any) -> Scalar:
+    chosen: Scalar = simulated if SIMULATED else compiled
+    return chosen
+
+
+exp = _pick(math.exp, np.exp)
+expm1 = _pick(math.expm1, np.expm1)
+log = _pick(math.log, np.log)
+log1p = _pick(math.log1p, np.log1p)
+log2 = _pick(math.log2, np.log2)
+log10 = _pick(math.log10, np.log10)
+sqrt = _pick(math.sqrt, np.sqrt)
+sin = _pick(math.sin, np.sin)
+cos = _pick(math.cos, np.cos)
+tan = _pick(math.tan, np.tan)
+tanh = _pick(math.tanh, np.tanh)
+erf = _pick(math.erf, _simulated_erf)
+fabs = _pick(math.fabs, np.abs)
+fmod = _pick(math.fmod, np.fmod)
+hypot = _pick(math.hypot, np.hypot)
+power = _pick(math.pow, np.power)
+atan2 = _pick(math.atan2, np.arctan2)
+copysign = _pick(math.copysign, np.copysign)
+isnan = _pick(math.isnan, np.isnan)
+isinf = _pick(math.isinf, np.isinf)
+isfinite = _pick(math.isfinite, np.isfinite)
+
+complex_exp = _pick(cmath.exp, np.exp)
+complex_log = _pick(cmath.log, np.log)
+complex_sqrt = _pick(cmath.sqrt, np.sqrt)
+complex_sin = _pick(cmath.sin, np.sin)
+complex_cos = _pick(cmath.cos, np.cos)
+complex_tan = _pick(cmath.tan, np.tan)
+complex_tanh = _pick(cmath.tanh, np.tanh)
+
+
+def whole(how: str, kind: Any) -> Scalar:
+    """`floor`, `ceil`, `trunc` or `rint` (of two the even one) of a floating type.
+
+    Those of `math` would give integers, which large numbers do not fit.
+    """
+    if SIMULATED:
+        simulated: Scalar = getattr(np, how)
+        return simulated
+    from numba.cuda import libdevice
+
+    native = getattr(libdevice, how + ("f" if kind is np.float32 else ""))
+    return device(lambda x: native(x))

@@ -1,0 +1,304 @@
+"""Operators of two tensors, element by element, with broadcasting.
+
+True only here: which dtypes each takes after promotion, and what dtype it gives.
+
+Rules:
+- the operands are promoted together (`runtime.tensors.promotion`), the promoted dtype
+  names a row `dtype -> (result, computed in, kernel)`, as in `runtime.operators.unary`;
+- a Python number is a wrapped number here (tag `numbers_as_tensors`): it has no width;
+- `alpha` of `add` and `sub` must be of a kind that the result has;
+- `div` divides truly; with `rounding_mode` it rounds, and keeps integers.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from runtime.errors.arithmetic import NegativeExponent
+from runtime.errors.operands import ShapesRefused, WrongOption
+from runtime.errors.tensor import ShapesDiffer
+from runtime.operators.fast import fast_binary, fast_in_place, fast_scaled
+from runtime.operators.plan import (
+    ALL,
+    BOOL,
+    COMPLEXES,
+    FLOATS,
+    INTEGERS,
+    NUMBERS,
+    REALS,
+    Plan,
+    Shape,
+    common_device,
+)
+from runtime.operators.structured import Structured
+from runtime.operators.unary import Row, Rows, floating, refuse, same, truth
+from runtime.schema.codes import DType
+from runtime.tensors.making import empty_tensor
+from runtime.tensors.promotion import result_type
+from runtime.tensors.shape import broadcast_shapes
+from runtime.tensors.tensor import Tensor
+
+TAGS = ("numbers_as_tensors", "pointwise")
+
+
+def broadcast(call: str, *shapes: Shape) -> Shape:
+    """The shape that all shapes broadcast to.
+
+    Raises:
+        ShapesRefused: there is none; the error says which dimension is in the way.
+    """
+    first = shapes[0]
+    if all(shape == first for shape in shapes):
+        return first
+    try:
+        return broadcast_shapes(*shapes)
+    except ShapesDiffer:
+        raise ShapesRefused(
+            operator=call, shapes=shapes, fits=_fitting(shapes)
+        ) from None
+
+
+def _fitting(shapes: tuple[Shape, ...]) -> str:
+    """Which sizes would go together, at the last dimension where they do not."""
+    for back in range(1, max(map(len, shapes)) + 1):
+        sizes = [shape[-back] for shape in shapes if len(shape) >= back]
+        if len({size for size in sizes if size != 1}) > 1:
+            shown = " and ".join(map(str, sizes))
+            return f"equal sizes, or 1, in dimension {-back} (here {shown})"
+    raise AssertionError("shapes that do not broadcast differ in a dimension")
+
+
+def promoted(self: Tensor, other: Tensor) -> DType:
+    """The dtype of two operands together."""
+    dtype = self.dtype
+    if dtype is other.dtype and (self.number is None or other.number is None):
+        return dtype
+    return result_type(self, other)
+
+
+def plan_pair(
+    call: str, rows: Rows, self: Tensor, other: Tensor, extra: tuple[Any, ...] = ()
+) -> Plan:
+    """The plan of two operands by the rows of the operator."""
+    dtype = promoted(self, other)
+    row = rows.get(dtype)
+    if row is None:
+        raise refuse(call, rows, "self and other", dtype)
+    compute: DType | None
+    result, compute, kernel = row
+    shape = self.shape
+    if shape != other.shape:
+        shape = broadcast(call, shape, other.shape)
+    device = self.device
+    if device is not other.device:
+        device = common_device(call, self, other)
+    elif compute is self.dtype is other.dtype and self.number is other.number is None:
+        # Nothing is to be cast: most calls.
+        compute = None
+    return Plan(
+        ((shape, result),),
+        device,
+        (self, other, *extra),
+        compute,
+        None,
+        None,
+        kernel,
+        True,
+    )
+
+
+def pair_planner(rows: Rows) -> Callable[..., Plan]:
+    """The planning function of an operator of two tensors."""
+
+    def plan(call: str, self: Tensor, other: Tensor) -> Plan:
+        return plan_pair(call, rows, self, other)
+
+    return plan
+
+
+def scaled_planner(rows: Rows) -> Callable[..., Plan]:
+    """The planning function of `add` and `sub`, which scale their second operand."""
+
+    def plan(call: str, self: Tensor, other: Tensor, alpha: Any) -> Plan:
+        planned = plan_pair(call, rows, self, other, (alpha,))
+        if type(alpha) is not int:
+            check_alpha(call, planned.outputs[0][1], alpha)  # type: ignore[index]  # it has one
+        return planned
+
+    return plan
+
+
+def check_alpha(call: str, dtype: DType, alpha: Any) -> None:
+    """Make sure that a factor is of a kind that the result has.
+
+    Raises:
+        WrongOption: a fraction for integers, or a complex number for reals.
+    """
+    if isinstance(alpha, complex) and not dtype.is_complex:
+        fits = f"a real number, as the result is {dtype}"
+    elif isinstance(alpha, float) and dtype in INTEGERS | {BOOL}:
+        fits = f"an integer, as the result is {dtype}"
+    else:
+        return
+    raise WrongOption(operator=call, argument="alpha", found=repr(alpha), fits=fits)
+
+
+def _either(table: Any, out: Tensor, a: Any, b: Any, alpha: Any) -> None:
+    """`add` of bool: a or (b and alpha)."""
+    table["logical_or"](out, a, b if alpha else False)
+
+
+def _trunc_divide(table: Any, out: Tensor, a: Any, b: Any) -> None:
+    """Integer division towards zero: one more than the floor, where that is negative
+    and something remains.
+    """
+    shape, device = out.shape, out.device
+    rest = empty_tensor(shape, out.dtype, device)
+    inexact, negative = (empty_tensor(shape, BOOL, device) for _ in range(2))
+    quotient = empty_tensor(shape, out.dtype, device)
+    table["floor_divide"](quotient, a, b)
+    table["remainder"](rest, a, b)
+    table["ne"](inexact, rest, 0)
+    table["lt"](negative, quotient, 0)
+    table["logical_and"](inexact, inexact, negative)
+    table["copy"](rest, inexact)
+    table["add"](out, quotient, rest, 1)
+
+
+def _trunc_quotient(table: Any, out: Tensor, a: Any, b: Any) -> None:
+    """Division towards zero of floats."""
+    table["div"](out, a, b)
+    table["trunc"](out, out)
+
+
+def _by(kernel: Any, rows: Rows) -> dict[DType, Row]:
+    """The rows, run by another kernel."""
+    return {
+        dtype: (result, compute, kernel) for dtype, (result, compute, _) in rows.items()
+    }
+
+
+_reals = same(REALS)
+DIVISIONS: dict[str | None, Rows] = {
+    None: floating(ALL),
+    "floor": _by("floor_divide", _reals),
+    "trunc": {
+        **_by(_trunc_quotient, same(FLOATS)),
+        **_by(_trunc_divide, same(INTEGERS)),
+    },
+}
+
+
+def plan_div(call: str, self: Tensor, other: Tensor, rounding_mode: str | None) -> Plan:
+    """The plan of true division, or of one that rounds."""
+    rows = DIVISIONS.get(rounding_mode)
+    if rows is None:
+        raise WrongOption(
+            operator=call,
+            argument="rounding_mode",
+            found=repr(rounding_mode),
+            fits="None, 'floor' or 'trunc'",
+        )
+    return plan_pair(call, rows, self, other)
+
+
+def plan_pow(call: str, self: Tensor, other: Tensor) -> Plan:
+    """The plan of powers; integers have no negative ones.
+
+    Raises:
+        NegativeExponent: a negative number as the exponent of integers.
+    """
+    plan = plan_pair(call, ROWS["pow"], self, other)
+    number = other.number
+    dtype = promoted(self, other)
+    if dtype in INTEGERS and isinstance(number, int) and number < 0:
+        raise NegativeExponent(operator=call, dtype=str(dtype))
+    return plan
+
+
+_ORDERED = ALL - COMPLEXES
+_BOOL = frozenset({BOOL})
+
+SCALED: dict[str, Rows] = {
+    "add": {**same(ALL), **_by(_either, same(_BOOL))},
+    "sub": same(NUMBERS),
+}
+ROWS: dict[str, Rows] = {
+    "mul": {**same(ALL), **_by("logical_and", same(_BOOL))},
+    "floor_divide": _reals,
+    "remainder": _reals,
+    "atan2": floating(_ORDERED),
+    "eq": truth(ALL),
+    "ne": truth(ALL),
+    "lt": truth(_ORDERED),
+    "le": truth(_ORDERED),
+    "gt": truth(_ORDERED),
+    "ge": truth(_ORDERED),
+    "logical_and": truth(ALL),
+    "logical_or": truth(ALL),
+    "logical_xor": truth(ALL),
+    "bitwise_and": same(INTEGERS | {BOOL}),
+    "bitwise_or": same(INTEGERS | {BOOL}),
+    "bitwise_xor": same(INTEGERS | {BOOL}),
+    "maximum": {**same(_ORDERED), **_by("logical_or", same(_BOOL))},
+    "minimum": {**same(_ORDERED), **_by("logical_and", same(_BOOL))},
+    "pow": same(NUMBERS),
+}
+# These have no in-place form.
+NOT_IN_PLACE = frozenset({"maximum", "minimum"})
+# Integers are checked for division by zero, which the short way does not.
+CHECKED = frozenset({"floor_divide", "remainder", "pow"})
+PAIR = "Tensor self, Tensor other"
+
+
+def unchecked(name: str) -> Rows:
+    """The rows of an operator whose values need no check."""
+    kept = FLOATS | COMPLEXES if name in CHECKED else ALL
+    return {dtype: row for dtype, row in ROWS[name].items() if dtype in kept}
+
+
+def _fast_div(general: Callable[..., Any]) -> Callable[..., Any]:
+    rows = {d: row for d, row in floating(ALL).items() if d in FLOATS | COMPLEXES}
+    short = fast_binary("div", rows)(lambda self, other: general(self, other, None))
+
+    def kernel(self: Tensor, other: Tensor, rounding_mode: str | None) -> Any:
+        if rounding_mode is None:
+            return short(self, other)
+        return general(self, other, rounding_mode)
+
+    return kernel
+
+
+OPERATORS = (
+    *(
+        Structured(
+            name,
+            f"{PAIR}, *, Scalar alpha=1",
+            scaled_planner(rows),
+            in_place=True,
+            tags=TAGS,
+            fast=fast_scaled(name, rows),
+            fast_in_place=fast_in_place(name, rows, -1 if name == "sub" else 1),
+        )
+        for name, rows in SCALED.items()
+    ),
+    *(
+        Structured(
+            name,
+            PAIR,
+            plan_pow if name == "pow" else pair_planner(rows),
+            in_place=name not in NOT_IN_PLACE,
+            tags=TAGS,
+            fast=fast_binary(name, unchecked(name)),
+            fast_in_place=fast_in_place(name, unchecked(name)),
+        )
+        for name, rows in ROWS.items()
+    ),
+    Structured(
+        "div",
+        f"{PAIR}, *, str? rounding_mode=None",
+        plan_div,
+        in_place=True,
+        tags=TAGS,
+        fast=_fast_div,
+    ),
+)

@@ -1,0 +1,173 @@
+"""How people call operators: functions and methods over the handles of `core`.
+
+True only here: what a call may say that a schema does not: sizes as separate numbers,
+`out=`, dtypes by name, numbers where an overload takes them.
+
+Rule: nothing is computed here; every function ends in a call of an operator, so that
+dispatch, autograd and the harness see everything.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from runtime.errors.operands import WrongOption
+from runtime.operators.call import core, found
+from runtime.tensors.elements import supported
+from runtime.tensors.making import wrap_number
+from runtime.tensors.tensor import Tensor
+
+Function = Callable[..., Any]
+
+
+class Ordered(NamedTuple):
+    """What `sort` and `topk` find: the values, and where each was."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def sizes(given: tuple[Any, ...]) -> Sequence[int]:
+    """`(2, 3)` of either `f(2, 3)` or `f((2, 3))`."""
+    if len(given) == 1 and not hasattr(given[0], "__index__"):
+        only: Sequence[int] = given[0]
+        return only
+    return given
+
+
+@cache
+def function(name: str) -> Function:
+    """The operator as a function; `out=` chooses the overload that writes there."""
+    run = found(name)
+    try:
+        into = found(f"{name}_out")
+    except LookupError:
+        return named(name, lambda *args, **kwargs: run(*args, **spelled(kwargs)))
+
+    def chosen(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("out", run) is None:
+            del kwargs["out"]
+        return (into if "out" in kwargs else run)(*args, **spelled(kwargs))
+
+    return named(name, chosen)
+
+
+def spelled(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments, a dtype by name found."""
+    if isinstance(kwargs.get("dtype"), str):
+        kwargs["dtype"] = supported(kwargs["dtype"])
+    return kwargs
+
+
+def named(name: str, made: Function) -> Function:
+    """The function, called `name` and described by its operator's schema."""
+    made.__name__ = made.__qualname__ = name
+    made.__doc__ = f"`{found(name).schema}`"
+    return made
+
+
+def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002  # the schema's names
+    """Every element brought between `min` and `max`: numbers, or tensors."""
+    by_tensor = isinstance(min, Tensor) or isinstance(max, Tensor)
+    low, high = _bounds(self, min, max) if by_tensor else (min, max)
+    if out is None:
+        return (core.clamp_Tensor if by_tensor else core.clamp)(self, low, high)
+    run = core.clamp_Tensor_out if by_tensor else core.clamp_out
+    return run(self, low, high, out=out)
+
+
+def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Any:  # noqa: A002  # the schema's names
+    """`clamp`, in place."""
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        return core.clamp__Tensor(self, *_bounds(self, min, max))
+    return core.clamp_(self, min, max)
+
+
+def _bounds(self: Tensor, *given: Any) -> tuple[Any, ...]:
+    """The bounds, numbers among them as tensors."""
+    return tuple(
+        wrap_number(each, self.device) if isinstance(each, (int, float)) else each
+        for each in given
+    )
+
+
+def scatter(self: Tensor, dim: int, index: Tensor, src: Any, **kwargs: Any) -> Any:
+    """`src`, a tensor or a number, put where `index` says."""
+    if isinstance(src, Tensor):
+        return function("scatter")(self, dim, index, src, **kwargs)
+    if kwargs.get("out") is None:
+        return core.scatter_value(self, dim, index, src)
+    return core.scatter_value_out(self, dim, index, src, **kwargs)
+
+
+def scatter_(self: Tensor, dim: int, index: Tensor, src: Any) -> Any:
+    """`scatter`, in place."""
+    run = core.scatter_ if isinstance(src, Tensor) else core.scatter__value
+    return run(self, dim, index, src)
+
+
+def split(self: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of one size, or of the sizes in a list."""
+    run = core.split if hasattr(split_size, "__index__") else core.split_sizes
+    return tuple(run(self, split_size, dim))
+
+
+def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most that many pieces of one size; the last may be smaller."""
+    if chunks < 1:
+        raise WrongOption(
+            operator="chunk", argument="chunks", found=str(chunks), fits="1 and more"
+        )
+    size = self.size(dim)
+    return split(self, max(-(-size // chunks), 1), dim)
+
+
+def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Every place of a dimension as a view."""
+    return tuple(core.select(self, dim, place) for place in range(self.size(dim)))
+
+
+def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """`length` places of a dimension from `start`, as a view."""
+    size = self.size(dim)
+    first = start + size if start < 0 else start
+    if not 0 <= first <= first + length <= size:
+        raise WrongOption(
+            operator="narrow",
+            argument="start and length",
+            found=f"{start} and {length}",
+            fits=f"a part of dimension {dim}, which has size {size}",
+        )
+    part: Tensor = core.slice(self, dim, first, first + length)
+    return part
+
+
+def sort(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
+    """The values in order along a dimension, and where each was."""
+    return Ordered(*core.sort(self, *args, **kwargs))
+
+
+def topk(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
+    """The greatest or least values along a dimension, and where each was."""
+    return Ordered(*core.topk(self, *args, **kwargs))
+
+
+def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """One of two by a condition; with a condition alone, where it is true."""
+    if args or kwargs:
+        return function("where")(condition, *args, **kwargs)
+    return unbind(core.nonzero(condition), 1)
+
+
+# What is more than the call of one operator, by name.
+WRITTEN: dict[str, Function] = {
+    "chunk": chunk,
+    "clamp": clamp,
+    "narrow": narrow,
+    "scatter": scatter,
+    "sort": sort,
+    "split": split,
+    "topk": topk,
+    "unbind": unbind,
+    "where": where,
+}

@@ -1,0 +1,252 @@
+"""Copying: into a tensor, into another dtype or device, and out to Python.
+
+True only here: what crosses from one device to another.  On one device the backend's
+`copy` does everything: any strides, any dtype to any other.  Between devices the
+elements go as one contiguous array through host memory, in the dtype of the source;
+casting and spreading is done by the side that has kernels.
+
+Rules:
+- a copy into a tensor broadcasts the source, and converts as elements convert: a
+  fraction is cut off, an imaginary part dropped, whatever the promotion rules say;
+- nothing can be copied from meta; a copy to meta keeps shape and dtype;
+- a new tensor is contiguous, whatever the strides of its source;
+- `contiguous` and `to` return the tensor itself where there is nothing to do.
+"""
+
+from typing import Any
+
+from runtime.errors.operands import NoDataToRead, ShapesRefused
+from runtime.operators.backends import table_for
+from runtime.operators.call import core
+from runtime.operators.factories import pinned
+from runtime.operators.fast import fast_fill
+from runtime.operators.number import number_for
+from runtime.operators.plan import Plan, Shape, same_device
+from runtime.operators.produce import check_apart, clashes
+from runtime.operators.scalar import check_fill
+from runtime.operators.structured import Structured, Written
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.tensors.making import empty_tensor, from_flat, view_of
+from runtime.tensors.memory import is_host, memory_of, resolved
+from runtime.tensors.shape import broadcast_strides
+from runtime.tensors.tensor import Tensor, flat_of
+
+COPY = "core::copy_"
+TO_COPY = "core::_to_copy"
+
+
+def copy_into(target: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
+    """Write the elements of `source`, broadcast, into `target`; returns it.
+
+    Raises:
+        ShapesRefused: `source` does not broadcast to the shape of `target`.
+        TargetOverlaps: elements of `target` share memory.
+        NoDataToRead: `source` is on meta, `target` is not.
+    """
+    if target is source:
+        return target
+    fitting(COPY, target.shape, source.shape)
+    check_apart(target, "self", COPY)
+    if target.device.type == "meta":
+        return target
+    refuse_meta(COPY, source)
+    if source.device is not target.device:
+        source = moved(source, target.device)
+    source = spread(source, target.shape)
+    table = table_for(target.device)
+    if clashes(target, source, True):
+        apart = empty_tensor(source.shape, source.dtype, source.device)
+        table["copy"](apart, source)
+        source = apart
+    table["copy"](target, source)
+    return target
+
+
+def fitting(call: str, shape: Shape, source: Shape) -> None:
+    """Make sure that `source` broadcasts to `shape`.  Raises `ShapesRefused`."""
+    back = len(shape) - len(source)
+    if back >= 0 and all(
+        size in (1, wanted) for size, wanted in zip(source, shape[back:], strict=True)
+    ):
+        return
+    fits = f"a source of shape {shape}, or one that broadcasts to it"
+    raise ShapesRefused(operator=call, shapes=(shape, source), fits=fits)
+
+
+def spread(tensor: Tensor, shape: Shape) -> Tensor:
+    """The tensor as a view of a shape that it broadcasts to."""
+    if tensor.shape == shape:
+        return tensor
+    strides = broadcast_strides(tensor.shape, tensor.strides, shape)
+    return view_of(tensor, shape, strides, tensor.offset)
+
+
+def refuse_meta(call: str, source: Tensor) -> None:
+    """Refuse a tensor without elements as a source.  Raises `NoDataToRead`."""
+    if source.device.type == "meta":
+        raise NoDataToRead(operator=call, device="meta", asked="copies elements")
+
+
+def moved(tensor: Tensor, device: Device) -> Tensor:
+    """A contiguous copy of a tensor on another device, which is not meta."""
+    flat = flat_of(tensor)
+    if flat is None:
+        tensor = duplicate(tensor)
+        flat = flat_of(tensor)
+    host = memory_of(tensor.device.type).to_numpy(flat)
+    if is_host(tensor.device.type) and is_host(device.type):
+        host = host.copy()
+    made = from_flat(host, tensor.shape, device)
+    assert made.dtype is tensor.dtype, "host memory keeps the dtype"
+    return made
+
+
+def duplicate(tensor: Tensor, dtype: DType | None = None) -> Tensor:
+    """A contiguous copy on the same device, in `dtype` if it is given."""
+    result = empty_tensor(tensor.shape, dtype or tensor.dtype, tensor.device)
+    if tensor.device.type != "meta":
+        table_for(tensor.device)["copy"](result, tensor)
+    return result
+
+
+def to_copy(
+    self: Tensor,
+    dtype: DType | None,
+    device: Device | None,
+    pin_memory: bool,
+    non_blocking: bool,
+) -> Tensor:
+    """A new tensor with the elements of `self`, in another dtype or on another device.
+
+    Raises:
+        NoDataToRead: from meta to a device that holds elements.
+        WrongOption: `pin_memory` for a device other than the CPU.
+        DeviceUnavailable, UnsupportedData: the target is not to be had.
+    """
+    place = self.device if device is None else resolved(device)
+    kind = self.dtype if dtype is None else dtype
+    made = _copied(self, kind, place)
+    return pinned(TO_COPY, made) if pin_memory else made
+
+
+def _copied(self: Tensor, kind: DType, place: Device) -> Tensor:
+    if place is self.device:
+        return duplicate(self, kind)
+    if place.type == "meta":
+        return empty_tensor(self.shape, kind, place)
+    refuse_meta(TO_COPY, self)
+    # Where fewer bytes are to travel, the source is cast, else the copy.
+    if kind is self.dtype:
+        return moved(self, place)
+    if kind.is_complex == self.dtype.is_complex:
+        return moved(duplicate(self, kind), place)
+    return duplicate(moved(self, place), kind)
+
+
+def to(
+    self: Tensor,
+    dtype: DType | None,
+    device: Device | None,
+    non_blocking: bool,
+    copy: bool,
+) -> Tensor:
+    """The tensor in a dtype and on a device: itself if it is so, else a copy."""
+    kept = dtype is None or dtype is self.dtype
+    if kept and not copy and (device is None or resolved(device) is self.device):
+        return self
+    found: Tensor = core._to_copy(
+        self, dtype=dtype, device=device, non_blocking=non_blocking
+    )
+    return found
+
+
+def contiguous(self: Tensor) -> Tensor:
+    """The tensor itself if its elements lie in row-major order, else a copy."""
+    if self.is_contiguous():
+        return self
+    found: Tensor = core.clone(self)
+    return found
+
+
+def plan_clone(call: str, self: Tensor) -> Plan:
+    """A contiguous copy."""
+    outputs = ((self.shape, self.dtype),)
+    return Plan(outputs, self.device, (self,), kernel="copy", pointwise=True)
+
+
+def fill(self: Tensor, value: Any) -> Tensor:
+    """Write one number to every element; returns `self`.
+
+    Raises:
+        WrongOption: elements of this dtype cannot take the number.
+    """
+    check_fill("core::fill_", value, self.dtype)
+    number = number_for(value, self.dtype)
+    if not fast_fill(self, number) and self.device.type != "meta":
+        table_for(self.device)["fill"](self, number)
+    return self
+
+
+def zero(self: Tensor) -> Tensor:
+    """Write zero to every element; returns `self`."""
+    return fill(self, 0)
+
+
+def equal(self: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have one shape and equal elements (NaN equals nothing).
+
+    Raises:
+        DevicesDiffer: they lie on different devices.
+        NoDataToRead: on meta.
+    """
+    if self.device.type == "meta" or other.device.type == "meta":
+        raise NoDataToRead(operator="core::equal", device="meta", asked="compares")
+    same_device("core::equal", self, other)
+    if self.shape != other.shape:
+        return False
+    found = core.all(core.eq(self, other))
+    return bool(found.item())
+
+
+def local_scalar(self: Tensor) -> bool | int | float | complex:
+    """The one element as a Python number.
+
+    Raises:
+        NotOneElement, NoData: there is none to read.
+    """
+    return self.item()
+
+
+_BACKENDS = ("CPU", "CUDA", "Meta")
+
+
+def _each(function: Any) -> dict[str, Any]:
+    return dict.fromkeys(_BACKENDS, function)
+
+
+_EXPLICIT = "CompositeExplicitAutograd"
+_IMPLICIT = "CompositeImplicitAutograd"
+
+OPERATORS = (
+    Written(
+        "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
+        {_EXPLICIT: copy_into},
+    ),
+    Written(
+        "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, "
+        "bool pin_memory=False, bool non_blocking=False) -> Tensor",
+        {_EXPLICIT: to_copy},
+    ),
+    Written(
+        "to(Tensor(a) self, *, ScalarType? dtype=None, Device? device=None, "
+        "bool non_blocking=False, bool copy=False) -> Tensor(a)",
+        {_IMPLICIT: to},
+    ),
+    Written("contiguous(Tensor(a) self) -> Tensor(a)", {_IMPLICIT: contiguous}),
+    Structured("clone", "Tensor self", plan_clone),
+    Written("fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", _each(fill)),
+    Written("zero_(Tensor(a!) self) -> Tensor(a!)", _each(zero)),
+    Written("equal(Tensor self, Tensor other) -> bool", {_EXPLICIT: equal}),
+    Written("_local_scalar(Tensor self) -> Scalar", {_EXPLICIT: local_scalar}),
+)

@@ -1,0 +1,244 @@
+"""Factories: operators that make a tensor of none.
+
+True only here: how a call without tensors finds its backend.  The kernel at
+BackendSelect reads `device` and runs the kernel of that device's key; the kernels of
+the backends make the tensor on the device as given.
+
+Rules:
+- the options come last in every schema: dtype, device, pin_memory;
+- without `dtype` the elements are float32; `full` and `arange` go by their numbers;
+- `pin_memory` asks for host memory that a CUDA device reads directly: it needs one.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from math import ceil, isfinite
+from typing import Any
+
+from runtime.dispatch.kernel import linked
+from runtime.errors.operands import ShapesRefused, WrongOption
+from runtime.keys import KeySet, key_of_device
+from runtime.operators.backends import MODULES, table_for
+from runtime.operators.fast import fast_fill
+from runtime.operators.number import number_for
+from runtime.operators.plan import (
+    CPU,
+    FLOAT32,
+    INT64,
+    REALS,
+    Plan,
+    Shape,
+    require_dtype,
+)
+from runtime.operators.produce import converted, fresh, produce
+from runtime.operators.scalar import check_fill, default_dtype
+from runtime.operators.structured import Written
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.tensors.elements import compute_dtype, numpy_dtype
+from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.memory import memory_of, resolved
+from runtime.tensors.tensor import Tensor, flat_of
+
+FLOAT64 = DType.named("float64")
+OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False"
+SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")
+# Where `device` stands among the arguments of every factory.
+DEVICE_AT = -2
+
+
+def _select(below: Any, keyset: KeySet) -> Callable[..., Any]:
+    """The kernel at BackendSelect: on to the backend of the device."""
+    chosen: dict[str, Callable[..., Any]] = {}
+
+    def select(*arguments: Any) -> Any:
+        device = arguments[DEVICE_AT]
+        kind = "cpu" if device is None else device.type
+        run = chosen.get(kind)
+        if run is None:
+            run = chosen[kind] = below.at(KeySet([key_of_device(kind)]))
+        return run(*arguments)
+
+    return select
+
+
+# (call, arguments..., dtype, device) -> tensor, whatever the backend
+Maker = Callable[..., Tensor]
+
+
+def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Written:
+    """A factory for every backend, of a function that gets the device as it will be.
+
+    `make(call, *arguments, dtype, device)` gets everything before the options.
+    """
+    name = schema.partition("(")[0]
+    call = f"core::{name}"
+
+    def kernel(*arguments: Any) -> Tensor:
+        *given, dtype, device, pin_memory = arguments
+        place = CPU if device is None else resolved(device)
+        if pin_memory:
+            return pinned(call, make(call, *given, dtype, place))
+        return make(call, *given, dtype, place)
+
+    select = linked(_select, f"{name.replace('.', '_')}_select")
+    kernels: dict[str, Any] = dict.fromkeys(MODULES, kernel)
+    return Written(schema, {**kernels, "BackendSelect": select}, tags)
+
+
+def pinned(call: str, made: Tensor) -> Tensor:
+    """The tensor in host memory that a CUDA device reads directly.
+
+    Raises:
+        WrongOption: it does not lie in host memory.
+        DeviceUnavailable: there is no CUDA device.
+    """
+    if made.device is not CPU:
+        raise WrongOption(
+            operator=call,
+            argument="pin_memory",
+            found="True",
+            fits=f"False on {made.device}: only host memory is pinned",
+        )
+    flat = pinned_array(made.numel(), numpy_dtype(made.dtype))
+    flat[...] = flat_of(made)
+    return Tensor(flat, made.shape, made.dtype, CPU, made.key_bits)
+
+
+def pinned_array(count: int, form: Any) -> Any:
+    """An array in pinned host memory.  Raises `DeviceUnavailable` without CUDA."""
+    memory_of("cuda")
+    return import_module("runtime.kernels.cuda.memory").pinned_array(count, form)
+
+
+def filled(shape: Shape, dtype: DType, device: Device, value: Any) -> Tensor:
+    """A new tensor with every element the same number."""
+    made = fresh(shape, dtype, device)
+    number = number_for(value, dtype)
+    if not fast_fill(made, number) and device.type != "meta":
+        table_for(device)["fill"](made, number)
+    return made
+
+
+def check_size(call: str, size: list[int]) -> Shape:
+    """The shape of a size.  Raises `ShapesRefused` for negative numbers."""
+    shape = tuple(size)
+    if shape and min(shape) < 0:
+        raise ShapesRefused(operator=call, shapes=(shape,), fits="sizes of 0 or more")
+    return shape
+
+
+def _empty(call: str, size: list[int], dtype: DType | None, device: Device) -> Tensor:
+    return empty_tensor(check_size(call, size), dtype or FLOAT32, device)
+
+
+def _constant(value: int) -> Maker:
+    def make(call: str, size: list[int], dtype: DType | None, device: Device) -> Tensor:
+        return filled(check_size(call, size), dtype or FLOAT32, device, value)
+
+    return make
+
+
+def _full(
+    call: str, size: list[int], value: Any, dtype: DType | None, device: Device
+) -> Tensor:
+    kind = default_dtype(value) if dtype is None else dtype
+    check_fill(call, value, kind, "fill_value")
+    return filled(check_size(call, size), kind, device, value)
+
+
+def _until(call: str, end: Any, dtype: DType | None, device: Device) -> Tensor:
+    return _range(call, 0, end, 1, dtype, device)
+
+
+def _range(
+    call: str, start: Any, end: Any, step: Any, dtype: DType | None, device: Device
+) -> Tensor:
+    for name, number in (("start", start), ("end", end), ("step", step)):
+        if isinstance(number, complex) or not isfinite(number):
+            raise WrongOption(
+                operator=call,
+                argument=name,
+                found=repr(number),
+                fits="a finite real number",
+            )
+    if not step or (end - start) * step < 0:
+        raise WrongOption(
+            operator=call,
+            argument="step",
+            found=repr(step),
+            fits=f"a number that leads from {start!r} to {end!r}",
+        )
+    if dtype is not None:
+        require_dtype(call, "dtype", dtype, REALS, "real dtypes, not bool")
+    whole = all(isinstance(number, int) for number in (start, end, step))
+    # Exact where it can be: integers may be beyond the fractions of a float.
+    count = -((start - end) // step) if whole else ceil((end - start) / step)
+    kind = dtype or (INT64 if whole else FLOAT32)
+    if device.type == "meta":
+        return empty_tensor((count,), kind, device)
+    plan = Plan((((count,), kind),), device, (start, step), compute_dtype(kind))
+    made: Tensor = produce(plan, table_for(device), "arange")
+    return made
+
+
+def _eye(
+    call: str, n: int, m: int | None, dtype: DType | None, device: Device
+) -> Tensor:
+    shape = check_size(call, [n, n if m is None else m])
+    made = filled(shape, dtype or FLOAT32, device, 0)
+    ones = min(shape)
+    if ones and device.type != "meta":
+        diagonal = view_of(made, (ones,), (shape[1] + 1,), 0)
+        table_for(device)["fill"](diagonal, number_for(1, made.dtype))
+    return made
+
+
+def _linspace(
+    call: str,
+    start: Any,
+    end: Any,
+    steps: int,
+    dtype: DType | None,
+    device: Device,
+) -> Tensor:
+    """Computed in float64, the last element exactly `end`."""
+    kind = dtype or FLOAT32
+    if steps < 0:
+        raise WrongOption(
+            operator=call, argument="steps", found=repr(steps), fits="0 or more"
+        )
+    require_dtype(call, "dtype", kind, REALS, "real dtypes, not bool")
+    for name, number in (("start", start), ("end", end)):
+        if isinstance(number, complex):
+            raise WrongOption(
+                operator=call, argument=name, found=repr(number), fits="a real number"
+            )
+    if device.type == "meta":
+        return empty_tensor((steps,), kind, device)
+    table = table_for(device)
+    points = empty_tensor((steps,), FLOAT64, device)
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    table["arange"](points, float(start), float(step))
+    if steps > 1:
+        last = view_of(points, (1,), (1,), steps - 1)
+        table["fill"](last, float(end))
+    return converted(points, kind, table)
+
+
+OPERATORS = (
+    factory(f"empty(int[] size, {OPTIONS}) -> Tensor", _empty),
+    factory(f"zeros(int[] size, {OPTIONS}) -> Tensor", _constant(0)),
+    factory(f"ones(int[] size, {OPTIONS}) -> Tensor", _constant(1)),
+    factory(f"full(int[] size, Scalar fill_value, {OPTIONS}) -> Tensor", _full),
+    factory(f"arange(Scalar end, {OPTIONS}) -> Tensor", _until),
+    factory(
+        f"arange.start(Scalar start, Scalar end, Scalar step=1, {OPTIONS}) -> Tensor",
+        _range,
+    ),
+    factory(f"eye(int n, int? m=None, {OPTIONS}) -> Tensor", _eye),
+    factory(
+        f"linspace(Scalar start, Scalar end, int steps, {OPTIONS}) -> Tensor",
+        _linspace,
+    ),
+)

@@ -1,0 +1,191 @@
+"""Functions: what `runtime` offers to make tensors and to compute with them.
+
+True only here: the names, and how sizes, dtypes and devices may be written.  Every
+function ends in the call of an operator of namespace `core`.
+
+Rules: `zeros(2, 3)` and `zeros((2, 3))` are the same; a dtype may be given by name;
+`requires_grad=True` makes a leaf that gradients are collected in; `FUNCTIONS` lists all
+names, for whoever offers them elsewhere.
+"""
+
+from typing import Any
+
+from runtime.operators import calling
+from runtime.operators import methods as _methods  # noqa: F401  # installs itself
+from runtime.operators.call import core
+from runtime.operators.calling import (
+    chunk,
+    clamp,
+    function,
+    narrow,
+    scatter,
+    sort,
+    split,
+    topk,
+    unbind,
+    where,
+)
+from runtime.tensors.tensor import Tensor
+
+# The functions that are an operator, with `out=` where it has that form.
+OPERATORS = (
+    *("neg", "abs", "sign", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt"),
+    *("rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "relu", "silu", "erf", "gelu"),
+    *("reciprocal", "square", "floor", "ceil", "round", "trunc", "logical_not"),
+    *("bitwise_not", "conj", "isnan", "isinf", "isfinite"),
+    *("add", "sub", "mul", "div", "floor_divide", "remainder", "pow", "maximum"),
+    *("minimum", "atan2", "eq", "ne", "lt", "le", "gt", "ge", "logical_and"),
+    *("logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    *("masked_fill", "sum", "mean", "prod", "var", "std", "max", "min", "any", "all"),
+    *("argmax", "argmin", "cumsum", "matmul", "mm", "bmm", "dot", "linear"),
+    *("softmax", "log_softmax", "layer_norm", "nll_loss", "cross_entropy", "dropout"),
+    *("conv2d", "max_pool2d", "max_pool2d_with_indices", "cat", "stack"),
+    *("gather", "scatter_add", "index_select", "index_add", "masked_select"),
+    *("nonzero", "argsort", "flip", "reshape", "select", "transpose", "permute"),
+    *("squeeze", "unsqueeze", "as_strided", "t", "flatten", "diagonal", "clone"),
+    *("equal", "embedding"),
+)
+_WRITTEN = (
+    *("zeros", "ones", "full", "empty", "arange", "rand", "randn", "randint"),
+    *("randperm", "eye", "linspace", "zeros_like", "ones_like", "empty_like"),
+    *("full_like", "rand_like", "randn_like"),
+)
+FUNCTIONS = (*OPERATORS, *_WRITTEN, *calling.WRITTEN)
+
+__all__ = [
+    "FUNCTIONS",
+    "arange",
+    "chunk",
+    "clamp",
+    "empty",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "linspace",
+    "narrow",
+    "ones",
+    "ones_like",
+    "rand",
+    "rand_like",
+    "randint",
+    "randn",
+    "randn_like",
+    "randperm",
+    "scatter",
+    "sort",
+    "split",
+    "topk",
+    "unbind",
+    "where",
+    "zeros",
+    "zeros_like",
+]
+
+globals().update({name: function(name) for name in OPERATORS})
+
+
+def __getattr__(name: str) -> Any:
+    """No name is made up; for type checkers, which do not see the table above."""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+
+
+def _made(run: Any, *args: Any, requires_grad: bool = False, **options: Any) -> Tensor:
+    """A new tensor by an operator, a leaf with gradient if that is wanted.
+
+    Options that are None are left to the operator.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    tensor: Tensor = run(*args, **calling.spelled(given))
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def zeros(*size: Any, **options: Any) -> Tensor:
+    """Zeros; options: dtype, device, pin_memory, requires_grad."""
+    return _made(core.zeros, calling.sizes(size), **options)
+
+
+def ones(*size: Any, **options: Any) -> Tensor:
+    """Ones; options as for `zeros`."""
+    return _made(core.ones, calling.sizes(size), **options)
+
+
+def empty(*size: Any, **options: Any) -> Tensor:
+    """Elements of any value; options as for `zeros`."""
+    return _made(core.empty, calling.sizes(size), **options)
+
+
+def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
+    """One number everywhere, whose kind gives the dtype if none is asked for."""
+    return _made(core.full, calling.sizes((size,)), fill_value, **options)
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
+    """`arange(end)`, or the numbers from `start` to before `end` by `step`."""
+    if end is None:
+        if step == 1:
+            return _made(core.arange, start, **options)
+        start, end = 0, start
+    return _made(core.arange_start, start, end, step, **options)
+
+
+def rand(*size: Any, **options: Any) -> Tensor:
+    """Uniform numbers from 0 to before 1; options as for `zeros`, and generator."""
+    return _made(core.rand, calling.sizes(size), **options)
+
+
+def randn(*size: Any, **options: Any) -> Tensor:
+    """Normal numbers, mean 0 and deviation 1; options as for `rand`."""
+    return _made(core.randn, calling.sizes(size), **options)
+
+
+def randint(low: int, high: Any, size: Any = None, **options: Any) -> Tensor:
+    """Integers from `low` to before `high`; `randint(high, size)` begins at 0."""
+    if size is None:
+        low, high, size = 0, low, high
+    return _made(core.randint, low, high, calling.sizes((size,)), **options)
+
+
+def randperm(n: int, **options: Any) -> Tensor:
+    """The numbers below `n` in random order; options as for `rand`."""
+    return _made(core.randperm, n, **options)
+
+
+def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
+    """A matrix with ones on its diagonal; options as for `zeros`."""
+    return _made(core.eye, n, m, **options)
+
+
+def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
+    """`steps` numbers at equal distances from `start` to `end`, both included."""
+    return _made(core.linspace, start, end, steps, **options)
+
+
+def zeros_like(self: Tensor, **options: Any) -> Tensor:
+    """Zeros in the shape of `self`; options: dtype, device, requires_grad."""
+    return _made(core.zeros_like, self, **options)
+
+
+def ones_like(self: Tensor, **options: Any) -> Tensor:
+    """Ones in the shape of `self`."""
+    return _made(core.ones_like, self, **options)
+
+
+def empty_like(self: Tensor, **options: Any) -> Tensor:
+    """Elements of any value in the shape of `self`."""
+    return _made(core.empty_like, self, **options)
+
+
+def full_like(self: Tensor, fill_value: Any, **options: Any) -> Tensor:
+    """One number everywhere in the shape of `self`."""
+    return _made(core.full_like, self, fill_value, **options)
+
+
+def rand_like(self: Tensor, **options: Any) -> Tensor:
+    """Uniform numbers in the shape of `self`."""
+    return _made(core.rand_like, self, **options)
+
+
+def randn_like(self: Tensor, **options: Any) -> Tensor:
+    """Normal numbers in the shape of `self`."""
+    return _made(core.randn_like, self, **options)

@@ -1,0 +1,314 @@
+"""Losses of classification: negative log-likelihood and cross entropy.
+
+True only here: how scores, targets and weights of the classes go together.  Scores have
+shape (C), (N, C) or (N, C, d1, ...), targets the same without C; `cross_entropy` also
+takes probabilities, shaped as the scores.
+
+Rules: `ignore_index` may be any integer, a class or not; what it marks counts neither
+for the loss nor for the mean.  Label smoothing spreads its share over all classes,
+after Szegedy et al., "Rethinking the Inception Architecture" (2016), section 7.
+"""
+
+from typing import Any
+
+from runtime.errors.operands import WrongOption
+from runtime.errors.operator import IndexOutOfRange
+from runtime.operators.agreement import (
+    computing,
+    index_dtype,
+    misfit,
+    one_dtype,
+    require_ndim,
+    require_shape,
+)
+from runtime.operators.call import core
+from runtime.operators.plan import FLOATS, KernelTable, Plan, same_device
+from runtime.operators.structured import Structured, Written
+from runtime.tensors.making import view_of
+from runtime.tensors.tensor import Tensor
+
+REDUCTIONS = ("none", "mean", "sum")
+
+
+def _classes(shape: tuple[int, ...]) -> int:
+    return shape[0] if len(shape) == 1 else shape[1]
+
+
+def _targets(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the targets that belong to scores of `shape`."""
+    return () if len(shape) == 1 else (shape[0], *shape[2:])
+
+
+def _check_reduction(call: str, reduction: str) -> None:
+    if reduction not in REDUCTIONS:
+        raise WrongOption(
+            operator=call,
+            argument="reduction",
+            found=repr(reduction),
+            fits=", ".join(map(repr, REDUCTIONS)),
+        )
+
+
+def _check(
+    call: str, self: Tensor, target: Tensor, weight: Tensor | None, reduction: str
+) -> None:
+    _check_reduction(call, reduction)
+    index_dtype(call, "target", target)
+    one_dtype(
+        call, FLOATS, "floating-point numbers", ("self", self), ("weight", weight)
+    )
+    if not self.shape:
+        raise misfit(
+            call,
+            "self has no dimension of classes",
+            "(C) or (N, C, ...)",
+            ("self", self),
+        )
+    if target.shape != _targets(self.shape):
+        raise misfit(
+            call,
+            "there is not one target for each line of scores",
+            f"target of shape {_targets(self.shape)}",
+            ("self", self),
+            ("target", target),
+        )
+    require_shape(call, ("weight", weight), (_classes(self.shape),))
+
+
+def plan_forward(
+    call: str,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+) -> Plan:
+    """The loss, and the sum of the weights that counted."""
+    device = same_device(call, self, target, weight)
+    _check(call, self, target, weight, reduction)
+    shape = _targets(self.shape) if reduction == "none" else ()
+    return Plan(
+        ((shape, self.dtype), ((), self.dtype)),
+        device,
+        (self, target, weight, reduction, ignore_index),
+        computing(self.dtype),
+        (0, 2),
+        kernel=_forward,
+    )
+
+
+def _forward(
+    table: KernelTable,
+    out: Tensor,
+    total: Tensor,
+    self: Tensor,
+    target: Tensor,
+    *options: Any,
+) -> None:
+    # The kernel knows batches only: one line of scores is a batch of one.
+    if len(self.shape) == 1:
+        self, target = _batch(self), _batch(target)
+        if options[1] == "none":
+            out = _batch(out)
+    try:
+        table["nll_loss"](out, total, self, target, *options)
+    except IndexOutOfRange as error:
+        error.operator = "core::nll_loss_forward"
+        raise
+
+
+def _batch(tensor: Tensor) -> Tensor:
+    """The tensor with a first dimension of size 1."""
+    shape, strides = (1, *tensor.shape), (1, *tensor.strides)
+    return view_of(tensor, shape, strides, tensor.offset)
+
+
+def plan_backward(
+    call: str,
+    grad: Tensor,
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+    total_weight: Tensor,
+) -> Plan:
+    """The gradient of the scores."""
+    device = same_device(call, grad, self, target, weight, total_weight)
+    _check(call, self, target, weight, reduction)
+    shape = _targets(self.shape) if reduction == "none" else ()
+    require_shape(call, ("grad", grad), shape)
+    require_shape(call, ("total_weight", total_weight), ())
+    return Plan(
+        ((self.shape, self.dtype),),
+        device,
+        (grad, target, weight, total_weight, reduction, ignore_index),
+        computing(self.dtype),
+        (0, 2, 3),
+        kernel=_backward,
+    )
+
+
+def _backward(
+    table: KernelTable,
+    made: Tensor,
+    grad: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    total: Tensor,
+    reduction: str,
+    ignore_index: int,
+) -> None:
+    if len(made.shape) == 1:
+        made, target = _batch(made), _batch(target)
+        grad = _batch(grad) if reduction == "none" else grad
+    table["nll_loss_backward"](
+        made, grad, target, weight, total, reduction, ignore_index
+    )
+
+
+def nll_loss(
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+) -> Tensor:
+    """The loss alone."""
+    loss: Tensor = core.nll_loss_forward(self, target, weight, reduction, ignore_index)[
+        0
+    ]
+    return loss
+
+
+def cross_entropy(
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+) -> Tensor:
+    """The cross entropy of scores against classes, or against probabilities."""
+    call = "core::cross_entropy"
+    _check_reduction(call, reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise WrongOption(
+            operator=call,
+            argument="label_smoothing",
+            found=str(label_smoothing),
+            fits="0.0 to 1.0",
+        )
+    require_ndim(call, ("self", self), *range(1, max(len(self.shape), 1) + 1))
+    by_probability = target.dtype in FLOATS
+    if by_probability:
+        require_shape(call, ("target", target), self.shape)
+    elif target.shape != _targets(self.shape):
+        raise misfit(
+            call,
+            "target holds neither one class for each line of scores, nor one "
+            "probability for each score",
+            f"classes of shape {_targets(self.shape)} and dtype int64, or "
+            f"probabilities of shape {self.shape}",
+            ("self", self),
+            ("target", target),
+        )
+    logs = core.log_softmax(self, 0 if len(self.shape) == 1 else 1)
+    if by_probability:
+        return _soft(logs, target, weight, reduction, label_smoothing)
+    loss = nll_loss(logs, target, weight, reduction, ignore_index)
+    if label_smoothing == 0.0:
+        return loss
+    return _smoothed(
+        loss, logs, target, weight, reduction, ignore_index, label_smoothing
+    )
+
+
+def _soft(
+    logs: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    label_smoothing: float,
+) -> Tensor:
+    """The loss against probabilities."""
+    dim, classes = (0 if len(logs.shape) == 1 else 1), _classes(logs.shape)
+    if label_smoothing > 0.0:
+        share = label_smoothing / classes
+        target = core.add(core.mul(target, 1.0 - label_smoothing), share)
+    if weight is not None:
+        target = core.mul(target, _along(weight, logs))
+    each = core.neg(core.sum(core.mul(logs, target), [dim]))
+    if reduction == "none":
+        return each  # type: ignore[no-any-return]  # an operator gives a tensor
+    total: Tensor = core.sum(each)
+    lines = max(each.numel(), 1)
+    return core.div(total, lines) if reduction == "mean" else total
+
+
+def _along(weight: Tensor, logs: Tensor) -> Tensor:
+    """The weights of the classes, shaped to go along with the scores."""
+    view: Tensor = core.view(weight, [-1, *[1] * max(len(logs.shape) - 2, 0)])
+    return view
+
+
+def _smoothed(
+    loss: Tensor,
+    logs: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    ignore_index: int,
+    label_smoothing: float,
+) -> Tensor:
+    """The loss against classes, mixed with that against all classes alike."""
+    dim, classes = (0 if len(logs.shape) == 1 else 1), _classes(logs.shape)
+    weighted = logs if weight is None else core.mul(logs, _along(weight, logs))
+    ignored = core.eq(target, ignore_index)
+    each = core.masked_fill(core.neg(core.sum(weighted, [dim])), ignored, 0.0)
+    if reduction != "none":
+        counted = core.logical_not(ignored)
+        total = core.sum(each)
+        if reduction == "mean" and weight is None:
+            total = core.div(total, core.sum(counted))
+        elif reduction == "mean":
+            known = core.masked_fill(target, ignored, 0)
+            taken = core.reshape(
+                core.index_select(weight, 0, core.reshape(known, [-1])), target.shape
+            )
+            total = core.div(total, core.sum(core.masked_fill(taken, ignored, 0.0)))
+        each = total
+    share = label_smoothing / classes
+    smooth: Tensor = core.add(
+        core.mul(loss, 1.0 - label_smoothing), core.mul(each, share)
+    )
+    return smooth
+
+
+_ARGUMENTS = (
+    "Tensor self, Tensor target, Tensor? weight=None, str reduction='mean',"
+    " int ignore_index=-100"
+)
+
+OPERATORS = (
+    Structured(
+        "nll_loss_forward",
+        _ARGUMENTS,
+        plan_forward,
+        returns="(Tensor output, Tensor total_weight)",
+    ),
+    Structured(
+        "nll_loss_backward",
+        "Tensor grad, Tensor self, Tensor target, Tensor? weight, str reduction,"
+        " int ignore_index, Tensor total_weight",
+        plan_backward,
+        out=False,
+    ),
+    Written(
+        f"nll_loss({_ARGUMENTS}) -> Tensor", {"CompositeImplicitAutograd": nll_loss}
+    ),
+    Written(
+        f"cross_entropy({_ARGUMENTS}, float label_smoothing=0.0) -> Tensor",
+        {"CompositeImplicitAutograd": cross_entropy},
+    ),
+)

@@ -1,0 +1,293 @@
+"""Methods: operators as people write them on tensors, `x + y`, `x.sum(0)`, `x[1:]`.
+
+True only here: which names a tensor has, and what they call.  Importing this module
+installs them on `Tensor`, through `runtime.tensors.methods`.
+
+Rules:
+- a Python operator with something that is neither a tensor nor a number gives
+  `NotImplemented`, so that Python asks the other side, or says that it cannot;
+- `==` keeps identity as the hash, as it compares elements;
+- methods of the same name as an operator take its arguments; sizes and dimensions may
+  be given one by one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from runtime.errors.operator import ShapesDoNotFit
+from runtime.operators import calling
+from runtime.operators.call import core, found
+from runtime.operators.install import install as install_operators
+from runtime.operators.subscripts import get_item, set_item
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.tensors.methods import install
+from runtime.tensors.tensor import Tensor
+
+# Called with the tensor alone, and in place under the same name with `_`.
+UNARY = (
+    *("neg", "abs", "sign", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt"),
+    *("rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "relu", "silu", "erf"),
+    *("reciprocal", "square", "floor", "ceil", "round", "trunc", "logical_not"),
+    *("bitwise_not", "conj"),
+)
+TESTS = ("isnan", "isinf", "isfinite", "t", "detach", "alias", "nonzero", "zero_")
+# Called with whatever the operator takes.
+GENERAL = (
+    *("gelu", "gelu_", "add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_"),
+    *("floor_divide", "floor_divide_", "remainder", "remainder_", "pow", "pow_"),
+    *("maximum", "minimum", "atan2", "atan2_", "eq", "eq_", "ne", "ne_", "lt", "lt_"),
+    *("le", "le_", "gt", "gt_", "ge", "ge_", "logical_and", "logical_and_"),
+    *("logical_or", "logical_or_", "logical_xor", "logical_xor_", "bitwise_and"),
+    *("bitwise_and_", "bitwise_or", "bitwise_or_", "bitwise_xor", "bitwise_xor_"),
+    *("masked_fill", "masked_fill_", "sum", "mean", "prod", "var", "std", "max"),
+    *("min", "any", "all", "argmax", "argmin", "cumsum", "matmul", "mm", "bmm", "dot"),
+    *("softmax", "log_softmax", "gather", "scatter_add", "scatter_add_"),
+    *("index_select", "index_add", "index_add_", "index_put", "index_put_"),
+    *("masked_select", "argsort", "select", "transpose", "unsqueeze", "as_strided"),
+    *("flatten", "diagonal", "copy_", "fill_", "uniform_", "normal_", "equal"),
+    *("clone", "contiguous"),
+)
+# The last argument is a list of numbers, which may come one by one.
+LISTED = (*("view", "reshape", "permute", "expand", "flip", "sum_to_size", "squeeze"),)
+# Python's operator -> the operator; `__r...__` exchanges the two sides.
+ARITHMETIC = {
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "div",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+}
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+# The method that converts -> the dtype, as in torch.
+CONVERSIONS = {
+    "bool": "bool",
+    "byte": "uint8",
+    "char": "int8",
+    "short": "int16",
+    "int": "int32",
+    "long": "int64",
+    "half": "float16",
+    "bfloat16": "bfloat16",
+    "float": "float32",
+    "double": "float64",
+    "cfloat": "complex64",
+    "cdouble": "complex128",
+}
+
+Method = Callable[..., Any]
+_NUMBERS = frozenset({bool, int, float, complex})
+_ABSENT = object()
+
+
+def _alone(name: str) -> Method:
+    run = found(name)
+    return calling.named(name, lambda self: run(self))
+
+
+def _general(name: str) -> Method:
+    run = found(name)
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            return run(self, *args, **calling.spelled(kwargs))
+        return run(self, *args)
+
+    return calling.named(name, method)
+
+
+def _listed(name: str) -> Method:
+    run = found(name)
+
+    def method(self: Tensor, *given: Any, **kwargs: Any) -> Any:
+        if kwargs or not given:
+            return run(self, *given, **kwargs)
+        return run(self, calling.sizes(given))
+
+    return calling.named(name, method)
+
+
+def operand(value: Any) -> Any:
+    """A tensor or a number to compute with, NumPy's numbers as Python's.
+
+    Anything else gives the mark of absence.
+    """
+    if hasattr(value, "key_bits") or isinstance(value, (int, float, complex)):
+        return value
+    if hasattr(value, "dtype") and hasattr(value, "item") and value.shape == ():
+        return value.item()
+    return _ABSENT
+
+
+def _two_sided(symbol: str, name: str) -> Method:
+    run = found(name)
+
+    def method(self: Tensor, other: Any) -> Any:
+        if type(other) is Tensor or type(other) in _NUMBERS:
+            return run(self, other)
+        ready = operand(other)
+        return NotImplemented if ready is _ABSENT else run(self, ready)
+
+    method.__name__ = method.__qualname__ = symbol
+    return method
+
+
+def _reflected(symbol: str, name: str) -> Method:
+    run = found(name)
+
+    def method(self: Tensor, other: Any) -> Any:
+        ready = operand(other)
+        return NotImplemented if ready is _ABSENT else run(ready, self)
+
+    method.__name__ = method.__qualname__ = symbol
+    return method
+
+
+def _conversion(name: str, dtype: DType) -> Method:
+    def method(self: Tensor) -> Any:
+        return core.to(self, dtype=dtype)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"The tensor with elements of dtype {dtype}."
+    return method
+
+
+def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor in a dtype and on a device: `to(dtype)`, `to("cuda")`, `to(other)`.
+
+    Raises as `core::to`, and `UnsupportedData` for a dtype that tensors lack.
+    """
+    options = dict(kwargs)
+    places = ["non_blocking", "copy"]
+    for value in args:
+        if isinstance(value, Tensor):
+            options.update(dtype=value.dtype, device=value.device)
+        elif isinstance(value, DType) or value in _DTYPES:
+            options["dtype"] = value
+        elif isinstance(value, (str, Device)):
+            options["device"] = value
+        elif value is not None:
+            options[places.pop(0) if places else "more"] = value
+    converted: Tensor = core.to(self, **calling.spelled(options))
+    return converted
+
+
+def cpu(self: Tensor) -> Tensor:
+    """The tensor in host memory: itself if it is there."""
+    return to(self, "cpu")
+
+
+def cuda(self: Tensor, device: Any = None) -> Tensor:
+    """The tensor on a CUDA device: a number, a device, or the current one."""
+    if isinstance(device, int):
+        device = Device("cuda", device)
+    return to(self, "cuda" if device is None else device)
+
+
+def transposed(self: Tensor) -> Tensor:
+    """The dimensions in reverse order, as a view."""
+    dims = len(self.shape)
+    turned: Tensor = (
+        core.transpose(self, 0, 1)
+        if dims == 2
+        else core.permute(self, range(dims - 1, -1, -1))
+    )
+    return turned
+
+
+def matrices_transposed(self: Tensor) -> Tensor:
+    """The last two dimensions exchanged, as a view.  Raises `ShapesDoNotFit`."""
+    if len(self.shape) < 2:
+        raise ShapesDoNotFit(
+            operator="Tensor.mT",
+            shapes=(("self", self.shape),),
+            reason="there are no matrices",
+            fits="at least two dimensions",
+        )
+    turned: Tensor = core.transpose(self, -2, -1)
+    return turned
+
+
+def like(name: str) -> Method:
+    """A method that brings a tensor to the shape of another: `view_as`, ..."""
+    run = found(name)
+
+    def method(self: Tensor, other: Tensor) -> Any:
+        return run(self, list(other.shape))
+
+    method.__name__ = method.__qualname__ = f"{name}_as"
+    method.__doc__ = f"`{name}` to the shape of `other`."
+    return method
+
+
+def type_as(self: Tensor, other: Tensor) -> Tensor:
+    """The tensor with the dtype and on the device of `other`."""
+    return to(self, other)
+
+
+def positive(self: Tensor) -> Tensor:
+    """The tensor itself."""
+    return self
+
+
+def matmul(self: Tensor, other: Any) -> Any:
+    """`self @ other`."""
+    return core.matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+
+
+_DTYPES = frozenset({*DType.NAMES, *DType.SYNONYMS})
+
+
+def install_methods() -> None:
+    """Put every method and Python operator on `Tensor`."""
+    install_operators()
+    for name in (*UNARY, *(f"{name}_" for name in UNARY), *TESTS):
+        install(name, _alone(name))
+    for name in GENERAL:
+        install(name, _general(name))
+    for name in LISTED:
+        install(name, _listed(name))
+    for symbol, name in ARITHMETIC.items():
+        install(f"__{symbol}__", _two_sided(f"__{symbol}__", name))
+        install(f"__i{symbol}__", _two_sided(f"__i{symbol}__", f"{name}_"))
+        install(f"__r{symbol}__", _reflected(f"__r{symbol}__", name))
+    for name in COMPARISONS:
+        install(f"__{name}__", _two_sided(f"__{name}__", name))
+    for name, kind in CONVERSIONS.items():
+        install(name, _conversion(name, DType.named(kind)))
+    for name in ("view", "reshape", "expand"):
+        install(f"{name}_as", like(name))
+    for name, method in calling.WRITTEN.items():
+        if name != "where":
+            install(name, method)
+    for name, single in _SINGLE.items():
+        install(name, single)
+
+
+_SINGLE: dict[str, Method | property] = {
+    "__abs__": lambda self: core.abs(self),
+    "__getitem__": get_item,
+    "__invert__": lambda self: core.bitwise_not(self),
+    "__matmul__": matmul,
+    "__neg__": lambda self: core.neg(self),
+    "__pos__": positive,
+    "__setitem__": set_item,
+    # NumPy's scalars and arrays leave the operation to the tensor (torch's number).
+    "__array_priority__": property(lambda self: 1000),
+    "T": property(transposed),
+    "clamp_": calling.clamp_,
+    "cpu": cpu,
+    "cuda": cuda,
+    "mT": property(matrices_transposed),
+    "scatter_": calling.scatter_,
+    "to": to,
+    "type_as": type_as,
+    "where": lambda self, condition, other: core.where(condition, self, other),
+}
+
+install_methods()

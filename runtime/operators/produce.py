@@ -1,0 +1,284 @@
+"""Producing: from a plan to tensors, for fresh results and for given targets.
+
+True only here: the steps between a plan and its kernel.
+
+    make the outputs -> prepare the arguments -> run the kernel -> convert -> hand over
+
+Rules:
+- a target (`self` in place, `out`) is checked whole before anything is made: its
+  device, its dtype, its shape, and that its elements do not share memory;
+- the kernel writes to the target itself where it is contiguous, has the dtype that the
+  kernel makes, and no argument reads its memory in another way; otherwise the result
+  is made apart and copied, so that nothing is read after it was overwritten;
+- a target `out` without elements is resized, when the result is there.
+"""
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from numpy import empty
+
+from runtime.errors.operands import (
+    DevicesDiffer,
+    TargetDType,
+    TargetOverlaps,
+    TargetShape,
+)
+from runtime.operators.backends import table_for
+from runtime.operators.number import number_for, number_of
+from runtime.operators.plan import CPU, KernelTable, Plan
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.tensors.elements import compute_dtype, numpy_dtype
+from runtime.tensors.keys_of import fresh_key_bits
+from runtime.tensors.making import empty_tensor, resize_empty
+from runtime.tensors.promotion import can_cast
+from runtime.tensors.shape import may_overlap_itself, span
+from runtime.tensors.tensor import Tensor, flat_of
+
+
+def produce(plan: Plan, table: KernelTable, own: str) -> Any:
+    """Run the plan into fresh tensors; the one result, or a tuple of several."""
+    outputs, device, arguments, compute, cast, start, kernel, _ = plan
+    if compute is not None:
+        arguments = prepared(arguments, compute, cast, device, table)
+    if len(outputs) == 1 and (only := outputs[0]) is not None:
+        shape, dtype = only
+        made = _made_dtype(dtype, compute)
+        result = fresh(shape, made, device)
+        if start is not None:
+            table["copy"](result, start)
+        if kernel is None:
+            table[own](result, *arguments)
+        else:
+            _run(kernel, table, (result,), arguments)
+        return result if made is dtype else converted(result, dtype, table)
+    results = [
+        None
+        if each is None
+        else empty_tensor(each[0], _made_dtype(each[1], compute), device)
+        for each in outputs
+    ]
+    if start is not None:
+        table["copy"](results[0], start)
+    _run(kernel or own, table, results, arguments)
+    return tuple(
+        [
+            result
+            if each is None or result is None or result.dtype is each[1]
+            else converted(result, each[1], table)
+            for result, each in zip(results, outputs, strict=True)
+        ]
+    )
+
+
+def fresh(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
+    """A tensor of any values, of a shape that a plan has checked."""
+    if device is not CPU:
+        return empty_tensor(shape, dtype, device)
+    flat = empty(prod(shape), numpy_dtype(dtype))
+    return Tensor(flat, shape, dtype, CPU, fresh_key_bits("cpu"))
+
+
+def pretend(plan: Plan) -> Any:
+    """The results of a plan on meta: shapes and dtypes, no elements."""
+    results = [
+        None if each is None else empty_tensor(each[0], each[1], plan.device)
+        for each in plan.outputs
+    ]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def write_to(
+    target: Tensor,
+    argument: str,
+    call: str,
+    plan: Plan,
+    table: KernelTable | None,
+    own: str,
+) -> Tensor:
+    """Run the plan into `target`, the tensor given as `argument`; returns it.
+
+    `table` is None on meta, where checking is all there is to do.
+
+    Raises:
+        DevicesDiffer, TargetDType, TargetShape, TargetOverlaps: it does not fit.
+    """
+    planned = plan.outputs[0]
+    assert planned is not None, "an operator with a target has a result"
+    shape, dtype = planned
+    check_target(target, argument, call, shape, dtype, plan.device)
+    resizes = target.shape != shape
+    if table is None:
+        if resizes:
+            resize_empty(target, shape)
+        return target
+    compute, start = plan.compute, plan.start
+    made = _made_dtype(dtype, compute)
+    kernel = plan.kernel or own
+    reads = (*plan.arguments, start) if start is not target else plan.arguments
+    arguments = plan.arguments
+    if compute is not None:
+        arguments = prepared(arguments, compute, plan.cast, plan.device, table)
+    if (
+        not resizes
+        and target.dtype is made
+        and flat_of(target) is not None
+        and not any(clashes(target, each, plan.pointwise) for each in reads)
+    ):
+        if start is not None and start is not target:
+            table["copy"](target, start)
+        _run(kernel, table, (target,), arguments)
+        return target
+    result = empty_tensor(shape, made, target.device)
+    if start is not None:
+        table["copy"](result, start)
+    _run(kernel, table, (result,), arguments)
+    if resizes:
+        adopt(target, result)
+    else:
+        table["copy"](target, result)
+    return target
+
+
+def check_target(
+    target: Tensor,
+    argument: str,
+    call: str,
+    shape: tuple[int, ...],
+    dtype: DType,
+    device: Device,
+) -> None:
+    """Make sure that a result of this shape and dtype can be written to `target`.
+
+    Raises:
+        DevicesDiffer, TargetDType, TargetShape, TargetOverlaps: it cannot.
+    """
+    if target.device is not device:
+        devices = (str(device), str(target.device))
+        raise DevicesDiffer(operator=call, devices=devices)
+    if target.dtype is not dtype and not can_cast(dtype, target.dtype):
+        raise TargetDType(
+            operator=call,
+            argument=argument,
+            dtype=str(target.dtype),
+            result=str(dtype),
+        )
+    if target.shape != shape and (argument == "self" or target.numel()):
+        raise TargetShape(
+            operator=call, argument=argument, shape=target.shape, result=shape
+        )
+    check_apart(target, argument, call)
+
+
+def check_apart(target: Tensor, argument: str, call: str) -> None:
+    """Refuse a target of which elements share memory.  Raises `TargetOverlaps`."""
+    if target._place is not None and may_overlap_itself(target.shape, target.strides):
+        raise TargetOverlaps(
+            operator=call,
+            argument=argument,
+            shape=target.shape,
+            strides=target.strides,
+        )
+
+
+def adopt(target: Tensor, source: Tensor) -> None:
+    """Let `target`, which has no elements, have the shape and elements of `source`."""
+    resize_empty(target, source.shape)
+    if target.device.type != "meta":
+        table_for(target.device)["copy"](target, source)
+
+
+def converted(tensor: Tensor, dtype: DType, table: KernelTable) -> Tensor:
+    """The contiguous tensor itself, or a copy of it in `dtype`."""
+    if tensor.dtype is dtype:
+        return tensor
+    result = empty_tensor(tensor.shape, dtype, tensor.device)
+    table["copy"](result, tensor)
+    return result
+
+
+def prepared(
+    arguments: tuple[Any, ...],
+    compute: DType,
+    cast: tuple[int, ...] | None,
+    device: Device,
+    table: KernelTable,
+) -> tuple[Any, ...]:
+    """The arguments as kernels take them: tensors cast, numbers converted.
+
+    Wrapped numbers, and CPU tensors without dimensions beside tensors of another
+    device, become Python numbers, as long as one argument stays a tensor.
+    """
+    ready: list[Any] = []
+    first_number, tensors = -1, 0
+    for at, value in enumerate(arguments):
+        if isinstance(value, Tensor):
+            if cast is not None and at not in cast:
+                tensors += 1
+            elif (number := number_of(value, device)) is not None:
+                value = number_for(number, compute)
+                first_number = at if first_number < 0 else first_number
+            else:
+                tensors += 1
+                value = converted(value, compute, table)
+        elif isinstance(value, (int, float, complex)) and (cast is None or at in cast):
+            value = number_for(value, compute)
+        ready.append(value)
+    if not tensors and first_number >= 0:
+        filled = empty_tensor((), compute, device)
+        table["fill"](filled, ready[first_number])
+        ready[first_number] = filled
+    return tuple(ready)
+
+
+def _made_dtype(dtype: DType, compute: DType | None) -> DType:
+    """What the kernel makes of an output of `dtype` when it computes in `compute`."""
+    return dtype if compute is None or compute is dtype else compute_dtype(dtype)
+
+
+def _run(
+    kernel: str | Callable[..., Any],
+    table: KernelTable,
+    outputs: Any,
+    arguments: tuple[Any, ...],
+) -> None:
+    if isinstance(kernel, str):
+        table[kernel](*outputs, *arguments)
+    else:
+        kernel(table, *outputs, *arguments)
+
+
+def clashes(target: Tensor, value: Any, pointwise: bool) -> bool:
+    """Whether writing `target` may change what is still to be read from `value`.
+
+    `pointwise`: each element is read before the same one is written, and never again.
+    """
+    if isinstance(value, (list, tuple)):
+        return any(clashes(target, each, pointwise) for each in value)
+    if not isinstance(value, Tensor):
+        return False
+    if value is target:
+        return not pointwise
+    # A tensor that never gave a view, nor is one, has its memory to itself.
+    if value._place is None or target._place is None:
+        return False
+    if value.storage is not target.storage:
+        return False
+    if (
+        pointwise
+        and value.shape == target.shape
+        and value.strides == target.strides
+        and value.offset == target.offset
+        and value.dtype is target.dtype
+    ):
+        return False
+    first, last = _reach(target)
+    start, end = _reach(value)
+    return max(first, start) < min(last, end)
+
+
+def _reach(tensor: Tensor) -> tuple[int, int]:
+    offset: int = tensor.offset
+    return offset, offset + span(tensor.shape, tensor.strides)

@@ -1,0 +1,267 @@
+"""Reductions: operators that make one element of many.
+
+True only here: over which dimensions, in which dtype, and what no elements give.
+
+Rules:
+- `dim` is one dimension or several; None and none at all mean every dimension;
+- integers and bool are summed and multiplied as int64; means and variances need
+  floating-point numbers (or `dtype=`); any and all give bool, of uint8 uint8;
+- a sum of nothing is 0, a product 1, a mean NaN; what has no such value (`max`,
+  `argmax`) refuses to reduce no elements, unless the result has none either.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+from runtime.errors.operands import NothingToReduce
+from runtime.operators.call import core
+from runtime.operators.plan import (
+    BOOL,
+    COMPLEXES,
+    FLOATS,
+    INT64,
+    INTEGERS,
+    REALS,
+    Plan,
+    Shape,
+    many_dims,
+    one_dim,
+    require_dtype,
+)
+from runtime.operators.structured import Structured, Written
+from runtime.schema.codes import DType
+from runtime.tensors.elements import compute_dtype, real_dtype
+from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.shape import reduced_shape
+from runtime.tensors.tensor import Tensor
+
+WHOLE = INTEGERS | {BOOL}
+UINT8 = DType.named("uint8")
+_BROKEN = "floating-point and complex dtypes; `dtype=` converts"
+
+
+def _over(
+    call: str,
+    self: Tensor,
+    dim: list[int] | None,
+    keepdim: bool,
+    result: DType,
+    compute: DType | None,
+    extra: tuple[Any, ...] = (),
+    kernel: Any = None,
+) -> Plan:
+    dims, shape = _geometry(call, self.shape, tuple(dim) if dim else (), keepdim)
+    if compute is self.dtype:
+        compute = None
+    return Plan(
+        ((shape, result),),
+        self.device,
+        (self, dims, *extra),
+        compute,
+        (0,),
+        None,
+        kernel,
+    )
+
+
+# Programs see few shapes; each answer is two small tuples.
+@lru_cache(maxsize=1024)
+def _geometry(
+    call: str, shape: Shape, dim: tuple[int, ...], keepdim: bool
+) -> tuple[tuple[int, ...], Shape]:
+    """The dimensions that are reduced, and the shape that is left."""
+    dims = many_dims(call, dim, shape)
+    return dims, reduced_shape(shape, dims, keepdim)
+
+
+def _accumulated(dtype: DType, wanted: DType | None) -> tuple[DType, DType | None]:
+    """The dtype of a sum or product, and what its input is cast to."""
+    if wanted is None:
+        wanted = INT64 if dtype in WHOLE else dtype
+    if wanted is INT64 and dtype in WHOLE:
+        return INT64, None
+    return wanted, compute_dtype(wanted)
+
+
+def plan_total(
+    call: str,
+    self: Tensor,
+    dim: list[int] | None,
+    keepdim: bool,
+    dtype: DType | None,
+) -> Plan:
+    """Sums and products."""
+    result, compute = _accumulated(self.dtype, dtype)
+    return _over(call, self, dim, keepdim, result, compute)
+
+
+def plan_mean(
+    call: str,
+    self: Tensor,
+    dim: list[int] | None,
+    keepdim: bool,
+    dtype: DType | None,
+) -> Plan:
+    """The arithmetic mean."""
+    result = dtype or self.dtype
+    require_dtype(call, "self", result, FLOATS | COMPLEXES, _BROKEN)
+    return _over(call, self, dim, keepdim, result, compute_dtype(result))
+
+
+def plan_var(
+    call: str,
+    self: Tensor,
+    dim: list[int] | None,
+    correction: Any,
+    keepdim: bool,
+) -> Plan:
+    """The variance, divided by the count less `correction` (1 if None); real."""
+    dtype = self.dtype
+    accepted = FLOATS | COMPLEXES
+    require_dtype(call, "self", dtype, accepted, "floating-point and complex dtypes")
+    divisor = 1.0 if correction is None else float(correction)
+    kernel = _of_parts if dtype.is_complex else None
+    result, compute = real_dtype(dtype), compute_dtype(dtype)
+    return _over(call, self, dim, keepdim, result, compute, (divisor,), kernel)
+
+
+def _of_parts(
+    table: Any, out: Tensor, x: Tensor, dims: tuple[int, ...], divisor: float
+) -> None:
+    """The variance of complex numbers: that of the real and the imaginary parts."""
+    strides = tuple(2 * stride for stride in x.strides)
+    real, imaginary = (
+        view_of(x, x.shape, strides, 2 * x.offset + part, out.dtype) for part in (0, 1)
+    )
+    other = empty_tensor(out.shape, out.dtype, out.device)
+    table["var"](out, real, dims, divisor)
+    table["var"](other, imaginary, dims, divisor)
+    table["add"](out, out, other, 1)
+
+
+def plan_extreme(call: str, self: Tensor, dim: list[int] | None, keepdim: bool) -> Plan:
+    """The greatest or the least element; NaN if there is one."""
+    dtype = self.dtype
+    require_dtype(call, "self", dtype, REALS | {BOOL}, "real dtypes")
+    plan = _over(call, self, dim, keepdim, dtype, compute_dtype(dtype))
+    check_elements(call, self.shape, plan.arguments[1])
+    return plan
+
+
+def check_elements(call: str, shape: Shape, dims: tuple[int, ...]) -> None:
+    """Refuse to reduce no elements to one.  Raises `NothingToReduce`."""
+    if not prod(shape):
+        kept = [size for at, size in enumerate(shape) if at not in dims]
+        if prod(kept) and not prod(shape[dim] for dim in dims):
+            raise NothingToReduce(operator=call, shape=shape, dims=dims)
+
+
+def _of_bytes(name: str) -> Callable[..., None]:
+    def run(table: Any, out: Tensor, x: Tensor, dims: tuple[int, ...]) -> None:
+        truth = empty_tensor(out.shape, BOOL, out.device)
+        table[name](truth, x, dims)
+        table["copy"](out, truth)
+
+    return run
+
+
+def truth_planner(name: str) -> Callable[..., Plan]:
+    """The planning function of `any` and `all`."""
+    of_bytes = _of_bytes(name)
+
+    def plan(call: str, self: Tensor, dim: list[int] | None, keepdim: bool) -> Plan:
+        dtype = self.dtype
+        if dtype is UINT8:
+            return _over(call, self, dim, keepdim, UINT8, UINT8, kernel=of_bytes)
+        return _over(call, self, dim, keepdim, BOOL, compute_dtype(dtype))
+
+    return plan
+
+
+def plan_place(call: str, self: Tensor, dim: int | None, keepdim: bool) -> Plan:
+    """Where the greatest or the least element is; the first of equal ones."""
+    dtype = self.dtype
+    require_dtype(call, "self", dtype, REALS, "real dtypes, not bool")
+    at = None if dim is None else one_dim(call, dim, self.shape)
+    dims = many_dims(call, None if at is None else [at], self.shape)
+    check_elements(call, self.shape, dims)
+    outputs = ((reduced_shape(self.shape, dims, keepdim), INT64),)
+    if not self.shape:
+        at = None
+    return Plan(outputs, self.device, (self, at), compute_dtype(dtype), (0,))
+
+
+def plan_cumsum(call: str, self: Tensor, dim: int, dtype: DType | None) -> Plan:
+    """The running sum along one dimension."""
+    at = one_dim(call, dim, self.shape)
+    result, compute = _accumulated(self.dtype, dtype)
+    outputs = ((self.shape, result),)
+    return Plan(outputs, self.device, (self, at), compute, (0,))
+
+
+def std(self: Tensor, dim: list[int] | None, correction: Any, keepdim: bool) -> Tensor:
+    """The root of the variance."""
+    found: Tensor = core.sqrt(
+        core.var(self, dim, correction=correction, keepdim=keepdim)
+    )
+    return found
+
+
+def _root(
+    table: Any, out: Tensor, x: Tensor, dims: tuple[int, ...], divisor: float
+) -> None:
+    if x.dtype.is_complex:
+        _of_parts(table, out, x, dims, divisor)
+    else:
+        table["var"](out, x, dims, divisor)
+    table["sqrt"](out, out)
+
+
+def plan_std(
+    call: str,
+    self: Tensor,
+    dim: list[int] | None,
+    correction: Any,
+    keepdim: bool,
+) -> Plan:
+    """The root of the variance, for its out= form."""
+    plan = plan_var(call, self, dim, correction, keepdim)
+    return plan._replace(kernel=_root)
+
+
+_DIMS = "Tensor self, int[1]? dim=None, bool keepdim=False"
+_SPREAD = (
+    "Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
+)
+_PLACE = "Tensor self, int? dim=None, bool keepdim=False"
+_TAGS = ("reduction",)
+
+OPERATORS: tuple[Structured | Written, ...] = (
+    *(
+        Structured(name, f"{_DIMS}, *, ScalarType? dtype=None", plan, tags=_TAGS)
+        for name, plan in (
+            ("sum", plan_total),
+            ("prod", plan_total),
+            ("mean", plan_mean),
+        )
+    ),
+    Structured("var", _SPREAD, plan_var, tags=_TAGS),
+    Written(
+        f"std({_SPREAD}) -> Tensor", {"CompositeImplicitAutograd": std}, tags=_TAGS
+    ),
+    Structured("std", _SPREAD, plan_std, functional=False, tags=_TAGS),
+    *(Structured(name, _DIMS, plan_extreme, tags=_TAGS) for name in ("max", "min")),
+    *(
+        Structured(name, _DIMS, truth_planner(name), tags=_TAGS)
+        for name in ("any", "all")
+    ),
+    *(
+        Structured(name, _PLACE, plan_place, tags=_TAGS)
+        for name in ("argmax", "argmin")
+    ),
+    Structured(
+        "cumsum", "Tensor self, int dim, *, ScalarType? dtype=None", plan_cumsum
+    ),
+)

@@ -1,0 +1,232 @@
+"""Structured operators: one declaration, every form of the operator on every backend.
+
+True only here: how a declaration becomes schemas and kernels.
+
+    def plan_hypot(call, self, other):                 # call: "core::hypot", "..."
+        device = common_device(call, self, other)
+        dtype = result_type(self, other)
+        require_dtype(call, "self", dtype, FLOATS, "floating-point dtypes")
+        shape = broadcast(call, self.shape, other.shape)
+        return Plan(((shape, dtype),), device, (self, other), compute_dtype(dtype))
+
+    OPERATORS = (
+        Structured("hypot", "Tensor self, Tensor other", plan_hypot, in_place=True),
+        Written(
+            "double(Tensor self) -> Tensor",
+            {"CompositeImplicitAutograd": lambda self: core.add(self, self)},
+        ),
+    )
+
+A module with a tuple `OPERATORS` that is named in `runtime.operators.registry.FAMILIES`
+is installed.  `Structured` gives, for each of CPU, CUDA and Meta:
+
+========== ============================== ==========================================
+form       schema                         kernel
+========== ============================== ==========================================
+functional as declared                    plan, make the outputs, run
+in place   `hypot_(Tensor(a!) self, ...)` plan, check against `self`, run, return it
+out=       `hypot.out(..., out)`          plan, check against `out`, run, return it
+========== ============================== ==========================================
+
+Rules:
+- a planning function makes all checks; what a kernel checks (index values, division of
+  integers by zero) it checks before it writes, so nothing is ever written in part;
+  errors name the operator as it was called;
+- `fast` may wrap the functional CPU kernel, `fast_in_place` the in-place one:
+  `fast(general)` returns the function that is called instead, and calls `general` with
+  the same arguments for all but the calls that it does itself; it is only ever a
+  shorter way to the same result;
+- a name is `name` or `name.overload`; the in-place form of `clamp.Tensor` is
+  `clamp_.Tensor`, its out= form `clamp.Tensor_out`;
+- what dumps show is the form and the backend: `add_cpu`, `add__cuda`, `add_out_meta`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.dispatch.kernel import Kernel, direct
+from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
+from runtime.errors.operator import IndexOutOfRange
+from runtime.operators.backends import MODULES, table_of
+from runtime.operators.plan import Plan
+from runtime.operators.produce import pretend, produce, write_to
+
+# Errors of values, which a kernel raises by its own name: the caller's is put there.
+VALUES_REFUSED = (DivisionByZero, NegativeExponent, IndexOutOfRange)
+
+Planner = Callable[..., Plan]
+# From the general kernel to one that does some calls itself.
+Fast = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """One operator as it is registered: its schema, its tags and its kernels by key."""
+
+    schema: str
+    tags: tuple[str, ...]
+    kernels: tuple[tuple[str, Kernel], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An operator whose kernels are written out: dispatch key -> function.
+
+    A function gets every argument by position; a `Kernel` is registered as it is.
+    """
+
+    schema: str
+    kernels: Mapping[str, Callable[..., Any] | Kernel]
+    tags: tuple[str, ...] = ()
+
+    def defined(self) -> Iterator[Defined]:
+        """The one operator."""
+        shown = shown_name(self.schema.partition("(")[0])
+        kernels = tuple(
+            (
+                key,
+                function
+                if isinstance(function, Kernel)
+                else direct(function, f"{shown}_{SHOWN_KEYS.get(key, key.lower())}"),
+            )
+            for key, function in self.kernels.items()
+        )
+        yield Defined(self.schema, self.tags, kernels)
+
+
+@dataclass(frozen=True, slots=True)
+class Structured:
+    """An operator of which every form follows from its plan; see the module.
+
+    Attributes:
+        name: with the overload, if it has one.
+        arguments: schema text; `Tensor self` comes first if `in_place`.
+        plan: called `plan(call, *arguments)`.
+        returns: schema text; several results have no out= form.
+        kernel: the kernel's name, if it is not the operator's.
+        in_place, out: which other forms there are.
+        tags: of every form.
+        fast, fast_in_place: wrap those kernels of the CPU, see the module.
+        functional: False declares the other forms only.
+    """
+
+    name: str
+    arguments: str
+    plan: Planner
+    returns: str = "Tensor"
+    kernel: str | None = None
+    in_place: bool = False
+    out: bool = True
+    tags: tuple[str, ...] = ()
+    fast: Fast | None = None
+    fast_in_place: Fast | None = None
+    functional: bool = True
+
+    def defined(self) -> Iterator[Defined]:
+        """The operators of all its forms."""
+        base, _, overload = self.name.partition(".")
+        if self.functional:
+            yield Defined(
+                f"{self.name}({self.arguments}) -> {self.returns}",
+                self.tags,
+                self._kernels(shown_name(self.name), self._functional),
+            )
+        if self.in_place:
+            name = f"{base}_.{overload}" if overload else f"{base}_"
+            written = self.arguments.replace("Tensor self", "Tensor(a!) self", 1)
+            yield Defined(
+                f"{name}({written}) -> Tensor(a!)",
+                self.tags,
+                self._kernels(shown_name(name), self._in_place(f"core::{name}")),
+            )
+        if self.out and self.returns.startswith("Tensor"):
+            name = f"{base}.{overload}_out" if overload else f"{base}.out"
+            star = "" if "*" in self.arguments else "*, "
+            before = f"{self.arguments}, " if self.arguments else ""
+            yield Defined(
+                f"{name}({before}{star}Tensor(a!) out) -> Tensor(a!)",
+                self.tags,
+                self._kernels(shown_name(name), self._out(f"core::{name}")),
+            )
+
+    def _kernels(
+        self, shown: str, form: Callable[[str], Callable[..., Any]]
+    ) -> tuple[tuple[str, Kernel], ...]:
+        return tuple(
+            (key, direct(form(key), f"{shown}_{key.lower()}")) for key in MODULES
+        )
+
+    def _functional(self, key: str) -> Callable[..., Any]:
+        plan, call = self.plan, f"core::{self.name}"
+        own = self.kernel or self.name.partition(".")[0]
+        if MODULES[key] is None:
+            return lambda *arguments: pretend(plan(call, *arguments))
+
+        def general(*arguments: Any) -> Any:
+            planned = plan(call, *arguments)
+            try:
+                return produce(planned, table_of(key), own)
+            except VALUES_REFUSED as error:
+                error.operator = call
+                raise
+
+        if self.fast is None or key != "CPU":
+            return general
+        return self.fast(general)
+
+    def _in_place(self, call: str) -> Callable[[str], Callable[..., Any]]:
+        plan = self.plan
+        own = self.kernel or self.name.partition(".")[0]
+
+        def form(key: str) -> Callable[..., Any]:
+            computes = MODULES[key] is not None
+
+            def written(target: Any, *arguments: Any) -> Any:
+                planned = plan(call, target, *arguments)
+                table = table_of(key) if computes else None
+                try:
+                    return write_to(target, "self", call, planned, table, own)
+                except VALUES_REFUSED as error:
+                    error.operator = call
+                    raise
+
+            if self.fast_in_place is None or key != "CPU":
+                return written
+            return self.fast_in_place(written)
+
+        return form
+
+    def _out(self, call: str) -> Callable[[str], Callable[..., Any]]:
+        plan = self.plan
+        own = self.kernel or self.name.partition(".")[0]
+
+        def form(key: str) -> Callable[..., Any]:
+            computes = MODULES[key] is not None
+
+            def written(*arguments: Any) -> Any:
+                *given, out = arguments
+                planned = plan(call, *given)
+                table = table_of(key) if computes else None
+                try:
+                    return write_to(out, "out", call, planned, table, own)
+                except VALUES_REFUSED as error:
+                    error.operator = call
+                    raise
+
+            return written
+
+        return form
+
+
+# What dumps show behind the name of a kernel; every other key in lower case.
+SHOWN_KEYS = {
+    "CompositeImplicitAutograd": "composite",
+    "CompositeExplicitAutograd": "explicit",
+    "BackendSelect": "select",
+}
+
+
+def shown_name(name: str) -> str:
+    """`name.overload` as one word."""
+    return name.replace(".", "_")

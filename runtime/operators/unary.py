@@ -1,0 +1,187 @@
+"""Operators of one tensor, element by element.
+
+True only here: for which dtypes each is defined, and what dtype the result has.
+
+========== ==========================================================================
+family     result
+========== ==========================================================================
+SAME       the dtype of the input (`abs` of complex numbers is real)
+FLOATING   as the input; integers and bool give float32
+TRUTH      bool
+========== ==========================================================================
+
+Rule: a row `dtype -> (result, computed in, kernel)` is all that the plan of a call
+looks up; what integers need not compute (`floor`, `isnan`, ...) runs `copy` or `fill`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from runtime.errors.operands import DTypeRefused, WrongOption
+from runtime.operators.fast import fast_unary
+from runtime.operators.plan import (
+    ALL,
+    BOOL,
+    COMPLEXES,
+    FLOAT32,
+    FLOATS,
+    INT64,
+    INTEGERS,
+    NUMBERS,
+    REALS,
+    Plan,
+    Work,
+)
+from runtime.operators.structured import Planner, Structured
+from runtime.schema.codes import DType
+from runtime.tensors.elements import compute_dtype, real_dtype
+from runtime.tensors.tensor import Tensor
+
+Row = tuple[DType, DType, str | Work | None]
+Rows = Mapping[DType, Row]
+
+
+def same(accepted: frozenset[DType]) -> dict[DType, Row]:
+    """Rows of operators that keep the dtype."""
+    return {dtype: (dtype, compute_dtype(dtype), None) for dtype in accepted}
+
+
+def floating(accepted: frozenset[DType]) -> dict[DType, Row]:
+    """Rows of operators that make floating-point numbers of integers."""
+    rows = same(accepted & (FLOATS | COMPLEXES))
+    for dtype in accepted - (FLOATS | COMPLEXES):
+        rows[dtype] = (FLOAT32, FLOAT32, None)
+    return rows
+
+
+def truth(accepted: frozenset[DType]) -> dict[DType, Row]:
+    """Rows of operators that tell true from false."""
+    return {dtype: (BOOL, compute_dtype(dtype), None) for dtype in accepted}
+
+
+def refuse(call: str, rows: Rows, argument: str, dtype: DType) -> DTypeRefused:
+    """The error of a dtype that is not among the rows."""
+    fits = ", ".join(sorted(map(str, rows)))
+    return DTypeRefused(operator=call, argument=argument, dtype=str(dtype), fits=fits)
+
+
+def planner(rows: Rows) -> Planner:
+    """The plan of an operator of one tensor, by its rows."""
+
+    def plan(call: str, self: Tensor) -> Plan:
+        dtype = self.dtype
+        row = rows.get(dtype)
+        if row is None:
+            raise refuse(call, rows, "self", dtype)
+        result, compute, kernel = row
+        return Plan(
+            ((self.shape, result),),
+            self.device,
+            (self,),
+            compute,
+            None,
+            None,
+            kernel,
+            True,
+        )
+
+    return plan
+
+
+def _filled(value: bool) -> Work:
+    def fill(table: Any, out: Tensor, _: Tensor) -> None:
+        table["fill"](out, value)
+
+    return fill
+
+
+def _with(rows: Rows, dtypes: frozenset[DType], kernel: str | Work) -> Rows:
+    """The rows, with another kernel for some dtypes."""
+    changed = {dtype: (*rows[dtype][:2], kernel) for dtype in dtypes & rows.keys()}
+    return {**rows, **changed}
+
+
+WHOLE = INTEGERS | {BOOL}
+_rounded = _with(same(REALS), INTEGERS, "copy")
+
+ROWS: dict[str, Rows] = {
+    "neg": same(NUMBERS),
+    "abs": {
+        dtype: (real_dtype(dtype), compute_dtype(dtype), None) for dtype in NUMBERS
+    },
+    "sign": _with(same(REALS | {BOOL}), frozenset({BOOL}), "copy"),
+    "square": {**same(NUMBERS), BOOL: (INT64, INT64, None)},
+    "relu": same(REALS),
+    "floor": _rounded,
+    "ceil": _rounded,
+    "round": _rounded,
+    "trunc": _rounded,
+    "bitwise_not": same(WHOLE),
+    "conj": _with(same(ALL), ALL - COMPLEXES, "copy"),
+    **dict.fromkeys(
+        ("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt"),
+        floating(ALL),
+    ),
+    **dict.fromkeys(
+        ("sin", "cos", "tan", "tanh", "sigmoid", "reciprocal"), floating(ALL)
+    ),
+    "erf": floating(ALL - COMPLEXES),
+    "silu": same(FLOATS | COMPLEXES),
+    "logical_not": truth(ALL),
+}
+
+TESTS: dict[str, Rows] = {
+    "isnan": _with(truth(ALL), WHOLE, _filled(False)),
+    "isinf": _with(truth(ALL), WHOLE, _filled(False)),
+    "isfinite": _with(truth(ALL), WHOLE, _filled(True)),
+}
+
+_GELU = same(FLOATS)
+APPROXIMATIONS = ("none", "tanh")
+
+
+def check_approximate(call: str, approximate: str) -> None:
+    """Refuse an approximation of gelu that does not exist.  Raises `WrongOption`."""
+    if approximate not in APPROXIMATIONS:
+        raise WrongOption(
+            operator=call,
+            argument="approximate",
+            found=repr(approximate),
+            fits=" or ".join(map(repr, APPROXIMATIONS)),
+        )
+
+
+def plan_gelu(call: str, self: Tensor, approximate: str) -> Plan:
+    """The plan of gelu, exact or by tanh."""
+    check_approximate(call, approximate)
+    row = _GELU.get(self.dtype)
+    if row is None:
+        raise refuse(call, _GELU, "self", self.dtype)
+    outputs = ((self.shape, row[0]),)
+    return Plan(outputs, self.device, (self, approximate), row[1], pointwise=True)
+
+
+OPERATORS = (
+    *(
+        Structured(
+            name,
+            "Tensor self",
+            planner(rows),
+            in_place=True,
+            tags=("pointwise",),
+            fast=fast_unary(name, rows),
+        )
+        for name, rows in ROWS.items()
+    ),
+    *(
+        Structured(name, "Tensor self", planner(rows), tags=("pointwise",))
+        for name, rows in TESTS.items()
+    ),
+    Structured(
+        "gelu",
+        'Tensor self, *, str approximate="none"',
+        plan_gelu,
+        in_place=True,
+        tags=("pointwise",),
+    ),
+)

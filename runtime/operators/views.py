@@ -1,0 +1,370 @@
+"""Views: other shapes and strides on the same elements.
+
+True only here: the arithmetic of shape, strides and offset for every view operator.
+Nothing is copied, and no element is looked at, so one function serves every backend;
+it is registered once, at CompositeExplicitAutograd.  Versions, and what a view keeps
+of its base, are the business of the keys above.
+
+Rules:
+- a view operator checks everything before it makes anything;
+- arguments come in schema order, defaults filled in;
+- sizes and dimensions follow torch: negative dimensions count from the end, one size
+  of `view` may be -1, a size of `expand` may be -1 and keeps what is there.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime.errors.operands import DimensionOutOfRange, WrongOption
+from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit, ViewImpossible
+from runtime.operators.plan import one_dim
+from runtime.operators.structured import Written
+from runtime.tensors.making import view_of
+from runtime.tensors.shape import check_bounds, view_strides
+from runtime.tensors.tensor import Tensor
+
+
+def real_dim(call: str, dim: int, shape: tuple[int, ...]) -> int:
+    """As `one_dim`, where a tensor without dimensions has none to name."""
+    if not shape:
+        raise DimensionOutOfRange(operator=call, dim=dim, shape=shape)
+    return one_dim(call, dim, shape)
+
+
+def in_order(call: str, dims: Sequence[int], shape: tuple[int, ...]) -> list[int]:
+    """Dimensions counted from the front, as they come, each once."""
+    found: list[int] = []
+    for dim in dims:
+        wrapped = one_dim(call, dim, shape)
+        if wrapped in found:
+            raise DimensionOutOfRange(
+                operator=call, dim=dim, shape=shape, repeated=True
+            )
+        found.append(wrapped)
+    return found
+
+
+def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[int]:
+    """The wanted sizes, with the one -1 among them worked out.
+
+    Raises:
+        ShapesDoNotFit: the number of elements is another one, or cannot be.
+    """
+    count = 1
+    for size in shape:
+        count *= size
+    known, open_ = 1, -1
+    for place, size in enumerate(wanted):
+        if size == -1 and open_ < 0:
+            open_ = place
+        elif size < 0:
+            raise ShapesDoNotFit(
+                operator=operator,
+                shapes=(("self", shape), ("wanted", tuple(wanted))),
+                reason=f"size {size} at position {place} is no size",
+                fits="sizes of zero and more, and -1 once",
+            )
+        else:
+            known *= size
+    sizes = list(wanted)
+    if open_ >= 0 and known and count % known == 0:
+        sizes[open_] = count // known
+    elif open_ >= 0 or known != count:
+        raise ShapesDoNotFit(
+            operator=operator,
+            shapes=(("self", shape), ("wanted", tuple(wanted))),
+            reason="they do not have the same number of elements",
+            fits=f"sizes whose product is {count}",
+        )
+    return sizes
+
+
+def view(self: Tensor, size: Sequence[int]) -> Tensor:
+    """The elements in another shape.  Raises `ShapesDoNotFit`, `ViewImpossible`."""
+    shape = tuple(sized("core::view", self.shape, size))
+    strides = view_strides(self.shape, self.strides, shape)
+    if strides is None:
+        raise ViewImpossible(
+            operator="core::view", shape=self.shape, strides=self.strides, wanted=shape
+        )
+    return view_of(self, shape, strides, self.offset)
+
+
+def select(self: Tensor, dim: int, index: int) -> Tensor:
+    """One place of a dimension, which goes away."""
+    dim = real_dim("core::select", dim, self.shape)
+    size = self.shape[dim]
+    if not -size <= index < size:
+        raise IndexOutOfRange(
+            operator="core::select", index=index, size=size, dim=dim, wraps=True
+        )
+    strides = self.strides
+    start = self.offset + strides[dim] * (index if index >= 0 else index + size)
+    return view_of(
+        self,
+        self.shape[:dim] + self.shape[dim + 1 :],
+        strides[:dim] + strides[dim + 1 :],
+        start,
+    )
+
+
+def bounds(start: int | None, end: int | None, size: int) -> tuple[int, int]:
+    """Where a slice of a dimension begins and ends: inside, and not backwards."""
+    first = 0 if start is None else start + size if start < 0 else start
+    last = size if end is None else end + size if end < 0 else end
+    first = min(max(first, 0), size)
+    return first, min(max(last, first), size)
+
+
+def slice_(
+    self: Tensor, dim: int, start: int | None, end: int | None, step: int
+) -> Tensor:
+    """Every `step`-th place from `start` to `end`, which are clamped as in Python."""
+    dim = real_dim("core::slice", dim, self.shape)
+    if step <= 0:
+        raise WrongOption(
+            operator="core::slice", argument="step", found=str(step), fits="1 and more"
+        )
+    first, last = bounds(start, end, self.shape[dim])
+    count = (last - first + step - 1) // step
+    shape, strides = self.shape, self.strides
+    return view_of(
+        self,
+        (*shape[:dim], count, *shape[dim + 1 :]),
+        (*strides[:dim], strides[dim] * step, *strides[dim + 1 :]),
+        self.offset + first * strides[dim],
+    )
+
+
+def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Two dimensions exchanged."""
+    first = one_dim("core::transpose", dim0, self.shape)
+    second = one_dim("core::transpose", dim1, self.shape)
+    if first == second:
+        return alias(self)
+    shape, strides = list(self.shape), list(self.strides)
+    shape[first], shape[second] = shape[second], shape[first]
+    strides[first], strides[second] = strides[second], strides[first]
+    return view_of(self, tuple(shape), tuple(strides), self.offset)
+
+
+def t(self: Tensor) -> Tensor:
+    """The transposed matrix; fewer dimensions stay as they are."""
+    if len(self.shape) > 2:
+        raise ShapesDoNotFit(
+            operator="core::t",
+            shapes=(("self", self.shape),),
+            reason=f"{len(self.shape)} dimensions are no matrix",
+            fits="at most two dimensions; transpose(dim0, dim1) takes any",
+        )
+    return transpose(self, 0, 1) if len(self.shape) == 2 else alias(self)
+
+
+def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
+    """All dimensions in another order."""
+    if len(dims) != len(self.shape):
+        raise ShapesDoNotFit(
+            operator="core::permute",
+            shapes=(("self", self.shape), ("dims", tuple(dims))),
+            reason=f"{len(dims)} dimensions are named",
+            fits=f"each of the {len(self.shape)} dimensions once",
+        )
+    order = in_order("core::permute", dims, self.shape)
+    shape, strides = self.shape, self.strides
+    return view_of(
+        self,
+        tuple([shape[dim] for dim in order]),
+        tuple([strides[dim] for dim in order]),
+        self.offset,
+    )
+
+
+def expand(self: Tensor, size: Sequence[int]) -> Tensor:
+    """Dimensions of size 1 repeated, and new ones in front, without a copy."""
+    added = len(size) - len(self.shape)
+    shape: list[int] = []
+    strides: list[int] = []
+    for place, wanted in enumerate(size):
+        have = self.shape[place - added] if place >= added else 1
+        step = self.strides[place - added] if place >= added else 0
+        kept = have if wanted == -1 and place >= added else wanted
+        if kept < 0 or (kept != have and have != 1):
+            raise _not_expandable(self.shape, size)
+        shape.append(kept)
+        strides.append(step if kept == have else 0)
+    if added < 0:
+        raise _not_expandable(self.shape, size)
+    return view_of(self, tuple(shape), tuple(strides), self.offset)
+
+
+def _not_expandable(shape: tuple[int, ...], size: Sequence[int]) -> ShapesDoNotFit:
+    return ShapesDoNotFit(
+        operator="core::expand",
+        shapes=(("self", shape), ("wanted", tuple(size))),
+        reason="only a dimension of size 1 can be repeated",
+        fits=f"sizes that end in {shape}, where each 1 and each new size is free",
+    )
+
+
+def squeeze(self: Tensor, dim: Sequence[int] | None) -> Tensor:
+    """Dimensions of size 1 taken away: all of them, or those among `dim`."""
+    count = len(self.shape)
+    named = range(count) if dim is None else in_order("core::squeeze", dim, self.shape)
+    kept = [d for d in range(count) if self.shape[d] != 1 or d not in named]
+    shape = tuple([self.shape[d] for d in kept])
+    return view_of(self, shape, tuple([self.strides[d] for d in kept]), self.offset)
+
+
+def unsqueeze(self: Tensor, dim: int) -> Tensor:
+    """A new dimension of size 1 before `dim`."""
+    count = len(self.shape) + 1
+    if not -count <= dim < count:
+        raise DimensionOutOfRange(
+            operator="core::unsqueeze", dim=dim, shape=(*self.shape, 1)
+        )
+    place = dim if dim >= 0 else dim + count
+    shape, strides = self.shape, self.strides
+    # As if it were the outer end of the dimension that follows.
+    step = shape[place] * strides[place] if place < len(shape) else 1
+    return view_of(
+        self,
+        (*shape[:place], 1, *shape[place:]),
+        (*strides[:place], step, *strides[place:]),
+        self.offset,
+    )
+
+
+def as_strided(
+    self: Tensor,
+    size: Sequence[int],
+    stride: Sequence[int],
+    storage_offset: int | None,
+) -> Tensor:
+    """Any shape and strides within the storage.  Raises what `check_bounds` raises."""
+    if len(size) != len(stride):
+        raise ShapesDoNotFit(
+            operator="core::as_strided",
+            shapes=(("size", tuple(size)), ("stride", tuple(stride))),
+            reason="there is not one stride for each size",
+            fits="as many strides as sizes",
+        )
+    offset = self.offset if storage_offset is None else storage_offset
+    shape, strides = tuple(size), tuple(stride)
+    check_bounds(shape, strides, offset, self.storage.count)
+    return view_of(self, shape, strides, offset)
+
+
+def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    """The diagonal of two dimensions as a last one; `offset` moves it to the right."""
+    first = real_dim("core::diagonal", dim1, self.shape)
+    second = real_dim("core::diagonal", dim2, self.shape)
+    if first == second:
+        raise DimensionOutOfRange(
+            operator="core::diagonal", dim=dim2, shape=self.shape, repeated=True
+        )
+    rows, columns = self.shape[first], self.shape[second]
+    down, right = self.strides[first], self.strides[second]
+    if offset >= 0:
+        length, start = min(rows, columns - offset), offset * right
+    else:
+        length, start = min(rows + offset, columns), -offset * down
+    length = max(length, 0)
+    kept = [d for d in range(len(self.shape)) if d not in (first, second)]
+    return view_of(
+        self,
+        (*[self.shape[d] for d in kept], length),
+        (*[self.strides[d] for d in kept], down + right),
+        self.offset + (start if length else 0),
+    )
+
+
+def alias(self: Tensor) -> Tensor:
+    """The same elements as another tensor."""
+    return view_of(self, self.shape, self.strides, self.offset)
+
+
+def detach(self: Tensor) -> Tensor:
+    """The same elements, without history: what records history is above."""
+    return view_of(self, self.shape, self.strides, self.offset)
+
+
+def split(self: Tensor, split_size: int, dim: int) -> list[Tensor]:
+    """Pieces of `split_size` along a dimension; the last may be smaller."""
+    place = real_dim("core::split", dim, self.shape)
+    size = self.shape[place]
+    if split_size < 0 or (split_size == 0 and size):
+        raise WrongOption(
+            operator="core::split",
+            argument="split_size",
+            found=str(split_size),
+            fits=f"1 and more, as dimension {place} has size {size}",
+        )
+    pieces = max(-(-size // split_size), 1) if split_size else 1
+    return _pieces(
+        self,
+        place,
+        [min(split_size, size - k * split_size) for k in range(pieces)],
+    )
+
+
+def split_sizes(self: Tensor, split_sizes: Sequence[int], dim: int) -> list[Tensor]:
+    """Pieces of these sizes along a dimension, which they fill."""
+    place = real_dim("core::split.sizes", dim, self.shape)
+    size = self.shape[place]
+    if sum(split_sizes) != size or any(each < 0 for each in split_sizes):
+        raise WrongOption(
+            operator="core::split.sizes",
+            argument="split_sizes",
+            found=str(list(split_sizes)),
+            fits=f"sizes that add up to {size}, which dimension {place} has",
+        )
+    return _pieces(self, place, split_sizes)
+
+
+def _pieces(self: Tensor, dim: int, sizes: Sequence[int]) -> list[Tensor]:
+    made, start = [], self.offset
+    shape, strides = self.shape, self.strides
+    for size in sizes:
+        part = (*shape[:dim], size, *shape[dim + 1 :])
+        made.append(view_of(self, part, strides, start))
+        start += size * strides[dim]
+    return made
+
+
+def _view(schema: str, function: Callable[..., Any]) -> Written:
+    return Written(schema, {"CompositeExplicitAutograd": function})
+
+
+OPERATORS = (
+    _view("view(Tensor(a) self, int[] size) -> Tensor(a)", view),
+    _view("select(Tensor(a) self, int dim, int index) -> Tensor(a)", select),
+    _view(
+        "slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1)"
+        " -> Tensor(a)",
+        slice_,
+    ),
+    _view("transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose),
+    _view("t(Tensor(a) self) -> Tensor(a)", t),
+    _view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", permute),
+    _view("expand(Tensor(a) self, int[] size) -> Tensor(a)", expand),
+    _view("squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)", squeeze),
+    _view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze),
+    _view(
+        "as_strided(Tensor(a) self, int[] size, int[] stride,"
+        " int? storage_offset=None) -> Tensor(a)",
+        as_strided,
+    ),
+    _view(
+        "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+        diagonal,
+    ),
+    _view("detach(Tensor(a) self) -> Tensor(a)", detach),
+    _view("alias(Tensor(a) self) -> Tensor(a)", alias),
+    _view(
+        "split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", split
+    ),
+    _view(
+        "split.sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
+        split_sizes,
+    ),
+)

@@ -1,0 +1,108 @@
+"""Autocast: which operators change dtypes, and what becomes of weights."""
+
+from typing import Any
+
+import pytest
+
+from runtime import Tensor, tensor
+from runtime.autograd import (
+    autocast,
+    clear_autocast_cache,
+    is_autocast_enabled,
+)
+from runtime.autograd.autocast import STATE
+from runtime.errors.autograd import AutocastRefused
+from runtime.keys import LOCAL
+from runtime.operators.call import core
+from tests.autograd.made import grad_of
+
+
+def matrix(dtype: str = "float32", **how: Any) -> Tensor:
+    return tensor([[1.0, 2.0], [3.0, 4.0]], dtype=dtype, **how)
+
+
+def test_products_are_low_and_sums_are_wide() -> None:
+    x = matrix()
+    with autocast("cpu"):
+        product = core.mm(x, x)
+        total = core.sum(product)
+        mixed = core.cat([product, x])
+        plain = core.add(product, product)
+    dtypes = [str(t.dtype) for t in (product, total, mixed, plain)]
+    assert dtypes == ["bfloat16", "float32", "float32", "bfloat16"]
+    assert core.mm(x, x).dtype is x.dtype
+
+
+def test_the_dtype_asked_for() -> None:
+    x = matrix()
+    with autocast("cpu", dtype="float16"):
+        assert str(core.mm(x, x).dtype) == "float16"
+        with autocast("cpu", dtype="bfloat16"):
+            assert str(core.linear(x, x).dtype) == "bfloat16"
+        assert str(core.mm(x, x).dtype) == "float16"
+
+
+def test_what_stays_as_it_is() -> None:
+    wide, whole = matrix("float64"), core.arange(3)
+    with autocast("cpu"):
+        assert str(core.mm(wide, wide).dtype) == "float64"
+        assert str(core.sum(whole).dtype) == "int64"
+        assert str(core.cat([whole, whole]).dtype) == "int64"
+
+
+def test_switching_off_inside() -> None:
+    x, before = matrix(), LOCAL.view
+    with autocast("cpu"):
+        assert is_autocast_enabled("cpu")
+        with autocast("cpu", enabled=False):
+            assert not is_autocast_enabled("cpu")
+            assert core.mm(x, x).dtype is x.dtype
+        assert is_autocast_enabled("cpu")
+    assert not is_autocast_enabled("cpu")
+    assert LOCAL.view is before
+
+
+def test_decorated() -> None:
+    @autocast("cpu")
+    def product(x: Tensor) -> str:
+        return str(core.mm(x, x).dtype)
+
+    assert product(matrix()) == "bfloat16"
+    assert not is_autocast_enabled("cpu")
+
+
+def test_weights_are_cast_once() -> None:
+    weight, x = matrix(requires_grad=True), matrix()
+    with autocast("cpu"):
+        first = core.linear(x, weight)
+        second = core.linear(x, weight)
+        assert len(STATE.kept) == 1
+        casts = [each.grad_fn.next_functions[1][0] for each in (first, second)]
+        assert casts[0] is casts[1]
+        with autocast("cpu"):
+            pass
+        assert len(STATE.kept) == 1
+        clear_autocast_cache()
+        assert STATE.kept == {}
+        with autocast("cpu", cache_enabled=False):
+            core.linear(x, weight)
+        assert STATE.kept == {}
+    core.sum(first).backward()
+    assert (str(grad_of(weight).dtype), grad_of(weight).tolist()) == (
+        "float32",
+        [[4, 6], [4, 6]],
+    )
+    assert STATE.kept == {}
+
+
+def test_what_is_not_served() -> None:
+    with pytest.raises(AutocastRefused) as device:
+        autocast("meta")
+    assert str(device.value) == (
+        "autocast('meta', dtype=None) does not exist.\n"
+        "  known: cpu and cuda; float16 and bfloat16"
+    )
+    with pytest.raises(AutocastRefused):
+        autocast("cpu", dtype="float64")
+    with pytest.raises(AutocastRefused):
+        is_autocast_enabled("xla")

@@ -1,0 +1,320 @@
+"""Functions with a gradient of their own."""
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+
+from runtime import Tensor, tensor
+from runtime.autograd import (
+    Function,
+    grad,
+    gradcheck,
+    gradgradcheck,
+    is_grad_enabled,
+    no_grad,
+    once_differentiable,
+)
+from runtime.errors.autograd import (
+    DifferentiatedOnce,
+    FunctionMisuse,
+    GradientMismatch,
+    GraphFreed,
+    LeafModified,
+    SavedTensorModified,
+    ViewModified,
+)
+from tests.autograd.made import grad_of, leaf
+
+
+class Exp(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Any:
+        result = x.exp()
+        ctx.save_for_backward(result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        (result,) = ctx.saved_tensors
+        return grad * result
+
+
+class Scaled(Function):
+    @staticmethod
+    def forward(x: Tensor, factor: float, y: Tensor | None) -> Any:
+        assert not is_grad_enabled()
+        return x * factor if y is None else x * factor + y
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.factor = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        assert ctx.needs_input_grad[1] is False
+        return grad * ctx.factor, None, grad if ctx.needs_input_grad[2] else None
+
+
+class Product(Function):
+    @staticmethod
+    def forward(ctx: Any, a: Tensor, b: Tensor) -> Any:
+        ctx.save_for_backward(a, b)
+        return a * b, a + b
+
+    @staticmethod
+    def backward(ctx: Any, by_product: Tensor, by_sum: Tensor) -> Any:
+        a, b = ctx.saved_tensors
+        return by_product * b + by_sum, by_product * a + by_sum
+
+
+def test_gradients_of_any_order() -> None:
+    assert gradcheck(Exp.apply, [leaf(0.1, 0.7)])
+    assert gradgradcheck(Exp.apply, [leaf(0.1, 0.7)])
+    assert gradcheck(Product.apply, [leaf(0.1, 0.7), leaf(2, 3)])
+    assert gradgradcheck(Product.apply, [leaf(0.1, 0.7), leaf(2, 3)])
+
+
+def test_setup_context_and_other_arguments() -> None:
+    x, y = leaf(1, 2), leaf(5, 6)
+    Scaled.apply(x, 3.0, y).sum().backward()
+    assert (grad_of(x).tolist(), grad_of(y).tolist()) == ([3, 3], [1, 1])
+    assert Scaled.apply(x, 3.0, None).grad_fn.name() == "ScaledBackward"
+    assert not Scaled.apply(x.detach(), 3.0, None).requires_grad
+    with no_grad():
+        assert not Scaled.apply(x, 3.0, y).requires_grad
+
+
+def test_missing_gradients_are_zeros_or_none() -> None:
+    seen: list[Any] = []
+
+    class Two(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor, materialize: bool) -> Any:
+            ctx.set_materialize_grads(materialize)
+            return x * 1, x * 2
+
+        @staticmethod
+        def backward(ctx: Any, first: Any, second: Any) -> Any:
+            seen.append(second if second is None else second.tolist())
+            return first, None
+
+    x = leaf(1, 2)
+    Two.apply(x, True)[0].sum().backward()
+    Two.apply(x, False)[0].sum().backward()
+    assert seen == [[0, 0], None]
+
+
+def test_results_without_a_gradient() -> None:
+    class Parts(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Any:
+            marked = x * 2
+            ctx.mark_non_differentiable(marked)
+            return x * 1, marked, x > 1
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor, *others: Any) -> Any:
+            return grad
+
+    first, marked, flags = Parts.apply(leaf(1, 2))
+    assert first.requires_grad
+    assert (marked.requires_grad, flags.requires_grad) == (False, False)
+
+
+def test_an_input_returned_is_another_tensor() -> None:
+    class Same(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Any:
+            return x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            return grad * 2
+
+    x = leaf(1)
+    y = Same.apply(x)
+    assert y is not x
+    assert y.data_ptr() == x.data_ptr()
+    y.sum().backward()
+    assert grad_of(x).tolist() == [2]
+
+
+class Doubled(Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Any:
+        x.mul_(2)
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return grad * 2
+
+
+def test_writing_to_an_input() -> None:
+    x = leaf(1, 2)
+    y = x * 1
+    assert Doubled.apply(y) is y
+    part = y[1:]
+    assert Doubled.apply(part) is part
+    (y * 1).sum().backward()
+    assert y.tolist() == [2, 8]
+    assert grad_of(x).tolist() == [2, 4]
+    with pytest.raises(LeafModified):
+        Doubled.apply(leaf(1))
+
+
+def test_a_view_from_forward_cannot_follow() -> None:
+    class Head(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Any:
+            return x[:1]
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            return grad
+
+    y = leaf(1, 2) * 1
+    y[0:1]
+    view = Head.apply(y)
+    with pytest.raises(ViewModified) as refused:
+        view.add_(1)
+    assert refused.value.made == "it was made by a Function"
+
+
+def test_misuse() -> None:
+    class Lost(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Any:
+            ctx.mark_dirty(x)
+            return x + 1
+
+    class Foreign(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Any:
+            made = x + 1
+            ctx.mark_dirty(made)
+            return made
+
+    class Numbers(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Any:
+            ctx.save_for_backward(3)
+            return x
+
+    for wrong in (Lost, Foreign, Numbers, Function):
+        with pytest.raises(FunctionMisuse):
+            wrong.apply(leaf(1))
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_gradient_for_each_argument(count: int) -> None:
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Any:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            return (grad,) * count
+
+    with pytest.raises(GradientMismatch) as mismatch:
+        Wrong.apply(leaf(1)).sum().backward()
+    assert mismatch.value.fields() == {
+        "where": "The backward of `Wrong`",
+        "what": "number",
+        "expected": "1, one for each argument of forward",
+        "found": str(count),
+    }
+
+
+def test_a_gradient_of_another_shape_is_refused() -> None:
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Any:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            return tensor([1.0, 2.0, 3.0], dtype="float64")
+
+    with pytest.raises(GradientMismatch) as mismatch:
+        Wrong.apply(leaf(1, 2)).sum().backward()
+    assert (mismatch.value.what, mismatch.value.found) == ("shape", "(3,)")
+
+
+def test_saved_tensors_are_checked_and_let_go() -> None:
+    a, b = leaf(1), leaf(2)
+    y = Product.apply(a, b)[0]
+    y.backward(retain_graph=True)
+    y.backward()
+    with pytest.raises(GraphFreed):
+        y.backward()
+    z = Product.apply(a, b)[0]
+    with no_grad():
+        a.add_(1)
+    with pytest.raises(SavedTensorModified) as modified:
+        z.backward()
+    assert (modified.value.operator, modified.value.argument) == (
+        "Product",
+        "saved_tensors[0]",
+    )
+
+
+def test_once_differentiable() -> None:
+    class Once(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Any:
+            return x * x
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            assert not is_grad_enabled()
+            return grad * 2
+
+    x = leaf(3)
+    Once.apply(x).sum().backward()
+    assert grad_of(x).tolist() == [2]
+    outer = leaf(1)
+    (first,) = grad(Once.apply(x), x, outer, create_graph=True)
+    assert first is not None
+    with pytest.raises(DifferentiatedOnce) as refused:
+        first.sum().backward()
+    assert refused.value.function == "Once"
+
+
+def test_backward_inside_of_backward() -> None:
+    class Inner(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Any:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Any:
+            from runtime.autograd import enable_grad
+
+            (x,) = ctx.saved_tensors
+            with enable_grad():
+                again = x.detach().requires_grad_()
+                (slope,) = grad((again * again).sum(), again)
+            assert slope is not None
+            return gradient * slope
+
+    x = leaf(3, 4)
+    Inner.apply(x).sum().backward()
+    assert grad_of(x).tolist() == [6, 8]
+
+
+def test_calls_die_without_the_collector() -> None:
+    gc.disable()
+    try:
+        y = Exp.apply(leaf(1))
+        held = weakref.ref(y), weakref.ref(y.grad_fn)
+        del y
+        assert [each() for each in held] == [None, None]
+    finally:
+        gc.enable()

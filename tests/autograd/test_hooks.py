@@ -1,0 +1,105 @@
+"""Hooks of tensors, nodes and leaves."""
+
+import pytest
+
+from runtime import tensor
+from runtime.autograd import grad
+from runtime.errors.autograd import HookMisuse
+from tests.autograd.made import grad_of
+
+
+def test_a_hook_sees_and_changes_the_gradient() -> None:
+    x = tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    seen = []
+    y.register_hook(lambda g: seen.append(g.tolist()))
+    y.register_hook(lambda g: g * 10)
+    (y * 2).sum().backward()
+    assert seen == [[2, 2]]
+    assert grad_of(x).tolist() == [60, 60]
+
+
+def test_a_removed_hook_is_not_called() -> None:
+    x = tensor([1.0], requires_grad=True)
+    handle = x.register_hook(lambda g: g * 10)
+    with x.register_hook(lambda g: g * 5):
+        x.sum().backward()
+    assert grad_of(x).tolist() == [50]
+    handle.remove()
+    handle.remove()
+    x.sum().backward()
+    assert grad_of(x).tolist() == [51]
+
+
+def test_hooks_of_a_leaf_are_asked_by_grad_too() -> None:
+    x = tensor([1.0], requires_grad=True)
+    x.register_hook(lambda g: g + 1)
+    (found,) = grad(x * 2, x)
+    assert found is not None
+    assert found.tolist() == [3]
+
+
+def test_node_hooks() -> None:
+    x = tensor([2.0], requires_grad=True)
+    y = x * x
+    order = []
+
+    def before(gradients: tuple[object, ...]) -> tuple[object, ...]:
+        order.append(f"before {gradients[0].tolist()}")  # type: ignore[attr-defined]
+        return (gradients[0] * 3,)  # type: ignore[operator]
+
+    def after(inputs: tuple[object, ...], outputs: tuple[object, ...]) -> object:
+        order.append(f"after {inputs[0].tolist()} {outputs[0].tolist()}")  # type: ignore[attr-defined]
+        return (inputs[0], None)
+
+    y.grad_fn.register_prehook(before)
+    y.grad_fn.register_hook(after)
+    y.sum().backward()
+    assert order == ["before [1.0]", "after [6.0] [3.0]"]
+    assert grad_of(x).tolist() == [6]
+
+
+def test_after_accumulation() -> None:
+    x = tensor([2.0], requires_grad=True)
+    seen = []
+    handle = x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad))
+    (x * 3).sum().backward()
+    (x * 3).sum().backward()
+    handle.remove()
+    (x * 3).sum().backward()
+    assert [each is grad_of(x) for each in seen] == [True, True]
+    assert grad_of(x).tolist() == [9]
+    with pytest.raises(HookMisuse) as misuse:
+        (x * 3).register_post_accumulate_grad_hook(lambda t: None)
+    assert misuse.value.fields() == {
+        "asked": "register_post_accumulate_grad_hook",
+        "fault": "gradients are accumulated in leaves only",
+    }
+
+
+def test_retained_gradients() -> None:
+    x = tensor([2.0], requires_grad=True)
+    y = x * 3
+    y.retain_grad()
+    y.retain_grad()
+    y.register_hook(lambda g: g * 2)
+    (y * y).sum().backward()
+    assert grad_of(y).tolist() == [24]
+    assert (y.retains_grad, x.retains_grad) == (True, False)
+    x.retain_grad()
+    assert x.retains_grad is False
+
+
+def test_retained_gradients_follow_a_write() -> None:
+    x = tensor([2.0], requires_grad=True)
+    y = x * 3
+    y.retain_grad()
+    y.mul_(5)
+    (y * 7).sum().backward()
+    assert grad_of(y).tolist() == [7]
+    assert grad_of(x).tolist() == [105]
+
+
+def test_hooks_need_a_gradient() -> None:
+    with pytest.raises(HookMisuse):
+        tensor([1.0]).register_hook(print)

@@ -1,0 +1,75 @@
+"""What is registered where, and on which dispatcher."""
+
+import pytest
+
+from runtime import Dispatcher
+from runtime.autograd.install import install, kernels_of
+from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.errors.registration import NamespaceTaken
+from runtime.operators import install as install_operators
+from runtime.operators.call import NAMESPACE
+from runtime.schema import parse_schema
+from runtime.schema.schema import Schema
+
+
+def parsed(text: str) -> Schema:
+    found = parse_schema(text)
+    assert isinstance(found, Schema)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ("core::mul(Tensor self, Tensor other) -> Tensor", [("Autograd", "mul_auto")]),
+        (
+            "core::mul_(Tensor(a!) self, Tensor other) -> Tensor(a!)",
+            [("Autograd", "mul__auto"), ("ADInplaceOrView", "mul__version")],
+        ),
+        (
+            "core::exp.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)",
+            [("Autograd", "exp_out_auto"), ("ADInplaceOrView", "exp_out_version")],
+        ),
+        (
+            "core::t(Tensor(a) self) -> Tensor(a)",
+            [("Autograd", "t_auto"), ("ADInplaceOrView", "t_view")],
+        ),
+        ("core::detach(Tensor(a) self) -> Tensor(a)", [("Autograd", "fallthrough")]),
+        (
+            "core::eq(Tensor self, Tensor other) -> Tensor",
+            [("Autograd", "fallthrough")],
+        ),
+        ("core::novel(Tensor self) -> Tensor", [("Autograd", "novel_auto")]),
+        (
+            "core::novel_(Tensor(a!) self) -> Tensor(a!)",
+            [("Autograd", "novel__auto"), ("ADInplaceOrView", "novel__version")],
+        ),
+        ("core::rand(int[] size) -> Tensor", []),
+    ],
+)
+def test_kernels_by_schema(schema: str, expected: list[tuple[str, str]]) -> None:
+    found = [(key, kernel.facts.name) for key, kernel in kernels_of(parsed(schema))]
+    assert found == [(k, n.replace("_auto", "_autograd")) for k, n in expected]
+
+
+def test_another_dispatcher_gets_the_same_tables() -> None:
+    other = Dispatcher()
+    operators = install_operators(other)
+    with pytest.raises(NamespaceTaken):
+        install_operators(other)
+    libraries = install(other)
+    for name in ("mul", "mul_", "t", "mm", "sum", "matmul"):
+        full = f"{NAMESPACE}::{name}"
+        mine = default_dispatcher().dump_state(full)
+        assert other.dump_state(full) == mine
+    assert "Autograd[alias]: mul_autograd" in other.dump_state("core::mul")
+    assert "Autograd" not in other.dump_state("core::matmul").replace(
+        "CompositeImplicitAutograd", ""
+    )
+    for library in (*libraries, *operators):
+        library.close()
+    assert other.op_names() == ()
+
+
+def test_the_default_dispatcher_is_installed_on_once() -> None:
+    assert install() is install(default_dispatcher())

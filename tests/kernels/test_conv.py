@@ -1,0 +1,250 @@
+"""conv2d and conv2d_backward, against loops in NumPy and against torch."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.kernels.cpu import conv, conv_plan
+from runtime.kernels.cpu.conv import conv2d, conv2d_backward
+from runtime.kernels.threads import get_num_threads, set_num_threads
+from runtime.tensors.making import from_numpy
+
+Array = np.ndarray[Any, Any]
+Pair = tuple[int, int]
+
+# Shape of x, filters, groups.
+INPUTS: list[Any] = [
+    ((3, 4, 9, 8), 6, 1),
+    ((2, 4, 9, 8), 6, 2),
+    ((5, 4, 11, 13), 4, 4),
+    ((1, 4, 7, 7), 8, 4),
+    ((7, 1, 8, 8), 8, 1),
+]
+
+# Kernel, stride, padding, dilation.
+WINDOWS: list[Any] = [
+    ((3, 3), (1, 1), (1, 1), (1, 1)),
+    ((1, 1), (1, 1), (0, 0), (1, 1)),
+    ((3, 2), (2, 3), (1, 0), (1, 2)),
+    ((2, 2), (2, 2), (0, 0), (1, 1)),
+    ((3, 3), (1, 1), (0, 0), (1, 1)),
+    ((3, 3), (2, 1), (4, 3), (2, 3)),
+    ((1, 1), (2, 2), (0, 0), (1, 1)),
+    ((3, 3), (3, 2), (2, 2), (2, 2)),
+]
+
+
+def padded(x: Array, padding: Pair) -> Array:
+    y, z = padding
+    return np.pad(x, ((0, 0), (0, 0), (y, y), (z, z)))
+
+
+def reference(
+    x: Array, w: Array, b: Array, window: Any, groups: int, grad: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """The result; with `grad`, the gradients of x and of the weight instead of it."""
+    kernel, stride, padding, dilation = window
+    wide = padded(x, padding)
+    sizes = [
+        (x.shape[d + 2] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1)
+        // stride[d]
+        + 1
+        for d in (0, 1)
+    ]
+    out = np.zeros((x.shape[0], w.shape[0], *sizes), x.dtype)
+    dx, dw = np.zeros_like(wide), np.zeros_like(w)
+    each, filters = x.shape[1] // groups, w.shape[0] // groups
+    for group in range(groups):
+        ins = slice(group * each, (group + 1) * each)
+        outs = slice(group * filters, (group + 1) * filters)
+        for y in range(kernel[0]):
+            for z in range(kernel[1]):
+                place = (
+                    slice(None),
+                    ins,
+                    slice(y * dilation[0], None, stride[0]),
+                    slice(z * dilation[1], None, stride[1]),
+                )
+                part = wide[place][:, :, : sizes[0], : sizes[1]]
+                out[:, outs] += np.einsum("nchw,oc->nohw", part, w[outs, :, y, z])
+                if grad is not None:
+                    dw[outs, :, y, z] = np.einsum("nchw,nohw->oc", part, grad[:, outs])
+                    dx[place][:, :, : sizes[0], : sizes[1]] += np.einsum(
+                        "nohw,oc->nchw", grad[:, outs], w[outs, :, y, z]
+                    )
+    bottom, right = padding[0] + x.shape[2], padding[1] + x.shape[3]
+    inner = dx[:, :, padding[0] : bottom, padding[1] : right]
+    return out + b[:, None, None], inner, dw
+
+
+def case(given: Any, window: Any, form: Any) -> tuple[Array, Array, Array]:
+    shape, filters, groups = given
+    rng = np.random.default_rng(0)
+    weight = filters, shape[1] // groups, *window[0]
+    return (
+        rng.standard_normal(shape).astype(form),
+        rng.standard_normal(weight).astype(form),
+        rng.standard_normal(filters).astype(form),
+    )
+
+
+def close(found: Array, wanted: Array, form: Any) -> bool:
+    error = np.abs(found - wanted).max(initial=0)
+    bound = 5e-6 if form is np.float32 else 1e-13
+    return bool(error <= bound * np.abs(wanted).max(initial=1))
+
+
+def run(x: Array, w: Array, b: Array | None, window: Any, groups: int) -> Array:
+    kernel, stride, padding, dilation = window
+    sizes = [
+        (x.shape[d - 2] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1)
+        // stride[d]
+        + 1
+        for d in (0, 1)
+    ]
+    out = np.full((*x.shape[:-3], w.shape[0], *sizes), np.nan, x.dtype)
+    bias = None if b is None else from_numpy(b)
+    rest = stride, padding, dilation
+    conv2d(from_numpy(out), from_numpy(x), from_numpy(w), bias, *rest, groups)
+    return out
+
+
+def gradients(
+    x: Array, w: Array, grad: Array, window: Any, groups: int
+) -> tuple[Array, Array, Array]:
+    dx, dw = np.full(x.shape, np.nan, x.dtype), np.full(w.shape, np.nan, x.dtype)
+    db = np.full(w.shape[0], np.nan, x.dtype)
+    _, stride, padding, dilation = window
+    conv2d_backward(
+        from_numpy(dx),
+        from_numpy(dw),
+        from_numpy(db),
+        from_numpy(grad),
+        from_numpy(x),
+        from_numpy(w),
+        *(stride, padding, dilation),
+        groups,
+    )
+    return dx, dw, db
+
+
+@pytest.mark.parametrize("given", INPUTS, ids=str)
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+@pytest.mark.parametrize("form", [np.float32, np.float64], ids=str)
+def test_conv_and_its_gradients(given: Any, window: Any, form: Any) -> None:
+    x, w, b = case(given, window, form)
+    wide = x.astype(np.float64), w.astype(np.float64), b.astype(np.float64)
+    wanted, _, _ = reference(*wide, window, given[2])
+    assert close(run(x, w, b, window, given[2]), wanted, form)
+    grad: Any = np.random.default_rng(1).standard_normal(wanted.shape)
+    grad = grad.astype(form)
+    _, dx, dw = reference(*wide, window, given[2], grad.astype(np.float64))
+    found = gradients(x, w, grad, window, given[2])
+    assert close(found[0], dx, form)
+    assert close(found[1], dw, form)
+    assert close(found[2], grad.sum((0, 2, 3), np.float64), form)
+
+
+@pytest.mark.parametrize("plane", [40, 300])
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_bands_of_rows_and_blocks_of_images(
+    plane: int, window: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conv_plan, "PLANE", plane)
+    conv_plan.blocks.cache_clear()
+    try:
+        test_conv_and_its_gradients(((7, 2, 9, 8), 6, 2), window, np.float64)
+        test_conv_and_its_gradients(((2, 2, 11, 13), 3, 1), window, np.float64)
+    finally:
+        conv_plan.blocks.cache_clear()
+
+
+def test_one_image_without_a_batch_strides_and_no_bias() -> None:
+    window = WINDOWS[0]
+    x, w, _ = case(INPUTS[0], window, np.float64)
+    wanted, _, _ = reference(x, w, np.zeros(6), window, 1)
+    assert close(run(x[1], w, None, window, 1), wanted[1], np.float64)
+    turned = np.ascontiguousarray(x.transpose(3, 2, 1, 0)).transpose(3, 2, 1, 0)
+    assert close(run(turned, w, None, window, 1), wanted, np.float64)
+
+
+def test_only_the_gradients_asked_for() -> None:
+    window = WINDOWS[0]
+    x, w, _ = case(INPUTS[0], window, np.float64)
+    grad = np.random.default_rng(1).standard_normal((3, 6, 9, 8))
+    _, _, db = gradients(x, w, grad, window, 1)
+    found = np.zeros(6)
+    arguments = from_numpy(grad), from_numpy(x), from_numpy(w)
+    _, stride, padding, dilation = window
+    total = from_numpy(found)
+    conv2d_backward(None, None, total, *arguments, stride, padding, dilation, 1)
+    assert np.array_equal(found, db)
+
+
+def test_nothing_in_gives_the_bias_or_zeros() -> None:
+    window = WINDOWS[0]
+    w, b = np.ones((2, 0, 3, 3)), np.array([1.0, 2.0])
+    out = run(np.ones((1, 0, 4, 4)), w, b, window, 1)
+    assert np.array_equal(out, np.broadcast_to(b[:, None, None], (1, 2, 4, 4)))
+    _, _, db = gradients(np.ones((1, 0, 4, 4)), w, np.ones((1, 2, 4, 4)), window, 1)
+    assert db.tolist() == [16, 16]
+    assert run(np.ones((0, 1, 4, 4)), np.ones((2, 1, 3, 3)), b, window, 1).size == 0
+    empty = gradients(
+        np.ones((0, 1, 4, 4)), np.ones((2, 1, 3, 3)), np.ones((0, 2, 4, 4)), window, 1
+    )
+    assert not empty[1].any()
+    assert not empty[2].any()
+
+
+def test_infinite_inputs_do_not_leak_into_other_taps() -> None:
+    window: Any = ((2, 2), (1, 1), (0, 0), (1, 1))
+    x = np.ones((3, 1, 4, 4))
+    # Read by the first tap only, so that the others must stay finite.
+    x[:, :, 0, 0] = np.inf
+    grad = np.ones((3, 1, 3, 3))
+    _, dw, _ = gradients(x, np.ones((1, 1, 2, 2)), grad, window, 1)
+    assert dw.tolist() == [[[[np.inf, 27], [27, 27]]]]
+
+
+@pytest.mark.parametrize("given", [((12, 2, 6, 6), 3, 1), ((1, 4, 9, 9), 10, 1)])
+def test_threads_give_the_same(given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conv, "GRAIN", 100)
+    monkeypatch.setattr(conv, "FILTERS", 2)
+    monkeypatch.setattr(conv_plan, "PLANE", 128)
+    conv_plan.blocks.cache_clear()
+    window = WINDOWS[0]
+    x, w, b = case(given, window, np.float32)
+    random = np.random.default_rng(1)
+    grad: Any = random.standard_normal((given[0][0], given[1], *given[0][2:]))
+    found: list[tuple[Array, ...]] = []
+    before = get_num_threads()
+    try:
+        for threads in (1, 3):
+            set_num_threads(threads)
+            out = run(x, w, b, window, 1)
+            found.append((out, *gradients(x, w, grad.astype(np.float32), window, 1)))
+    finally:
+        set_num_threads(before)
+        conv_plan.blocks.cache_clear()
+    for one, other in zip(*found, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("given", INPUTS[:4], ids=str)
+@pytest.mark.parametrize("window", WINDOWS, ids=str)
+def test_torch_agrees(given: Any, window: Any) -> None:
+    torch = pytest.importorskip(
+        "torch", reason="torch is not installed: see `make torch`"
+    )
+    x, w, b = case(given, window, np.float64)
+    tensors = [torch.from_numpy(one).requires_grad_() for one in (x, w, b)]
+    out = torch.nn.functional.conv2d(*tensors, *window[1:], given[2])
+    grad = np.random.default_rng(1).standard_normal(out.shape)
+    out.backward(torch.from_numpy(grad))
+    assert close(run(x, w, b, window, given[2]), out.detach().numpy(), np.float64)
+    for mine, theirs in zip(
+        gradients(x, w, grad, window, given[2]), tensors, strict=True
+    ):
+        assert close(mine, theirs.grad.numpy(), np.float64)

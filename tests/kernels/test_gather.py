@@ -1,0 +1,149 @@
+"""gather and index_select: words moved through an index."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.errors.operator import IndexOutOfRange
+from runtime.kernels.cpu.gather import gather
+from runtime.kernels.cpu.select import index_select
+from runtime.kernels.threads import get_num_threads, set_num_threads
+from runtime.schema.codes import DType
+from runtime.tensors.elements import SUPPORTED, numpy_dtype
+from runtime.tensors.making import from_numpy, view_of
+
+DTYPES = [numpy_dtype(DType.named(name)) for name in SUPPORTED]
+Array = np.ndarray[Any, Any]
+
+
+def made(shape: tuple[int, ...], form: Any = np.float32, seed: int = 0) -> Array:
+    numbers = np.random.default_rng(seed).integers(0, 100, shape)
+    return numbers.astype(form)
+
+
+def gathered(x: Array, dim: int, index: Array) -> Array:
+    out = np.zeros(index.shape, x.dtype)
+    gather(from_numpy(out), from_numpy(x), dim, from_numpy(index))
+    return out
+
+
+@pytest.mark.parametrize("form", DTYPES, ids=str)
+def test_gather_moves_every_dtype(form: Any) -> None:
+    x = made((4, 5), form)
+    index = np.array([[3, 0, 2, 2, 1], [0, 0, 1, 3, 3]])
+    wanted = np.take_along_axis(x, index, 0)
+    assert gathered(x, 0, index).tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_gather_takes_an_index_smaller_than_the_source(dim: int) -> None:
+    x = made((5, 6, 7))
+    index = np.random.default_rng(1).integers(0, x.shape[dim], (3, 4, 2))
+    part = x[
+        tuple(slice(None) if d == dim else slice(n) for d, n in enumerate((3, 4, 2)))
+    ]
+    assert np.array_equal(gathered(x, dim, index), np.take_along_axis(part, index, dim))
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_gather_reads_any_strides(dim: int) -> None:
+    x = made((6, 8)).T[::2]
+    index = np.random.default_rng(2).integers(0, x.shape[dim], (6, 4)).T
+    assert np.array_equal(gathered(x, dim, index), np.take_along_axis(x, index, dim))
+
+
+def test_gather_takes_rows_by_an_index_that_repeats() -> None:
+    x, rows = made((5, 64)), np.array([4, 0, 4])
+    index = view_of(from_numpy(rows), (3, 64), (1, 0), 0)
+    out = np.zeros((3, 64), np.float32)
+    gather(from_numpy(out), from_numpy(x), 0, index)
+    assert np.array_equal(out, x[rows])
+
+
+def test_gather_of_a_number_and_of_nothing() -> None:
+    number = np.array(3.0, np.float32)
+    assert gathered(number, 0, np.array(0)).tolist() == 3.0
+    assert gathered(number, 0, np.zeros(2, np.int64)).tolist() == [3.0, 3.0]
+    assert gathered(made((0, 2)), 0, np.zeros((0, 2), np.int64)).shape == (0, 2)
+    assert gathered(made((3, 2)), 0, np.zeros((0, 2), np.int64)).shape == (0, 2)
+
+
+def test_gather_names_the_first_bad_index_and_writes_nothing() -> None:
+    out = from_numpy(np.full((2, 2), 7.0, np.float32))
+    index = from_numpy(np.array([[0, 1], [-1, 9]]))
+    with pytest.raises(IndexOutOfRange) as caught:
+        gather(out, from_numpy(made((3, 2))), 0, index)
+    assert caught.value.fields() == {
+        "operator": "core::gather",
+        "index": -1,
+        "size": 3,
+        "dim": 0,
+        "wraps": False,
+    }
+    assert str(caught.value) == (
+        "`core::gather` was given index -1 for dimension 0, which has size 3.\n"
+        "  fits:  0 to 2\n"
+        "  state: nothing was written"
+    )
+    assert out.tolist() == [[7.0, 7.0], [7.0, 7.0]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim"),
+    [((1 << 18,), 0), ((512, 512), 0), ((512, 512), 1), ((64, 64, 64), 1)],
+)
+@pytest.mark.parametrize("repeats", [False, True])
+def test_gather_is_the_same_on_several_threads(
+    shape: tuple[int, ...], dim: int, repeats: bool
+) -> None:
+    x = made(shape)
+    index = np.random.default_rng(3).integers(0, shape[dim], shape)
+    if repeats:
+        index = (
+            np.broadcast_to(index[..., :1], shape) if dim + 1 < len(shape) else index
+        )
+    wanted = np.take_along_axis(x, index, dim)
+    before = get_num_threads()
+    try:
+        set_num_threads(3)
+        assert np.array_equal(gathered(x, dim, np.array(index)), wanted)
+    finally:
+        set_num_threads(before)
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("form", [np.int8, np.complex128], ids=str)
+def test_index_select_takes_slices(dim: int, form: Any) -> None:
+    x, index = made((3, 4, 5), form), np.array([2, 0, 2, 1])
+    wanted = np.take(x, index, dim)
+    out = np.zeros(wanted.shape, form)
+    index_select(from_numpy(out), from_numpy(x), dim, from_numpy(index))
+    assert np.array_equal(out, wanted)
+
+
+def test_index_select_takes_int32_strides_and_numbers() -> None:
+    x = made((6, 4)).T
+    index = np.array([3, 9, 0, 9], np.int32)[::2]
+    out = np.zeros((2, 6), np.float32)
+    index_select(from_numpy(out), from_numpy(x), 0, from_numpy(index))
+    assert np.array_equal(out, x[[3, 0]])
+    single = np.zeros((1, 6), np.float32)
+    index_select(from_numpy(single), from_numpy(x), 0, from_numpy(np.array(2)))
+    assert np.array_equal(single, x[[2]])
+    number = np.zeros((), np.float32)
+    index_select(
+        from_numpy(number),
+        from_numpy(np.array(5.0, np.float32)),
+        0,
+        from_numpy(np.array([0])),
+    )
+    assert number == 5.0
+
+
+def test_index_select_refuses_what_lies_outside() -> None:
+    out = np.zeros((1, 2), np.float32)
+    with pytest.raises(IndexOutOfRange, match="index 3 for dimension 0"):
+        index_select(
+            from_numpy(out), from_numpy(made((3, 2))), 0, from_numpy(np.array([3]))
+        )

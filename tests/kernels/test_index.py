@@ -1,0 +1,109 @@
+"""index and index_put: advanced indexing, as NumPy lays it out."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.errors.operator import IndexOutOfRange
+from runtime.kernels.cpu.index import index, index_put
+from runtime.tensors.making import from_numpy, view_of
+
+Array = np.ndarray[Any, Any]
+
+A = np.array([1, -1, 0])
+B = np.array([[0], [3]])
+C = np.array([[2, 1, -4]])
+
+CASES: dict[str, list[Any]] = {
+    "first": [A],
+    "last": [None, None, A],
+    "neighbours": [None, B, C],
+    "apart": [A, None, C],
+    "apart in the middle": [None, A, None, C],
+    "all": [A, B, C, A],
+    "number": [None, np.array(-2)],
+    "none": [None, None],
+    "empty": [np.zeros((0, 2), np.int64)],
+    "narrow": [A.astype(np.int32)],
+    "strided": [None, np.array([0, 9, -1, 9])[::2]],
+}
+
+
+def numpy_key(indices: list[Any]) -> tuple[Any, ...]:
+    return tuple(slice(None) if one is None else one for one in indices)
+
+
+def tensors(indices: list[Any]) -> list[Any]:
+    return [None if one is None else from_numpy(one) for one in indices]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("form", [np.float32, np.bool_, np.complex128], ids=str)
+def test_index_is_laid_out_as_in_numpy(case: str, form: Any) -> None:
+    x = (np.arange(4 * 5 * 6 * 7) % 11).reshape(4, 5, 6, 7).astype(form)
+    wanted = x[numpy_key(CASES[case])]
+    out = np.zeros(wanted.shape, form)
+    index(from_numpy(out), from_numpy(x), tensors(CASES[case]))
+    assert np.array_equal(out, wanted)
+
+
+def test_index_reads_any_strides() -> None:
+    x = np.arange(48).reshape(4, 12).T[::2]
+    out = np.zeros((3, 3), np.int64)
+    rows, columns = np.array([[0], [5], [2]]), np.array([3, -1, 0])
+    index(from_numpy(out), from_numpy(x), tensors([rows, columns]))
+    assert np.array_equal(out, x[rows, columns])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_index_put_writes_broadcast_values(case: str) -> None:
+    base = np.arange(4 * 5 * 6 * 7, dtype=np.float32).reshape(4, 5, 6, 7)
+    wanted, out = base.copy(), base.copy()
+    wanted[numpy_key(CASES[case])] = -1
+    value = from_numpy(np.array(-1, np.float32))
+    index_put(from_numpy(out), tensors(CASES[case]), value)
+    assert np.array_equal(out, wanted)
+
+
+@pytest.mark.parametrize(
+    "form", [np.int8, np.float16, np.float32, np.complex64], ids=str
+)
+def test_index_put_accumulates_equal_places(form: Any) -> None:
+    wanted, out = np.zeros((3, 4), form), np.zeros((3, 4), form)
+    rows, columns = np.array([0, 2, 0, -1]), np.array([1, 1, 1, 1])
+    values = np.array([1, 2, 3, 4], form)
+    np.add.at(wanted, (rows, columns), values)
+    index_put(
+        from_numpy(out), tensors([rows, columns]), from_numpy(values), accumulate=True
+    )
+    assert np.array_equal(out, wanted)
+    assert out[0, 1] == 4
+    assert out[2, 1] == 6
+
+
+def test_index_put_keeps_the_last_of_equal_places() -> None:
+    out = np.zeros(3)
+    values = view_of(from_numpy(np.array([1.0, 9, 2, 9, 3])), (3,), (2,), 0)
+    index_put(from_numpy(out), tensors([np.array([1, 1, 0])]), values)
+    assert out.tolist() == [3, 2, 0]
+
+
+@pytest.mark.parametrize("bad", [5, -6])
+def test_an_index_outside_is_named_and_nothing_written(bad: int) -> None:
+    out = np.zeros((4, 5))
+    with pytest.raises(IndexOutOfRange) as caught:
+        index_put(
+            from_numpy(out),
+            tensors([np.array([0, 1]), np.array([0, bad])]),
+            from_numpy(np.ones(2)),
+        )
+    assert caught.value.fields() == {
+        "operator": "core::index_put",
+        "index": bad,
+        "size": 5,
+        "dim": 1,
+        "wraps": True,
+    }
+    assert "fits:  -5 to 4" in str(caught.value)
+    assert not out.any()

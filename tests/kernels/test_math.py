@@ -1,0 +1,219 @@
+"""Functions of a number: their error over the whole range, and their special values.
+
+The references are NumPy's in the next wider precision.  Single precision is swept over
+all bit patterns in even steps: denormal numbers, infinities and NaN are among them.
+"""
+
+import math as libm
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.kernels import math
+from runtime.kernels.jit import Family
+
+UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+
+# A sweep of four million numbers takes a second; uncompiled it is a thousand times
+# slower, and made thinner.
+STEP = 997 if not UNCOMPILED else 8_000_009
+POINTS = 40_000 if not UNCOMPILED else 100
+
+# function -> greatest error in ulp, in single and in double precision: what its
+# docstring says.
+BOUNDS: dict[str, tuple[float, float]] = {
+    "exp": (1.1, 1.1),
+    "expm1": (2, 2),
+    "log": (1.2, 1.2),
+    "log1p": (2, 2),
+    "log2": (2, 2),
+    "log10": (2, 2),
+    "sin": (2, 2),
+    "cos": (2, 2),
+    "tan": (4, 4),
+    "tanh": (3, 3),
+    "sigmoid": (3, 3),
+}
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def _erf(x: Any) -> Any:
+    return np.array([libm.erf(value) for value in x])
+
+
+def _single() -> Any:
+    return np.arange(0, 2**32, STEP, dtype=np.uint64).astype(np.uint32).view(np.float32)
+
+
+def _double() -> Any:
+    sizes = np.concatenate(
+        [
+            np.logspace(-320, 308, POINTS),
+            np.linspace(1e-3, 800, POINTS),
+            np.linspace(0.4, 2.5, POINTS),
+        ]
+    )
+    special = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan]
+    return np.concatenate([sizes, -sizes, special])
+
+
+def _applied(function: Callable[[Any], Any], x: Any) -> Any:
+    def body(x: Any, out: Any) -> None:
+        for i in range(x.size):
+            out[i] = function(x[i])
+
+    out = np.empty_like(x)
+    Family("applied", body, "void(T[::1], T[::1])")[x.dtype.name](x, out)
+    return out
+
+
+def _errors(found: Any, exact: Any) -> Any:
+    """In units of the last place of the exact result; 0 where both are NaN or equal."""
+    with np.errstate(all="ignore"):
+        expected = exact.astype(found.dtype)
+        units = np.abs(found - exact) / np.spacing(np.abs(expected))
+        same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+        return np.where(same, 0, units)
+
+
+def _wide(function: Callable[[Any], Any], x: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return function(
+            x.astype(np.float64 if x.dtype == np.float32 else np.longdouble)
+        )
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("precision", [0, 1], ids=["single", "double"])
+def test_error_over_the_whole_range(name: str, precision: int) -> None:
+    if precision and np.finfo(np.longdouble).nmant < 60:
+        pytest.skip("no precision wider than double to compare with")
+    x = (_single, _double)[precision]()
+    exact = _wide(_sigmoid if name == "sigmoid" else getattr(np, name), x)
+    found = _applied(getattr(math, name), x)
+    errors = _errors(found, exact)
+    worst = int(np.argmax(np.nan_to_num(errors, nan=np.inf)))
+    assert errors[worst] <= BOUNDS[name][precision], (x[worst], found[worst])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_erf(dtype: str) -> None:
+    small = np.geomspace(1e-30, 1, 3000)
+    x = np.concatenate(
+        [small, np.linspace(0.5, 7, 20_000 // (50 if UNCOMPILED else 1))]
+    )
+    x = np.concatenate([x, -x, [0.0, -0.0, np.inf, -np.inf]]).astype(dtype)
+    # libm's own error is below one unit.
+    assert _errors(_applied(math.erf, x), _erf(x)).max() <= (
+        2 if dtype[-2:] == "32" else 3
+    )
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("exp", [0.0, -0.0, INF, -INF, NAN], [1, 1, INF, 0, NAN]),
+        ("expm1", [0.0, INF, -INF, NAN], [0, INF, -1, NAN]),
+        (
+            "log",
+            [1, 0.0, -0.0, -1, INF, -INF, NAN],
+            [0, -INF, -INF, NAN, INF, NAN, NAN],
+        ),
+        ("log2", [1, 8, 0.5, 0.0, -1, INF], [0, 3, -1, -INF, NAN, INF]),
+        ("log10", [1, 0.0, -1, INF, NAN], [0, -INF, NAN, INF, NAN]),
+        ("log1p", [0.0, -1, -2, INF, NAN], [0, -INF, NAN, INF, NAN]),
+        ("sin", [0.0, INF, -INF, NAN], [0, NAN, NAN, NAN]),
+        ("cos", [0.0, INF, -INF, NAN], [1, NAN, NAN, NAN]),
+        ("tan", [0.0, INF, -INF, NAN], [0, NAN, NAN, NAN]),
+        ("tanh", [0.0, INF, -INF, NAN, 50], [0, 1, -1, NAN, 1]),
+        ("sigmoid", [0.0, INF, -INF, NAN, 100], [0.5, 1, 0, NAN, 1]),
+        ("erf", [0.0, INF, -INF, NAN, 10], [0, 1, -1, NAN, 1]),
+        ("gelu", [0.0, INF, NAN, 10], [0, INF, NAN, 10]),
+        ("gelu_tanh", [0.0, INF, NAN, 20], [0, INF, NAN, 20]),
+        ("silu", [0.0, INF, NAN, 100], [0, INF, NAN, 100]),
+    ],
+)
+def test_special_values(
+    dtype: str, name: str, given: list[float], expected: list[float]
+) -> None:
+    found = _applied(getattr(math, name), np.array(given, dtype))
+    np.testing.assert_array_equal(found, np.array(expected, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["expm1", "log1p", "sin", "tan", "tanh", "erf"])
+def test_odd_functions_keep_the_sign_of_zero(name: str, dtype: str) -> None:
+    found = _applied(getattr(math, name), np.array([0.0, -0.0], dtype))
+    assert np.signbit(found).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "near", "far"), [("float32", 1e5, 1.1e5), ("float64", 1e9, 1.1e9)]
+)
+def test_near_and_far(dtype: str, near: float, far: float) -> None:
+    x = np.array([near, -near, far, -far, INF, NAN], dtype)
+    found = _applied(math.is_near, x)
+    assert found.tolist() == [1, 1, 0, 0, 0, 0]
+    huge = np.array([far, 1e30], dtype)
+    assert _errors(_applied(math.sin, huge), _wide(np.sin, huge)).max() <= 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("name", "slope"),
+    [
+        ("gelu", math.gelu_slope),
+        ("gelu_tanh", math.gelu_tanh_slope),
+        ("silu", math.silu_slope),
+    ],
+)
+def test_slopes_are_derivatives(
+    name: str, slope: Callable[[Any], Any], dtype: str
+) -> None:
+    x = np.linspace(-6, 6, 121)
+    step = 1e-5
+    function = getattr(math, name)
+    rise = _applied(function, x + step) - _applied(function, x - step)
+    found = _applied(slope, x.astype(dtype))
+    accuracy = 2e-6 if dtype == "float32" else 1e-9
+    np.testing.assert_allclose(found, rise / (2 * step), atol=accuracy)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_activations(dtype: str) -> None:
+    x = np.linspace(-8, 8, 1001).astype(dtype)
+    exact = x.astype(np.float64)
+    accuracy = 3e-7 if dtype == "float32" else 1e-15
+    normal = (1 + _erf(exact / np.sqrt(2))) / 2
+    cubic = np.sqrt(2 / np.pi) * (exact + 0.044715 * exact**3)
+    for found, expected in (
+        (_applied(math.gelu, x), exact * normal),
+        (_applied(math.gelu_tanh, x), exact * (1 + np.tanh(cubic)) / 2),
+        (_applied(math.silu, x), exact * _sigmoid(exact)),
+    ):
+        np.testing.assert_allclose(
+            found, expected, rtol=2 * accuracy, atol=4 * accuracy
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rounding(dtype: str) -> None:
+    x = np.array([-2.5, -0.5, 0.5, 1.5, 2.7], dtype)
+    for function, expected in (
+        (math.rint, [-2, 0, 0, 2, 3]),
+        (math.floor, [-3, -1, 0, 1, 2]),
+        (math.ceil, [-2, 0, 1, 2, 3]),
+        (math.trunc, [-2, 0, 0, 1, 2]),
+    ):
+        assert _applied(function, x).tolist() == expected
+    assert _applied(math.sqrt, np.array([4, 0, -1], dtype))[:2].tolist() == [2, 0]

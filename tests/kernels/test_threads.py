@@ -1,0 +1,168 @@
+"""The pool: every item once, whoever does it; errors, nesting, forks."""
+
+import os
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+
+import pytest
+
+from runtime.kernels.threads import (
+    _Job,
+    get_num_threads,
+    parallel_for,
+    pool,
+    set_num_threads,
+)
+
+
+@pytest.fixture(autouse=True)
+def four_threads() -> Iterator[None]:
+    before = get_num_threads()
+    set_num_threads(4)
+    yield
+    set_num_threads(before)
+
+
+def _chunks(count: int, grain: int) -> list[tuple[int, int]]:
+    seen: list[tuple[int, int]] = []
+    parallel_for(count, grain, lambda lo, hi: seen.append((lo, hi)))
+    return sorted(seen)
+
+
+def _covers(chunks: list[tuple[int, int]], count: int) -> bool:
+    ends = [0, *(hi for _, hi in chunks)]
+    return [lo for lo, _ in chunks] == ends[:-1] and ends[-1] == count
+
+
+@pytest.mark.parametrize("count", [2, 7, 8, 9, 1000, 123_457])
+def test_chunks_cover_every_item_once(count: int) -> None:
+    chunks = _chunks(count, 1)
+    assert _covers(chunks, count)
+    assert 2 <= len(chunks) <= 8
+
+
+def test_long_chunks_begin_at_cache_lines() -> None:
+    chunks = _chunks(100_001, 1)
+    assert len(chunks) == 8
+    assert all(lo % 64 == 0 for lo, _ in chunks)
+
+
+@pytest.mark.parametrize(("count", "grain"), [(1, 1), (9, 5), (1000, 501)])
+def test_too_little_work_is_one_call(count: int, grain: int) -> None:
+    assert _chunks(count, grain) == [(0, count)]
+
+
+def test_no_work_is_no_call() -> None:
+    assert _chunks(0, 1) == []
+
+
+def test_one_thread_is_one_call() -> None:
+    set_num_threads(1)
+    assert _chunks(1000, 1) == [(0, 1000)]
+
+
+def test_several_threads_take_part() -> None:
+    together = threading.Barrier(2, timeout=30)
+    names: set[str] = set()
+
+    def run(lo: int, hi: int) -> None:
+        if len(names) < 2:
+            names.add(threading.current_thread().name)
+            if lo < 2:
+                together.wait()
+
+    set_num_threads(2)
+    # Four chunks, of which the first two wait for each other.
+    parallel_for(4, 1, run)
+    assert len(names) == 2
+
+
+def test_work_inside_of_a_chunk_is_serial() -> None:
+    inner: list[tuple[int, int]] = []
+
+    def run(lo: int, hi: int) -> None:
+        parallel_for(1000, 1, lambda a, b: inner.append((a, b)))
+
+    parallel_for(4, 1, run)
+    assert inner == [(0, 1000)] * 4
+    assert len(_chunks(1000, 1)) == 8
+
+
+def test_an_error_reaches_the_caller_and_stops_the_rest() -> None:
+    begun = []
+
+    def run(lo: int, hi: int) -> None:
+        begun.append(lo)
+        raise LookupError(lo)
+
+    set_num_threads(2)
+    with pytest.raises(LookupError):
+        parallel_for(4, 1, run)
+    assert len(begun) <= 2
+    assert _covers(_chunks(1000, 1), 1000)
+
+
+def test_a_job_without_chunks_left_does_nothing() -> None:
+    job = _Job(0, 1, lambda lo, hi: pytest.fail("there is no chunk"))
+    job.work()
+    job.finish()
+
+
+def test_callers_at_once_each_get_their_own_work_done() -> None:
+    totals = [0] * 8
+
+    def call(at: int) -> None:
+        parts: list[int] = []
+        for _ in range(50):
+            parallel_for(1000, 1, lambda lo, hi: parts.append(hi - lo))
+        totals[at] = sum(parts)
+
+    threads = [threading.Thread(target=call, args=(at,)) for at in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert totals == [50_000] * 8
+
+
+def test_numpy_settings_of_the_caller_hold_in_every_thread() -> None:
+    import numpy as np
+
+    settings: list[dict[str, str]] = []
+    with np.errstate(over="ignore", divide="raise"):
+        parallel_for(4, 1, lambda lo, hi: settings.append(np.geterr()))
+        expected = np.geterr()
+    assert settings == [expected] * 4
+
+
+def test_workers_are_kept_and_grow() -> None:
+    _chunks(1000, 1)
+    assert pool.workers >= 3
+    set_num_threads(pool.workers + 2)
+    _chunks(1000, 1)
+    assert pool.workers == get_num_threads() - 1
+
+
+@pytest.mark.parametrize("threads", [0, -1])
+def test_no_threads_are_refused(threads: int) -> None:
+    with pytest.raises(ValueError, match=f"at least one thread, not {threads}"):
+        set_num_threads(threads)
+    assert get_num_threads() == 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform cannot fork")
+def test_a_forked_child_has_a_pool_of_its_own() -> None:
+    _chunks(1000, 1)
+    with warnings.catch_warnings():
+        # Python warns of forks beside threads: that they work is what is tested.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        chunks = _chunks(1000, 1)
+        good = _covers(chunks, 1000) and pool.workers == 3
+        sys.stdout.flush()
+        os._exit(0 if good else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0

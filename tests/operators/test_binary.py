@@ -1,0 +1,368 @@
+"""Operators of two tensors: promotion, broadcasting, targets, and what they refuse."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
+from runtime.errors.operands import (
+    DevicesDiffer,
+    DTypeRefused,
+    ShapesRefused,
+    TargetDType,
+    TargetShape,
+    WrongOption,
+)
+from runtime.operators import core
+from runtime.operators.binary import NOT_IN_PLACE, OPERATORS
+from runtime.tensors.tensor import Tensor
+from tests.operators.made import LETTERS, META, letter_of, made, shown, tensor
+
+# Letter of the result for two operands of each of LETTERS.  Source: torch 2.13.
+RESULTS = {
+    "add": "builhgfdc",
+    "sub": "-uilhgfdc",
+    "mul": "builhgfdc",
+    "div": "ffffhgfdc",
+    "floor_divide": "-uilhgfd-",
+    "remainder": "-uilhgfd-",
+    "pow": "-uilhgfdc",
+    "maximum": "builhgfd-",
+    "minimum": "builhgfd-",
+    "atan2": "ffffhgfd-",
+    "eq": "bbbbbbbbb",
+    "ne": "bbbbbbbbb",
+    "lt": "bbbbbbbb-",
+    "le": "bbbbbbbb-",
+    "gt": "bbbbbbbb-",
+    "ge": "bbbbbbbb-",
+    "logical_and": "bbbbbbbbb",
+    "logical_or": "bbbbbbbbb",
+    "logical_xor": "bbbbbbbbb",
+    "bitwise_and": "buil-----",
+    "bitwise_or": "buil-----",
+    "bitwise_xor": "buil-----",
+}
+
+REFERENCE: dict[str, Any] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    "floor_divide": np.floor_divide,
+    "remainder": np.remainder,
+    "pow": np.power,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "atan2": np.arctan2,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
+    "bitwise_and": np.bitwise_and,
+    "bitwise_or": np.bitwise_or,
+    "bitwise_xor": np.bitwise_xor,
+}
+TOLERANCE = {"g": 8e-3, "f": 1e-6}
+
+
+def test_every_operator_is_in_the_tables() -> None:
+    assert {each.name for each in OPERATORS} == set(RESULTS) == set(REFERENCE)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_dtypes(name: str) -> None:
+    found, refused = "", set()
+    for dtype in LETTERS.values():
+        a = core.empty([2, 1], dtype=dtype, device=META)
+        b = core.empty([3], dtype=dtype, device=META)
+        try:
+            y = getattr(core, name)(a, b)
+        except DTypeRefused as error:
+            refused.add((error.operator, error.dtype == dtype.name))
+            found += "-"
+        else:
+            assert y.shape == (2, 3)
+            found += letter_of(y)
+    assert found == RESULTS[name]
+    assert refused <= {(f"core::{name}", True)}
+
+
+# One kind each: every kernel is compiled, every way is taken, few are compiled twice.
+@pytest.mark.parametrize("letter", "lgf")
+@pytest.mark.parametrize("name", RESULTS)
+def test_values(name: str, letter: str) -> None:
+    a, b = made(letter, [[1], [3]]), made(letter, [1, 2, 5])
+    if RESULTS[name][list(LETTERS).index(letter)] == "-":
+        with pytest.raises(DTypeRefused):
+            getattr(core, name)(a, b)
+        return
+    y = getattr(core, name)(a, b)
+    assert letter_of(y) == RESULTS[name][list(LETTERS).index(letter)]
+    x1, x2 = a.numpy(), b.numpy()
+    if y.dtype.is_floating:
+        x1, x2 = x1.astype("float64"), x2.astype("float64")
+    expected = REFERENCE[name](x1, x2)
+    rtol = TOLERANCE.get(letter_of(y), 0)
+    np.testing.assert_allclose(y.numpy().astype(expected.dtype), expected, rtol=rtol)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_equal_shapes_take_the_short_way_to_the_same(name: str) -> None:
+    dtype = "int64" if name.startswith("bitwise") else "float32"
+    a, b = [4, 2, 7, 0], [1, 3, 2, 5]
+    short = getattr(core, name)
+    expected = REFERENCE[name](np.array(a, dtype), np.array(b, dtype)).tolist()
+    for _ in range(2):
+        found = short(tensor(a, dtype), tensor(b, dtype)).numpy().tolist()
+        assert found == pytest.approx(expected, rel=1e-6)
+    many = short(tensor(a * 5000, dtype), tensor(b * 5000, dtype)).numpy().tolist()
+    assert many == pytest.approx(expected * 5000, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_in_place_and_out_equal_the_functional_form(name: str) -> None:
+    dtype = "int64" if name.startswith("bitwise") else "float32"
+    a, b = [[4, 2], [7, 1]], [3, 2]
+    expected = getattr(core, name)(tensor(a, dtype), tensor(b, dtype))
+    out = core.empty([0], dtype=expected.dtype)
+    written = getattr(core, f"{name}_out")(tensor(a, dtype), tensor(b, dtype), out=out)
+    assert written is out
+    assert shown(out) == shown(expected)
+    if name not in NOT_IN_PLACE:
+        changed = tensor(a, dtype)
+        assert getattr(core, f"{name}_")(changed, tensor(b, dtype)) is changed
+        assert changed.numpy().tolist() == expected.numpy().astype(dtype).tolist()
+
+
+# left, right, dtype of the sum: torch's three categories
+PROMOTIONS = [
+    (tensor([1], "int32"), tensor([1], "int64"), "int64"),
+    (tensor([1], "int64"), tensor([1.0], "float16"), "float16"),
+    (tensor([1.0], "float16"), tensor([1.0], "bfloat16"), "float32"),
+    (tensor([1.0]), tensor(1.0, "float64"), "float32"),
+    (tensor([1], "int32"), tensor(1.0, "float64"), "float64"),
+    (tensor([1], "uint8"), tensor([1], "int8"), "int16"),
+    (tensor([1], "int8"), 1000, "int8"),
+    (tensor([1], "int8"), 1.5, "float32"),
+    (tensor([1.0], "bfloat16"), 1.5, "bfloat16"),
+    (tensor([1.0], "float64"), 1j, "complex128"),
+    (tensor([True], "bool"), 1, "int64"),
+    (2, 3, "int64"),
+    (2, 3.5, "float32"),
+    (2.5, 3.5, "float32"),
+    (tensor(1.0, "float64"), 2.5, "float64"),
+]
+
+
+@pytest.mark.parametrize(("a", "b", "dtype"), PROMOTIONS)
+def test_promotion(a: Any, b: Any, dtype: str) -> None:
+    assert core.add(a, b).dtype.name == dtype
+    assert core.add(b, a).dtype.name == dtype
+
+
+def test_numbers_are_operands() -> None:
+    assert shown(core.add(tensor([1, 2], "int64"), 3)) == ("int64", [4, 5])
+    assert shown(core.sub(10, tensor([1, 2], "int64"))) == ("int64", [9, 8])
+    assert shown(core.mul(2, 3)) == ("int64", 6)
+    assert shown(core.add(tensor([250], "uint8"), 300)) == ("uint8", [38])
+    assert shown(core.div(tensor([1.0], "bfloat16"), 4)) == ("bfloat16", [0.25])
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "lt"])
+def test_the_short_way_with_a_number(name: str) -> None:
+    x = np.array([1.0, 2.0, -3.0], "float32")
+    for number in (2, 2.5, 1e300, True, 1j):
+        if name in ("maximum", "lt") and number == 1j:
+            continue
+        with np.errstate(all="ignore"):
+            element = np.array(number).astype(
+                "complex64" if number == 1j else "float32"
+            )
+            expected = REFERENCE[name](x, element).tolist()
+        for _ in range(2):
+            found = getattr(core, name)(tensor(x), number)
+            assert found.numpy().tolist() == pytest.approx(expected)
+    whole = core.mul(tensor([1, 2], "int64"), 3)
+    again = core.mul(tensor([1, 2], "int64"), 2.5)
+    assert (shown(whole), shown(again)) == (
+        ("int64", [3, 6]),
+        ("float32", [2.5, 5.0]),
+    )
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
+def test_the_short_way_in_place(name: str) -> None:
+    for operand in (2, 2.5, tensor([2.0, 4.0])):
+        for _ in range(2):
+            x = tensor([1.0, 8.0])
+            b = operand.numpy() if isinstance(operand, Tensor) else operand
+            expected = REFERENCE[name](x.numpy(), np.float32(b)).tolist()
+            assert getattr(core, f"{name}_")(x, operand) is x
+            assert shown(x) == ("float32", expected)
+    for letter, scale in (("f", -0.5), ("f", 3), ("d", 0.25), ("l", 3)):
+        for _ in range(2):
+            y, z = made(letter, [8, 2]), made(letter, [4, -4])
+            core.add_(y, z, alpha=scale)
+            assert y.numpy().tolist() == [8 + 4 * scale, 2 - 4 * scale]
+            core.sub_(y, z, alpha=scale)
+            assert y.numpy().tolist() == [8, 2]
+    whole = tensor([1, 2], "int64")
+    for _ in range(2):
+        core.add_(whole, 3)
+        core.mul_(whole, whole)
+    assert whole.numpy().tolist() == [361, 784]
+    with pytest.raises(TargetDType):
+        core.add_(whole, 0.5)
+
+
+def test_alpha_scales_the_second_operand() -> None:
+    a, b = tensor([1, 2], "int64"), tensor([10, 20], "int64")
+    assert shown(core.add(a, b, alpha=3)) == ("int64", [31, 62])
+    assert shown(core.sub(a, b, alpha=2)) == ("int64", [-19, -38])
+    yes, no = tensor([True, False], "bool"), tensor([False, True], "bool")
+    assert shown(core.add(yes, no)) == ("bool", [True, True])
+    assert shown(core.add(yes, no, alpha=False)) == ("bool", [True, False])
+    halves = core.add(tensor([1.0]), tensor([1.0]), alpha=0.5)
+    assert shown(halves) == ("float32", [1.5])
+
+
+@pytest.mark.parametrize(
+    ("alpha", "dtype", "fits"),
+    [
+        (1.5, "int64", "an integer, as the result is int64"),
+        (1.5, "bool", "an integer, as the result is bool"),
+        (2j, "float32", "a real number, as the result is float32"),
+    ],
+)
+def test_alpha_must_be_of_a_kind_that_the_result_has(
+    alpha: Any, dtype: str, fits: str
+) -> None:
+    x = tensor([1], dtype)
+    with pytest.raises(WrongOption) as caught:
+        core.add(x, x, alpha=alpha)
+    assert caught.value.fields() == {
+        "operator": "core::add",
+        "argument": "alpha",
+        "found": repr(alpha),
+        "fits": fits,
+    }
+
+
+DIVIDED = [(7, 2), (-7, 2), (7, -2), (-7, -2), (6, 3), (-6, 3), (0, 5)]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float16"])
+def test_division_rounds_as_asked(dtype: str) -> None:
+    tops, bottoms = zip(*DIVIDED, strict=True)
+    a, b = tensor(tops, dtype), tensor(bottoms, dtype)
+    floors = [top // bottom for top, bottom in DIVIDED]
+    truncated = [int(top / bottom) for top, bottom in DIVIDED]
+    assert shown(core.div(a, b, rounding_mode="floor")) == (dtype, floors)
+    assert shown(core.div(a, b, rounding_mode="trunc")) == (dtype, truncated)
+    assert shown(core.floor_divide(a, b)) == (dtype, floors)
+    rests = [top % bottom for top, bottom in DIVIDED]
+    assert shown(core.remainder(a, b)) == (dtype, rests)
+    changed = tensor(tops, dtype)
+    core.div_(changed, b, rounding_mode="trunc")
+    assert shown(changed) == (dtype, truncated)
+
+
+def test_division_knows_two_modes() -> None:
+    with pytest.raises(WrongOption) as caught:
+        core.div(tensor([1.0]), 2, rounding_mode="up")
+    assert str(caught.value) == (
+        "`core::div` does not take 'up' for `rounding_mode`.\n"
+        "  fits: None, 'floor' or 'trunc'"
+    )
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+def test_integer_division_by_zero_writes_nothing(name: str) -> None:
+    x = tensor([7, 8, 9], "int64")
+    with pytest.raises(DivisionByZero) as caught:
+        getattr(core, f"{name}_")(x, tensor([2, 0, 3], "int64"))
+    assert caught.value.operator == f"core::{name}_"
+    assert x.numpy().tolist() == [7, 8, 9]
+    with pytest.raises(DivisionByZero) as caught:
+        getattr(core, name)(x, 0)
+    assert caught.value.operator == f"core::{name}"
+    out = tensor([1, 1, 1], "int64")
+    with pytest.raises(DivisionByZero) as caught:
+        getattr(core, f"{name}_out")(x, tensor([2, 0, 3], "int64"), out=out)
+    assert caught.value.operator == f"core::{name}.out"
+    assert out.numpy().tolist() == [1, 1, 1]
+
+
+def test_integers_have_no_negative_powers() -> None:
+    for exponent in (-1, tensor([-1], "int64")):
+        with pytest.raises(NegativeExponent) as caught:
+            core.pow(tensor([2], "int64"), exponent)
+        assert caught.value.fields() == {"operator": "core::pow", "dtype": "int64"}
+    assert shown(core.pow(tensor([2.0]), -1)) == ("float32", [0.5])
+
+
+def test_shapes_that_do_not_broadcast() -> None:
+    with pytest.raises(ShapesRefused) as caught:
+        core.add(tensor(np.ones((2, 3))), tensor(np.ones((4, 3, 3))))
+    assert str(caught.value) == (
+        "`core::add` cannot combine shapes (2, 3) and (4, 3, 3).\n"
+        "  fits: equal sizes, or 1, in dimension -2 (here 2 and 3)"
+    )
+
+
+def test_devices_that_do_not_go_together() -> None:
+    here, there = tensor([1.0, 2.0]), core.empty([2], device=META)
+    with pytest.raises(DevicesDiffer) as caught:
+        core.add(here, there)
+    assert caught.value.devices == ("cpu", "meta")
+    # A CPU tensor without dimensions goes along.
+    assert core.add(there, tensor(1.0)).device is META
+    with pytest.raises(DevicesDiffer):
+        core.add_(tensor(1.0), there)
+
+
+def test_in_place_shape_and_dtype_are_those_of_self() -> None:
+    x = tensor([1.0, 2.0])
+    with pytest.raises(TargetShape) as caught:
+        core.add_(x, tensor(np.ones((3, 2))))
+    assert str(caught.value) == (
+        "`core::add_` computes shape (3, 2), which cannot be written to `self` of "
+        "shape\n(2,).\n"
+        "  fits: shape (3, 2)"
+    )
+    whole = tensor([1, 2], "int64")
+    with pytest.raises(TargetDType):
+        core.add_(whole, 1.5)
+    assert whole.numpy().tolist() == [1, 2]
+    core.add_(x, tensor([0.5, 0.5], "float64"))
+    assert shown(x) == ("float32", [1.5, 2.5])
+    half = tensor([1.0], "float16")
+    core.mul_(half, 3)
+    assert shown(half) == ("float16", [3.0])
+
+
+def test_in_place_with_an_input_that_shares_memory() -> None:
+    base = tensor([1, 2, 3, 4, 5], "int64")
+    tail, head = core.slice(base, 0, 1, 5), core.slice(base, 0, 0, 4)
+    core.add_(tail, head)
+    assert base.numpy().tolist() == [1, 3, 5, 7, 9]
+    square = tensor([[1, 2], [3, 4]], "int64")
+    core.add_(square, core.transpose(square, 0, 1))
+    assert square.numpy().tolist() == [[2, 5], [5, 8]]
+    same = tensor([1, 2], "int64")
+    core.mul_(same, same)
+    assert same.numpy().tolist() == [1, 4]
+
+
+def test_comparison_of_nan() -> None:
+    x = tensor([np.nan, 1.0])
+    assert core.eq(x, x).numpy().tolist() == [False, True]
+    assert core.ne(x, x).numpy().tolist() == [True, False]
+    assert np.isnan(core.maximum(x, 0.0).numpy()).tolist() == [True, False]

@@ -1,0 +1,149 @@
+"""where, clamp, masked_fill, and the gradients that have a kernel of their own."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.errors.operands import (
+    DevicesDiffer,
+    DTypeRefused,
+    ShapesRefused,
+    TargetShape,
+    WrongOption,
+)
+from runtime.operators import core
+from tests.operators.made import LETTERS, META, letter_of, made, shown, tensor
+
+YES_NO = tensor([True, False], "bool")
+
+
+@pytest.mark.parametrize("letter", LETTERS)
+def test_where_moves_every_dtype(letter: str) -> None:
+    found = core.where(YES_NO, made(letter, [1, 1]), made(letter, [0, 0]))
+    assert letter_of(found) == letter
+    assert found.numpy().astype("complex64").tolist() == [1, 0]
+
+
+def test_where_promotes_and_broadcasts() -> None:
+    found = core.where(YES_NO, tensor([[1], [2]], "int64"), 0.5)
+    assert shown(found) == ("float32", [[1.0, 0.5], [2.0, 0.5]])
+    assert shown(core.where(YES_NO, 1, 2)) == ("int64", [1, 2])
+    meta = core.empty([2], device=META)
+    mask = core.empty([3, 2], device=META, dtype=YES_NO.dtype)
+    assert core.where(mask, meta, meta).shape == (3, 2)
+
+
+def test_a_condition_is_bool_and_lies_with_the_rest() -> None:
+    with pytest.raises(DTypeRefused) as caught:
+        core.where(tensor([1, 0], "uint8"), 1, 2)
+    assert caught.value.fields() == {
+        "operator": "core::where",
+        "argument": "condition",
+        "dtype": "uint8",
+        "fits": "bool",
+    }
+    with pytest.raises(DevicesDiffer):
+        core.where(tensor(True, "bool"), core.empty([2], device=META), 1.0)
+
+
+def test_where_out_over_its_own_input() -> None:
+    x = tensor([1.0, 2.0])
+    core.where_out(YES_NO, x, 9.0, out=x)
+    assert shown(x) == ("float32", [1.0, 9.0])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(2, None, [2, 2, 3]), (None, 2, [1, 2, 2]), (2, 2.5, [2.0, 2.0, 2.5])],
+)
+def test_clamp_by_numbers(low: Any, high: Any, expected: list[float]) -> None:
+    x = tensor([1, 2, 3], "int64")
+    dtype = "float32" if isinstance(high, float) else "int64"
+    assert shown(core.clamp(x, low, high)) == (dtype, expected)
+    changed = tensor([1, 2, 3])
+    core.clamp_(changed, low, high)
+    assert changed.numpy().tolist() == expected
+    out = core.empty([3], dtype=core.clamp(x, low, high).dtype)
+    assert core.clamp_out(x, low, high, out=out).numpy().tolist() == expected
+
+
+def test_clamp_by_tensors() -> None:
+    x = tensor([1.0, 5.0])
+    low, high = tensor([[2.0], [0.0]]), tensor(4.0)
+    found = core.clamp_Tensor(x, low, high)
+    assert found.numpy().tolist() == [[2.0, 4.0], [1.0, 4.0]]
+    assert core.clamp_Tensor(x, None, high).numpy().tolist() == [1.0, 4.0]
+    with pytest.raises(TargetShape):
+        core.clamp__Tensor(x, low)
+
+
+def test_clamp_needs_a_bound_and_an_order() -> None:
+    with pytest.raises(WrongOption) as caught:
+        core.clamp(tensor([1.0]))
+    assert caught.value.fits == "a bound for at least one of them"
+    with pytest.raises(DTypeRefused):
+        core.clamp(tensor([1j], "complex64"), 0)
+
+
+def test_masked_fill() -> None:
+    x = tensor([[1, 2], [3, 4]], "int64")
+    assert shown(core.masked_fill(x, YES_NO, 9.0)) == ("int64", [[9, 2], [9, 4]])
+    core.masked_fill_(x, YES_NO, -1)
+    assert x.numpy().tolist() == [[-1, 2], [-1, 4]]
+    half = tensor([1.0, 2.0], "bfloat16")
+    assert shown(core.masked_fill(half, YES_NO, float("inf"))) == (
+        "bfloat16",
+        [float("inf"), 2.0],
+    )
+
+
+def test_masked_fill_refuses() -> None:
+    x = tensor([1, 2], "int8")
+    for value in (300, float("nan"), 2j):
+        with pytest.raises(WrongOption) as caught:
+            core.masked_fill(x, YES_NO, value)
+        assert caught.value.argument == "value"
+    with pytest.raises(ShapesRefused):
+        core.masked_fill(x, tensor([True] * 3, "bool"), 1)
+    with pytest.raises(DTypeRefused):
+        core.masked_fill(x, x, 1)
+    with pytest.raises(TargetShape):
+        core.masked_fill_(x, tensor([[True], [False]], "bool"), 1)
+    assert x.numpy().tolist() == [1, 2]
+
+
+POINTS = np.array([-2.0, -0.5, 0.0, 0.75, 3.0])
+STEP = 1e-6
+
+
+def _slope(name: str, **options: Any) -> Any:
+    """The slope of an operator by a central difference in float64."""
+    up = getattr(core, name)(tensor(POINTS + STEP, "float64"), **options).numpy()
+    down = getattr(core, name)(tensor(POINTS - STEP, "float64"), **options).numpy()
+    return (up - down) / (2 * STEP)
+
+
+@pytest.mark.parametrize("name", ["sigmoid", "tanh"])
+def test_gradients_by_the_result(name: str) -> None:
+    result = getattr(core, name)(tensor(POINTS, "float64"))
+    grad = tensor([2.0] * 5, "float64")
+    found = getattr(core, f"{name}_backward")(grad, result).numpy()
+    np.testing.assert_allclose(found, 2 * _slope(name), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"approximate": "tanh"}])
+def test_gradients_of_gelu(options: dict[str, str]) -> None:
+    x, grad = tensor(POINTS, "float64"), tensor([2.0] * 5, "float64")
+    found = core.gelu_backward(grad, x, **options).numpy()
+    np.testing.assert_allclose(found, 2 * _slope("gelu", **options), rtol=1e-6)
+
+
+def test_gradients_of_silu_and_relu() -> None:
+    x, grad = tensor(POINTS, "float64"), tensor([2.0] * 5, "float64")
+    found = core.silu_backward(grad, x).numpy()
+    np.testing.assert_allclose(found, 2 * _slope("silu"), rtol=1e-6)
+    rectified = core.relu_backward(grad, core.relu(x)).numpy()
+    assert rectified.tolist() == [0.0, 0.0, 0.0, 2.0, 2.0]
+    halves = core.relu_backward(tensor([2.0], "float16"), tensor([1.0], "float16"))
+    assert shown(halves) == ("float16", [2.0])

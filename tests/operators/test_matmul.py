@@ -1,0 +1,263 @@
+"""Products of matrices: every shape as NumPy has it, and errors that name the "
+"shapes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.errors.operands import DevicesDiffer, DTypeRefused, TargetShape
+from runtime.errors.operator import ShapesDoNotFit
+from runtime.operators.call import core
+from runtime.schema.codes import DType
+from runtime.tensors import tensor
+from runtime.tensors.elements import numpy_dtype
+from runtime.tensors.tensor import Tensor
+from tests.operators.told import told, words
+
+Array = np.ndarray[Any, Any]
+SHAPES = (
+    ((3,), (3,)),
+    ((0,), (0,)),
+    ((2, 3), (3, 4)),
+    ((2, 0), (0, 4)),
+    ((0, 3), (3, 4)),
+    ((3,), (3, 4)),
+    ((2, 3), (3,)),
+    ((5, 2, 3), (3, 4)),
+    ((5, 2, 3), (3,)),
+    ((3,), (5, 3, 4)),
+    ((2, 3), (5, 3, 4)),
+    ((5, 2, 3), (5, 3, 4)),
+    ((1, 2, 3), (5, 3, 4)),
+    ((6, 1, 2, 3), (5, 3, 4)),
+    ((0, 2, 3), (3, 4)),
+)
+
+
+def made(shape: tuple[int, ...], seed: int) -> Array:
+    found: Array = np.random.default_rng(seed).standard_normal(shape)
+    return found
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES, ids=str)
+def test_matmul_is_that_of_numpy(left: Any, right: Any) -> None:
+    first, second = made(left, 1), made(right, 2)
+    found = core.matmul(tensor(first), tensor(second))
+    expected = np.matmul(first, second)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13, atol=1e-13)
+    there = core.matmul(tensor(first, device="meta"), tensor(second, device="meta"))
+    assert (there.shape, there.dtype) == (found.shape, found.dtype)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["float16", "bfloat16", "float32", "int64", "uint8", "complex64", "complex128"],
+)
+def test_every_dtype_of_numbers(name: str) -> None:
+    dtype = DType.named(name)
+    first = (np.arange(6).reshape(2, 3) - 2).astype(numpy_dtype(dtype))
+    second = np.arange(12).reshape(3, 4).astype(numpy_dtype(dtype))
+    found = core.mm(tensor(first), tensor(second))
+    assert found.dtype is dtype
+    # Small enough to be exact everywhere, but for the bytes, which wrap around.
+    expected = first.astype(np.complex128) @ second.astype(np.complex128)
+    if name == "uint8":
+        expected = (first @ second).astype(np.complex128)
+    assert np.array_equal(found.numpy().astype(np.complex128), expected)
+
+
+def test_operands_of_any_strides() -> None:
+    first, second = made((3, 2), 1), made((8, 3), 2)
+    turned = core.transpose(tensor(first), 0, 1)
+    skipped = core.transpose(core.slice(tensor(second), 0, 0, None, 2), 0, 1)
+    found = core.mm(turned, skipped)
+    np.testing.assert_allclose(found.numpy(), first.T @ second[::2].T, rtol=1e-13)
+    row = core.expand(tensor(made((1, 3), 4)), [5, 3])
+    np.testing.assert_allclose(
+        core.mm(row, skipped).numpy(), row.numpy() @ skipped.numpy(), rtol=1e-13
+    )
+
+
+def test_batches_and_vectors_by_their_own_operators() -> None:
+    first, second = made((4, 2, 3), 1), made((4, 3, 5), 2)
+    found = core.bmm(tensor(first), tensor(second))
+    np.testing.assert_allclose(found.numpy(), first @ second, rtol=1e-13)
+    line = made((7,), 3)
+    assert core.dot(tensor(line), tensor(line)).item() == pytest.approx(line @ line)
+
+
+def test_a_result_may_be_written_to_a_target() -> None:
+    first, second = tensor(made((2, 3), 1)), tensor(made((3, 4), 2))
+    out = tensor(np.zeros((2, 4)))
+    assert core.mm_out(first, second, out=out) is out
+    assert out.tolist() == core.mm(first, second).tolist()
+    empty = tensor(np.zeros(0))
+    assert core.matmul_out(first, second, out=empty) is empty
+    assert empty.tolist() == out.tolist()
+    other = tensor(np.zeros((2, 4)))
+    core.matmul_out(first, second, out=other)
+    assert other.tolist() == out.tolist()
+    nowhere = on_meta(0)
+    core.matmul_out(on_meta(2, 3), on_meta(3, 4), out=nowhere)
+    assert nowhere.shape == (2, 4)
+    with pytest.raises(TargetShape) as caught:
+        core.matmul_out(first, second, out=tensor(np.zeros((2, 2))))
+    assert told(caught.value) == words(
+        "`core::matmul.out` computes shape (2, 4), which cannot be written to `out` "
+        "of\n"
+        "shape (2, 2).\n"
+        "  fits: shape (2, 4), or a tensor without elements, which is resized"
+    )
+
+
+@pytest.mark.parametrize("shape", [(3,), (5, 3), (4, 5, 3), (0, 3)], ids=str)
+@pytest.mark.parametrize("with_bias", [True, False])
+def test_linear(shape: tuple[int, ...], with_bias: bool) -> None:
+    x, weight, bias = made(shape, 1), made((2, 3), 2), made((2,), 3)
+    found = core.linear(tensor(x), tensor(weight), tensor(bias) if with_bias else None)
+    expected = x @ weight.T + (bias if with_bias else 0)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13)
+
+
+def test_linear_of_any_strides() -> None:
+    x, weight = made((4, 3, 5), 1), made((3, 2), 2)
+    turned = core.permute(tensor(x), [2, 0, 1])
+    found = core.linear(turned, core.t(tensor(weight)))
+    np.testing.assert_allclose(
+        found.numpy(), x.transpose(2, 0, 1) @ weight, rtol=1e-13, atol=1e-13
+    )
+    assert core.linear(tensor(zeros(2, 3), device="meta"), on_meta(4, 3)).shape == (
+        2,
+        4,
+    )
+
+
+def on_meta(*shape: int) -> Tensor:
+    return tensor(np.zeros(shape), device="meta")
+
+
+def test_linear_of_sixteen_bits_computes_in_float32() -> None:
+    x = tensor(made((5, 3), 1), dtype="bfloat16")
+    weight = tensor(made((2, 3), 2), dtype="bfloat16")
+    found = core.linear(x, weight)
+    exact = x.numpy().astype(np.float32) @ weight.numpy().astype(np.float32).T
+    assert found.tolist() == exact.astype(found.numpy().dtype).tolist()
+
+
+def zeros(*shape: int, dtype: str = "float64") -> Tensor:
+    return tensor(np.zeros(shape), dtype=dtype)
+
+
+WRONG: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (
+        lambda: core.mm(zeros(2, 3), zeros(4, 5)),
+        ShapesDoNotFit,
+        "`core::mm` cannot work on these shapes: self has 3 columns and mat2 has 4 "
+        "rows.\n"
+        "  given: self (2, 3), mat2 (4, 5)\n"
+        "  fits:  mat2 with 3 rows, or self with 4 columns",
+    ),
+    (
+        lambda: core.mm(zeros(2), zeros(2, 2)),
+        ShapesDoNotFit,
+        "`core::mm` cannot work on these shapes: self has 1 dimensions.\n"
+        "  given: self (2,)\n"
+        "  fits:  2 dimensions",
+    ),
+    (
+        lambda: core.mm(zeros(2, 3), zeros(3, 2, dtype="float32")),
+        DTypeRefused,
+        "`core::mm` does not take `mat2` of dtype float32.\n"
+        "  fits: float64, the dtype of self",
+    ),
+    (
+        lambda: core.mm(zeros(2, 3, dtype="bool"), zeros(3, 2, dtype="bool")),
+        DTypeRefused,
+        "`core::mm` does not take `self` of dtype bool.\n"
+        "  fits: integers, floating-point and complex numbers",
+    ),
+    (
+        lambda: core.mm(zeros(2, 3), tensor(zeros(3, 2), device="meta")),
+        DevicesDiffer,
+        "`core::mm` needs its tensors on one device, but they lie on cpu and meta.\n"
+        "  fits:  one device for all; a CPU tensor without dimensions goes along\n"
+        "  to do: move them with `.to(device)`",
+    ),
+    (
+        lambda: core.bmm(zeros(2, 2, 3), zeros(3, 3, 2)),
+        ShapesDoNotFit,
+        "`core::bmm` cannot work on these shapes: they hold 2 and 3 matrices.\n"
+        "  given: self (2, 2, 3), mat2 (3, 3, 2)\n"
+        "  fits:  equally many matrices; matmul(self, mat2) repeats where one is "
+        "enough",
+    ),
+    (
+        lambda: core.bmm(zeros(2, 2, 3), zeros(2, 2, 2)),
+        ShapesDoNotFit,
+        "`core::bmm` cannot work on these shapes: self has 3 columns and mat2 has 2\n"
+        "rows.\n"
+        "  given: self (2, 2, 3), mat2 (2, 2, 2)\n"
+        "  fits:  mat2 with 3 rows, or self with 2 columns",
+    ),
+    (
+        lambda: core.dot(zeros(2), zeros(3)),
+        ShapesDoNotFit,
+        "`core::dot` cannot work on these shapes: they are not equally long.\n"
+        "  given: self (2,), other (3,)\n"
+        "  fits:  length 2 for both",
+    ),
+    (
+        lambda: core.matmul(zeros(), zeros(3)),
+        ShapesDoNotFit,
+        "`core::matmul` cannot work on these shapes: one has no dimensions.\n"
+        "  given: self (), other (3,)\n"
+        "  fits:  at least one dimension",
+    ),
+    (
+        lambda: core.matmul(zeros(2, 3), zeros(2)),
+        ShapesDoNotFit,
+        "`core::matmul` cannot work on these shapes: self has 3 columns and other has "
+        "2\n"
+        "rows.\n"
+        "  given: self (2, 3), other (2,)\n"
+        "  fits:  other with 3 rows, or self with 2 columns",
+    ),
+    (
+        lambda: core.matmul(zeros(2, 2, 3), zeros(3, 3, 2)),
+        ShapesDoNotFit,
+        "`core::matmul` cannot work on these shapes: the batches (2,) and (3,) do not\n"
+        "broadcast.\n"
+        "  given: self (2, 2, 3), other (3, 3, 2)\n"
+        "  fits:  equal sizes in front of the matrices, or 1 where they differ",
+    ),
+    (
+        lambda: core.linear(zeros(2, 3), zeros(4, 5)),
+        ShapesDoNotFit,
+        "`core::linear` cannot work on these shapes: the last dimension of input is "
+        "not\n"
+        "that of weight.\n"
+        "  given: input (2, 3), weight (4, 5)\n"
+        "  fits:  input of shape (..., 5)",
+    ),
+    (
+        lambda: core.linear(zeros(2, 3), zeros(4, 3), zeros(3)),
+        ShapesDoNotFit,
+        "`core::linear` cannot work on these shapes: bias has another shape than "
+        "asked.\n"
+        "  given: bias (3,)\n"
+        "  fits:  shape (4,)",
+    ),
+)
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), WRONG)
+def test_what_does_not_go_together_is_refused(
+    call: Callable[[], object], kind: type[Exception], text: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        call()
+    assert told(caught.value) == words(text)

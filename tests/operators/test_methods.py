@@ -1,0 +1,327 @@
+"""Methods and functions: operators as people write them."""
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.errors.operands import WrongOption
+from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.registration import UnknownOperator
+from runtime.errors.storage import DeviceUnavailable
+from runtime.operators import functions, methods
+from runtime.operators.call import core
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.tensors import Generator, tensor
+from runtime.tensors.methods import METHODS
+from runtime.tensors.tensor import Tensor
+from tests.operators.told import told, words
+
+Array = np.ndarray[Any, Any]
+LEFT = np.array([[1.0, -2.0, 3.5], [4.0, 0.5, -6.0]])
+RIGHT = np.array([2.0, -3.0, 0.5])
+BINARY = (
+    *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv),
+    *(operator.mod, operator.eq, operator.ne, operator.lt, operator.le, operator.gt),
+    operator.ge,
+)
+BITWISE = (operator.and_, operator.or_, operator.xor)
+IN_PLACE = (
+    *(operator.iadd, operator.isub, operator.imul, operator.itruediv),
+    *(operator.ifloordiv, operator.imod),
+)
+
+
+@pytest.mark.parametrize("run", BINARY, ids=lambda run: run.__name__)
+def test_pythons_operators_with_tensors_and_numbers_on_both_sides(run: Any) -> None:
+    left, right = tensor(LEFT), tensor(RIGHT)
+    assert run(left, right).tolist() == run(LEFT, RIGHT).tolist()
+    assert run(left, 2).tolist() == run(LEFT, 2).tolist()
+    assert run(2.5, left).tolist() == run(2.5, LEFT).tolist()
+    assert run(left, np.float64(2)).tolist() == run(LEFT, 2).tolist()
+    assert run(np.float64(2), left).tolist() == run(2, LEFT).tolist()
+
+
+@pytest.mark.parametrize("run", IN_PLACE, ids=lambda run: run.__name__)
+def test_in_place_operators_write_to_the_left_side(run: Any) -> None:
+    base, array = tensor(LEFT), LEFT.copy()
+    found = run(base, tensor(RIGHT))
+    assert found is base
+    assert base.tolist() == run(array, RIGHT).tolist()
+
+
+@pytest.mark.parametrize("run", BITWISE, ids=lambda run: run.__name__)
+def test_bitwise_operators(run: Any) -> None:
+    left, right = np.array([6, 5, 3]), np.array([3, 3, 8])
+    assert run(tensor(left), tensor(right)).tolist() == run(left, right).tolist()
+    assert run(tensor(left), 3).tolist() == run(left, 3).tolist()
+    assert run(3, tensor(left)).tolist() == run(3, left).tolist()
+
+
+def test_powers_signs_and_products() -> None:
+    base = tensor([1.0, 2.0, 3.0])
+    assert (base**2).tolist() == [1, 4, 9]
+    assert (2**base).tolist() == [2, 4, 8]
+    assert (-base).tolist() == [-1, -2, -3]
+    assert +base is base
+    assert abs(-base).tolist() == [1, 2, 3]
+    assert (~tensor([True, False])).tolist() == [False, True]
+    assert (base @ base).item() == 14
+    base **= 2
+    assert base.tolist() == [1, 4, 9]
+
+
+def test_foreign_objects_are_left_to_the_other_side() -> None:
+    class Other:
+        def __radd__(self, left: object) -> str:
+            return "mine"
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = None  # type: ignore[assignment]  # it equals everything
+
+    base = tensor([1.0])
+    assert base + Other() == "mine"
+    assert (base == Other()) is True
+    assert (base == None) is False  # noqa: E711  # the comparison is the point
+    assert (base != "a") is True
+    for run in (operator.add, operator.lt, operator.matmul):
+        with pytest.raises(TypeError):
+            run(base, "a")
+    with pytest.raises(TypeError):
+        base @ 2
+    with pytest.raises(TypeError):
+        np.ones(3) + base
+    assert hash(base) == hash(base)
+
+
+ALONE = {
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "abs": np.abs,
+    "square": np.square,
+    "tanh": np.tanh,
+    "floor": np.floor,
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_operators_of_one_tensor(name: str) -> None:
+    array = np.abs(LEFT)
+    expected = ALONE[name](array)
+    np.testing.assert_allclose(getattr(tensor(array), name)().numpy(), expected)
+    np.testing.assert_allclose(
+        getattr(functions, name)(tensor(array)).numpy(), expected
+    )
+    base = tensor(array)
+    assert getattr(base, f"{name}_")() is base
+    np.testing.assert_allclose(base.numpy(), expected)
+    out = tensor(np.zeros(array.shape))
+    assert getattr(functions, name)(tensor(array), out=out) is out
+    np.testing.assert_allclose(out.numpy(), expected)
+    assert getattr(functions, name)(tensor(array), out=None) is not out
+
+
+CASES: dict[str, tuple[Callable[[Tensor], Any], Any]] = {
+    "sum": (lambda x: x.sum(), LEFT.sum()),
+    "sum dim": (lambda x: x.sum(0, True), LEFT.sum(0, keepdims=True)),
+    "sum named": (lambda x: x.sum(dim=1, keepdim=True), LEFT.sum(1, keepdims=True)),
+    "sum dtype": (lambda x: x.sum(dtype="float32"), LEFT.sum()),
+    "mean": (lambda x: x.mean((0, 1)), LEFT.mean()),
+    "max": (lambda x: x.max(1), LEFT.max(1)),
+    "argmin": (lambda x: x.argmin(0), LEFT.argmin(0)),
+    "view": (lambda x: x.view(3, 2), LEFT.reshape(3, 2)),
+    "view list": (lambda x: x.view((3, -1)), LEFT.reshape(3, 2)),
+    "view named": (lambda x: x.view(size=[6]), LEFT.reshape(6)),
+    "reshape": (lambda x: x.reshape(-1), LEFT.reshape(-1)),
+    "permute": (lambda x: x.permute(1, 0), LEFT.T),
+    "expand": (lambda x: x.expand(2, -1, -1), np.stack([LEFT, LEFT])),
+    "flip": (lambda x: x.flip(0, 1), LEFT[::-1, ::-1]),
+    "squeeze": (lambda x: x.unsqueeze(0).squeeze(), LEFT),
+    "squeeze dim": (lambda x: x.unsqueeze(0).squeeze(0), LEFT),
+    "T": (lambda x: x.T, LEFT.T),
+    "mT": (lambda x: x.unsqueeze(0).mT, LEFT.T[None]),
+    "view_as": (lambda x: x.view_as(tensor(np.zeros((3, 2)))), LEFT.reshape(3, 2)),
+    "clamp": (lambda x: x.clamp(0, 2), LEFT.clip(0, 2)),
+    "clamp max": (lambda x: x.clamp(max=1), LEFT.clip(None, 1)),
+    "clamp tensor": (lambda x: x.clamp(tensor(RIGHT)), np.maximum(LEFT, RIGHT)),
+    "clamp both": (
+        lambda x: x.clamp(tensor(RIGHT), 3),
+        np.minimum(np.maximum(LEFT, RIGHT), 3),
+    ),
+    "clamp_": (lambda x: x.clone().clamp_(0), LEFT.clip(0)),
+    "clamp_ tensor": (
+        lambda x: x.clone().clamp_(min=tensor(RIGHT)),
+        np.maximum(LEFT, RIGHT),
+    ),
+    "where": (lambda x: x.where(x > 0, 0), np.where(LEFT > 0, LEFT, 0)),
+    "masked_fill": (lambda x: x.masked_fill(x > 0, 9), np.where(LEFT > 0, 9, LEFT)),
+    "scatter": (
+        lambda x: x.scatter(1, tensor([[0], [1]]), 9),
+        np.array([[9, -2, 3.5], [4, 9, -6]]),
+    ),
+    "scatter tensor": (
+        lambda x: x.scatter(1, tensor([[0]]), tensor([[8.0]], dtype="float64")),
+        np.array([[8, -2, 3.5], [4, 0.5, -6]]),
+    ),
+    "scatter_": (
+        lambda x: x.clone().scatter_(1, tensor([[0], [1]]), 9),
+        np.array([[9, -2, 3.5], [4, 9, -6]]),
+    ),
+    "narrow": (lambda x: x.narrow(1, -2, 2), LEFT[:, 1:]),
+    "add alpha": (lambda x: x.add(x, alpha=2), LEFT * 3),
+    "index_add": (
+        lambda x: x.index_add(1, tensor([0]), x[:, :1], alpha=-1),
+        LEFT * [0, 1, 1],
+    ),
+    "softmax": (lambda x: x.softmax(0).sum(0), np.ones(3)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_methods_take_what_people_write(case: str) -> None:
+    call, expected = CASES[case]
+    found = call(tensor(LEFT))
+    assert found.shape == np.shape(expected)
+    np.testing.assert_allclose(found.numpy(), expected)
+
+
+def test_methods_that_give_several() -> None:
+    base = tensor([3.0, 1.0, 2.0])
+    ordered = base.sort(descending=True)
+    assert ordered.values.tolist() == [3, 2, 1]
+    assert ordered.indices.tolist() == [0, 2, 1]
+    values, indices = functions.topk(base, 2)
+    assert (values.tolist(), indices.tolist()) == ([3, 2], [0, 2])
+    assert [part.tolist() for part in base.split(2)] == [[3, 1], [2]]
+    assert [part.tolist() for part in base.split([1, 2])] == [[3], [1, 2]]
+    assert [part.tolist() for part in base.chunk(2)] == [[3, 1], [2]]
+    assert [part.tolist() for part in base.unbind()] == [3, 1, 2]
+    rows, columns = functions.where(tensor([[0, 1], [1, 0]]))
+    assert (rows.tolist(), columns.tolist()) == ([0, 1], [1, 0])
+
+
+def test_functions_write_to_out() -> None:
+    base, out = tensor([1.0, 5.0]), tensor([0.0, 0.0])
+    assert functions.clamp(base, 2, out=out) is out
+    assert out.tolist() == [2, 5]
+    functions.clamp(base, max=tensor([0.5, 9.0]), out=out)
+    assert out.tolist() == [0.5, 5]
+    assert functions.scatter(base, 0, tensor([0]), 7, out=out) is out
+    assert out.tolist() == [7, 5]
+    functions.where(tensor([True, False]), base, 0, out=out)
+    assert out.tolist() == [1, 0]
+    mixed = tensor([1, 5]).clamp(tensor([2, 2]), 4)
+    assert (mixed.dtype.name, mixed.tolist()) == ("int64", [2, 4])
+
+
+def test_a_device_that_is_not_there_says_so() -> None:
+    asked: list[object] = []
+    for device in (None, 0, "cuda"):
+        try:
+            asked.append(tensor([1.0]).cuda(device).device.type)
+        except DeviceUnavailable as error:
+            asked.append(error.device.partition(":")[0])
+    assert asked == ["cuda"] * 3
+
+
+def test_conversions() -> None:
+    base = tensor([0.0, 1.5])
+    assert base.to("float64").dtype.name == "float64"
+    assert base.to(DType.named("int64")).tolist() == [0, 1]
+    assert base.to(tensor([1])).dtype.name == "int64"
+    assert base.to("meta").is_meta
+    assert base.to(Device("meta"), "float64").dtype.name == "float64"
+    assert base.to(device="cpu", dtype="half").dtype.name == "float16"
+    assert base.to("float32", False, True) is not base
+    assert base.to("cpu") is base
+    assert base.to(None) is base
+    assert base.unsqueeze(0).squeeze().shape == (2,)
+    assert base.cpu() is base
+    assert base.type_as(tensor([1])).dtype.name == "int64"
+    assert base.bool().tolist() == [False, True]
+    assert [getattr(base, name)().dtype.name for name in methods.CONVERSIONS] == list(
+        methods.CONVERSIONS.values()
+    )
+
+
+def test_a_method_names_its_schema_and_every_name_is_there_once() -> None:
+    assert METHODS["exp"].__doc__ == "`core::exp(Tensor self) -> Tensor`"
+    assert functions.exp.__name__ == "exp"
+    names = [*methods.UNARY, *methods.TESTS, *methods.GENERAL, *methods.LISTED]
+    assert len(names) == len(set(names))
+    assert set(names) <= set(METHODS)
+    assert len(functions.FUNCTIONS) == len(set(functions.FUNCTIONS))
+    assert all(callable(getattr(functions, name)) for name in functions.FUNCTIONS)
+    with pytest.raises(AttributeError):
+        functions.nonsense  # noqa: B018  # asked for, not used
+    with pytest.raises(UnknownOperator):
+        core.nonsense  # noqa: B018  # asked for, not used
+
+
+def test_making_tensors() -> None:
+    assert functions.zeros(2, 3).tolist() == [[0] * 3] * 2
+    assert functions.zeros((2, 3)).shape == functions.zeros([2, 3]).shape == (2, 3)
+    assert functions.ones().tolist() == 1
+    assert functions.ones(2, dtype="int64").dtype.name == "int64"
+    assert functions.full((2,), 7).tolist() == [7, 7]
+    assert functions.full(2, 0.5, dtype="float64").dtype.name == "float64"
+    assert functions.empty(3, 0).shape == (3, 0)
+    assert functions.arange(3).tolist() == [0, 1, 2]
+    assert functions.arange(1, 7, 2).tolist() == [1, 3, 5]
+    assert functions.arange(3, step=2).tolist() == [0, 2]
+    assert functions.eye(2).tolist() == [[1, 0], [0, 1]]
+    assert functions.eye(1, 2, device="meta").shape == (1, 2)
+    assert functions.linspace(0, 1, 3).tolist() == [0, 0.5, 1]
+    leaf = functions.ones(2, requires_grad=True)
+    assert leaf.requires_grad
+    like = tensor([1.0, 2.0])
+    assert functions.zeros_like(like).tolist() == [0, 0]
+    assert functions.ones_like(like, dtype="int64").tolist() == [1, 1]
+    assert functions.full_like(like, 3).tolist() == [3, 3]
+    for make in (functions.empty_like, functions.rand_like, functions.randn_like):
+        assert make(like).shape == (2,)
+
+
+DRAWS: dict[str, Callable[[Generator], Tensor]] = {
+    "rand": lambda source: functions.rand(5, generator=source),
+    "randn": lambda source: functions.randn((5,), generator=source),
+    "randint": lambda source: functions.randint(0, 10**9, (5,), generator=source),
+    "randint high": lambda source: functions.randint(10**9, (5,), generator=source),
+    "randperm": lambda source: functions.randperm(5, generator=source),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_making_random_tensors_by_a_generator(name: str) -> None:
+    first, second = (DRAWS[name](Generator(seed=1)).tolist() for _ in range(2))
+    assert first == second
+    assert len(set(first)) == 5
+
+
+def test_what_methods_refuse() -> None:
+    base = tensor([1.0, 2.0])
+    with pytest.raises(ShapesDoNotFit) as few:
+        base.mT  # noqa: B018  # asked for, not used
+    with pytest.raises(TypeError):
+        base.view()
+    assert told(few.value) == words(
+        "`Tensor.mT` cannot work on these shapes: there are no matrices. given: self "
+        "(2,) fits: at least two dimensions"
+    )
+    with pytest.raises(WrongOption) as long:
+        base.narrow(0, 1, 2)
+    assert told(long.value) == words(
+        "`narrow` does not take 1 and 2 for `start and length`. fits: a part of "
+        "dimension 0, which has size 2"
+    )
+    with pytest.raises(WrongOption) as none:
+        base.chunk(0)
+    assert told(none.value) == words(
+        "`chunk` does not take 0 for `chunks`. fits: 1 and more"
+    )
