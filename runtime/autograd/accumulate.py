@@ -47,8 +47,6 @@ class AccumulateGrad(Node):
     def apply(self, gradients: list[Any]) -> Gradients:
         """Accumulate; no gradient goes on."""
         gradient = gradients[0]
-        if gradient is None:
-            return ()
         extra = extra_of(self.variable)
         with extra.lock:
             if extra.grad is None:

@@ -106,6 +106,9 @@ def _run(
         gradients = buffers.pop(node)
         if node.hooks is not None:
             gradients = node.hooks.come_in(gradients)
+            if all(each is None for each in gradients):
+                # Hooks took the gradient away: nothing goes on from here.
+                continue
         if type(node) is AccumulateGrad:
             gradients = hooked_leaf(node, gradients)
         if request is not None:

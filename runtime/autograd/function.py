@@ -172,7 +172,9 @@ class _Wrapping:
             return output
         check_write(output, self._name)
         before = edge_before(output)
-        if before is not None and id(output) != self._first:
+        history = output._history
+        is_view = history is not None and history.view is not None
+        if is_view and id(output) != self._first:
             raise FunctionMisuse(
                 function=self._name,
                 fault="wrote to a view that is not its first tensor",

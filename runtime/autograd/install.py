@@ -126,6 +126,7 @@ def _in_place(schema: Schema, shown: str) -> Kernel:
     if formulas is None:
         return linked(not_implemented(schema), f"{shown}_autograd")
     recipe = recipe_of(schema, formulas)
+    assert recipe.call.places[0] == 0, "the first gradient is that of what is written"
     slow = slow_path(recipe, modifying)
     return linked(recording(schema, recipe.call.places, slow), f"{shown}_autograd")
 

@@ -132,7 +132,10 @@ class Node:
         return "".join(word[:1].upper() + word[1:] for word in words) + "Backward"
 
     def apply(self, gradients: list[Any]) -> Gradients:
-        """The gradients of the inputs, one for each edge, None where there is none."""
+        """The gradients of the inputs, one for each edge, None where there is none.
+
+        Of the gradients that come in one at least is not None.
+        """
         raise NotImplementedError("every kind of node computes gradients")
 
     def release(self) -> None:

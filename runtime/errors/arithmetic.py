@@ -20,8 +20,7 @@ class DivisionByZero(EveryorderError, ZeroDivisionError):
     def render(self) -> str:
         """The operator, and how to get infinities instead."""
         return page(
-            f"`{self.operator}` was asked to divide by zero, and {self.dtype} has no "
-            "number for that.",
+            f"`{self.operator}` would divide {self.dtype} by zero: no integer is that.",
             ("fits", "divisors without zeros, or floating-point elements"),
             ("state", "nothing was written"),
         )

@@ -40,6 +40,8 @@ REASSOCIATE = frozenset(("reassoc", "contract", "nsz"))
 INLINED: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
+    # Said, or else it has the flags of whichever body was compiled with it first.
+    "fastmath": False,
     "forceinline": True,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
@@ -136,7 +138,8 @@ def _parts(value: Any, seen: set[int]) -> Iterator[str]:
         yield from _parts(value.py_func, seen)
     else:
         # Of a long array `repr` shows the ends only.
-        shown = value.tobytes() if hasattr(value, "tobytes") else None
+        is_array = hasattr(value, "tobytes") and not isinstance(value, type)
+        shown = value.tobytes() if is_array else None
         named = getattr(value, "__name__", None)
         yield f"{type(value).__name__} {named or repr(value)} {shown!r}"
 

@@ -300,6 +300,47 @@ def test_gradients_set_by_hand() -> None:
             x.grad = wrong
 
 
+def test_gradients_that_do_not_fit() -> None:
+    x = leaf(1, 2)
+    y = x * 1
+    y.grad_fn.register_hook(lambda results, gradients: (*results, None))
+    with pytest.raises(GradientMismatch) as number:
+        y.sum().backward()
+    assert (number.value.expected, number.value.found) == (
+        "2 gradients",
+        "3 gradients",
+    )
+    z = x * 1
+    z.grad_fn.register_hook(
+        lambda results, gradients: (tensor([1.0, 1.0], device="meta"), None)
+    )
+    with pytest.raises(GradientMismatch) as device:
+        z.sum().backward()
+    assert device.value.fields() == {
+        "where": "`core::mul`",
+        "what": "device",
+        "expected": "cpu",
+        "found": "meta",
+    }
+
+
+def test_a_hook_may_take_the_gradient_away() -> None:
+    x = leaf(1)
+    y = x * 2
+    y.grad_fn.register_prehook(lambda gradients: (None,))
+    z = y + x
+    z.register_hook(lambda g: None)
+    z.backward()
+    assert grad_of(x).tolist() == [1]
+
+
+def test_results_are_numbered() -> None:
+    first, second = (leaf(1, 2) * 1).split(1)
+    assert (first.output_nr, second.output_nr) == (0, 1)
+    assert leaf(1).output_nr == 0
+    assert repr(first.grad_fn) == "<SplitBackward>"
+
+
 def test_create_graph_accumulates_history() -> None:
     x = leaf(3)
     (x * x).sum().backward(create_graph=True)

@@ -125,6 +125,27 @@ def test_the_padding_row_gets_no_gradient() -> None:
     assert grad_of(weight).tolist() == [[2, 2], [0, 0], [0, 0]]
 
 
+def test_the_padding_row_is_not_differentiated_twice() -> None:
+    rows, indices = points((2, 2))[0], whole([1, 0])
+    result = core.embedding_backward(rows, indices, 3, 1)
+    assert result.tolist()[1] == [0, 0]
+    core.sum(result).backward()
+    assert grad_of(rows).tolist() == [[0, 0], [1, 1]]
+
+
+def test_dropout_outside_of_training() -> None:
+    x = real([1.0, 2.0])
+    result, _ = core.native_dropout(x, 0.5, False)
+    core.sum(core.mul(result, 3)).backward()
+    assert grad_of(x).tolist() == [3, 3]
+
+
+def test_dropout_of_everything() -> None:
+    x = real([1.0, 2.0])
+    core.sum(core.native_dropout(x, 1.0, True)[0]).backward()
+    assert grad_of(x).tolist() == [0, 0]
+
+
 def test_dropout_scales_by_its_mask() -> None:
     x = real(np.ones(64))
     result, mask = core.native_dropout(x, 0.25, True)

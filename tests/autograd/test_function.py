@@ -309,6 +309,51 @@ def test_backward_inside_of_backward() -> None:
     assert grad_of(x).tolist() == [6, 8]
 
 
+class Into(Function):
+    """Writes the first argument into the second."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, target: Tensor) -> Any:
+        ctx.mark_dirty(target)
+        return target.copy_(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return grad, None
+
+
+def test_a_view_that_is_written_to_comes_first() -> None:
+    base = tensor([0.0, 0.0], dtype="float64")
+    x = leaf(3)
+    with pytest.raises(FunctionMisuse) as refused:
+        Into.apply(x, base[1:])
+    assert refused.value.fault == "wrote to a view that is not its first tensor"
+    whole = tensor([0.0], dtype="float64")
+    assert Into.apply(x, whole) is whole
+    whole.sum().backward()
+    assert grad_of(x).tolist() == [1]
+
+
+def test_nothing_may_be_saved() -> None:
+    class Half(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Any:
+            ctx.save_for_backward(None, x)
+            assert ctx.saved_tensors[1] is x
+            return x * 0.5
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            nothing, x = ctx.saved_tensors
+            assert nothing is None
+            assert x.tolist() == [4]
+            return grad * 0.5, None, None
+
+    x = leaf(4)
+    Half.apply(x).sum().backward()
+    assert grad_of(x).tolist() == [0.5]
+
+
 def test_calls_die_without_the_collector() -> None:
     gc.disable()
     try:

@@ -50,8 +50,6 @@ def _agree(found: Any, expected: Any) -> None:
         np.testing.assert_array_equal(found, expected.astype(found.dtype))
 
 
-QUIET = {"all": "ignore"}
-
 UNARY: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
     "neg": (np.negative, (*WHOLE, *INEXACT)),
     "abs": (np.abs, (*WHOLE, *REAL)),
@@ -383,14 +381,13 @@ def test_clamp(dtype: str) -> None:
             KERNELS["clamp"](out, from_numpy(operand), low, high)
             _agree(out.numpy(), expected)
     lows = from_numpy(np.full((5,), least))
-    for high in (from_numpy(np.full((3, 1), most)), 60, None):
+    for bound in (from_numpy(np.full((3, 1), most)), 60, None):
         out = _empty((3, 5), dtype)
-        KERNELS["clamp"](out, from_numpy(x), lows, high)
+        KERNELS["clamp"](out, from_numpy(x), lows, bound)
         expected = np.maximum(x, least)
-        _agree(out.numpy(), expected if high is None else np.minimum(expected, most))
+        _agree(out.numpy(), expected if bound is None else np.minimum(expected, most))
     onto = from_numpy(x.copy())
-    bound = view_of(onto, (3, 5), (5, 1), 0)
-    KERNELS["clamp"](onto, onto, None, bound)
+    KERNELS["clamp"](onto, onto, None, view_of(onto, (3, 5), (5, 1), 0))
     _agree(onto.numpy(), x)
 
 
@@ -533,20 +530,32 @@ def test_direct_entries_are_the_loops_themselves() -> None:
         binary.direct_binary("no_such", "float32")
 
 
-def test_every_kernel_has_one_name() -> None:
-    expected = {
-        *UNARY,
-        *TESTS,
-        *BINARY,
-        "gelu",
-        "erf",
-        "where",
-        "clamp",
-        "fill",
-        "copy",
-    }
+# What the other files of the folder bring.
+ELSEWHERE = """
+    uniform normal randint bernoulli sum prod mean max min any all var argmax argmin
+    cumsum softmax log_softmax softmax_backward log_softmax_backward layer_norm
+    layer_norm_backward nll_loss nll_loss_backward mm bmm dot linear cat gather scatter
+    scatter_add index_select index_add index index_put nonzero_count nonzero sort topk
+    embedding_backward conv2d conv2d_backward max_pool2d max_pool2d_backward
+"""
+HERE = """
+    erf gelu where clamp relu_backward sigmoid_backward tanh_backward gelu_backward
+    silu_backward fill copy arange
+"""
+
+
+def test_the_table_has_every_kernel() -> None:
+    expected = {*UNARY, *TESTS, *BINARY, *HERE.split(), *ELSEWHERE.split()}
     assert expected <= set(KERNELS)
     assert all(callable(kernel) for kernel in KERNELS.values())
+
+
+def test_two_kernels_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from runtime.kernels.cpu import fill, table
+
+    monkeypatch.setitem(fill.KERNELS, "add", fill.fill)
+    with pytest.raises(AssertionError, match="two CPU kernels are called add"):
+        table._merged()
 
 
 @pytest.mark.parametrize(

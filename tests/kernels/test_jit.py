@@ -194,6 +194,34 @@ def test_reassociation_only_where_it_is_asked_for() -> None:
     assert out[0] == pytest.approx(409.6, rel=1e-3)
 
 
+def _cancelled(a: Any, b: Any, c: Any) -> Any:
+    return (a - b) - c
+
+
+def test_what_a_body_calls_keeps_its_own_order_of_sums() -> None:
+    def body(x: Any, out: Any) -> None:
+        for i in range(out.size):
+            out[i] = _cancelled(x[0], x[1], x[2])
+
+    signature = "void(T[::1], T[::1])"
+    x = np.array([1e30, 1e30, 0.5])
+    for name, relaxed in (("relaxed", True), ("strict", False)):
+        out = np.empty(4)
+        # The relaxed one is compiled first, and must not leave its flags behind.
+        Family(f"cancelled_{name}", body, signature, fastmath=relaxed)["float64"](x, out)
+        assert out.tolist() == [-0.5] * 4
+
+
+def test_numpys_own_types_are_constants_of_a_body() -> None:
+    kind = np.float32
+
+    def body(x: Any, out: Any) -> None:
+        for i in range(out.size):
+            out[i] = kind(x[i])
+
+    assert digest(body) != digest(_body)
+
+
 def test_what_is_no_function_is_left_alone() -> None:
     assert lowered(np) is np
     assert lowered(3) == 3

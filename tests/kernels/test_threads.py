@@ -130,7 +130,7 @@ def test_callers_at_once_each_get_their_own_work_done() -> None:
 def test_numpy_settings_of_the_caller_hold_in_every_thread() -> None:
     import numpy as np
 
-    settings: list[dict[str, str]] = []
+    settings: list[object] = []
     with np.errstate(over="ignore", divide="raise"):
         parallel_for(4, 1, lambda lo, hi: settings.append(np.geterr()))
         expected = np.geterr()

@@ -15,7 +15,7 @@ import numpy as np
 
 from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
 from runtime.kernels.cpu.copy import copy
-from runtime.kernels.cpu.elementwise import Binary, Scalar
+from runtime.kernels.cpu.elementwise import HEAVY, Binary, Scalar
 from runtime.kernels.cpu.elementwise_element import element
 from runtime.kernels.cpu.unary import KERNELS as UNARY
 from runtime.kernels.jit import Entry, Family
@@ -271,7 +271,7 @@ def _delegate(function: Any, out: Tensor, *operands: Any) -> None:
         for operand in operands
     ]
     even = all(a.shape == out.shape and a.flags.c_contiguous for a in arrays if a.ndim)
-    if not even or target.size < 100_000:
+    if not even or target.size < 2 * HEAVY:
         with np.errstate(all="ignore"):
             function(*arrays, out=target)
         return
@@ -283,7 +283,7 @@ def _delegate(function: Any, out: Tensor, *operands: Any) -> None:
         with np.errstate(all="ignore"):
             function(*parts, out=flat[lo:hi])
 
-    parallel_for(flat.size, 50_000, run)
+    parallel_for(flat.size, HEAVY, run)
 
 
 # Exponents that are another kernel.

@@ -169,6 +169,8 @@ def reader_of(
         packing.stride == (1, 1)
         and packing.padding == (0, 0)
         and columns == width
+        # Taps that go on below the image would read the next one.
+        and grid[0] + reach[0] <= height
         and pieces[0].images == 1
     )
     segment = pieces[0].images * (pieces[0].rows + below) * columns

@@ -30,8 +30,8 @@ Step = Callable[[Any, Any], Any]
 # in one lane, the error of torch's sums (7.7e-8 in float32).
 LEAF = 1024
 
-# The same where the order does not matter: folding the lanes of 1024 elements takes half
-# as long as combining them.
+# The same where the order does not matter: folding the lanes of 1024 elements takes
+# half as long as combining them.
 EXACT_LEAF = 1 << 14
 
 # Rows combined one after the other, by fours, before the pairwise part.
@@ -127,9 +127,9 @@ def extreme_rows(greatest: bool, signed: Load, unsigned: Load) -> Body:
     """The greatest, or least, floats of leaves; NaN where there is one.
 
     `signed` and `unsigned` make integers of the elements' width of their bits.  Of the
-    signed ones, `top` is the greatest number, or a NaN, if one is
-    positive, and `bottom` the number nearest to zero if all have the same sign; of the
-    unsigned ones, `far` is the least number, or a NaN, if one is negative.
+    signed ones, `top` is the greatest number, or a NaN, if one is positive; `bottom` is
+    the number nearest to zero if all have one sign; of the unsigned ones, `far` is the
+    least number, or a NaN, if one is negative.
     """
 
     def body(

@@ -208,7 +208,8 @@ def conv2d_backward(
     if dw is not None:
         results = images * g[ROWS] * g[COLUMNS]
         sizes = Sizes(groups, g[OWN_FILTERS], g[OWN_CHANNELS] * window, results)
-        product(_WEIGHT, dw, slopes, flat(x), sizes, g)
+        # Results of one tap are nearer to each other than taps of one result.
+        product(_WEIGHT, dw, slopes, flat(x), sizes, g, down=(False, True))
     if db is not None:
         REDUCE["sum"](db, grad, (0, 2, 3))
 

@@ -59,7 +59,8 @@ def _multiply(
     a, a_at, a_by = left
     b, b_at, b_by = right
     geometry = (sizes.rows, sizes.columns, a_at, *a_by, b_at, *b_by)
-    product(_PRODUCT, out, a, b, sizes, geometry, bias)
+    down = a_by[1] == 1 != a_by[2], b_by[1] == 1 != b_by[2]
+    product(_PRODUCT, out, a, b, sizes, geometry, bias, down=down)
 
 
 def mm(out: Tensor, a: Tensor, b: Tensor) -> None:

@@ -8,6 +8,8 @@ takes the same path, and no library is needed.
 Rules
 - where operands and results lie is said by device functions of a geometry (a tuple of
   integers), so that a convolution is a product of matrices that nobody stores;
+- neighbouring threads fetch neighbours: along a row of an operand, or, where that is
+  said to be shorter, down a column;
 - few tiles with a long inner size are made in `splits` parts, which are added in a tree
   afterwards; their number depends on the shape only;
 - sums are taken in the dtype; integers wrap around, of booleans a sum is `any`.
@@ -39,10 +41,9 @@ TILE = SIDE * EACH
 # Inner size of the tiles: with 64 by 16 float64 twice, 16 KiB of shared memory.
 DEPTH = 4 if SIMULATED else 16
 
-# Tiles in shared memory, and a thread's results.  Neighbouring threads fill a column of
-# the left tile: one element more in a row spreads them over the banks.
-LEFTS = (DEPTH, TILE + 1)
-RIGHTS = (DEPTH, TILE)
+# Tiles in shared memory, and a thread's results.  Neighbouring threads may fill a
+# column of a tile: one element more in a row spreads them over the banks.
+TILES = (DEPTH, TILE + 1)
 SQUARE = (EACH, EACH)
 
 # Inner size from which a part is worth a block of its own, and the tiles from which on
@@ -53,7 +54,7 @@ ENOUGH = 4 if SIMULATED else 128
 # Numbers of a geometry: what conv2d needs; matmul fills up with zeros.
 NUMBERS = 16
 
-_SIGNATURE = "T[::1], T[::1], T[::1], T[::1]" + ", int64" * 7 + f", int64*{NUMBERS}"
+_SIGNATURE = "T[::1], T[::1], T[::1], T[::1]" + ", int64" * 9 + f", int64*{NUMBERS}"
 
 
 class Places(NamedTuple):
@@ -101,10 +102,23 @@ def _body(
     zero = kind(0)
 
     def body(  # type: ignore[no-untyped-def]  # compiled for the device
-        out, a, b, bias, biased, groups, height, width, inner, splits, part, geometry
+        out,
+        a,
+        b,
+        bias,
+        biased,
+        groups,
+        height,
+        width,
+        inner,
+        splits,
+        part,
+        left_down,
+        right_down,
+        geometry,
     ):
-        lefts = cuda.shared.array(LEFTS, kind)
-        rights = cuda.shared.array(RIGHTS, kind)
+        lefts = cuda.shared.array(TILES, kind)
+        rights = cuda.shared.array(TILES, kind)
         sums = cuda.local.array(SQUARE, kind)
         thread = cuda.threadIdx.x
         own_row = thread // SIDE
@@ -130,6 +144,9 @@ def _body(
                 while at < TILE * DEPTH:
                     i = at // DEPTH
                     k = at - i * DEPTH
+                    if left_down:
+                        k = at // TILE
+                        i = at - k * TILE
                     value = zero
                     if row + i < height and first + k < end:
                         value = left(a, geometry, group, row + i, first + k)
@@ -139,6 +156,9 @@ def _body(
                 while at < TILE * DEPTH:
                     k = at // TILE
                     j = at - k * TILE
+                    if right_down:
+                        j = at // DEPTH
+                        k = at - j * DEPTH
                     value = zero
                     if column + j < width and first + k < end:
                         value = right(b, geometry, group, first + k, column + j)
@@ -183,8 +203,13 @@ def product(
     sizes: Sizes,
     geometry: Ints,
     bias: Array | None = None,
+    *,
+    down: tuple[bool, bool] = (False, False),
 ) -> None:
-    """Launch for an output of `groups * rows * columns` elements."""
+    """Launch for an output of `groups * rows * columns` elements.
+
+    `down`: whether neighbours of the left and of the right operand lie in columns.
+    """
     if not out.numel():
         return
     where, name = index_of(out), out.dtype.name
@@ -199,6 +224,7 @@ def product(
         rows(tiles * splits, where),
         *(flat(target), a, b, b if bias is None else bias, int(bias is not None)),
         *(sizes.groups, sizes.rows, sizes.columns, sizes.inner, splits, part),
+        *map(int, down),
         geometry + (0,) * (NUMBERS - len(geometry)),
     )
     if splits > 1:

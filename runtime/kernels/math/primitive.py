@@ -4,10 +4,10 @@ True only here: two tables that tell the compiler what a plain function stands f
 The functions themselves are ordinary Python over NumPy scalars, so that every kernel
 also runs uncompiled; `runtime.kernels.jit` puts the instruction in their place.
 
-Rules: a primitive names the LLVM intrinsic that it becomes, and both give the same bits;
-only `fma` rounds once when compiled, and here first to the next wider type; a choice
-takes one number and only says which of two functions is meant, the one for float32 or
-the one for float64.
+Rules: a primitive names the LLVM intrinsic that it becomes, and both give the same
+bits; only `fma` rounds once when compiled, and here first to the next wider type; a
+choice takes one number and only says which of two functions is meant, the one for
+float32 or the one for float64.
 """
 
 from collections.abc import Callable
