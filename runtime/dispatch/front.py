@@ -261,13 +261,21 @@ def _may_be_none(argument: Argument) -> bool:
 
 
 def _returned(schema: Schema) -> list[str]:
-    """A tensor needs no look; every other result is converted."""
-    if len(schema.returns) != 1 or schema.returns[0].type != TensorType:
+    """Tensors need no look but one; every other result is converted."""
+    kinds = [each.type for each in schema.returns]
+    if not kinds or schema.is_varret or any(kind != TensorType for kind in kinds):
         return ["return _returns(_result)"]
-    return [
+    looks = ["_result.key_bits"]
+    if len(kinds) > 1:
+        looks = [f"_result[{place}].key_bits" for place in range(len(kinds))]
+    lines = [
         "try:",
-        "    _result.key_bits",
+        *(f"    {look}" for look in looks),
         "except AttributeError:",
         "    return _returns(_result)",
-        "return _result",
     ]
+    if len(kinds) > 1:
+        # Anything else than a tuple of that length is for `_returns` to judge.
+        given = f"type(_result) is not tuple or len(_result) != {len(kinds)}"
+        lines = [f"if {given}:", "    return _returns(_result)", *lines]
+    return [*lines, "return _result"]

@@ -62,9 +62,9 @@ from runtime.errors.key import (
     UnknownKey,
 )
 from runtime.errors.operands import (
-    DTypeRefused,
     DevicesDiffer,
     DimensionOutOfRange,
+    DTypeRefused,
     NoDataToRead,
     NothingToReduce,
     OperandError,
@@ -135,8 +135,8 @@ from runtime.errors.tensor import (
     NoLength,
     NotALeaf,
     NotAnInteger,
-    NotOnHost,
     NotOneElement,
+    NotOnHost,
     NumberTooLarge,
     RepeatedDimension,
     ShapesDiffer,

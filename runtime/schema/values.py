@@ -25,6 +25,7 @@ When a type is added, add it to `_BASES` or to `converter`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 from runtime.errors.call import WrongValue
 from runtime.errors.key import UnknownDevice
@@ -33,7 +34,7 @@ from runtime.schema.argument import type_text
 from runtime.schema.codes import Code, DType, Layout, MemoryFormat
 from runtime.schema.device import Device
 from runtime.schema.excerpt import described, shortened
-from runtime.schema.numbers import MISMATCH
+from runtime.schema.numbers import INT_END, INT_FIRST, MISMATCH
 from runtime.schema.types import (
     DictType,
     ListType,
@@ -197,7 +198,12 @@ def _list(element: Type, size: int | None) -> Converter:
     inner = _strict_tensor if element == types.TensorType else converter(element)
     repeats = () if size is None else _REPEATS.get(element, ())
 
+    plain = _plain_list(element)
+
     def to_list(value: object) -> object:
+        kind = type(value)
+        if (kind is list or kind is tuple) and plain(value):
+            return [*value]  # type: ignore[misc]  # a list or a tuple
         if repeats and isinstance(value, repeats):
             one = inner(value)
             return MISMATCH if one is MISMATCH else [one] * (size or 0)
@@ -210,6 +216,29 @@ def _list(element: Type, size: int | None) -> Converter:
         return MISMATCH if _lost(converted) else converted
 
     return to_list
+
+
+def _plain_list(element: Type) -> Callable[[Any], bool]:
+    """Whether a list holds nothing that is to be converted, as most lists do."""
+    if element == types.TensorType:
+        return _all_tensors
+    return _all_ints if element == types.IntType else lambda value: False
+
+
+def _all_ints(value: Iterable[object]) -> bool:
+    for each in value:
+        if type(each) is not int or not INT_FIRST <= each < INT_END:
+            return False
+    return True
+
+
+def _all_tensors(value: Iterable[Any]) -> bool:
+    try:
+        for each in value:
+            each.key_bits  # noqa: B018  # asked for, not used: is it a tensor?
+    except AttributeError:
+        return False
+    return True
 
 
 def _lost(converted: Iterable[object]) -> bool:
