@@ -98,3 +98,11 @@ def test_the_dispatcher_example_runs(capsys: pytest.CaptureFixture[str]) -> None
     text = next(text for _, text in BLOCKS if "ops.demo.add" in text)
     exec(compile(text, "README.md", "exec"), {"__name__": "readme"})
     assert capsys.readouterr().out == "tensor([4., 6.])\n"
+
+
+def test_the_tensor_example_prints_what_the_readme_says(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    at = next(i for i, (_, text) in enumerate(BLOCKS) if "w.sub_(w.grad" in text)
+    exec(compile(BLOCKS[at][1], "README.md", "exec"), {"__name__": "readme"})
+    assert capsys.readouterr().out == BLOCKS[at + 1][1]
