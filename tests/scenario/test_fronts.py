@@ -1,0 +1,37 @@
+"""What is explored does not change when every call goes by a front from the first on."""
+
+import pytest
+
+from harness import Scenario, explore
+from harness.expectations.document import document_of
+from harness.expectations.render import render
+from runtime.dispatch.place import Place
+from tests.dispatch.conftest import start_with_front
+from tests.scenarios import (
+    test_autograd,
+    test_backends,
+    test_composites,
+    test_fallbacks,
+    test_fallthroughs,
+    test_uses,
+)
+
+MODULES = (
+    *(test_autograd, test_backends, test_composites),
+    *(test_fallbacks, test_fallthroughs, test_uses),
+)
+SCENARIOS = [
+    pytest.param(value, id=f"{module.__name__.rpartition('.')[2]}-{name}")
+    for module in MODULES
+    for name, value in vars(module).items()
+    if isinstance(value, Scenario)
+]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_fronts_answer_alike(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = render(document_of(explore(scenario, "walk:1")))
+    monkeypatch.setattr(Place, "start", start_with_front)
+    assert render(document_of(explore(scenario, "walk:1"))) == plain
