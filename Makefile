@@ -34,13 +34,13 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -n auto
 
 test-gpu: $(STAMP)
-	$(BIN)/python -m pytest -n0 -m gpu -rs tests/cuda
+	$(BIN)/python -m pytest -n0 -rs tests/cuda
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench --write README.md
 
 bench-gpu: $(STAMP)
-	$(BIN)/python -m tests.bench.gpu
+	$(BIN)/python -m tests.cuda.bench --write tests/bench/results/gpu.md
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
