@@ -1,4 +1,4 @@
-"""What is explored does not change when every call goes by a front from the first on."""
+"""What is explored is the same when every call goes by a front from the first on."""
 
 import pytest
 

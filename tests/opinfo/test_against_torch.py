@@ -1,0 +1,166 @@
+"""Every operator against torch: dtype, shape, strides of views, values, and errors."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime import Tensor
+from runtime.errors import EveryorderError
+from tests.opinfo.info import Array, D, OpInfo, assert_same, listed, on_cpu
+from tests.opinfo.table import ROWS, VARIANTS
+
+torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
+pytestmark = pytest.mark.torch
+
+COMPARED = [row for row in (*ROWS, *VARIANTS) if row.torch is not None]
+# These take a Python number beside a tensor; in torch they take tensors.
+NUMBERS_ONLY_HERE = (
+    *("maximum", "minimum", "atan2", "logical_and", "logical_or", "logical_xor"),
+)
+
+
+def on_torch(value: Any) -> Any:
+    """The turn that makes arguments of torch."""
+    if isinstance(value, Array):
+        buffer, strides, offset = value.place()
+        if buffer.dtype.name == "bfloat16":
+            whole = torch.from_numpy(buffer.view(np.int16)).view(torch.bfloat16)
+        else:
+            whole = torch.from_numpy(buffer)
+        return whole.as_strided(value.values.shape, strides, offset)
+    return getattr(torch, value.name) if isinstance(value, D) else value
+
+
+def elements(result: Any) -> Any:
+    if not isinstance(result, torch.Tensor):
+        return result
+    result = result.detach()
+    return result.double().numpy() if result.dtype == torch.bfloat16 else result.numpy()
+
+
+@pytest.mark.parametrize("row", COMPARED, ids=repr)
+def test_results_are_those_of_torch(row: OpInfo) -> None:
+    assert row.torch is not None
+    function = row.torch(torch)
+    compared = 0
+    for dtype in row.dtypes:
+        for sample in row.samples(dtype):
+            case = f"{row.name}[{dtype}]({sample})"
+            args, kwargs = sample.bound(on_torch)
+            if row.name in NUMBERS_ONLY_HERE and not torch.is_tensor(args[1]):
+                args[1] = torch.tensor(args[1])
+            try:
+                with warnings.catch_warnings():
+                    # torch warns of what is asked here on purpose.
+                    warnings.simplefilter("ignore", UserWarning)
+                    expected = listed(function(*args, **kwargs))
+            except (RuntimeError, NotImplementedError, TypeError) as error:
+                if "not implemented for" in str(error) or "not support" in str(error):
+                    continue
+                raise AssertionError(f"torch refuses {case}: {error}") from error
+            args, kwargs = sample.bound(on_cpu)
+            found = listed(row.call(*args, **kwargs))
+            assert len(found) == len(expected), case
+            for one, other in zip(found, expected, strict=True):
+                compare(row, one, other, case)
+                compared += 1
+    assert compared, "torch took none of the samples"
+
+
+def compare(row: OpInfo, one: Any, other: Any, case: str) -> None:
+    assert (one is None) == (other is None), case
+    if one is None:
+        return
+    if not isinstance(one, Tensor):
+        assert one == other, case
+        return
+    # Statistics of 16-bit floats are kept in float32 here.
+    halves = row.name == "native_layer_norm" and one.dtype.name == "float32"
+    if not halves:
+        assert f"torch.{one.dtype.name}" == str(other.dtype), f"{case}: {one.dtype}"
+    assert one.shape == tuple(other.shape), case
+    if row.view or (other.is_contiguous() and other.numel()):
+        if one.numel() > 1:
+            assert one.strides == other.stride(), f"{case}: {one.strides}"
+        assert (
+            not row.view
+            or row.name == "contiguous"
+            or one.offset == other.storage_offset()
+        ), case
+    if not row.random:
+        loose = 2000.0 if halves else 2 * row.loose
+        assert_same(one.detach().numpy(), elements(other), loose, case)
+
+
+MIXED = (
+    "bool",
+    "uint8",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "complex64",
+)
+PROMOTED = ("add", "mul", "div", "eq", "where", "maximum", "pow", "atan2", "cat",
+            "logical_and", "remainder")  # fmt: skip
+FORMS = ((2,), (), 3, 2.5, True)
+
+
+@pytest.mark.parametrize("name", PROMOTED)
+def test_mixed_dtypes_give_what_torch_gives(name: str) -> None:
+    """Tensors of any dtype, with dimensions and without, and Python numbers."""
+    row = next(row for row in ROWS if row.name == name)
+    for left in MIXED:
+        for right in (*MIXED, 3, 2.5, True, 1j):
+            for shape in ((2,), ()):
+                check_mixed(row, left, right, shape)
+
+
+def check_mixed(row: OpInfo, left: str, right: Any, shape: tuple[int, ...]) -> None:
+    if row.name == "pow" and {left, right} <= {"bool", True}:
+        # torch takes the powers of bool that are copies, and no other.
+        return
+    case = f"{row.name}({left}, {right} {shape})"
+    one = Array(np.ones(2).astype(_dtype(left)))
+    other: Any = right
+    if isinstance(right, str):
+        other = Array(np.ones(shape).astype(_dtype(right)))
+    elif row.name in ("where", "cat", "maximum", "atan2", "logical_and") or shape == ():
+        return
+    results = []
+    for turn in (on_torch, on_cpu):
+        a, b = turn(one), turn(other) if isinstance(other, Array) else other
+        if row.name == "where":
+            args: list[Any] = [turn(Array(np.array([True, False]))), a, b]
+        elif row.name == "cat":
+            if shape == ():
+                return
+            args = [[a, b]]
+        else:
+            args = [a, b]
+        assert row.torch is not None
+        call = row.torch(torch) if turn is on_torch else row.call
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                results.append(str(call(*args).dtype).removeprefix("torch."))
+        except (RuntimeError, NotImplementedError, EveryorderError) as error:
+            results.append(f"raises: {error}")
+    expected, found = results
+    if "complex32" in expected or "ComplexHalf" in expected:
+        # There is no complex number of 16-bit floats here.
+        assert found in ("complex64", "bool") or found.startswith("raises"), case
+        return
+    if expected.startswith("raises") and found.startswith("raises"):
+        return
+    assert found == expected, f"{case}: {found}, torch {expected}"
+
+
+def _dtype(name: str) -> Any:
+    from runtime import DType
+    from runtime.tensors.elements import numpy_dtype
+
+    return numpy_dtype(DType.named(name))
