@@ -109,6 +109,7 @@ class Adam:
         with no_grad():
             for p, m, v in zip(self.parameters, self.means, self.squares, strict=True):
                 gradient = p.grad
+                assert gradient is not None, "the loss depends on every parameter"
                 m.mul_(0.9).add_(gradient, alpha=0.1)
                 v.mul_(0.999).add_(gradient * gradient, alpha=0.001)
                 p.sub_(m / (v.sqrt() / two**0.5 + 1e-8), alpha=self.rate / one)
@@ -150,7 +151,7 @@ def train(
         for batch in batches:
             pictures = tensor(data.pictures[batch], device=device)
             wanted = tensor(data.digits[batch], device=device)
-            losses += float(step(model, adam, pictures, wanted).item())
+            losses += float(step(model, adam, pictures, wanted))
         took = (perf_counter() - started) / len(batches)
         right = accuracy(model, parameters, data, device)
         say(
