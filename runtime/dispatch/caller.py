@@ -109,7 +109,7 @@ class Caller:
     ) -> Any:
         """Run a kernel that may not be the one of its slot."""
         bits = self.running.keys_of(values)
-        if kernel.facts.kind == "linked" and not fallback:
+        if kernel.facts.kind == "linked":
             link = self._linked(place, WATCH.active).of(kernel, bits, key)
             return self.running.returns(link(*self.running.presented(values)))
         run = self.running.runner_of(kernel, fallback, key.name)

@@ -66,10 +66,11 @@ def fallback_for(call: str, kernel: object, with_keyset: bool) -> Kernel:
     one operator.
     """
     made = kernel_for(call, kernel, with_keyset, untyped_kernel_of)
-    if made.facts.kind in ("direct", "linked"):
-        expected = "a function of an operator and its arguments, or boxed(...)"
-        found = f"{made.facts.kind}(...)"
-        raise WrongArgument(argument="kernel", expected=expected, found=found)
+    if made.facts.kind == "direct":
+        expected = (
+            "a function of an operator and its arguments, boxed(...) or linked(...)"
+        )
+        raise WrongArgument(argument="kernel", expected=expected, found="direct(...)")
     return made
 
 

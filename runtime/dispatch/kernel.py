@@ -100,8 +100,9 @@ def linked(factory: Callable[[Any, Any], Callable[..., Any]], name: str) -> Kern
     `factory(below, keyset)` returns the function that is called with every argument, as
     a `direct` one; it is remembered on the entry.  `keyset` is that of the call, and
     `below(*arguments)` runs the kernel of the next key under this kernel's slot, of the
-    same entry.  `below.at(keyset)` is such a function for another keyset.
-    Raises `NotAKernel`.
+    same entry.  `below.at(keyset)` is such a function for another keyset, and
+    `below.schema` the operator's schema.  A factory that returns `below.run` costs a
+    call nothing.  Raises `NotAKernel`.
     """
     if not callable(factory):
         raise NotAKernel(call="linked(...)", found=type(factory).__name__)

@@ -250,7 +250,7 @@ class Library:
         """Register a kernel for every operator that has none for the key.
 
         It is called `kernel(operator, *args, **kwargs)`, after the keyset if
-        `with_keyset`.  An alias key stands for all its runtime keys.
+        `with_keyset`, or `linked`.  An alias key stands for all its runtime keys.
 
         Raises:
             LibraryMisuse: not an IMPL library of namespace `_`, or no key at all.

@@ -22,18 +22,23 @@ from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.running import Running
 from runtime.dispatch.watch import DEPTH, WATCH
 from runtime.keys import SLOTS, DispatchKey, KeySet, full_after, slot_of
+from runtime.schema.schema import Schema
 
 Link = Callable[..., Any]
 
 
 class Below:
-    """What a linked kernel calls; `run` is the bare function, for those in a hurry."""
+    """What a linked kernel calls; `run` is the bare function, for those in a hurry.
 
-    __slots__ = ("_links", "run")
+    `schema` is that of the operator, which a fallback does not know otherwise.
+    """
 
-    def __init__(self, links: "Links", run: Link) -> None:
+    __slots__ = ("_links", "run", "schema")
+
+    def __init__(self, links: "Links", run: Link, schema: Schema) -> None:
         self._links = links
         self.run = run
+        self.schema = schema
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel of the next key."""
@@ -88,7 +93,9 @@ class Links:
         # An alias key has no place of its own: what lies below is below the call's key.
         key = key if key.bits else SLOTS[slot_of(bits)]
         below = links.at(bits & full_after(key).bits) if key.bits else links.nothing()
-        made: Link = kernel.function(Below(links, below), KeySet.from_bits(bits))
+        made: Link = kernel.function(
+            Below(links, below, self._running.schema), KeySet.from_bits(bits)
+        )
         return made
 
     def nothing(self) -> Link:

@@ -98,9 +98,9 @@ class Running:
     def link_at(self, number: int) -> Kernel | None:
         """The linked kernel of a slot; None if it holds another kind, or nothing."""
         held = self.table.held(number)
-        if isinstance(held, Implementation) and held.kernel.facts.kind == "linked":
-            return held.kernel
-        return None
+        if held is None or isinstance(held, Kernel):
+            return None
+        return held.kernel if held.kernel.facts.kind == "linked" else None
 
     def direct_at(self, number: int) -> Callable[..., Any] | None:
         """The function of a slot that is called as it is; None if it holds another."""

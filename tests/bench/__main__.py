@@ -1,13 +1,25 @@
-"""`python -m tests.bench [--write README.md]`: run all rows, print, file the table."""
+"""`python -m tests.bench [--write README.md] [NAME...]`: run rows, print, file them.
+
+Names choose among the functions of `ROWS`; then nothing may be written, since the table
+is written whole.
+"""
 
 import gc
+import os
 import sys
 from pathlib import Path
 
+from tests.bench.calls import CALL_ROWS
+from tests.bench.kernels import kernels
 from tests.bench.row import Row
-from tests.bench.rows import ROWS
+from tests.bench.rows import ROWS as HARNESS_ROWS
+from tests.bench.training import TRAINING_ROWS
+
+ROWS = (*HARNESS_ROWS, *CALL_ROWS, *TRAINING_ROWS, kernels)
 
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
+# What others run; a thread that waits for a processor holds up all of its team.
+BUSY = 0.7
 VERDICTS = {True: "met", False: "missed", None: "not run"}
 
 
@@ -29,16 +41,29 @@ def write(path: Path, text: str) -> None:
 
 def main(arguments: list[str]) -> int:
     rows: list[Row] = []
+    target = None
+    if "--write" in arguments:
+        at = arguments.index("--write")
+        target = Path(arguments[at + 1])
+        arguments = arguments[:at] + arguments[at + 2 :]
+    known = {measure.__name__: measure for measure in ROWS}
+    unknown = [name for name in arguments if name not in known]
+    if unknown or (arguments and target):
+        found = ", ".join(unknown) or "--write beside names"
+        print(f"cannot run {found}; rows: {', '.join(known)}", file=sys.stderr)
+        return 2
+    if (load := os.getloadavg()[0]) > BUSY:
+        print(f"the machine is busy ({load:.1f}): rows on two threads say little")
     # What was imported, torch above all, is not to be walked by every collection.
     gc.collect()
     gc.freeze()
-    for measure in ROWS:
-        for row in measure():
+    for name in arguments or known:
+        for row in known[name]():
             print(f"{row.what}: {row.figure}; {row.target}: {VERDICTS[row.met]}")
             sys.stdout.flush()
             rows.append(row)
-    if "--write" in arguments:
-        write(Path(arguments[arguments.index("--write") + 1]), table(rows))
+    if target:
+        write(target, table(rows))
     return 0
 
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
 
+# The note of a row that compares with what is not there.
+NO_TORCH = "torch is not installed; `make torch`, then again"
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

@@ -10,7 +10,7 @@ from statistics import median
 from harness.engine import explore
 from harness.systems.dispatcher import DispatcherSystem
 from tests.bench.commute import commute, founding_steps
-from tests.bench.row import Row, median_seconds, pairs, ratio, seconds
+from tests.bench.row import NO_TORCH, Row, median_seconds, pairs, ratio, seconds
 from tests.bench.subjects import (
     FOUNDING_KEYS,
     NullSystem,
@@ -22,7 +22,6 @@ from tests.bench.subjects import (
 
 # Upstream's exploration of five steps, 2 n (n!)^2.
 FULL_STEPS = 144_000
-NO_TORCH = "torch is not installed; `make torch`, then again"
 
 
 def against_torch() -> Iterator[Row]:

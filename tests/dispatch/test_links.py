@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, boxed
+from runtime.dispatch.builtin import release
 from runtime.dispatch.kernel import direct, linked
 from runtime.errors.call import MissingKernel, WrongReturnType
 from runtime.errors.registration import NotAKernel, WrongArgument
@@ -215,12 +216,33 @@ def test_what_cannot_be_called_is_no_kernel() -> None:
         linked(3, "three")  # type: ignore[arg-type]  # what is tested
 
 
-@pytest.mark.parametrize("make", [direct, linked])
-def test_a_fallback_is_for_any_operator(make: Any) -> None:
+def test_a_fallback_is_for_any_operator() -> None:
     library = Library("_", "IMPL", dispatcher=silent())
     with pytest.raises(WrongArgument) as caught:
-        library.fallback(make(lambda *a: None, "one"), "CPU")
-    assert caught.value.found == f"{make.__name__}(...)"
+        library.fallback(direct(lambda *a: None, "one"), "CPU")
+    assert caught.value.found == "direct(...)"
+
+
+def test_a_fallback_may_be_linked() -> None:
+    dispatcher = silent()
+    release(dispatcher, "Autograd")
+    library = defined(dispatcher)
+    made: list[str] = []
+
+    def factory(below: Any, keyset: KeySet) -> Callable[..., Any]:
+        made.append(str(below.schema.name))
+        run: Callable[..., Any] = below.run
+        return run
+
+    everywhere = Library("_", "IMPL", dispatcher=dispatcher)
+    everywhere.fallback(linked(factory, "passes"), "Autograd")
+    x = tensor([1.0])
+    library.impl("foo", direct(lambda x: x, "same"), "CPU")
+    for _ in range(20):
+        assert op(dispatcher)(x) is x
+    assert set(made) == {"test::foo"}
+    assert op(dispatcher).call_for_key("AutogradCPU", [x]) == [x]
+    assert "AutogradCPU: passes" in dispatcher.dump_table("test::foo")
 
 
 def test_full_after_is_what_lies_below() -> None:

@@ -1,0 +1,130 @@
+"""Rows about calls: a Python kernel through the dispatcher, and a whole small addition.
+
+All sides run in turn, a few thousand calls each, with nothing to compute in them.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import singledispatch
+from itertools import repeat
+from statistics import median
+from typing import Any
+
+import runtime
+from runtime import Library, Tensor, direct, tensor
+from tests.bench.compare import torch
+from tests.bench.operators import beside
+from tests.bench.row import NO_TORCH, Row, pairs, ratio
+
+CALLS = 5_000
+TURNS = 31
+
+# Libraries of torch, which end with the process.
+KEPT: list[object] = []
+
+
+def often(run: Callable[[Any], object], argument: Any) -> Callable[[], None]:
+    """`CALLS` calls in a row."""
+
+    def loop() -> None:
+        call = run
+        for each in repeat(argument, CALLS):
+            call(each)
+
+    return loop
+
+
+def same(x: Tensor) -> Tensor:
+    """The kernel on all sides."""
+    return x
+
+
+@singledispatch
+def by_type(x: object) -> object:
+    """What nobody calls."""
+    raise AssertionError(f"{x!r} is a tensor, which has a kernel of its own")
+
+
+by_type.register(Tensor, same)
+
+
+def calling(operator: runtime.OperatorHandle) -> Callable[[], None]:
+    """`CALLS` calls of a handle, as programs write them."""
+    x = tensor([1.0])
+
+    def loop() -> None:
+        for each in repeat(x, CALLS):
+            operator.call(each)
+
+    return loop
+
+
+def of_torch() -> Callable[[], None] | None:
+    """`CALLS` calls of the same kernel, registered with torch.library."""
+    if torch is None:
+        return None
+    library = torch.library.Library("everyorder_bench", "DEF")
+    library.define("same(Tensor x) -> Tensor")
+    library.impl("same", lambda x: x, "CPU")
+    # The operator is there as long as its library.
+    KEPT.append(library)
+    return often(torch.ops.everyorder_bench.same.default, torch.ones(1))
+
+
+def python_kernels() -> Iterator[Row]:
+    """One call of a Python kernel: ours, `functools.singledispatch`, torch.library."""
+    library = Library("bench", "DEF")
+    for name, kernel in (("typed", same), ("direct", direct(same, "same"))):
+        library.define(f"{name}(Tensor x) -> Tensor")
+        library.impl(name, kernel, "CPU")
+    library.impl("direct", runtime.fallthrough, "Autograd")
+    find, theirs = runtime.default_dispatcher().find_op, of_torch()
+    for name, what in (
+        ("typed", "a call of an annotated Python kernel"),
+        ("direct", "a call of a `direct` Python kernel, Autograd falling through,"),
+    ):
+        operator = find(f"bench::{name}")
+        assert operator is not None, "it was defined above"
+        ours = calling(operator)
+        for other, aim, sign, against in (
+            ("functools.singledispatch", 1.0, "≤ 1", often(by_type, tensor([1.0]))),
+            ("a Python kernel of torch.library", 1 / 3, "≤ 1/3", theirs),
+        ):
+            if against is None:
+                yield Row(f"{what} over {other}", "-", sign, None, NO_TORCH)
+                continue
+            measured = pairs(ours, against, TURNS)
+            one, two = (
+                median(side) / CALLS * 1e9 for side in zip(*measured, strict=True)
+            )
+            yield Row(
+                f"{what} over {other}",
+                f"{ratio(measured):.2f} ({one:.0f} ns, {two:.0f} ns)",
+                sign,
+                ratio(measured) <= aim,
+            )
+    library.close()
+
+
+def additions() -> Iterator[Row]:
+    """`ops.core.add` on one element, and operators on 1,000."""
+    what = "`ops.core.add` on one element over torch.add"
+    if torch is None:
+        yield Row(what, "-", "< 1", None, NO_TORCH)
+        return
+    x, add, y = tensor([1.0]), runtime.ops.core.add, torch.ones(1)
+    measured = pairs(
+        often(lambda _: add(x, x), None),
+        often(lambda _: torch.add(y, y), None),
+        TURNS,
+    )
+    each = min(one for one, _ in measured) / CALLS * 1e9
+    yield Row(
+        what,
+        f"{ratio(measured):.2f} ({each:.0f} ns)",
+        "< 1",
+        ratio(measured) < 1,
+    )
+    yield beside()
+
+
+CALL_ROWS = (python_kernels, additions)
