@@ -8,8 +8,8 @@ Rules:
 - the keyset is taken as it is, as by a redispatch;
 - a linked kernel and all that lies below it are of one entry, whatever is registered
   while it runs;
-- results are converted and checked by the outermost call only, save those of kernels
-  of the other conventions, which always are;
+- results are converted and checked by the outermost call only, save those of python and
+  boxed kernels, of fallbacks, and of kernels with a keyset, which always are;
 - a link holds links below it and never one above: no circle keeps kernels alive;
 - the operator that boxed kernels and fallbacks are given is made when they run, from a
   weak reference to the dispatcher.

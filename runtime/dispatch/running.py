@@ -105,12 +105,12 @@ class Running:
     def direct_at(self, number: int) -> Callable[..., Any] | None:
         """The function of a slot that is called as it is; None if it holds another."""
         held = self.table.held(number)
-        if not isinstance(held, Implementation):
+        if not isinstance(held, Implementation) or held.kernel.with_keyset:
             return None
-        if held.kernel.facts.kind != "direct" or held.kernel.with_keyset:
-            return None
-        function: Callable[..., Any] | None = held.kernel.function
-        return function
+        facts = held.kernel.facts
+        if facts.kind == "direct" or (facts.kind == "typed" and not facts.keyword_only):
+            return held.kernel.function
+        return None
 
     def presenting(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function of stack values that shows them to `function` as to a kernel."""
