@@ -3,15 +3,18 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+# How the tests are run; under coverage by `make coverage`.
+RUN ?= -m pytest
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
-.PHONY: run test test-gpu bench bench-gpu lint types coverage torch cuda clean help
+.PHONY: run test test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda clean help
 
 help:
 	@echo "make run       explore the catalogue, print the table, write build/report/"
 	@echo "make test      the tests, in parallel"
 	@echo "make bench     the benchmarks: ratios, side by side in one run"
+	@echo "make test-extras  what needs the extras torch and cuda, and kernels uncompiled"
 	@echo "make test-gpu  the CUDA kernels on a GPU, if there is one (make cuda first)"
 	@echo "make bench-gpu the CUDA kernels measured, if there is a GPU"
 	@echo "make lint      ruff: style and format"
@@ -31,7 +34,12 @@ run: $(STAMP)
 	$(BIN)/everyorder run --report build/report
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python $(RUN) -n auto
+
+test-extras: $(STAMP)
+	$(BIN)/python $(RUN) -n auto -m torch
+	$(BIN)/python $(RUN) -n auto tests/cuda tests/operators tests/tensors
+	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) -n auto -m "not torch" tests/kernels
 
 test-gpu: $(STAMP)
 	$(BIN)/python -m pytest -n0 -rs tests/cuda
@@ -49,10 +57,14 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+# Compiled bodies are not seen by coverage: kernels run uncompiled, too.
+COVERED := -m coverage run -m pytest -q
 coverage: $(STAMP)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q -n auto
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -q -n auto tests/kernels
+	$(MAKE) test test-extras RUN="$(COVERED)"
+	$(MAKE) coverage-report
+
+coverage-report: $(STAMP)
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=95
 

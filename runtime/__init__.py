@@ -133,6 +133,10 @@ _LAZY = {
 }
 
 
+# Modules of the surface, loaded like the names.
+_MODULES = ("autograd", "cuda", "random", "testing")
+
+
 def __getattr__(name: str) -> Any:
     """A lazy name, loaded; it is an ordinary one from then on.
 
@@ -144,7 +148,10 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     home = _LAZY.get(name)
-    if home is not None:
+    if name in _MODULES:
+        import_module("runtime.whole")
+        found = import_module(f"runtime.{name}")
+    elif home is not None:
         # Whoever asks for a tensor, or for what makes one, gets it whole.
         if home != "runtime.dispatch.teaching":
             import_module("runtime.whole")

@@ -3,13 +3,15 @@
 True only here: what happens to the default dispatcher when the first tensor is asked
 for.  Importing this module registers namespace `core` with all its kernels, installs
 what tensors can do, and sets the fallback at the Autograd keys: an operator without a
-formula says so when it is run backwards, instead of passing for a constant.
+formula says so when it is run backwards, instead of passing for a constant.  Likewise
+at ADInplaceOrView: what others' operators write to gets a new version.
 
 Rules: other dispatchers are left as they are; `runtime.operators.install` and
 `runtime.autograd.install` do for them what they are asked to.
 """
 
 from runtime.autograd.fallback import install_fallbacks
+from runtime.autograd.versions import install_version_fallback
 from runtime.dispatch.builtin import release
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.library import Library
@@ -19,6 +21,8 @@ from runtime.tensors import Tensor, tensor
 __all__ = ["FALLBACKS", "Tensor", "functions", "methods", "tensor"]
 
 release(default_dispatcher(), "Autograd")
+release(default_dispatcher(), "ADInplaceOrView")
 # It lives as long as the default dispatcher does.
 FALLBACKS = Library("_", "IMPL", origin="core autograd")
 install_fallbacks(FALLBACKS)
+install_version_fallback(FALLBACKS)

@@ -15,25 +15,33 @@ from sys import getrefcount
 from typing import Any
 from weakref import ref
 
-from runtime.autograd.history import CLAIMING, Extra, extra_of, history_of
+from runtime.autograd.history import CLAIMING, Extra, extra_of
 from runtime.autograd.modes import GRAD
-from runtime.autograd.node import Gradients, Node, through
+from runtime.autograd.node import Gradients, Node
 from runtime.operators.call import core
 from runtime.tensors.tensor import Tensor
 
-# Who refers to a gradient that only the engine has: its list, the parameters `gradient`
-# of `apply` and of `_alone`, and the argument of `getrefcount`.
+# Who refers to a gradient that only the engine has: its list, the parameter or variable
+# of who asks, the parameter of `alone`, and the argument of `getrefcount`.
 _ENGINE_ONLY = 4
+# To its elements: the tensor, the variable and the argument; the storage is one more.
+_OWN_ELEMENTS = 3
+# To their storage: the place, the variable and the argument.
+_OWN_STORAGE = 3
+
+# Devices with all operators; a backend that grows may have `add` and no `add_` yet.
+_WRITES = ("cpu", "cuda")
 
 
 class AccumulateGrad(Node):
     """The node of a leaf."""
 
-    __slots__ = ("variable",)
+    __slots__ = ("extra", "variable")
 
-    def __init__(self, variable: Tensor) -> None:
+    def __init__(self, variable: Tensor, extra: Extra) -> None:
         super().__init__([], ((variable.shape, variable.dtype, variable.device),))
         self.variable = variable
+        self.extra = extra
 
     @property
     def operator(self) -> str:
@@ -47,11 +55,11 @@ class AccumulateGrad(Node):
     def apply(self, gradients: list[Any]) -> Gradients:
         """Accumulate; no gradient goes on."""
         gradient = gradients[0]
-        extra = extra_of(self.variable)
+        extra = self.extra
         with extra.lock:
             if extra.grad is None:
-                alone = not GRAD.enabled and _alone(gradient)
-                extra.grad = gradient if alone else core.clone(gradient)
+                taken = not GRAD.enabled and alone(gradient)
+                extra.grad = gradient if taken else core.clone(gradient)
             elif GRAD.enabled:
                 extra.grad = core.add(extra.grad, gradient)
             else:
@@ -62,9 +70,39 @@ class AccumulateGrad(Node):
         return ()
 
 
-def _alone(gradient: Tensor) -> bool:
-    """Whether nobody but the engine has the gradient, nor a view of it."""
-    return gradient._place is None and getrefcount(gradient) <= _ENGINE_ONLY
+def alone(gradient: Tensor) -> bool:
+    """Whether nobody but the engine has the gradient, its elements, or a view of it.
+
+    To be asked by who got it from who took it out of a buffer, or reads it there.
+    """
+    flat, place = gradient._flat, gradient._place
+    if flat is None or getrefcount(gradient) > _ENGINE_ONLY:
+        return False
+    # An array of somebody's that a tensor was made of shares its memory.
+    if getattr(flat, "base", None) is not None:
+        return False
+    if place is None:
+        return getrefcount(flat) <= _OWN_ELEMENTS
+    storage = place[0]
+    return (
+        storage.array is flat
+        and getrefcount(storage) <= _OWN_STORAGE
+        and getrefcount(flat) <= _OWN_ELEMENTS + 1
+    )
+
+
+def joined(before: Tensor, gradient: Tensor) -> Tensor:
+    """The sum of two gradients that meet; in the first one, if that is the engine's."""
+    if (
+        not GRAD.enabled
+        and before.device.type in _WRITES
+        and before.shape == gradient.shape
+        and alone(before)
+    ):
+        core.add_(before, gradient)
+        return before
+    total: Tensor = core.add(before, gradient)
+    return total
 
 
 def accumulator_of(leaf: Tensor) -> Node:
@@ -77,7 +115,7 @@ def accumulator_of(leaf: Tensor) -> Node:
             known = extra.accumulator
             found = None if known is None else known()
             if found is None:
-                found = AccumulateGrad(leaf)
+                found = AccumulateGrad(leaf, extra)
                 extra.accumulator = ref(found)
     return found
 
@@ -87,11 +125,3 @@ def _extra(leaf: Tensor) -> Extra:
     if history is not None and history.extra is not None:
         return history.extra  # type: ignore[no-any-return]  # the slot is untyped
     return extra_of(leaf)
-
-
-def hooked_leaf(node: AccumulateGrad, gradients: list[Any]) -> list[Any]:
-    """The gradient as the hooks of the leaf leave it."""
-    extra = history_of(node.variable).extra
-    if extra is not None and extra.hooks:
-        gradients[0] = through(extra.hooks, gradients[0])
-    return gradients

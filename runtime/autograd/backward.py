@@ -12,6 +12,8 @@ Rules:
 from collections.abc import Sequence
 from typing import Any
 
+from numpy import ones
+
 from runtime.autograd.accumulate import AccumulateGrad
 from runtime.autograd.engine import Request, run
 from runtime.autograd.history import extra_of
@@ -27,7 +29,7 @@ from runtime.errors.autograd import (
 )
 from runtime.operators.call import core
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.making import from_flat
+from runtime.tensors.keys_of import fresh_key_bits
 from runtime.tensors.tensor import Tensor
 
 Tensors = Tensor | Sequence[Tensor]
@@ -54,7 +56,12 @@ def backward(
         InputWithoutGradient: one of `inputs` requires none.
         GraphFreed, SavedTensorModified, NotImplementedFormula: as the graph says.
     """
-    roots = _roots("backward", _several(tensors), grad_tensors)
+    if grad_tensors is None and isinstance(tensors, Tensor):
+        # One root, as nearly always: what `_roots` does, without lists.
+        edge = _root_edge("backward", 0, tensors)
+        roots = [(edge, _root_gradient("backward", 0, tensors, None))]
+    else:
+        roots = _roots("backward", _several(tensors), grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:
         run(roots, retain_graph=retain, create_graph=create_graph)
@@ -148,7 +155,7 @@ def _root_gradient(
     asked: str, index: int, output: Tensor, gradient: Tensor | None
 ) -> Tensor:
     if gradient is None:
-        if output.numel() != 1 or output.dtype.is_complex:
+        if (output.shape and output.numel() != 1) or output.dtype.is_complex:
             raise GradientNeeded(asked=asked, index=index, shape=output.shape)
         return _one(output)
     for what, expected, found in (
@@ -169,13 +176,12 @@ def _root_gradient(
 def _one(output: Tensor) -> Tensor:
     """The number 1 in the form of an output of one element."""
     if output.device.type == "cpu":
-        import numpy as np
-
-        form = numpy_dtype(output.dtype)
-        return from_flat(np.ones(1, form), output.shape, output.device)
+        dtype, bits = output.dtype, fresh_key_bits("cpu")
+        flat = ones(1, numpy_dtype(dtype))
+        return Tensor(flat, output.shape, dtype, output.device, bits)
     with no_grad():
-        one: Tensor = core.ones_like(output)
-    return one
+        made: Tensor = core.ones_like(output)
+    return made
 
 
 def _input_edge(index: int, tensor: Tensor) -> Edge:

@@ -5,9 +5,9 @@ True only here: the order, and what happens between two nodes.
 How it works: nodes that a gradient has reached wait in a heap, the latest made first.
 Every edge leads to an earlier node, so when a node is taken, all that it will ever get
 has come: no counting of dependencies is needed, and no recursion.  Gradients that meet
-are added.  Between two nodes a gradient is made to fit: broadcast dimensions are summed
-away, the imaginary part of the gradient of a real number is dropped, the dtype is that
-of the value.
+are added, in place where nobody else has the first.  Between two nodes a gradient is
+made to fit: broadcast dimensions are summed away, the imaginary part of the gradient of
+a real number is dropped, the dtype is that of the value.
 
 Rules:
 - the engine holds nothing between two runs, and no lock while a node runs: several
@@ -23,9 +23,9 @@ from collections.abc import Collection
 from heapq import heappop, heappush
 from typing import Any
 
-from runtime.autograd.accumulate import AccumulateGrad, hooked_leaf
+from runtime.autograd.accumulate import AccumulateGrad, joined
 from runtime.autograd.modes import GRAD
-from runtime.autograd.node import Edge, Meta, Node
+from runtime.autograd.node import Edge, Meta, Node, through
 from runtime.errors.autograd import GradientMismatch
 from runtime.operators.call import core
 
@@ -109,8 +109,8 @@ def _run(
             if all(each is None for each in gradients):
                 # Hooks took the gradient away: nothing goes on from here.
                 continue
-        if type(node) is AccumulateGrad:
-            gradients = hooked_leaf(node, gradients)
+        if type(node) is AccumulateGrad and node.extra.hooks:
+            gradients[0] = through(node.extra.hooks, gradients[0])
         if request is not None:
             if node in request.nodes:
                 _capture(request, node, gradients)
@@ -121,28 +121,35 @@ def _run(
             results = node.hooks.go_out(results, gradients)
         if not retain_graph:
             node.release()
+        # Nobody but its buffer may hold a gradient when it reaches a leaf.
         gradients = []
         edges = node.next_edges
         if len(results) != len(edges):
             raise _miscounted(node, len(results))
-        number = 0
+        place = -1
         for edge in edges:
-            gradient = results[number]
-            number += 1
-            if edge is None or gradient is None:
+            place += 1
+            if edge is None or (gradient := results[place]) is None:
                 continue
-            after = edge[0]
+            after, number = edge
             if needed is not None and after not in needed:
                 continue
-            meta = after.metas[edge[1]]
+            meta = after.metas[number]
             if (
                 gradient.shape != meta[0]
                 or gradient.dtype is not meta[1]
                 or gradient.device is not meta[2]
             ):
                 gradient = fitted(gradient, meta, node)
-            _arrive(waiting, buffers, after, edge[1], gradient)
-        results, gradient = (), None
+            buffer = buffers.get(after)
+            if buffer is None:
+                buffer = buffers[after] = [None] * len(after.metas)
+                heappush(waiting, (-after.sequence, after))
+            if buffer[number] is None:
+                buffer[number] = gradient
+            else:
+                buffer[number] = joined(buffer[number], gradient)
+        results, gradient, buffer = (), None, None
 
 
 def _arrive(

@@ -23,16 +23,17 @@ from typing import Any
 
 from runtime.autograd.history import History
 from runtime.autograd.inplace import check_write, edge_before, rebase
+from runtime.autograd.kernels import careful
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Edge, Failing, Gradients, Node
 from runtime.autograd.recording import meta_of, without_autograd
 from runtime.autograd.saved import sharing
 from runtime.autograd.views import edge_of
-from runtime.dispatch.kernel import boxed, fallthrough
+from runtime.dispatch.kernel import fallthrough, linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.errors.autograd import NotImplementedFormula, UnknownMode
-from runtime.keys import LOCAL, DispatchKey, KeySet, full_after
+from runtime.keys import LOCAL
 from runtime.schema.schema import Schema
 from runtime.tensors.tensor import Tensor
 
@@ -40,9 +41,6 @@ MODES = ("error-on-backward", "warn", "fallthrough")
 
 # The mode of the process, in a list so that it can be set.
 _MODE = [MODES[0]]
-
-# Everything below the autograd keys.
-_BELOW = full_after(DispatchKey.AutogradOther)
 
 
 class GradientMissing(UserWarning):
@@ -102,38 +100,30 @@ def install_fallbacks(library: Library, mode: str | None = None) -> Registration
     if mode == "fallthrough":
         return library.fallback(fallthrough, "Autograd")
 
-    def fall(operator: Any, keyset: KeySet, stack: list[Any]) -> None:
-        schema = operator.schema
-        count = len(schema.arguments)
-        arguments = stack[-count:] if count else []
-        del stack[len(stack) - count :]
-        below = keyset & _BELOW
-        stack += _called(
-            schema, arguments, mode, lambda: operator.redispatch_boxed(below, arguments)
-        )
-
-    return library.fallback(boxed(fall, "autograd_not_implemented"), "Autograd")
+    kernel = linked(not_implemented(mode), "autograd_not_implemented")
+    return library.fallback(kernel, "Autograd")
 
 
-def not_implemented(schema: Schema) -> Callable[[Any, Any], Callable[..., Any]]:
-    """The kernel of one operator that has no formulas; see `linked`."""
+def not_implemented(mode: str | None = None) -> Callable[[Any, Any], Any]:
+    """The factory of the kernel of an operator that has no formulas; see `linked`."""
 
     def factory(below: Any, keyset: Any) -> Callable[..., Any]:
-        run = below.run
+        run, schema = below.run, below.schema
+        shape = len(schema.returns)
 
-        def kernel(*arguments: Any) -> Any:
-            if not GRAD.enabled or not any(map(_requires_grad, _tensors(arguments))):
-                return run(*arguments)
-            shape = len(schema.returns)
-
+        def record(*arguments: Any) -> Any:
             def called() -> list[Any]:
                 result = run(*arguments)
-                return [result] if shape == 1 else [*result]
+                if shape == 1 and not schema.is_varret:
+                    return [result]
+                return [*result] if isinstance(result, (list, tuple)) else []
 
-            results = _called(schema, arguments, None, called)
-            return results[0] if shape == 1 else tuple(results)
+            results = _called(schema, arguments, mode, called)
+            if shape == 1 and not schema.is_varret:
+                return results[0]
+            return tuple(results) if results else None
 
-        return kernel
+        return careful(schema, run, record)
 
     return factory
 
@@ -165,7 +155,7 @@ def _called(
     operator = str(schema.name)
     written = [
         value
-        for argument, value in zip(schema.arguments, arguments, strict=True)
+        for argument, value in zip(schema.arguments, arguments, strict=False)
         if argument.is_write and isinstance(value, Tensor)
     ]
     for tensor in written:
@@ -182,7 +172,7 @@ def _called(
         LOCAL.view = view
     names = tuple(
         argument.name
-        for argument, value in zip(schema.arguments, arguments, strict=True)
+        for argument, value in zip(schema.arguments, arguments, strict=False)
         if any(map(_requires_grad, _tensors([value])))
     )
     _finish(operator, names, mode, edges, (written, before), results)

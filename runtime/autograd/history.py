@@ -76,3 +76,17 @@ def extra_of(tensor: Tensor) -> Extra:
             if history.extra is None:
                 history.extra = Extra()
     return history.extra
+
+
+def replace_node(history: History, node: Node, number: int) -> None:
+    """Make the tensor output `number` of `node`; what retains its gradient follows.
+
+    Hooks stay with the node that they were registered at.
+    """
+    extra, old = history.extra, history.node
+    kept = None
+    if extra is not None and extra.retains and old is not None and old.hooks:
+        kept = old.hooks.retained.pop(history.number, None)
+    history.node, history.number = node, number
+    if kept is not None:
+        node.hooked().retained[number] = kept

@@ -19,7 +19,7 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from runtime.autograd.engine import fitted
-from runtime.autograd.history import History, history_of
+from runtime.autograd.history import History, history_of, replace_node
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Edge, Gradients, Meta, Node
 from runtime.autograd.recipe import Recipe
@@ -119,14 +119,8 @@ def rebase(written: Tensor, node: Node, before: Edge | None, number: int = 0) ->
 
 
 def _become(tensor: Tensor, history: History, node: Node, number: int) -> None:
-    extra, old = history.extra, history.node
-    kept = None
-    if extra is not None and extra.retains and old is not None and old.hooks:
-        kept = old.hooks.retained.pop(history.number, None)
-    history.node, history.number = node, number
+    replace_node(history, node, number)
     tensor._requires_grad = True
-    if kept is not None:
-        node.hooked().retained[number] = kept
     require_grad_of_views(tensor)
 
 

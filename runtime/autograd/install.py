@@ -4,17 +4,18 @@ True only here: which kernel an operator gets at which key; its schema tells:
 
 | operator  | how it is told            | Autograd         | ADInplaceOrView    |
 |-----------|---------------------------|------------------|--------------------|
-| composite | CompositeImplicitAutograd | none             | none               |
+| composite | CompositeImplicitAutograd | none             | falls through      |
 | out= form | writes to a keyword       | refuses grad     | raises the version |
 | in place  | writes to its first       | checks, records, | raises the version |
 |           | argument                  | rebases          |                    |
 | view      | an alias, nothing written | records          | notes the base     |
-| constant  | the table of formulas     | falls through    | none               |
-| others    |                           | records          | none               |
+| constant  | the table of formulas     | falls through    | falls through      |
+| others    |                           | records          | falls through      |
 
-Rules: an operator without tensors gets nothing; an operator without formulas is
-recorded as by the fallback, and refuses by name to be run backwards; the default
-dispatcher is installed on once, when this module is imported.
+Rules: an operator without tensors falls through at ADInplaceOrView, and gets nothing
+else; an operator without formulas is recorded as by the fallback, and refuses by name
+to be run backwards; what falls through is not touched by `runtime.autograd.versions`;
+the default dispatcher is installed on once, when this module is imported.
 """
 
 from threading import Lock
@@ -50,6 +51,9 @@ from runtime.schema.schema import Schema
 # What dumps show as the place of registration.
 ORIGIN = "core autograd"
 
+# Of operators that write nothing and make no views.
+_PASSING = (("ADInplaceOrView", fallthrough),)
+
 _LOCK = Lock()
 _KEPT: dict[str, tuple[Library, ...]] = {}
 
@@ -77,11 +81,10 @@ def _installed(dispatcher: Dispatcher) -> tuple[Library, ...]:
     entries = [*dispatcher.state.namespaces.get(NAMESPACE, {}).values()]
     for entry in entries:
         schema = entry.schema
-        if schema is None or (
-            DispatchKey.CompositeImplicitAutograd in entry.implementations
-        ):
+        if schema is None:
             continue
-        for key, kernel in kernels_of(schema):
+        composite = DispatchKey.CompositeImplicitAutograd in entry.implementations
+        for key, kernel in _PASSING if composite else kernels_of(schema):
             libraries[key].impl(entry.name, kernel, debug=kernel.facts.name)
     autocast = install_autocast(dispatcher, ORIGIN)
     return (*libraries.values(), *autocast)
@@ -91,7 +94,7 @@ def kernels_of(schema: Schema) -> tuple[tuple[str, Kernel], ...]:
     """The kernels of an operator, by key; see the table of the module."""
     arguments = schema.arguments
     if not any(is_tensor(a.type) or is_tensor_list(a.type) for a in arguments):
-        return ()
+        return _PASSING
     shown = str(schema.name).partition("::")[2].replace(".", "_")
     written = [argument for argument in arguments if argument.is_write]
     if written:
@@ -106,7 +109,7 @@ def kernels_of(schema: Schema) -> tuple[tuple[str, Kernel], ...]:
         several = is_tensor_list(schema.returns[0].type)
         follow = following(schema, SEVERAL if several else "")
         return autograd, ("ADInplaceOrView", linked(follow, f"{shown}_view"))
-    return (autograd,)
+    return autograd, *_PASSING
 
 
 def _functional(schema: Schema, shown: str) -> Kernel:
@@ -115,7 +118,7 @@ def _functional(schema: Schema, shown: str) -> Kernel:
         return fallthrough
     formulas = FORMULAS.get(name)
     if formulas is None:
-        return linked(not_implemented(schema), f"{shown}_autograd")
+        return linked(not_implemented(), f"{shown}_autograd")
     recipe = recipe_of(schema, formulas, CONSTANT_RESULTS.get(name, frozenset()))
     slow = slow_path(recipe, recorded)
     return linked(recording(schema, recipe.call.places, slow), f"{shown}_autograd")
@@ -124,7 +127,7 @@ def _functional(schema: Schema, shown: str) -> Kernel:
 def _in_place(schema: Schema, shown: str) -> Kernel:
     formulas = _in_place_formulas(schema)
     if formulas is None:
-        return linked(not_implemented(schema), f"{shown}_autograd")
+        return linked(not_implemented(), f"{shown}_autograd")
     recipe = recipe_of(schema, formulas)
     assert recipe.call.places[0] == 0, "the first gradient is that of what is written"
     slow = slow_path(recipe, modifying)

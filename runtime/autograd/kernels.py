@@ -24,6 +24,7 @@ from runtime.autograd.saved import TRACKED
 from runtime.autograd.views import follow
 from runtime.errors.autograd import InferenceTensorUsed, OutRequiresGrad
 from runtime.schema.schema import Schema
+from runtime.schema.types import is_dispatch_type
 from runtime.tensors.keys_of import inference
 from runtime.tensors.tensor import Tensor, claimed
 
@@ -145,6 +146,37 @@ def _recording(count: int, asked: str) -> Callable[..., Function]:
         "run, record",
         f"def kernel({given}):",
         f"    if ({asked}) and GRAD.enabled:",
+        f"        return record({given})",
+        f"    return run({given})",
+    )
+
+
+def careful(schema: Schema, run: Function, record: Function) -> Function:
+    """`record` where a tensor may require grad; `run` where none does.
+
+    For operators of others: a tensor that does not say goes to `record`.
+    """
+    places = [i for i, a in enumerate(schema.arguments) if is_dispatch_type(a.type)]
+    if not places:
+        return run
+    if schema.is_vararg:
+        return record
+    make = _careful(len(schema.arguments), _asked(schema, places))
+    kernel: Function = make(run, record)
+    return kernel
+
+
+@cache
+def _careful(count: int, asked: str) -> Callable[..., Function]:
+    given = _given(count)
+    return _made(
+        "run, record",
+        f"def kernel({given}):",
+        "    try:",
+        f"        asked = {asked}",
+        "    except AttributeError:",
+        "        asked = True",
+        "    if asked and GRAD.enabled:",
         f"        return record({given})",
         f"    return run({given})",
     )

@@ -22,6 +22,7 @@ from runtime.errors.autograd import (
     NotDetachable,
 )
 from runtime.errors.tensor import NoGradient, NotALeaf
+from runtime.operators.call import core
 from runtime.tensors.keys_of import inference
 from runtime.tensors.methods import install
 from runtime.tensors.tensor import Tensor
@@ -145,7 +146,10 @@ def register_post_accumulate_grad_hook(
 
 
 def retain_grad(tensor: Tensor) -> None:
-    """Keep the gradient of a tensor that is no leaf in `grad`.  Raises `HookMisuse`."""
+    """Accumulate the gradient of a tensor that is no leaf in `grad`, as of a leaf.
+
+    Raises `HookMisuse`.
+    """
     _check_requires(tensor, "retain_grad")
     node, extra = grad_fn(tensor), extra_of(tensor)
     if node is None or extra.retains:
@@ -156,7 +160,14 @@ def retain_grad(tensor: Tensor) -> None:
     def keep(gradient: Any) -> None:
         owner = kept()
         if owner is not None and gradient is not None:
-            extra_of(owner).grad = gradient
+            extra = extra_of(owner)
+            with extra.lock:
+                before = extra.grad
+                extra.grad = (
+                    core.clone(gradient)
+                    if before is None
+                    else core.add(before, gradient)
+                )
 
     node.hooked().retained[tensor._history.number] = keep
 

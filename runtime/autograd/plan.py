@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from runtime.autograd.modes import GRAD
 from runtime.autograd.saved import (
     TRACKED,
     modified,
@@ -197,10 +198,16 @@ def _run(values: tuple[Saved, ...], returned: str) -> Callable[..., Any]:
                 f"        {x} = [t and restore(t, operator, {name}) for t in {v}]"
             )
         elif saved.kind == RESULT:
-            text.append(
-                f"        {x} = restore_output({v}, node, {name}) if node.host is None"
-                f" else node.host({v}, operator, {name})"
-            )
+            text += [
+                "        if node.host is not None:",
+                f"            {x} = node.host({v}, operator, {name})",
+                "        elif GRAD.enabled:",
+                f"            {x} = restore_output({v}, node, {name})",
+                "        else:",
+                f"            {x}, version, _ = {v}; place = {x}._place",
+                "            if version != (0 if place is None else place[0].version):",
+                f"                raise modified(({x}, version), operator, {name})",
+            ]
         else:
             text.append(f"        {x} = {v}")
     text += [f"        return {returned}", "    return run"]
@@ -209,6 +216,7 @@ def _run(values: tuple[Saved, ...], returned: str) -> Callable[..., Any]:
 
 def _made(text: list[str]) -> Callable[..., Any]:
     values: dict[str, Any] = {
+        "GRAD": GRAD,
         "GraphFreed": GraphFreed,
         "modified": modified,
         "TRACKED": TRACKED,

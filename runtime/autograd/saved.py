@@ -10,7 +10,7 @@ back, both must be equal, or the gradient would be computed from other values.
 |           | version, the output's number   | recorded, one with the node's history  |
 
 An output is not kept itself: it keeps its node, and node and tensor would be a circle
-that no reference count ends.
+that no reference count ends.  One that has no gradient keeps no node, and is.
 """
 
 from typing import TYPE_CHECKING
@@ -54,6 +54,10 @@ def restore(saved: SavedInput, operator: str, argument: str) -> Tensor:
 
 def save_output(tensor: Tensor, number: int | None) -> SavedOutput:
     """An output to be kept by its own node; without number, it has no gradient."""
+    if number is None:
+        # It does not keep its node, so that it can be kept itself.
+        place = tensor._place
+        return tensor, 0 if place is None else place[0].version, None
     alias = sharing(tensor)
     return alias, alias._place[0].version, number  # type: ignore[index]  # an alias has a place
 

@@ -20,7 +20,7 @@ from threading import Lock
 from weakref import ref
 
 from runtime.autograd.accumulate import accumulator_of
-from runtime.autograd.history import History, history_of
+from runtime.autograd.history import History, history_of, replace_node
 from runtime.autograd.modes import GRAD, enable_grad
 from runtime.autograd.node import Edge
 from runtime.errors.autograd import ViewModified
@@ -129,6 +129,6 @@ def _renew(tensor: Tensor, history: History, view: ViewOf) -> None:
             )
         with enable_grad():
             shown = core.as_strided(base, tensor.shape, tensor.strides, tensor.offset)
-        history.node, history.number = shown._history.node, shown._history.number
+        replace_node(history, shown._history.node, shown._history.number)
         tensor._requires_grad = True
     view.version = version

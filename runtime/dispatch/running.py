@@ -122,7 +122,7 @@ class Running:
         """Values of the stack as kernels see them: codes as objects, lists fresh."""
         return [
             value if turn is None else turn(value)
-            for value, turn in zip(values, self.shown, strict=True)
+            for value, turn in zip_longest(values, self.shown)
         ]
 
     def stacking(self, values: Sequence[Any]) -> list[Any]:

@@ -16,7 +16,13 @@ from typing import Any
 from runtime.errors.arithmetic import NegativeExponent
 from runtime.errors.operands import ShapesRefused, WrongOption
 from runtime.errors.tensor import ShapesDiffer
-from runtime.operators.fast import fast_binary, fast_in_place, fast_scaled
+from runtime.operators.fast import (
+    fast_binary,
+    fast_in_place,
+    fast_out,
+    fast_scaled,
+    fast_unary,
+)
 from runtime.operators.plan import (
     ALL,
     BOOL,
@@ -24,6 +30,7 @@ from runtime.operators.plan import (
     FLOATS,
     INTEGERS,
     NUMBERS,
+    PLAIN,
     REALS,
     Plan,
     Shape,
@@ -32,7 +39,7 @@ from runtime.operators.plan import (
 from runtime.operators.structured import Structured
 from runtime.operators.unary import Row, Rows, floating, refuse, same, truth
 from runtime.schema.codes import DType
-from runtime.tensors.making import empty_tensor
+from runtime.tensors.making import empty_tensor, wrap_number
 from runtime.tensors.promotion import result_type
 from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
@@ -46,9 +53,6 @@ def broadcast(call: str, *shapes: Shape) -> Shape:
     Raises:
         ShapesRefused: there is none; the error says which dimension is in the way.
     """
-    first = shapes[0]
-    if all(shape == first for shape in shapes):
-        return first
     try:
         return broadcast_shapes(*shapes)
     except ShapesDiffer:
@@ -202,7 +206,10 @@ def plan_div(call: str, self: Tensor, other: Tensor, rounding_mode: str | None) 
 
 
 def plan_pow(call: str, self: Tensor, other: Tensor) -> Plan:
-    """The plan of powers; integers have no negative ones.
+    """The plan of powers.
+
+    Integers have no negative powers: one number for all is refused.  Where tensors hold
+    exponents, their whole part is left, as in torch: 1 and -1 of 1 and -1, else 0.
 
     Raises:
         NegativeExponent: a negative number as the exponent of integers.
@@ -257,7 +264,7 @@ def unchecked(name: str) -> Rows:
 
 
 def _fast_div(general: Callable[..., Any]) -> Callable[..., Any]:
-    rows = {d: row for d, row in floating(ALL).items() if d in FLOATS | COMPLEXES}
+    rows = same(FLOATS)
     short = fast_binary("div", rows)(lambda self, other: general(self, other, None))
 
     def kernel(self: Tensor, other: Tensor, rounding_mode: str | None) -> Any:
@@ -265,6 +272,34 @@ def _fast_div(general: Callable[..., Any]) -> Callable[..., Any]:
             return short(self, other)
         return general(self, other, rounding_mode)
 
+    return kernel
+
+
+def _fast_div_in_place(general: Callable[..., Any]) -> Callable[..., Any]:
+    rows = same(FLOATS)
+    short = fast_in_place("div", rows)(lambda self, other: general(self, other, None))
+
+    def kernel(self: Tensor, other: Tensor, rounding_mode: str | None) -> Any:
+        if rounding_mode is None:
+            return short(self, other)
+        return general(self, other, rounding_mode)
+
+    return kernel
+
+
+def _fast_pow(general: Callable[..., Any]) -> Callable[..., Any]:
+    """Squares of floating-point numbers: by far the most frequent power."""
+    square = fast_unary("square", same(FLOATS))
+
+    def kernel(self: Tensor, other: Tensor) -> Any:
+        if other.number == 2 and self.dtype in PLAIN and self.number is None:
+            return short(self)
+        return general(self, other)
+
+    def unsquared(self: Tensor) -> Any:
+        return general(self, wrap_number(2))
+
+    short = square(unsquared)
     return kernel
 
 
@@ -278,6 +313,7 @@ OPERATORS = (
             tags=TAGS,
             fast=fast_scaled(name, rows),
             fast_in_place=fast_in_place(name, rows, -1 if name == "sub" else 1),
+            fast_out=fast_out(name, rows),
         )
         for name, rows in SCALED.items()
     ),
@@ -288,8 +324,9 @@ OPERATORS = (
             plan_pow if name == "pow" else pair_planner(rows),
             in_place=name not in NOT_IN_PLACE,
             tags=TAGS,
-            fast=fast_binary(name, unchecked(name)),
+            fast=_fast_pow if name == "pow" else fast_binary(name, unchecked(name)),
             fast_in_place=fast_in_place(name, unchecked(name)),
+            fast_out=fast_out(name, unchecked(name)),
         )
         for name, rows in ROWS.items()
     ),
@@ -300,5 +337,6 @@ OPERATORS = (
         in_place=True,
         tags=TAGS,
         fast=_fast_div,
+        fast_in_place=_fast_div_in_place,
     ),
 )

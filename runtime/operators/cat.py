@@ -4,14 +4,17 @@ True only here: which shapes and dtypes join.  Dtypes promote; a tensor of shape
 joins with anything and adds nothing, as it does in torch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from runtime.errors.operands import WrongOption
 from runtime.errors.operator import ShapesDoNotFit
+from runtime.operators.backends import table_of
 from runtime.operators.call import core
-from runtime.operators.plan import KernelTable, Plan, one_dim, same_device
+from runtime.operators.plan import CPU, KernelTable, Plan, one_dim, same_device
+from runtime.operators.produce import fresh
 from runtime.operators.rows import as_dtype
-from runtime.operators.structured import Structured, Written
+from runtime.operators.structured import Structured, Written, composed
 from runtime.operators.targets import hand_over
 from runtime.schema.codes import DType
 from runtime.tensors.promotion import result_type
@@ -63,6 +66,48 @@ def _run(
     table["cat"](out, [as_dtype(table, each, dtype) for each in tensors], dim)
 
 
+def cat_anywhere(tensors: Sequence[Tensor], dim: int) -> Tensor:
+    """`cat` by copies into the parts of a new tensor, on whatever backend."""
+    planned = plan_cat("core::cat", tensors, dim)
+    (output,), (kept, place, _) = planned.outputs, planned.arguments
+    assert output is not None, "there is one result"
+    shape, dtype = output
+    made: Tensor = core.empty(shape, dtype=dtype, device=planned.device)
+    start = 0
+    for each in kept:
+        end = start + each.shape[place]
+        core.copy_(core.slice(made, place, start, end), each)
+        start = end
+    return made
+
+
+def short_cat(general: Callable[..., Any]) -> Callable[..., Any]:
+    """Tensors of one shape and dtype in host memory need no plan."""
+
+    def kernel(tensors: list[Tensor], dim: int) -> Any:
+        if not tensors:
+            return general(tensors, dim)
+        first = tensors[0]
+        shape, dtype = first.shape, first.dtype
+        if not shape or shape == (0,):
+            return general(tensors, dim)
+        for each in tensors:
+            if (
+                each.dtype is not dtype
+                or each.shape != shape
+                or each.device is not CPU
+                or each.number is not None
+            ):
+                return general(tensors, dim)
+        place = one_dim("core::cat", dim, shape)
+        total = shape[place] * len(tensors)
+        made = fresh((*shape[:place], total, *shape[place + 1 :]), dtype, CPU)
+        table_of("CPU")["cat"](made, tensors, place)
+        return made
+
+    return kernel
+
+
 def _require_some(call: str, tensors: Sequence[Tensor]) -> None:
     if not tensors:
         raise WrongOption(
@@ -103,13 +148,19 @@ def _stacked(call: str, tensors: Sequence[Tensor], dim: int) -> Tensor:
 
 
 OPERATORS = (
-    Structured("cat", "Tensor[] tensors, int dim=0", plan_cat),
+    Structured(
+        "cat",
+        "Tensor[] tensors, int dim=0",
+        plan_cat,
+        fast=short_cat,
+        anywhere=cat_anywhere,
+    ),
     Written(
         "stack(Tensor[] tensors, int dim=0) -> Tensor",
-        {"CompositeImplicitAutograd": stack},
+        {"CompositeImplicitAutograd": composed("core::stack", stack)},
     ),
     Written(
         "stack.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)",
-        {"CompositeExplicitAutograd": stack_out},
+        {"CompositeExplicitAutograd": composed("core::stack.out", stack_out)},
     ),
 )

@@ -16,18 +16,18 @@ Rules:
 from typing import Any
 
 from runtime.errors.operands import NoDataToRead, ShapesRefused
-from runtime.operators.backends import table_for
+from runtime.operators.backends import table_for, table_of
 from runtime.operators.call import core
 from runtime.operators.factories import pinned
-from runtime.operators.fast import fast_fill
+from runtime.operators.fast import SERIAL, fast_fill
 from runtime.operators.number import number_for
-from runtime.operators.plan import Plan, Shape, same_device
-from runtime.operators.produce import check_apart, clashes
+from runtime.operators.plan import CPU, Plan, Shape, same_device
+from runtime.operators.produce import check_apart, clashes, fresh
 from runtime.operators.scalar import check_fill
 from runtime.operators.structured import Structured, Written
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
-from runtime.tensors.making import empty_tensor, from_flat, view_of
+from runtime.tensors.making import empty_tensor, from_flat, host_tensor, view_of
 from runtime.tensors.memory import is_host, memory_of, resolved
 from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor, flat_of
@@ -44,7 +44,7 @@ def copy_into(target: Tensor, source: Tensor, non_blocking: bool = False) -> Ten
         TargetOverlaps: elements of `target` share memory.
         NoDataToRead: `source` is on meta, `target` is not.
     """
-    if target is source:
+    if target is source or _copied_shortly(target, source):
         return target
     fitting(COPY, target.shape, source.shape)
     check_apart(target, "self", COPY)
@@ -61,6 +61,40 @@ def copy_into(target: Tensor, source: Tensor, non_blocking: bool = False) -> Ten
         source = apart
     table["copy"](target, source)
     return target
+
+
+def _copied_shortly(target: Tensor, source: Tensor) -> bool:
+    """Copy few contiguous elements of one dtype in host memory; whether it was so."""
+    to, given = target._flat, source._flat
+    if (
+        to is None
+        or given is None
+        or target.dtype is not source.dtype
+        or target.shape != source.shape
+        or target.device is not CPU
+        or source.device is not CPU
+        or len(to) > SERIAL
+    ):
+        return False
+    # NumPy minds an overlap.
+    to[...] = given
+    return True
+
+
+def short_clone(general: Any) -> Any:
+    """Elements in host memory need no plan."""
+
+    def kernel(self: Tensor) -> Any:
+        flat = self._flat
+        if self.device is not CPU:
+            return general(self)
+        if flat is not None and len(flat) <= SERIAL:
+            return host_tensor(flat.copy(), self.shape, self.dtype)
+        result = fresh(self.shape, self.dtype, CPU)
+        table_of("CPU")["copy"](result, self)
+        return result
+
+    return kernel
 
 
 def fitting(call: str, shape: Shape, source: Shape) -> None:
@@ -190,6 +224,8 @@ def fill(self: Tensor, value: Any) -> Tensor:
 
 def zero(self: Tensor) -> Tensor:
     """Write zero to every element; returns `self`."""
+    if fast_fill(self, 0):
+        return self
     return fill(self, 0)
 
 
@@ -244,7 +280,7 @@ OPERATORS = (
         {_IMPLICIT: to},
     ),
     Written("contiguous(Tensor(a) self) -> Tensor(a)", {_IMPLICIT: contiguous}),
-    Structured("clone", "Tensor self", plan_clone),
+    Structured("clone", "Tensor self", plan_clone, fast=short_clone),
     Written("fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", _each(fill)),
     Written("zero_(Tensor(a!) self) -> Tensor(a!)", _each(zero)),
     Written("equal(Tensor self, Tensor other) -> bool", {_EXPLICIT: equal}),

@@ -20,7 +20,7 @@ from runtime.operators.plan import (
     require_dtype,
 )
 from runtime.operators.random import generator_of
-from runtime.operators.structured import Structured, Written
+from runtime.operators.structured import Structured, Written, composed
 from runtime.tensors.tensor import Tensor
 
 
@@ -92,7 +92,7 @@ OPERATORS = (
     ),
     Written(
         "dropout(Tensor input, float p=0.5, bool train=True) -> Tensor",
-        {"CompositeImplicitAutograd": dropout},
+        {"CompositeImplicitAutograd": composed("core::dropout", dropout)},
         tags=("nondeterministic_seeded",),
     ),
 )

@@ -12,8 +12,10 @@ Rules:
 
 from collections.abc import Callable
 from importlib import import_module
-from math import ceil, isfinite
+from math import ceil, isfinite, prod
 from typing import Any
+
+from numpy import zeros
 
 from runtime.dispatch.kernel import linked
 from runtime.errors.operands import ShapesRefused, WrongOption
@@ -36,7 +38,7 @@ from runtime.operators.structured import Written
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.elements import compute_dtype, numpy_dtype
-from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.making import empty_tensor, host_tensor, view_of
 from runtime.tensors.memory import memory_of, resolved
 from runtime.tensors.tensor import Tensor, flat_of
 
@@ -75,11 +77,10 @@ def factory(schema: str, make: Maker, tags: tuple[str, ...] = ()) -> Written:
     call = f"core::{name}"
 
     def kernel(*arguments: Any) -> Tensor:
-        *given, dtype, device, pin_memory = arguments
-        place = CPU if device is None else resolved(device)
-        if pin_memory:
-            return pinned(call, make(call, *given, dtype, place))
-        return make(call, *given, dtype, place)
+        device = arguments[DEVICE_AT]
+        place = CPU if device is None or device is CPU else resolved(device)
+        made = make(call, *arguments[:DEVICE_AT], place)
+        return pinned(call, made) if arguments[-1] else made
 
     select = linked(_select, f"{name.replace('.', '_')}_select")
     kernels: dict[str, Any] = dict.fromkeys(MODULES, kernel)
@@ -113,6 +114,9 @@ def pinned_array(count: int, form: Any) -> Any:
 
 def filled(shape: Shape, dtype: DType, device: Device, value: Any) -> Tensor:
     """A new tensor with every element the same number."""
+    if device is CPU and type(value) is int and not value:
+        flat = zeros(prod(shape), numpy_dtype(dtype))
+        return host_tensor(flat, shape, dtype)
     made = fresh(shape, dtype, device)
     number = number_for(value, dtype)
     if not fast_fill(made, number) and device.type != "meta":

@@ -1,36 +1,41 @@
 """Short ways: small calls on the CPU go straight to the compiled entry.
 
-True only here: the calls that need no plan.  Tensors that are contiguous, have one
-shape and the dtype that the operator keeps, and are small enough for one thread are
-handed to the entry of their dtype; so is a tensor with a number.  Everything else, and
+True only here: the calls that need no plan.  Tensors of the dtype that the operator
+keeps, small enough for one thread, are handed to the entry of their dtype: contiguous
+ones of one shape, a tensor with a number, and two of any layout.  Everything else, and
 the first call of a dtype, goes the general way.
 
 Rules:
 - the result is that of the general way, by construction: an entry is used only where
   the operator's row keeps the dtype (or makes bool) and computes in it;
+- operands of a device that keeps its elements in host memory, redispatched to the
+  CPU's kernels, are those of that device: they go the general way;
 - in place nothing that is read may be written by another name: the operands are one
-  tensor, or one of them never had a view.
+  tensor, or they have storages of their own.
 """
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib import import_module
+from math import prod
 from typing import Any
 
-from numpy import empty
+from numpy import array, empty
 
-from runtime.operators.plan import BOOL, CPU, INT64
+from runtime.errors.tensor import ShapesDiffer
+from runtime.operators.plan import BOOL, CPU, INT64, Shape
 from runtime.schema.codes import DType
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.keys_of import inference, inference_keys_of, keys_of
+from runtime.tensors.making import host_tensor
+from runtime.tensors.shape import broadcast_shapes, contiguous_strides
 from runtime.tensors.tensor import Tensor
 
 # Above this the general way may use several threads; it costs some microseconds more.
 SERIAL = 8192
+# Below the greatest float32: numbers beyond become infinite, which NumPy warns of.
+LARGE = 3e38
 # More codes than there are dtypes.
 CODES = 64
-
-_PLAIN = keys_of("cpu").bits
-_INFERENCE = inference_keys_of("cpu").bits
 
 Function = Callable[..., Any]
 Wrapper = Callable[[Function], Function]
@@ -106,14 +111,13 @@ def fast_unary(name: str, rows: Rows) -> Wrapper:
 
         def kernel(self: Tensor) -> Any:
             x = self._flat
-            if x is not None and len(x) <= SERIAL:
+            if x is not None and len(x) <= SERIAL and self.device is CPU:
                 found = by_code[self.dtype.code]
                 if found is not None:
                     entry, form, dtype = found
                     result = empty(len(x), form)
                     entry(x, result)
-                    bits = _INFERENCE if inference.active else _PLAIN
-                    return Tensor(result, self.shape, dtype, CPU, bits)
+                    return host_tensor(result, self.shape, dtype)
                 entries.load(self.dtype)
             return general(self)
 
@@ -129,11 +133,13 @@ def fast_scaled(name: str, rows: Rows) -> Wrapper:
         flat, right = _loop(name, rows, "flat"), _loop(name, rows, "right")
         of_pairs, of_numbers = flat.by_code, right.by_code
         fitting = right.numbers
+        of_layouts = layouts(name, rows)
 
         def kernel(self: Tensor, other: Tensor, alpha: Any = 1) -> Any:
-            x = self._flat
-            if x is not None and alpha == 1 and len(x) <= SERIAL:
-                y, dtype = other._flat, self.dtype
+            if alpha != 1 or not self.device is other.device is CPU:
+                return general(self, other, alpha)
+            x, y, dtype = self._flat, other._flat, self.dtype
+            if x is not None and len(x) <= SERIAL:
                 if y is not None:
                     if dtype is other.dtype and self.shape == other.shape:
                         found = of_pairs[dtype.code]
@@ -141,8 +147,7 @@ def fast_scaled(name: str, rows: Rows) -> Wrapper:
                             entry, form, made = found
                             result = empty(len(x), form)
                             entry(x, y, result)
-                            bits = _INFERENCE if inference.active else _PLAIN
-                            return Tensor(result, self.shape, made, CPU, bits)
+                            return host_tensor(result, self.shape, made)
                         flat.load(dtype)
                 elif (number := other.number) is not None and self.number is None:
                     found = of_numbers[dtype.code]
@@ -151,21 +156,135 @@ def fast_scaled(name: str, rows: Rows) -> Wrapper:
                             entry, form, made = found
                             result = empty(len(x), form)
                             entry(x, number, result)
-                            bits = _INFERENCE if inference.active else _PLAIN
-                            return Tensor(result, self.shape, made, CPU, bits)
+                            return host_tensor(result, self.shape, made)
                     else:
                         right.load(dtype)
-            return general(self, other, alpha)
+                    return general(self, other, alpha)
+            found = of_layouts(self, other)
+            return general(self, other, alpha) if found is None else found
 
         return kernel
 
     return wrap
 
 
+def layouts(name: str, rows: Rows) -> Function:
+    """The short way of two tensors of any layout, or of a number and a tensor.
+
+    `run(self, other)` gives None where there is no such way.
+    """
+    strided = _loop(name, rows, "strided")
+    by_code, fitting = strided.by_code, strided.numbers
+
+    def run(self: Tensor, other: Tensor) -> Tensor | None:
+        dtype = other.dtype
+        found = by_code[dtype.code]
+        if found is None:
+            strided.load(dtype)
+            return None
+        number = self.number
+        if other.number is not None or (number is None and self.dtype is not dtype):
+            return None
+        entry, form, made = found
+        if number is None:
+            x, at_x, steps = _elements(self)
+        elif type(number) in fitting[dtype.code] and -LARGE < number < LARGE:  # type: ignore[operator]  # what fits is real
+            x, at_x, steps = array([number], numpy_dtype(dtype)), 0, None
+        else:
+            return None
+        y, at_y, steps_y = _elements(other)
+        layout = _layout(self.shape, steps, other.shape, steps_y)
+        if layout is None or x is None or y is None:
+            return None
+        shape, count, lines, table = layout
+        result = empty(count, form)
+        entry(x, at_x, y, at_y, result, table, 0, lines)
+        return host_tensor(result, shape, made)
+
+    return run
+
+
+def _elements(tensor: Tensor) -> tuple[Any, int, Shape | None]:
+    """The array that the elements lie in, where they begin, and their strides.
+
+    None for the array: not without a look at another dtype; for the strides: in order.
+    """
+    place = tensor._place
+    if place is None:
+        return tensor._flat, 0, None
+    storage, offset, strides = place
+    return (storage.array if storage.dtype is tensor.dtype else None), offset, strides
+
+
+# Programs see few pairs of layouts; each answer is a small table.
+@lru_cache(maxsize=1024)
+def _layout(
+    left: Shape, left_steps: Shape | None, right: Shape, right_steps: Shape | None
+) -> tuple[Shape, int, int, Any] | None:
+    """Shape and elements of the result, and how a strided loop goes over them.
+
+    None where the shapes do not go together, or there is not one small thread's work.
+    """
+    try:
+        shape = broadcast_shapes(left, right)
+    except ShapesDiffer:
+        return None
+    count = prod(shape)
+    if not 0 < count <= SERIAL:
+        return None
+    module = import_module("runtime.kernels.cpu.elementwise_layout")
+    operands = (
+        (left, contiguous_strides(left) if left_steps is None else left_steps),
+        (right, contiguous_strides(right) if right_steps is None else right_steps),
+    )
+    lines, _, table = module.plan(shape, *operands)
+    return shape, count, lines, table
+
+
 def fast_binary(name: str, rows: Rows) -> Wrapper:
     """As `fast_scaled`, of an operator without a factor."""
     wrap_scaled = fast_scaled(name, rows)
     return lambda general: wrap_scaled(lambda self, other, alpha: general(self, other))
+
+
+def fast_out(name: str, rows: Rows) -> Wrapper:
+    """The short way to a target of the result's shape and dtype.
+
+    For operators of two tensors; of `add` and `sub`, when the factor is 1.
+    """
+
+    def wrap(general: Function) -> Function:
+        flat = _loop(name, rows, "flat")
+        by_code = flat.by_code
+
+        def kernel(self: Tensor, other: Tensor, *rest: Any) -> Any:
+            out, dtype = rest[-1], self.dtype
+            x, y, z = self._flat, other._flat, out._flat
+            if (
+                x is not None
+                and y is not None
+                and z is not None
+                and dtype is other.dtype
+                and self.shape == other.shape == out.shape
+                and (len(rest) == 1 or rest[0] == 1)
+                and self.device is other.device is out.device
+                and out is not self
+                and out is not other
+                and len(x) <= SERIAL
+                and apart(out, self)
+                and apart(out, other)
+            ):
+                found = by_code[dtype.code]
+                if found is None:
+                    flat.load(dtype)
+                elif out.dtype is found[2]:
+                    found[0](x, y, z)
+                    return out
+            return general(self, other, *rest)
+
+        return kernel
+
+    return wrap
 
 
 def fast_in_place(name: str, rows: Rows, factor: int = 0) -> Wrapper:
@@ -187,6 +306,7 @@ def fast_in_place(name: str, rows: Rows, factor: int = 0) -> Wrapper:
                     if (
                         dtype is other.dtype
                         and self.shape == other.shape
+                        and self.device is other.device
                         and apart(self, other)
                     ):
                         found = of_pairs[dtype.code]
@@ -232,6 +352,7 @@ def _with_factor(wrap: Wrapper, rows: Rows, factor: int) -> Wrapper:
                 and y is not None
                 and dtype is other.dtype
                 and self.shape == other.shape
+                and self.device is other.device
                 and type(alpha) in _WITH_FLOATS
                 and len(x) <= SERIAL
                 and apart(self, other)
@@ -259,4 +380,5 @@ def fast_fill(self: Tensor, number: Any) -> bool:
 
 def apart(target: Tensor, read: Tensor) -> bool:
     """Whether writing to `target`, element by element, changes nothing of `read`."""
-    return target._place is None or read._place is None or target is read
+    to, place = target._place, read._place
+    return to is None or place is None or target is read or to[0] is not place[0]

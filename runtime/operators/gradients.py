@@ -18,6 +18,7 @@ ROWS: dict[str, Rows] = {
     "tanh_backward": same(FLOATS | COMPLEXES),
 }
 _SMOOTH = same(FLOATS)
+_SILU = same(FLOATS | COMPLEXES)
 
 
 def _of_result(rows: Rows) -> Callable[..., Plan]:
@@ -35,7 +36,7 @@ def plan_gelu_backward(call: str, grad: Tensor, self: Tensor, approximate: str) 
 
 def plan_silu_backward(call: str, grad: Tensor, self: Tensor) -> Plan:
     """The gradient of silu at `self`."""
-    return plan_pair(call, _SMOOTH, grad, self)
+    return plan_pair(call, _SILU, grad, self)
 
 
 OPERATORS = (

@@ -177,6 +177,12 @@ def plan_index_put(
     """`self` with `values`, broadcast, at the places that the indices pick."""
     device = same_device(call, self, *indices, values)
     one_dtype(call, ALL, "every dtype", ("self", self), ("values", values))
+    outputs = ((self.shape, self.dtype),)
+    if device.type == "meta" and any(
+        each is not None and each.dtype is BOOL for each in indices
+    ):
+        # How many places a mask picks is not known, and need not be.
+        return Plan(outputs, device, (), start=self)
     numbers = resolved(call, self, indices)
     shape = indexed_shape(call, self, numbers)
     try:
@@ -191,7 +197,6 @@ def plan_index_put(
             ("self", self),
             ("values", values),
         )
-    outputs = ((self.shape, self.dtype),)
     arguments = (numbers, values, accumulate, shape)
     return Plan(outputs, device, arguments, start=self, kernel=_put)
 

@@ -15,11 +15,17 @@ from runtime.operators.agreement import (
     require_shape,
 )
 from runtime.operators.backends import table_of
-from runtime.operators.matmul import PLAIN
-from runtime.operators.plan import CPU, FLOATS, KernelTable, Plan, dtypes, same_device
+from runtime.operators.plan import (
+    CPU,
+    NUMBERS,
+    PLAIN,
+    KernelTable,
+    Plan,
+    same_device,
+)
+from runtime.operators.produce import fresh
 from runtime.operators.rows import as_rows
 from runtime.operators.structured import Structured
-from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 
@@ -28,8 +34,8 @@ def plan_linear(call: str, x: Tensor, weight: Tensor, bias: Tensor | None) -> Pl
     device = same_device(call, x, weight, bias)
     dtype = one_dtype(
         call,
-        ACCEPTED,
-        "floating-point and complex numbers",
+        NUMBERS,
+        "integers, floating-point and complex numbers",
         ("input", x),
         ("weight", weight),
         ("bias", bias),
@@ -72,7 +78,7 @@ def short_linear(general: Callable[..., Any]) -> Callable[..., Any]:
                 )
             )
         ):
-            result = empty_tensor((rows[0], columns[0]), dtype, CPU)
+            result = fresh((rows[0], columns[0]), dtype, CPU)
             table_of("CPU")["linear"](result, x, weight, bias)
             return result
         return general(x, weight, bias)
@@ -89,8 +95,6 @@ def _run(
 ) -> None:
     table["linear"](as_rows(table, out), as_rows(table, x), weight, bias)
 
-
-ACCEPTED = FLOATS | dtypes("complex64", "complex128")
 
 OPERATORS = (
     Structured(

@@ -12,7 +12,6 @@ after Szegedy et al., "Rethinking the Inception Architecture" (2016), section 7.
 from typing import Any
 
 from runtime.errors.operands import WrongOption
-from runtime.errors.operator import IndexOutOfRange
 from runtime.operators.agreement import (
     computing,
     index_dtype,
@@ -22,12 +21,11 @@ from runtime.operators.agreement import (
     require_shape,
 )
 from runtime.operators.call import core
+from runtime.operators.losses_short import REDUCTIONS, short_backward, short_forward
 from runtime.operators.plan import FLOATS, KernelTable, Plan, same_device
-from runtime.operators.structured import Structured, Written
+from runtime.operators.structured import Structured, Written, composed
 from runtime.tensors.making import view_of
 from runtime.tensors.tensor import Tensor
-
-REDUCTIONS = ("none", "mean", "sum")
 
 
 def _classes(shape: tuple[int, ...]) -> int:
@@ -110,11 +108,7 @@ def _forward(
         self, target = _batch(self), _batch(target)
         if options[1] == "none":
             out = _batch(out)
-    try:
-        table["nll_loss"](out, total, self, target, *options)
-    except IndexOutOfRange as error:
-        error.operator = "core::nll_loss_forward"
-        raise
+    table["nll_loss"](out, total, self, target, *options)
 
 
 def _batch(tensor: Tensor) -> Tensor:
@@ -296,6 +290,7 @@ OPERATORS = (
         _ARGUMENTS,
         plan_forward,
         returns="(Tensor output, Tensor total_weight)",
+        fast=short_forward,
     ),
     Structured(
         "nll_loss_backward",
@@ -303,12 +298,14 @@ OPERATORS = (
         " int ignore_index, Tensor total_weight",
         plan_backward,
         out=False,
+        fast=short_backward,
     ),
     Written(
-        f"nll_loss({_ARGUMENTS}) -> Tensor", {"CompositeImplicitAutograd": nll_loss}
+        f"nll_loss({_ARGUMENTS}) -> Tensor",
+        {"CompositeImplicitAutograd": composed("core::nll_loss", nll_loss)},
     ),
     Written(
         f"cross_entropy({_ARGUMENTS}, float label_smoothing=0.0) -> Tensor",
-        {"CompositeImplicitAutograd": cross_entropy},
+        {"CompositeImplicitAutograd": composed("core::cross_entropy", cross_entropy)},
     ),
 )

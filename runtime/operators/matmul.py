@@ -12,15 +12,13 @@ from runtime.errors.operator import ShapesDoNotFit
 from runtime.operators.agreement import computing, misfit, one_dtype, require_ndim
 from runtime.operators.backends import table_of
 from runtime.operators.call import core
-from runtime.operators.plan import CPU, NUMBERS, Plan, dtypes, same_device
-from runtime.operators.structured import Structured, Written
+from runtime.operators.plan import CPU, NUMBERS, PLAIN, Plan, same_device
+from runtime.operators.produce import fresh
+from runtime.operators.structured import Structured, Written, composed
 from runtime.operators.targets import hand_over
-from runtime.tensors.making import empty_tensor
 from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
 
-# Dtypes that are computed in as they are, by far the most frequent ones.
-PLAIN = dtypes("float32", "float64")
 _FITS = "integers, floating-point and complex numbers"
 
 
@@ -51,7 +49,7 @@ def short_mm(general: Callable[..., Any]) -> Callable[..., Any]:
             and len(right) == 2
             and left[1] == right[0]
         ):
-            result = empty_tensor((left[0], right[1]), dtype, CPU)
+            result = fresh((left[0], right[1]), dtype, CPU)
             table_of("CPU")["mm"](result, self, mat2)
             return result
         return general(self, mat2)
@@ -185,10 +183,10 @@ OPERATORS = (
     Structured("dot", "Tensor self, Tensor other", plan_dot),
     Written(
         "matmul(Tensor self, Tensor other) -> Tensor",
-        {"CompositeImplicitAutograd": matmul},
+        {"CompositeImplicitAutograd": composed("core::matmul", matmul)},
     ),
     Written(
         "matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",
-        {"CompositeExplicitAutograd": matmul_out},
+        {"CompositeExplicitAutograd": composed("core::matmul.out", matmul_out)},
     ),
 )

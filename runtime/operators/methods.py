@@ -63,6 +63,10 @@ ARITHMETIC = {
     "or": "bitwise_or",
     "xor": "bitwise_xor",
 }
+# What is the same with its sides exchanged: a number goes to the right, where most do.
+COMMUTATIVE = frozenset(
+    {"add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"},
+)
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 # The method that converts -> the dtype, as in torch.
 CONVERSIONS = {
@@ -140,9 +144,17 @@ def _two_sided(symbol: str, name: str) -> Method:
 def _reflected(symbol: str, name: str) -> Method:
     run = found(name)
 
-    def method(self: Tensor, other: Any) -> Any:
-        ready = operand(other)
-        return NotImplemented if ready is _ABSENT else run(ready, self)
+    if name in COMMUTATIVE:
+
+        def method(self: Tensor, other: Any) -> Any:
+            ready = operand(other)
+            return NotImplemented if ready is _ABSENT else run(self, ready)
+
+    else:
+
+        def method(self: Tensor, other: Any) -> Any:
+            ready = operand(other)
+            return NotImplemented if ready is _ABSENT else run(ready, self)
 
     method.__name__ = method.__qualname__ = symbol
     return method

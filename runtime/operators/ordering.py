@@ -18,7 +18,7 @@ from runtime.operators.plan import (
     one_dim,
     require_dtype,
 )
-from runtime.operators.structured import Structured, Written
+from runtime.operators.structured import Structured, Written, composed
 from runtime.tensors.tensor import Tensor
 
 _ORDERED = REALS | {BOOL}
@@ -102,7 +102,10 @@ _SORTED = "Tensor self, int dim=-1, bool descending=False, bool stable=False"
 
 OPERATORS = (
     Structured("sort", _SORTED, plan_sort, returns="(Tensor values, Tensor indices)"),
-    Written(f"argsort({_SORTED}) -> Tensor", {"CompositeImplicitAutograd": argsort}),
+    Written(
+        f"argsort({_SORTED}) -> Tensor",
+        {"CompositeImplicitAutograd": composed("core::argsort", argsort)},
+    ),
     Structured(
         "topk",
         "Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True",

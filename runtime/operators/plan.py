@@ -141,6 +141,8 @@ BOOL = DType.named("bool")
 INT64 = DType.named("int64")
 FLOAT32 = DType.named("float32")
 
+# Dtypes that are computed in as they are, by far the most frequent ones.
+PLAIN = dtypes("float32", "float64")
 INTEGERS = dtypes("uint8", "int8", "int16", "int32", "int64")
 FLOATS = dtypes("float16", "bfloat16", "float32", "float64")
 COMPLEXES = dtypes("complex64", "complex128")

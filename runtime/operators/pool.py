@@ -28,7 +28,7 @@ from runtime.operators.plan import (
     require_dtype,
     same_device,
 )
-from runtime.operators.structured import Structured, Written
+from runtime.operators.structured import Structured, Written, composed
 from runtime.operators.windows import Pair, pair, places
 from runtime.tensors.tensor import Tensor
 
@@ -157,6 +157,7 @@ OPERATORS = (
         out=False,
     ),
     Written(
-        f"max_pool2d({_ARGUMENTS}) -> Tensor", {"CompositeImplicitAutograd": max_pool2d}
+        f"max_pool2d({_ARGUMENTS}) -> Tensor",
+        {"CompositeImplicitAutograd": composed("core::max_pool2d", max_pool2d)},
     ),
 )

@@ -10,6 +10,8 @@ Rules:
 - the kernel writes to the target itself where it is contiguous, has the dtype that the
   kernel makes, and no argument reads its memory in another way; otherwise the result
   is made apart and copied, so that nothing is read after it was overwritten;
+- what begins as a copy of another tensor is made apart, too: the kernel may still
+  refuse the values of its arguments, and then nothing may have been written;
 - a target `out` without elements is resized, when the result is there.
 """
 
@@ -31,8 +33,7 @@ from runtime.operators.plan import CPU, KernelTable, Plan
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.elements import compute_dtype, numpy_dtype
-from runtime.tensors.keys_of import fresh_key_bits
-from runtime.tensors.making import empty_tensor, resize_empty
+from runtime.tensors.making import empty_tensor, host_tensor, resize_empty
 from runtime.tensors.promotion import can_cast
 from runtime.tensors.shape import may_overlap_itself, span
 from runtime.tensors.tensor import Tensor, flat_of
@@ -78,7 +79,7 @@ def fresh(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
     if device is not CPU:
         return empty_tensor(shape, dtype, device)
     flat = empty(prod(shape), numpy_dtype(dtype))
-    return Tensor(flat, shape, dtype, CPU, fresh_key_bits("cpu"))
+    return host_tensor(flat, shape, dtype)
 
 
 def pretend(plan: Plan) -> Any:
@@ -117,18 +118,16 @@ def write_to(
     compute, start = plan.compute, plan.start
     made = _made_dtype(dtype, compute)
     kernel = plan.kernel or own
-    reads = (*plan.arguments, start) if start is not target else plan.arguments
     arguments = plan.arguments
     if compute is not None:
         arguments = prepared(arguments, compute, plan.cast, plan.device, table)
     if (
         not resizes
         and target.dtype is made
+        and (start is None or start is target)
         and flat_of(target) is not None
-        and not any(clashes(target, each, plan.pointwise) for each in reads)
+        and not any(clashes(target, each, plan.pointwise) for each in plan.arguments)
     ):
-        if start is not None and start is not target:
-            table["copy"](target, start)
         _run(kernel, table, (target,), arguments)
         return target
     result = empty_tensor(shape, made, target.device)

@@ -16,13 +16,16 @@ from math import prod
 from typing import Any
 
 from runtime.errors.operands import NothingToReduce
+from runtime.operators.backends import table_of
 from runtime.operators.call import core
 from runtime.operators.plan import (
     BOOL,
     COMPLEXES,
+    CPU,
     FLOATS,
     INT64,
     INTEGERS,
+    PLAIN,
     REALS,
     Plan,
     Shape,
@@ -30,7 +33,8 @@ from runtime.operators.plan import (
     one_dim,
     require_dtype,
 )
-from runtime.operators.structured import Structured, Written
+from runtime.operators.produce import fresh
+from runtime.operators.structured import Structured, composed
 from runtime.schema.codes import DType
 from runtime.tensors.elements import compute_dtype, real_dtype
 from runtime.tensors.making import empty_tensor, view_of
@@ -53,7 +57,8 @@ def _over(
     kernel: Any = None,
 ) -> Plan:
     dims, shape = _geometry(call, self.shape, tuple(dim) if dim else (), keepdim)
-    if compute is self.dtype:
+    if compute is self.dtype and compute_dtype(result) is result:
+        # Nothing is to be cast, before or after.
         compute = None
     return Plan(
         ((shape, result),),
@@ -184,13 +189,22 @@ def plan_place(call: str, self: Tensor, dim: int | None, keepdim: bool) -> Plan:
     """Where the greatest or the least element is; the first of equal ones."""
     dtype = self.dtype
     require_dtype(call, "self", dtype, REALS, "real dtypes, not bool")
-    at = None if dim is None else one_dim(call, dim, self.shape)
-    dims = many_dims(call, None if at is None else [at], self.shape)
-    check_elements(call, self.shape, dims)
-    outputs = ((reduced_shape(self.shape, dims, keepdim), INT64),)
-    if not self.shape:
-        at = None
-    return Plan(outputs, self.device, (self, at), compute_dtype(dtype), (0,))
+    at, shape = _place_geometry(call, self.shape, dim, keepdim)
+    compute: DType | None = compute_dtype(dtype)
+    if compute is dtype:
+        compute = None
+    return Plan(((shape, INT64),), self.device, (self, at), compute, (0,))
+
+
+@lru_cache(maxsize=1024)
+def _place_geometry(
+    call: str, shape: Shape, dim: int | None, keepdim: bool
+) -> tuple[int | None, Shape]:
+    """The dimension that is searched (None: all), and the shape that is left."""
+    at = None if dim is None else one_dim(call, dim, shape)
+    dims = many_dims(call, None if at is None else [at], shape)
+    check_elements(call, shape, dims)
+    return at if shape else None, reduced_shape(shape, dims, keepdim)
 
 
 def plan_cumsum(call: str, self: Tensor, dim: int, dtype: DType | None) -> Plan:
@@ -199,14 +213,6 @@ def plan_cumsum(call: str, self: Tensor, dim: int, dtype: DType | None) -> Plan:
     result, compute = _accumulated(self.dtype, dtype)
     outputs = ((self.shape, result),)
     return Plan(outputs, self.device, (self, at), compute, (0,))
-
-
-def std(self: Tensor, dim: list[int] | None, correction: Any, keepdim: bool) -> Tensor:
-    """The root of the variance."""
-    found: Tensor = core.sqrt(
-        core.var(self, dim, correction=correction, keepdim=keepdim)
-    )
-    return found
 
 
 def _root(
@@ -226,9 +232,78 @@ def plan_std(
     correction: Any,
     keepdim: bool,
 ) -> Plan:
-    """The root of the variance, for its out= form."""
+    """The root of the variance."""
     plan = plan_var(call, self, dim, correction, keepdim)
     return plan._replace(kernel=_root)
+
+
+def std_anywhere(
+    self: Tensor, dim: list[int] | None, correction: Any, keepdim: bool
+) -> Tensor:
+    """`std` by other operators, on whatever backend."""
+    variance = core.var(self, dim, correction=correction, keepdim=keepdim)
+    root: Tensor = core.sqrt(variance)
+    return root
+
+
+def short_total(name: str) -> Callable[..., Any]:
+    """Totals of plain tensors in their own dtype need no plan."""
+    call = f"core::{name}"
+
+    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
+        def kernel(
+            self: Tensor, dim: list[int] | None, keepdim: bool, dtype: DType | None
+        ) -> Any:
+            kind = self.dtype
+            if dtype is not None or kind not in PLAIN or self.device is not CPU:
+                return general(self, dim, keepdim, dtype)
+            given = tuple(dim) if dim else ()
+            dims, shape = _geometry(call, self.shape, given, keepdim)
+            result = fresh(shape, kind, CPU)
+            table_of("CPU")[name](result, self, dims)
+            return result
+
+        return kernel
+
+    return wrap
+
+
+def short_extreme(name: str) -> Callable[..., Any]:
+    """Extremes of plain tensors with elements need no plan."""
+    call = f"core::{name}"
+
+    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
+        def kernel(self: Tensor, dim: list[int] | None, keepdim: bool) -> Any:
+            kind = self.dtype
+            if kind not in PLAIN or self.device is not CPU or 0 in self.shape:
+                return general(self, dim, keepdim)
+            given = tuple(dim) if dim else ()
+            dims, shape = _geometry(call, self.shape, given, keepdim)
+            result = fresh(shape, kind, CPU)
+            table_of("CPU")[name](result, self, dims)
+            return result
+
+        return kernel
+
+    return wrap
+
+
+def short_place(name: str) -> Callable[..., Any]:
+    """Nor do their places."""
+    call = f"core::{name}"
+
+    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
+        def kernel(self: Tensor, dim: int | None, keepdim: bool) -> Any:
+            if self.dtype not in PLAIN or self.device is not CPU:
+                return general(self, dim, keepdim)
+            at, shape = _place_geometry(call, self.shape, dim, keepdim)
+            result = fresh(shape, INT64, CPU)
+            table_of("CPU")[name](result, self, at)
+            return result
+
+        return kernel
+
+    return wrap
 
 
 _DIMS = "Tensor self, int[1]? dim=None, bool keepdim=False"
@@ -238,9 +313,15 @@ _SPREAD = (
 _PLACE = "Tensor self, int? dim=None, bool keepdim=False"
 _TAGS = ("reduction",)
 
-OPERATORS: tuple[Structured | Written, ...] = (
+OPERATORS: tuple[Structured, ...] = (
     *(
-        Structured(name, f"{_DIMS}, *, ScalarType? dtype=None", plan, tags=_TAGS)
+        Structured(
+            name,
+            f"{_DIMS}, *, ScalarType? dtype=None",
+            plan,
+            tags=_TAGS,
+            fast=short_total(name),
+        )
         for name, plan in (
             ("sum", plan_total),
             ("prod", plan_total),
@@ -248,17 +329,23 @@ OPERATORS: tuple[Structured | Written, ...] = (
         )
     ),
     Structured("var", _SPREAD, plan_var, tags=_TAGS),
-    Written(
-        f"std({_SPREAD}) -> Tensor", {"CompositeImplicitAutograd": std}, tags=_TAGS
+    Structured(
+        "std",
+        _SPREAD,
+        plan_std,
+        tags=_TAGS,
+        anywhere=composed("core::std", std_anywhere),
     ),
-    Structured("std", _SPREAD, plan_std, functional=False, tags=_TAGS),
-    *(Structured(name, _DIMS, plan_extreme, tags=_TAGS) for name in ("max", "min")),
+    *(
+        Structured(name, _DIMS, plan_extreme, tags=_TAGS, fast=short_extreme(name))
+        for name in ("max", "min")
+    ),
     *(
         Structured(name, _DIMS, truth_planner(name), tags=_TAGS)
         for name in ("any", "all")
     ),
     *(
-        Structured(name, _PLACE, plan_place, tags=_TAGS)
+        Structured(name, _PLACE, plan_place, tags=_TAGS, fast=short_place(name))
         for name in ("argmax", "argmin")
     ),
     Structured(

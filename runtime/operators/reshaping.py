@@ -5,6 +5,7 @@ these alone need derivatives.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from runtime.errors.operands import WrongOption
 from runtime.errors.operator import ShapesDoNotFit
@@ -18,11 +19,20 @@ from runtime.tensors.tensor import Tensor
 
 def reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
     """The elements in another shape.  Raises `ShapesDoNotFit`."""
-    sizes = sized("core::reshape", self.shape, shape)
-    if view_strides(self.shape, self.strides, tuple(sizes)) is None:
+    if not _viewable(self.shape, self.strides, tuple(shape)):
         self = core.contiguous(self)
-    viewed: Tensor = core.view(self, sizes)
+    viewed: Tensor = core.view(self, shape)
     return viewed
+
+
+# Programs see few shapes.
+@lru_cache(maxsize=1024)
+def _viewable(
+    shape: tuple[int, ...], strides: tuple[int, ...], wanted: tuple[int, ...]
+) -> bool:
+    """Whether a view shows the elements in the wanted shape.  Raises as `reshape`."""
+    sizes = tuple(sized("core::reshape", shape, wanted))
+    return view_strides(shape, strides, sizes) is not None
 
 
 def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:

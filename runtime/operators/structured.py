@@ -32,7 +32,7 @@ Rules:
 - a planning function makes all checks; what a kernel checks (index values, division of
   integers by zero) it checks before it writes, so nothing is ever written in part;
   errors name the operator as it was called;
-- `fast` may wrap the functional CPU kernel, `fast_in_place` the in-place one:
+- `fast` may wrap the functional CPU kernel, `fast_in_place` and `fast_out` the others:
   `fast(general)` returns the function that is called instead, and calls `general` with
   the same arguments for all but the calls that it does itself; it is only ever a
   shorter way to the same result;
@@ -47,6 +47,7 @@ from typing import Any
 
 from runtime.dispatch.kernel import Kernel, direct
 from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
+from runtime.errors.operands import OperandError
 from runtime.errors.operator import IndexOutOfRange
 from runtime.operators.backends import MODULES, table_of
 from runtime.operators.plan import Plan
@@ -55,9 +56,25 @@ from runtime.operators.produce import pretend, produce, write_to
 # Errors of values, which a kernel raises by its own name: the caller's is put there.
 VALUES_REFUSED = (DivisionByZero, NegativeExponent, IndexOutOfRange)
 
+# What a composite may be refused by the operators that it calls.
+REFUSALS = (OperandError, *VALUES_REFUSED)
+
 Planner = Callable[..., Plan]
 # From the general kernel to one that does some calls itself.
 Fast = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def composed(call: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A composite that is refused by its own name, not by those that it calls."""
+
+    def composite(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except REFUSALS as error:
+            error.operator = call
+            raise
+
+    return composite
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +124,9 @@ class Structured:
         kernel: the kernel's name, if it is not the operator's.
         in_place, out: which other forms there are.
         tags: of every form.
-        fast, fast_in_place: wrap those kernels of the CPU, see the module.
+        fast, fast_in_place, fast_out: wrap those kernels of the CPU, see the module.
+        anywhere: the functional form for backends without kernels, and for calls
+            without a tensor (CompositeExplicitAutograd).
         functional: False declares the other forms only.
     """
 
@@ -121,16 +140,21 @@ class Structured:
     tags: tuple[str, ...] = ()
     fast: Fast | None = None
     fast_in_place: Fast | None = None
+    fast_out: Fast | None = None
+    anywhere: Callable[..., Any] | None = None
     functional: bool = True
 
     def defined(self) -> Iterator[Defined]:
         """The operators of all its forms."""
         base, _, overload = self.name.partition(".")
         if self.functional:
+            shown = shown_name(self.name)
+            kernels = self._kernels(shown, self._functional)
+            if self.anywhere is not None:
+                explicit = direct(self.anywhere, f"{shown}_explicit")
+                kernels = (*kernels, ("CompositeExplicitAutograd", explicit))
             yield Defined(
-                f"{self.name}({self.arguments}) -> {self.returns}",
-                self.tags,
-                self._kernels(shown_name(self.name), self._functional),
+                f"{self.name}({self.arguments}) -> {self.returns}", self.tags, kernels
             )
         if self.in_place:
             name = f"{base}_.{overload}" if overload else f"{base}_"
@@ -214,7 +238,9 @@ class Structured:
                     error.operator = call
                     raise
 
-            return written
+            if self.fast_out is None or key != "CPU":
+                return written
+            return self.fast_out(written)
 
         return form
 

@@ -13,15 +13,19 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from runtime.errors.operands import DimensionOutOfRange, WrongOption
 from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit, ViewImpossible
+from runtime.errors.storage import BadStrides, OutOfStorage
 from runtime.operators.plan import one_dim
 from runtime.operators.structured import Written
 from runtime.tensors.making import view_of
 from runtime.tensors.shape import check_bounds, view_strides
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.tensor import Tensor, claimed
+
+Ints = tuple[int, ...]
 
 
 def real_dim(call: str, dim: int, shape: tuple[int, ...]) -> int:
@@ -81,13 +85,21 @@ def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[
 
 def view(self: Tensor, size: Sequence[int]) -> Tensor:
     """The elements in another shape.  Raises `ShapesDoNotFit`, `ViewImpossible`."""
-    shape = tuple(sized("core::view", self.shape, size))
-    strides = view_strides(self.shape, self.strides, shape)
-    if strides is None:
+    _, offset, strides = self._place or claimed(self)
+    return view_of(self, *_viewed(self.shape, strides, tuple(size)), offset)
+
+
+# Programs see few shapes; each answer is two small tuples.
+@lru_cache(maxsize=1024)
+def _viewed(shape: Ints, strides: Ints, size: Ints) -> tuple[Ints, Ints]:
+    """Shape and strides of a view in another shape.  Raises as `view`."""
+    wanted = tuple(sized("core::view", shape, size))
+    steps = view_strides(shape, strides, wanted)
+    if steps is None:
         raise ViewImpossible(
-            operator="core::view", shape=self.shape, strides=self.strides, wanted=shape
+            operator="core::view", shape=shape, strides=strides, wanted=wanted
         )
-    return view_of(self, shape, strides, self.offset)
+    return wanted, steps
 
 
 def select(self: Tensor, dim: int, index: int) -> Tensor:
@@ -98,11 +110,12 @@ def select(self: Tensor, dim: int, index: int) -> Tensor:
         raise IndexOutOfRange(
             operator="core::select", index=index, size=size, dim=dim, wraps=True
         )
-    strides = self.strides
-    start = self.offset + strides[dim] * (index if index >= 0 else index + size)
+    shape = self.shape
+    _, offset, strides = self._place or claimed(self)
+    start = offset + strides[dim] * (index if index >= 0 else index + size)
     return view_of(
         self,
-        self.shape[:dim] + self.shape[dim + 1 :],
+        shape[:dim] + shape[dim + 1 :],
         strides[:dim] + strides[dim + 1 :],
         start,
     )
@@ -125,14 +138,15 @@ def slice_(
         raise WrongOption(
             operator="core::slice", argument="step", found=str(step), fits="1 and more"
         )
-    first, last = bounds(start, end, self.shape[dim])
+    shape = self.shape
+    _, offset, strides = self._place or claimed(self)
+    first, last = bounds(start, end, shape[dim])
     count = (last - first + step - 1) // step
-    shape, strides = self.shape, self.strides
     return view_of(
         self,
         (*shape[:dim], count, *shape[dim + 1 :]),
         (*strides[:dim], strides[dim] * step, *strides[dim + 1 :]),
-        self.offset + first * strides[dim],
+        offset + first * strides[dim],
     )
 
 
@@ -142,22 +156,27 @@ def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
     second = one_dim("core::transpose", dim1, self.shape)
     if first == second:
         return alias(self)
-    shape, strides = list(self.shape), list(self.strides)
+    _, offset, given = self._place or claimed(self)
+    shape, strides = list(self.shape), list(given)
     shape[first], shape[second] = shape[second], shape[first]
     strides[first], strides[second] = strides[second], strides[first]
-    return view_of(self, tuple(shape), tuple(strides), self.offset)
+    return view_of(self, tuple(shape), tuple(strides), offset)
 
 
 def t(self: Tensor) -> Tensor:
     """The transposed matrix; fewer dimensions stay as they are."""
-    if len(self.shape) > 2:
+    shape = self.shape
+    if len(shape) == 2:
+        _, offset, (down, right) = self._place or claimed(self)
+        return view_of(self, shape[::-1], (right, down), offset)
+    if len(shape) > 2:
         raise ShapesDoNotFit(
             operator="core::t",
             shapes=(("self", self.shape),),
             reason=f"{len(self.shape)} dimensions are no matrix",
             fits="at most two dimensions; transpose(dim0, dim1) takes any",
         )
-    return transpose(self, 0, 1) if len(self.shape) == 2 else alias(self)
+    return alias(self)
 
 
 def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
@@ -181,20 +200,27 @@ def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
 
 def expand(self: Tensor, size: Sequence[int]) -> Tensor:
     """Dimensions of size 1 repeated, and new ones in front, without a copy."""
-    added = len(size) - len(self.shape)
+    _, offset, strides = self._place or claimed(self)
+    return view_of(self, *_expanded(self.shape, strides, tuple(size)), offset)
+
+
+@lru_cache(maxsize=1024)
+def _expanded(given: Ints, steps: Ints, size: Ints) -> tuple[Ints, Ints]:
+    """Shape and strides with dimensions repeated.  Raises as `expand`."""
+    added = len(size) - len(given)
     shape: list[int] = []
     strides: list[int] = []
     for place, wanted in enumerate(size):
-        have = self.shape[place - added] if place >= added else 1
-        step = self.strides[place - added] if place >= added else 0
+        have = given[place - added] if place >= added else 1
+        step = steps[place - added] if place >= added else 0
         kept = have if wanted == -1 and place >= added else wanted
         if kept < 0 or (kept != have and have != 1):
-            raise _not_expandable(self.shape, size)
+            raise _not_expandable(given, size)
         shape.append(kept)
         strides.append(step if kept == have else 0)
     if added < 0:
-        raise _not_expandable(self.shape, size)
-    return view_of(self, tuple(shape), tuple(strides), self.offset)
+        raise _not_expandable(given, size)
+    return tuple(shape), tuple(strides)
 
 
 def _not_expandable(shape: tuple[int, ...], size: Sequence[int]) -> ShapesDoNotFit:
@@ -240,7 +266,7 @@ def as_strided(
     stride: Sequence[int],
     storage_offset: int | None,
 ) -> Tensor:
-    """Any shape and strides within the storage.  Raises what `check_bounds` raises."""
+    """Any shape and strides within the storage.  Raises `WrongOption`."""
     if len(size) != len(stride):
         raise ShapesDoNotFit(
             operator="core::as_strided",
@@ -250,7 +276,15 @@ def as_strided(
         )
     offset = self.offset if storage_offset is None else storage_offset
     shape, strides = tuple(size), tuple(stride)
-    check_bounds(shape, strides, offset, self.storage.count)
+    try:
+        check_bounds(shape, strides, offset, self.storage.count)
+    except (BadStrides, OutOfStorage) as error:
+        raise WrongOption(
+            operator="core::as_strided",
+            argument="size, stride and storage_offset",
+            found=f"{shape}, {strides} and {offset}",
+            fits=f"a view of the {self.storage.count} elements of the storage",
+        ) from error
     return view_of(self, shape, strides, offset)
 
 
@@ -280,11 +314,6 @@ def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
 
 def alias(self: Tensor) -> Tensor:
     """The same elements as another tensor."""
-    return view_of(self, self.shape, self.strides, self.offset)
-
-
-def detach(self: Tensor) -> Tensor:
-    """The same elements, without history: what records history is above."""
     return view_of(self, self.shape, self.strides, self.offset)
 
 
@@ -358,7 +387,8 @@ OPERATORS = (
         "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
         diagonal,
     ),
-    _view("detach(Tensor(a) self) -> Tensor(a)", detach),
+    # Without history: what records it is above.
+    _view("detach(Tensor(a) self) -> Tensor(a)", alias),
     _view("alias(Tensor(a) self) -> Tensor(a)", alias),
     _view(
         "split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", split

@@ -281,6 +281,38 @@ def test_threads_share_leaves() -> None:
     assert grad_of(x).tolist() == [400] * 8
 
 
+def test_threads_share_a_graph() -> None:
+    """Two runs through one part of the graph, while a third thread records nothing."""
+    x = leaf(*range(8))
+    shared = (x * x).t() * 1
+    shared.retain_grad()
+    seen: list[float] = []
+    x.register_hook(lambda gradient: seen.append(gradient[1].item()))
+    quiet: list[bool] = []
+    start = threading.Barrier(3)
+
+    def work(factor: float) -> None:
+        start.wait()
+        for _ in range(40):
+            (shared * factor).sum().backward(retain_graph=True)
+
+    def rest() -> None:
+        with no_grad():
+            start.wait()
+            quiet.extend((shared * 2).requires_grad for _ in range(200))
+
+    workers = [threading.Thread(target=work, args=(factor,)) for factor in (1, 3)]
+    workers.append(threading.Thread(target=rest))
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert grad_of(x).tolist() == [2 * 160 * value for value in range(8)]
+    assert grad_of(shared).tolist() == [160] * 8
+    assert sorted(seen) == [2] * 40 + [6] * 40
+    assert not any(quiet)
+
+
 def test_a_leaf_has_one_accumulator() -> None:
     x = leaf(1)
     first, second = (x * 2).grad_fn, (x * 3).grad_fn

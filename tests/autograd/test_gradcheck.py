@@ -56,6 +56,15 @@ def test_a_wrong_second_gradient_is_found() -> None:
     assert gradgradcheck(Half.apply, [leaf(1, 2)], raise_exception=False) is False
 
 
+def test_outputs_that_do_not_require_grad_are_left_out() -> None:
+    assert gradcheck(lambda x: (x * 2, (x * 3).detach()), [leaf(1, 2)])
+    # Alone, they say that nothing depends on the input.
+    assert gradcheck(lambda x: tensor([1.0], dtype="float64"), [leaf(1, 2)])
+    with pytest.raises(GradcheckFailed) as failed:
+        gradcheck(lambda x: (x * 3).detach(), [leaf(1, 2)])
+    assert (failed.value.analytical, failed.value.numerical) == ("0", "3")
+
+
 def test_a_gradient_that_changes_is_found() -> None:
     calls: list[int] = []
 

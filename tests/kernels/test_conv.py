@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runtime.kernels.cpu import conv, conv_plan
+from runtime.kernels.cpu import conv, conv_plan, conv_planes
 from runtime.kernels.cpu.conv import conv2d, conv2d_backward
 from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.tensors.making import from_numpy
@@ -152,12 +152,55 @@ def test_bands_of_rows_and_blocks_of_images(
     plane: int, window: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conv_plan, "PLANE", plane)
-    conv_plan.blocks.cache_clear()
+    forget()
     try:
         test_conv_and_its_gradients(((7, 2, 9, 8), 6, 2), window, np.float64)
         test_conv_and_its_gradients(((2, 2, 11, 13), 3, 1), window, np.float64)
     finally:
-        conv_plan.blocks.cache_clear()
+        forget()
+
+
+def forget() -> None:
+    """Let geometries be cut anew."""
+    conv_plan.blocks.cache_clear()
+    conv_planes.layout.cache_clear()
+
+
+def any_geometry(seed: int) -> tuple[Any, Any]:
+    """A small convolution: the input with its filters and groups, and a window."""
+    rng = np.random.default_rng(seed)
+    groups = int(rng.choice([1, 1, 2, 3]))
+    # Often no extent, no padding, no dilation: then images are planes as they are.
+    kernel, stride = rng.choice([1, 1, 2, 3, 4], 2), rng.integers(1, 5, 2)
+    padding, dilation = rng.choice([0, 0, 1, 2, 3], 2), rng.choice([1, 1, 2, 3], 2)
+    least = np.maximum(1, dilation * (kernel - 1) + 1 - 2 * padding)
+    size = least + rng.integers(0, 7, 2)
+    images, channels, filters = (int(n) for n in rng.integers(1, 4, 3))
+    shape = (images, channels * groups, *size.tolist())
+    window = tuple(tuple(each.tolist()) for each in (kernel, stride, padding, dilation))
+    return (shape, filters * groups, groups), window
+
+
+def test_the_gradient_of_an_image_whose_last_rows_no_tap_reads() -> None:
+    # Taps of the gradient go on below the gradient, where the next image begins.
+    window = ((3, 1), (2, 3), (1, 0), (1, 1))
+    test_conv_and_its_gradients(((1, 6, 4, 4), 6, 2), window, np.float64)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_any_geometry(seed: int) -> None:
+    given, window = any_geometry(seed)
+    test_conv_and_its_gradients(given, window, np.float64)
+
+
+@pytest.mark.parametrize("seed", range(0, 150, 6))
+def test_any_geometry_in_bands(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conv_plan, "PLANE", 20)
+    forget()
+    try:
+        test_any_geometry(seed)
+    finally:
+        forget()
 
 
 def test_one_image_without_a_batch_strides_and_no_bias() -> None:
@@ -212,7 +255,7 @@ def test_threads_give_the_same(given: Any, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(conv, "GRAIN", 100)
     monkeypatch.setattr(conv, "FILTERS", 2)
     monkeypatch.setattr(conv_plan, "PLANE", 128)
-    conv_plan.blocks.cache_clear()
+    forget()
     window = WINDOWS[0]
     x, w, b = case(given, window, np.float32)
     random = np.random.default_rng(1)
@@ -226,18 +269,18 @@ def test_threads_give_the_same(given: Any, monkeypatch: pytest.MonkeyPatch) -> N
             found.append((out, *gradients(x, w, grad.astype(np.float32), window, 1)))
     finally:
         set_num_threads(before)
-        conv_plan.blocks.cache_clear()
+        forget()
     for one, other in zip(*found, strict=True):
         assert one.tobytes() == other.tobytes()
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("given", INPUTS[:4], ids=str)
-@pytest.mark.parametrize("window", WINDOWS, ids=str)
-def test_torch_agrees(given: Any, window: Any) -> None:
+@pytest.mark.parametrize("seed", [*range(150), *(-1 - at for at in range(8))])
+def test_torch_agrees(seed: int) -> None:
     torch = pytest.importorskip(
         "torch", reason="torch is not installed: see `make torch`"
     )
+    given, window = any_geometry(seed) if seed >= 0 else (INPUTS[1], WINDOWS[seed])
     x, w, b = case(given, window, np.float64)
     tensors = [torch.from_numpy(one).requires_grad_() for one in (x, w, b)]
     out = torch.nn.functional.conv2d(*tensors, *window[1:], given[2])

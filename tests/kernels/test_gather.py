@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from runtime.errors.operator import IndexOutOfRange
+from runtime.kernels.cpu import walks
 from runtime.kernels.cpu.gather import gather
 from runtime.kernels.cpu.select import index_select
 from runtime.kernels.threads import get_num_threads, set_num_threads
@@ -91,12 +92,17 @@ def test_gather_names_the_first_bad_index_and_writes_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "dim"),
-    [((1 << 18,), 0), ((512, 512), 0), ((512, 512), 1), ((64, 64, 64), 1)],
+    [((1 << 12,), 0), ((64, 64), 0), ((64, 64), 1), ((16, 16, 16), 1)],
 )
 @pytest.mark.parametrize("repeats", [False, True])
 def test_gather_is_the_same_on_several_threads(
-    shape: tuple[int, ...], dim: int, repeats: bool
+    shape: tuple[int, ...],
+    dim: int,
+    repeats: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # Geometries that no other test has asked for, so that they are made with this.
+    monkeypatch.setattr(walks, "GRAIN", 256)
     x = made(shape)
     index = np.random.default_rng(3).integers(0, shape[dim], shape)
     if repeats:
@@ -122,6 +128,23 @@ def test_index_select_takes_slices(dim: int, form: Any) -> None:
     assert np.array_equal(out, wanted)
 
 
+@pytest.mark.parametrize("form", [np.float32, np.bool_, np.complex64], ids=str)
+def test_many_rows_are_taken(form: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks, "TAKEN", 1)
+    monkeypatch.setattr(walks, "GRAIN", 64)
+    x = made((37, 19), form)
+    index = np.random.default_rng(8).integers(0, 36, 41)
+    out = np.zeros((40, 19), form)
+    # Not from the beginning, neither of the table nor of the index.
+    index_select(from_numpy(out), from_numpy(x[1:]), 0, from_numpy(index[1:]))
+    assert np.array_equal(out, x[1:][index[1:]])
+    index[5] = 36
+    before = out.copy()
+    with pytest.raises(IndexOutOfRange, match="index 36 for dimension 0"):
+        index_select(from_numpy(out), from_numpy(x[1:]), 0, from_numpy(index[1:]))
+    assert out.tobytes() == before.tobytes()
+
+
 def test_index_select_takes_int32_strides_and_numbers() -> None:
     x = made((6, 4)).T
     index = np.array([3, 9, 0, 9], np.int32)[::2]
@@ -139,6 +162,23 @@ def test_index_select_takes_int32_strides_and_numbers() -> None:
         from_numpy(np.array([0])),
     )
     assert number == 5.0
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 4), (0, 3, 0, 2), (2, 3, 0), (2, 3, 0, 5)])
+def test_index_select_of_nothing(shape: tuple[int, ...]) -> None:
+    x, index = np.ones(shape, np.float32), np.array([2, 0])
+    out = np.ones((shape[0], 2, *shape[2:]), np.float32)
+    index_select(from_numpy(out), from_numpy(x), 1, from_numpy(index))
+    assert not out.size
+    with pytest.raises(IndexOutOfRange, match="index 3 for dimension 1"):
+        index_select(from_numpy(out), from_numpy(x), 1, from_numpy(np.array([2, 3])))
+
+
+def test_an_index_that_is_not_in_a_row_is_checked() -> None:
+    x, index = made((3, 4)), np.array([[0, 9], [3, 9], [2, 9]])[:, :1]
+    with pytest.raises(IndexOutOfRange, match="index 3 for dimension 0"):
+        gathered(x, 0, index)
+    assert np.array_equal(gathered(x, 1, index), np.take_along_axis(x, index, 1))
 
 
 def test_index_select_refuses_what_lies_outside() -> None:

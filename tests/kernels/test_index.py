@@ -30,6 +30,20 @@ CASES: dict[str, list[Any]] = {
 }
 
 
+# Indices that broadcast, results and indices without elements: x, indices.
+EDGES: dict[str, Any] = {
+    "one of several": ((4, 5), [np.array([3]), np.array([0, 4, 2])]),
+    "one value, then a table": ((4, 5), [np.array([[1]]), np.array([[0, 4], [2, 2]])]),
+    "a number and a list": ((4, 5), [np.array(2), np.array([0, 1, 1])]),
+    "negative of one": ((4, 5), [np.array([-1]), np.array([0, -5, 2])]),
+    "no index values": ((4, 5, 6), [None, np.zeros(0, np.int64), np.zeros(1, int)]),
+    "no rows to take from, none asked": ((0, 5), [np.zeros(0, np.int64)]),
+    "rows without elements": ((4, 0), [np.array([3, 1])]),
+    "sheets without elements": ((0, 3, 0, 2), [None, np.array([2, 0])]),
+    "an outer dimension without elements": ((0, 3, 4, 5), [None, None, A]),
+}
+
+
 def numpy_key(indices: list[Any]) -> tuple[Any, ...]:
     return tuple(slice(None) if one is None else one for one in indices)
 
@@ -46,6 +60,45 @@ def test_index_is_laid_out_as_in_numpy(case: str, form: Any) -> None:
     out = np.zeros(wanted.shape, form)
     index(from_numpy(out), from_numpy(x), tensors(CASES[case]))
     assert np.array_equal(out, wanted)
+
+
+@pytest.mark.parametrize("case", EDGES)
+def test_index_of_what_broadcasts_and_of_nothing(case: str) -> None:
+    shape, indices = EDGES[case]
+    x = np.arange(float(np.prod(shape))).reshape(shape)
+    wanted = x[numpy_key(indices)]
+    out = np.full(wanted.shape, -1.0)
+    index(from_numpy(out), from_numpy(x), tensors(indices))
+    assert np.array_equal(out, wanted)
+
+
+@pytest.mark.parametrize("case", EDGES)
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_index_put_of_what_broadcasts_and_of_nothing(
+    case: str, accumulate: bool
+) -> None:
+    shape, indices = EDGES[case]
+    wanted = np.zeros(shape)
+    values = np.arange(1.0, 1 + wanted[numpy_key(indices)].size)
+    values = values.reshape(wanted[numpy_key(indices)].shape)
+    if accumulate:
+        np.add.at(wanted, numpy_key(indices), values)
+    else:
+        wanted[numpy_key(indices)] = values
+    out = np.zeros(shape)
+    index_put(from_numpy(out), tensors(indices), from_numpy(values), accumulate)
+    assert np.array_equal(out, wanted)
+
+
+@pytest.mark.parametrize("bad", [4, -5])
+def test_a_single_index_outside_is_named(bad: int) -> None:
+    out = np.full((2, 5), 7.0)
+    with pytest.raises(IndexOutOfRange) as caught:
+        index(
+            from_numpy(out), from_numpy(np.ones((4, 5))), tensors([np.array([0, bad])])
+        )
+    assert (caught.value.index, caught.value.size, caught.value.dim) == (bad, 4, 0)
+    assert (out == 7).all()
 
 
 def test_index_reads_any_strides() -> None:

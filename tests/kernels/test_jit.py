@@ -208,7 +208,9 @@ def test_what_a_body_calls_keeps_its_own_order_of_sums() -> None:
     for name, relaxed in (("relaxed", True), ("strict", False)):
         out = np.empty(4)
         # The relaxed one is compiled first, and must not leave its flags behind.
-        Family(f"cancelled_{name}", body, signature, fastmath=relaxed)["float64"](x, out)
+        Family(f"cancelled_{name}", body, signature, fastmath=relaxed)["float64"](
+            x, out
+        )
         assert out.tolist() == [-0.5] * 4
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from runtime.kernels.cpu.matmul import WIDTH, bmm, dot, linear, mm
+from runtime.kernels.threads import get_num_threads, set_num_threads
 from runtime.tensors.making import from_numpy
 
 Array = np.ndarray[Any, Any]
@@ -108,3 +109,26 @@ def test_linear(form: str) -> None:
             )
             found = product(linear, (4, 5), rows, right, bias)
             assert found.tolist() == (wanted + bias).tolist()
+
+
+@pytest.mark.parametrize("kernel", [mm, linear], ids=["mm", "linear"])
+@pytest.mark.parametrize("side", [3, 70])
+def test_nan_and_infinity_come_without_a_warning(kernel: Any, side: int) -> None:
+    a, b = np.full((side, side), np.inf), np.zeros((side, side))
+    b[0] = 1e308
+    b[:, 0] = 1e308
+    bias = () if kernel is mm else (np.full(side, -np.inf),)
+    found = product(kernel, (side, side), a, b, *bias)
+    assert np.isnan(found[1:, 1:]).all()
+
+
+def test_a_long_bias_is_added_on_several_threads() -> None:
+    x, weight = made((700, 2), "float32"), made((300, 2), "float32")
+    bias = np.arange(300, dtype=np.float32)
+    before = get_num_threads()
+    try:
+        set_num_threads(3)
+        found = product(linear, (700, 300), x, weight, bias)
+    finally:
+        set_num_threads(before)
+    assert np.array_equal(found, x @ weight.T + bias)

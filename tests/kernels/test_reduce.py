@@ -196,6 +196,11 @@ def test_nothing(name: str, nothing: float) -> None:
     np.testing.assert_array_equal(reduced(name, x, (0, 1, 2)), expected[0, 0])
 
 
+def test_the_mean_of_no_complex_numbers_has_two_parts_of_nan() -> None:
+    found = reduced("mean", np.empty((2, 0), np.complex64), (1,))
+    assert np.isnan([found.real, found.imag]).all()
+
+
 @pytest.mark.parametrize("name", ["sum", "prod", "mean", "max", "min"])
 def test_a_number_is_its_own_reduction(name: str) -> None:
     assert reduced(name, np.array(2.5), ()) == 2.5

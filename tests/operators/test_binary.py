@@ -300,12 +300,22 @@ def test_integer_division_by_zero_writes_nothing(name: str) -> None:
     assert out.numpy().tolist() == [1, 1, 1]
 
 
-def test_integers_have_no_negative_powers() -> None:
-    for exponent in (-1, tensor([-1], "int64")):
-        with pytest.raises(NegativeExponent) as caught:
-            core.pow(tensor([2], "int64"), exponent)
-        assert caught.value.fields() == {"operator": "core::pow", "dtype": "int64"}
+def test_integers_have_no_negative_power_that_is_a_number() -> None:
+    with pytest.raises(NegativeExponent) as caught:
+        core.pow(tensor([2], "int64"), -1)
+    assert caught.value.fields() == {"operator": "core::pow", "dtype": "int64"}
     assert shown(core.pow(tensor([2.0]), -1)) == ("float32", [0.5])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_of_negative_powers_of_integers_the_whole_part_is_left(dtype: str) -> None:
+    base = tensor([2, 1, -1, -1, 0, 127, -3], dtype)
+    exponents = tensor([-1, -2, -3, -4, -1, -2, 3], dtype)
+    found = core.pow(base, exponents)
+    assert shown(found) == (dtype, [0, 1, -1, 1, 0, 0, -27])
+    assert core.pow(2, tensor(-1, "int64")).item() == 0
+    core.pow_(base, tensor(-1, dtype))
+    assert shown(base) == (dtype, [0, 1, -1, -1, 0, 0, 0])
 
 
 def test_shapes_that_do_not_broadcast() -> None:

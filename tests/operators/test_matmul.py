@@ -123,6 +123,13 @@ def test_linear(shape: tuple[int, ...], with_bias: bool) -> None:
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13)
 
 
+def test_linear_of_integers() -> None:
+    x, weight = np.arange(12).reshape(3, 4), np.arange(8).reshape(2, 4) - 3
+    found = core.linear(tensor(x), tensor(weight), tensor([1, 2]))
+    assert found.dtype.name == "int64"
+    assert found.tolist() == (x @ weight.T + [1, 2]).tolist()
+
+
 def test_linear_of_any_strides() -> None:
     x, weight = made((4, 3, 5), 1), made((3, 2), 2)
     turned = core.permute(tensor(x), [2, 0, 1])

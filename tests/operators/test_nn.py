@@ -317,58 +317,58 @@ WRONG: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "layer_norm": (
         lambda: core.layer_norm(tensor(normal(2, 3)), [2]),
         ShapesDoNotFit,
-        "`core::native_layer_norm` cannot work on these shapes: input does not end in "
+        "`core::layer_norm` cannot work on these shapes: input does not end in "
         "the normalised shape (2,). given: input (2, 3) fits: input of shape (..., 2)",
     ),
     "layer_norm weight": (
         lambda: core.layer_norm(tensor(normal(2, 3)), [3], tensor(normal(2))),
         ShapesDoNotFit,
-        "`core::native_layer_norm` cannot work on these shapes: weight has another "
+        "`core::layer_norm` cannot work on these shapes: weight has another "
         "shape than asked. given: weight (2,) fits: shape (3,)",
     ),
     "layer_norm dtype": (
         lambda: core.layer_norm(tensor([1.0]), [1], tensor(normal(1))),
         DTypeRefused,
-        "`core::native_layer_norm` does not take `weight` of dtype float64. fits: "
+        "`core::layer_norm` does not take `weight` of dtype float64. fits: "
         "float32, the dtype of input",
     ),
     "layer_norm of nothing": (
         lambda: core.layer_norm(tensor([1.0]), []),
         ShapesDoNotFit,
-        "`core::native_layer_norm` cannot work on these shapes: input does not end in "
+        "`core::layer_norm` cannot work on these shapes: input does not end in "
         "the normalised shape (). given: input (1,) fits: a normalised shape of at "
         "least one dimension",
     ),
     "nll_loss shape": (
         lambda: core.nll_loss(tensor(normal(2, 3)), tensor([0, 1, 2])),
         ShapesDoNotFit,
-        "`core::nll_loss_forward` cannot work on these shapes: there is not one target "
+        "`core::nll_loss` cannot work on these shapes: there is not one target "
         "for each line of scores. given: self (2, 3), target (3,) fits: target of "
         "shape (2,)",
     ),
     "nll_loss class": (
         lambda: core.nll_loss(tensor(normal(2, 3)), tensor([0, 3])),
         IndexOutOfRange,
-        "`core::nll_loss_forward` was given index 3 for dimension 1, which has size 3. "
+        "`core::nll_loss` was given index 3 for dimension 1, which has size 3. "
         "fits: 0 to 2 state: nothing was written",
     ),
     "nll_loss reduction": (
         lambda: core.nll_loss(tensor(normal(1, 3)), tensor([0]), None, "most"),
         WrongOption,
-        "`core::nll_loss_forward` does not take 'most' for `reduction`. fits: 'none', "
+        "`core::nll_loss` does not take 'most' for `reduction`. fits: 'none', "
         "'mean', 'sum'",
     ),
     "nll_loss weight": (
         lambda: core.nll_loss(tensor(normal(1, 3)), tensor([0]), tensor(normal(2))),
         ShapesDoNotFit,
-        "`core::nll_loss_forward` cannot work on these shapes: weight has another "
+        "`core::nll_loss` cannot work on these shapes: weight has another "
         "shape "
         "than asked. given: weight (2,) fits: shape (3,)",
     ),
     "nll_loss number": (
         lambda: core.nll_loss(tensor(1.0), tensor(0)),
         ShapesDoNotFit,
-        "`core::nll_loss_forward` cannot work on these shapes: self has no dimension "
+        "`core::nll_loss` cannot work on these shapes: self has no dimension "
         "of "
         "classes. given: self () fits: (C) or (N, C, ...)",
     ),

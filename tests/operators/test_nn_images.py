@@ -190,13 +190,13 @@ WRONG: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "pool padding": (
         lambda: core.max_pool2d(tensor(normal(1, 4, 4)), 2, padding=2),
         WrongOption,
-        "`core::max_pool2d_with_indices` does not take [2, 2] for `padding`. fits: at "
+        "`core::max_pool2d` does not take [2, 2] for `padding`. fits: at "
         "most half of kernel_size (2, 2)",
     ),
     "pool window": (
         lambda: core.max_pool2d(tensor(normal(1, 2, 2)), 3),
         ShapesDoNotFit,
-        "`core::max_pool2d_with_indices` cannot work on these shapes: a window of (3, "
+        "`core::max_pool2d` cannot work on these shapes: a window of (3, "
         "3) is larger than the padded image. given: self (1, 2, 2) fits: a kernel_size "
         "of at most the image plus twice the padding",
     ),

@@ -11,6 +11,7 @@ from runtime.errors.operands import (
     NothingToReduce,
     TargetShape,
 )
+from runtime.keys import DispatchKey, KeySet
 from runtime.operators import core
 from tests.operators.made import LETTERS, META, letter_of, made, shown, tensor
 
@@ -63,8 +64,7 @@ def test_dtypes(name: str) -> None:
             found += letter_of(y)
     assert found == RESULTS[name]
     # The deviation is made of the variance, which refuses.
-    refuses = "var" if name == "std" else name
-    assert refused <= {(f"core::{refuses}", True)}
+    assert refused <= {(f"core::{name}", True)}
 
 
 # One kind each: every kernel is compiled, every way is taken, few are compiled twice.
@@ -186,6 +186,17 @@ def test_correction_of_the_variance() -> None:
         assert found == pytest.approx(np.var(values, ddof=correction))
         root = core.std(x, correction=correction).item()
         assert root == pytest.approx(np.std(values, ddof=correction))
+
+
+def test_the_deviation_where_the_backend_has_none() -> None:
+    """The composite: the root of the variance, refused by its own name."""
+    x = tensor([[1.0, 2.0, 4.0], [0.0, 0.0, 3.0]], "float64")
+    other = KeySet([DispatchKey.PrivateUse1])
+    found = core.std.redispatch(other, x, [1], correction=0, keepdim=True)
+    assert found.tolist() == core.std(x, [1], correction=0, keepdim=True).tolist()
+    with pytest.raises(DTypeRefused) as caught:
+        core.std.redispatch(other, tensor([1, 2], "int64"))
+    assert caught.value.operator == "core::std"
 
 
 def test_variance_of_complex_numbers_is_real() -> None:

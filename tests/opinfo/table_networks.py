@@ -11,6 +11,7 @@ from tests.opinfo.samples import ALL, COMPLEXES, INTEGERS, REALS, array, given, 
 from tests.opinfo.table_pointwise import aten, by_name
 
 FLOATING = (*REALS, *COMPLEXES)
+NUMBERS = (*INTEGERS, *FLOATING)
 PRODUCTS = (*INTEGERS, *REALS, *COMPLEXES)
 
 
@@ -237,7 +238,7 @@ NETWORKS = (
                                    ((2, 3, 0), (2, 0, 2))), loose=20.0),
     OpInfo(name="dot", dtypes=PRODUCTS, reference=np.dot, torch=by_name("dot"),
            samples=product_samples(((5,), (5,)), ((0,), (0,))), loose=20.0),
-    OpInfo(name="linear", dtypes=FLOATING, reference=linear, loose=20.0,
+    OpInfo(name="linear", dtypes=NUMBERS, reference=linear, loose=20.0,
            torch=lambda torch: torch.nn.functional.linear,
            samples=product_samples(((3, 4), (2, 4)), ((3, 4), (2, 4), (2,)),
                                    ((2, 3, 4), (2, 4), (2,)), ((4,), (2, 4)),

@@ -30,13 +30,22 @@ def gradient(function: Callable[[Tensor], Tensor], values: Any) -> Any:
 GRADIENTS: dict[str, tuple[Callable[[Tensor], Tensor], Any, Any]] = {
     "relu lets NaN through": (handle("relu"), [NAN, 1.0, -1.0, 0.0], [1, 1, 0, 0]),
     "clamp": (lambda x: handle("clamp")(x, 0, 1), [0.0, 1.0, 2.0, NAN], [1, 1, 0, 0]),
+    "clamp from below": (lambda x: handle("clamp")(x, 0), [NAN, -1.0, 0.0], [0, 0, 1]),
+    "clamp by NaN": (
+        lambda x: handle("clamp.Tensor")(x, None, tensor([NAN, 1.0], dtype="float64")),
+        [0.0, 0.0],
+        [0, 1],
+    ),
     "std of equals": (handle("std"), [1.0, 1.0, 1.0], [0, 0, 0]),
+    "std of one": (handle("std"), [1.0], [NAN]),
     "max of NaN": (handle("max"), [1.0, NAN], [0, 1]),
     "atan2 at the origin": (
         lambda x: handle("atan2")(x, tensor([0.0, 1.0], dtype="float64")),
         [0.0, 0.0],
         [0, 1],
     ),
+    "min of two NaN": (handle("min"), [1.0, NAN, NAN], [0, 0.5, 0.5]),
+    "root of minus zero": (lambda x: handle("pow")(x, 0.5), [-0.0, 0.0], [-INF, INF]),
     "sqrt of zero": (handle("sqrt"), [0.0, 4.0], [INF, 0.25]),
     "powers of zero": (lambda x: handle("pow")(x, 0), [0.0, NAN], [0, 0]),
     "product with a zero": (handle("prod"), [0.0, 2.0, 3.0], [6, 0, 0]),

@@ -16,7 +16,8 @@ MOST_SAMPLES, MOST_ELEMENTS = 4, 60
 COMPLEX = ("add", "sub", "mul", "div", "exp", "log", "sin", "cos", "tanh", "sqrt",
            "neg", "reciprocal", "square", "sigmoid", "abs", "conj", "sum", "mean",
            "mm", "bmm", "linear", "matmul", "index_select", "cat", "cumsum", "prod",
-           "transpose", "where", "expm1", "log1p", "silu", "var", "std")  # fmt: skip
+           "transpose", "where", "expm1", "log1p", "silu", "var", "std",
+           "silu_backward", "sigmoid_backward", "tanh_backward")  # fmt: skip
 
 
 def points(sample: Sample) -> list[Array]:

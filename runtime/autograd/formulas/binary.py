@@ -31,14 +31,17 @@ def _remainder_other(grad: Any, self: Any, other: Any) -> Any:
 
 
 def _pow_self(grad: Any, self: Any, other: Any) -> Any:
-    if other.number == 2:
+    exponent = other.number
+    if exponent == 2:
         return core.mul(grad, core.mul(conj(self), 2))
-    slope = core.mul(other, core.pow(self, core.sub(other, 1)))
-    if other.number is None:
-        # The power 0 is constant, though 0 ** -1 has no value.
-        slope = core.masked_fill(slope, core.eq(other, 0), 0)
-    elif other.number == 0:
+    # The power 0 is constant, though 0 ** -1 has no value.
+    if exponent == 0:
         return core.zeros_like(grad)
+    if exponent is None:
+        slope = core.mul(other, core.pow(self, core.sub(other, 1)))
+        slope = core.masked_fill(slope, core.eq(other, 0), 0)
+    else:
+        slope = core.mul(core.pow(self, exponent - 1), exponent)
     return core.mul(grad, conj(slope))
 
 
@@ -63,16 +66,19 @@ def _smaller(grad: Any, self: Any, other: Any) -> Any:
 
 def _over_square(grad: Any, self: Any, other: Any) -> Any:
     length = core.add(core.mul(self, self), core.mul(other, other))
-    return core.div(grad, length)
+    # The origin has no angle; by any other length both gradients are 0 there.
+    return core.div(grad, core.masked_fill(length, core.eq(length, 0), 1))
 
 
 def _clamp(grad: Any, self: Any, min_: Any, max_: Any) -> Any:
-    below = None if min_ is None else core.lt(self, min_)
-    above = None if max_ is None else core.gt(self, max_)
-    for outside in (below, above):
-        if outside is not None:
-            grad = core.masked_fill(grad, outside, 0)
-    return grad
+    """That of what lies within the bounds, which NaN does not."""
+    if min_ is None:
+        inside = core.le(self, max_)
+    elif max_ is None:
+        inside = core.ge(self, min_)
+    else:
+        inside = core.logical_and(core.ge(self, min_), core.le(self, max_))
+    return core.masked_fill(grad, core.logical_not(inside), 0)
 
 
 def _clamp_min(grad: Any, self: Any, min_: Any, max_: Any) -> Any:

@@ -2,12 +2,14 @@
 
 True only here: second derivatives.  An operator `f_backward(grad, x)` is linear in
 `grad`, so that its gradient by `grad` is the operator itself; by `x` it takes the
-second derivative of `f`.
+second derivative of `f`.  Of complex numbers it is `grad` by the conjugate of the
+slope, so that the conjugates change sides: the slope itself comes back by `grad`.
 """
 
 from math import pi, sqrt
 from typing import Any
 
+from runtime.autograd.formulas.unary import conj
 from runtime.autograd.plan import Formulas
 from runtime.operators.call import core
 
@@ -16,20 +18,24 @@ from runtime.operators.call import core
 _SLOPE, _CUBIC = sqrt(2 / pi), 0.044715
 
 
+def _bent(grad0: Any, grad: Any, bend: Any) -> Any:
+    """The gradient by `x`, given the second derivative of `f` at `x`."""
+    return core.mul(core.mul(conj(grad0), grad), conj(bend))
+
+
 def _sigmoid_second(grad0: Any, grad: Any, result: Any) -> Any:
-    bend = core.sub(1, core.mul(result, 2))
-    return core.mul(core.mul(grad0, grad), bend)
+    return _bent(grad0, grad, core.sub(1, core.mul(result, 2)))
 
 
 def _tanh_second(grad0: Any, grad: Any, result: Any) -> Any:
-    return core.mul(core.mul(grad0, grad), core.mul(result, -2))
+    return _bent(grad0, grad, core.mul(result, -2))
 
 
 def _silu_second(grad0: Any, grad: Any, self: Any) -> Any:
     s = core.sigmoid(self)
     slope = core.mul(s, core.sub(1, s))
     bend = core.add(core.mul(self, core.sub(1, core.mul(s, 2))), 2)
-    return core.mul(core.mul(grad0, grad), core.mul(slope, bend))
+    return _bent(grad0, grad, core.mul(slope, bend))
 
 
 def _gelu_second(grad0: Any, grad: Any, self: Any, approximate: str) -> Any:
@@ -54,15 +60,15 @@ FORMULAS: dict[str, Formulas] = {
         "grad": lambda grad0, result: core.relu_backward(grad0, result),
     },
     "sigmoid_backward": {
-        "grad": lambda grad0, result: core.sigmoid_backward(grad0, result),
+        "grad": lambda grad0, result: conj(core.sigmoid_backward(conj(grad0), result)),
         "result": _sigmoid_second,
     },
     "tanh_backward": {
-        "grad": lambda grad0, result: core.tanh_backward(grad0, result),
+        "grad": lambda grad0, result: conj(core.tanh_backward(conj(grad0), result)),
         "result": _tanh_second,
     },
     "silu_backward": {
-        "grad": lambda grad0, self: core.silu_backward(grad0, self),
+        "grad": lambda grad0, self: conj(core.silu_backward(conj(grad0), self)),
         "self": _silu_second,
     },
     "gelu_backward": {

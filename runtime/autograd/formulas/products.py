@@ -15,7 +15,11 @@ Needs = tuple[bool, ...]
 
 
 def _turned(matrices: Any) -> Any:
-    return core.transpose(conj(matrices), -2, -1)
+    if matrices.dtype.is_complex:
+        matrices = core.conj(matrices)
+    if len(matrices.shape) == 2:
+        return core.t(matrices)
+    return core.transpose(matrices, -2, -1)
 
 
 def _rows(tensor: Any) -> Any:
@@ -25,13 +29,14 @@ def _rows(tensor: Any) -> Any:
 
 
 def _linear(grad: Any, input_: Any, weight: Any, needs: Needs) -> tuple[Any, Any, Any]:
-    rows = _rows(grad) if grad.shape else grad
+    rows = _rows(grad)
     by_input = by_weight = by_bias = None
     if needs[0]:
-        by_input = core.reshape(core.mm(rows, conj(weight)), input_.shape)
+        by_input = core.mm(rows, conj(weight))
+        if len(input_.shape) != 2:
+            by_input = core.reshape(by_input, input_.shape)
     if needs[1]:
-        by_weight = core.mm(_turned(rows), _rows(input_))
-        by_weight = conj(by_weight)
+        by_weight = core.mm(core.t(rows), conj(_rows(input_)))
     if needs[2]:
         by_bias = core.sum(rows, [0])
     return by_input, by_weight, by_bias

@@ -73,12 +73,27 @@ def _var(
     return core.mul(restored(grad, shape, dim, keepdim), core.mul(centred, scale))
 
 
+def _std(
+    grad: Any,
+    self: Any,
+    result: Any,
+    dim: Sequence[int] | None,
+    correction: Any,
+    keepdim: bool,
+) -> Any:
+    """The root of 0 has no slope; equal elements get the gradient 0."""
+    by_var = core.div(grad, core.mul(result, 2))
+    by_var = core.masked_fill(by_var, core.eq(result, 0), 0)
+    return _var(by_var, self, dim, correction, keepdim)
+
+
 def _extreme(
     grad: Any, self: Any, result: Any, dim: Sequence[int] | None, keepdim: bool
 ) -> Any:
-    """Equal extremes share the gradient."""
+    """Equal extremes share the gradient; so do NaN, of which each is one."""
     shape = self.shape
-    chosen = core.eq(self, restored(result, shape, dim, keepdim))
+    extreme = restored(result, shape, dim, keepdim)
+    chosen = core.logical_or(core.eq(self, extreme), core.isnan(self))
     share = core.div(restored(grad, shape, dim, keepdim), core.sum(chosen, dim, True))
     return core.masked_fill(core.expand(share, shape), core.logical_not(chosen), 0)
 
@@ -98,6 +113,7 @@ FORMULAS: dict[str, Formulas] = {
     "mean": {"self": _mean},
     "prod": {"self": _prod},
     "var": {"self": _var},
+    "std": {"self": _std},
     "max": {"self": _extreme},
     "min": {"self": _extreme},
     "cumsum": {"self": _cumsum},

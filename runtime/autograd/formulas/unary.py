@@ -35,18 +35,6 @@ def _abs(grad: Any, self: Any, result: Any) -> Any:
     return core.mul(grad, core.div(self, length))
 
 
-def _tanh(grad: Any, result: Any) -> Any:
-    if result.dtype.is_complex:
-        return core.mul(grad, conj(core.sub(1, core.mul(result, result))))
-    return core.tanh_backward(grad, result)
-
-
-def _sigmoid(grad: Any, result: Any) -> Any:
-    if result.dtype.is_complex:
-        return core.mul(grad, conj(core.mul(result, core.sub(1, result))))
-    return core.sigmoid_backward(grad, result)
-
-
 def _rsqrt(grad: Any, result: Any) -> Any:
     cube = core.mul(core.mul(result, result), result)
     return core.mul(grad, core.mul(conj(cube), -0.5))
@@ -75,8 +63,8 @@ FORMULAS: dict[str, Formulas] = {
             grad, conj(core.add(core.mul(result, result), 1))
         )
     },
-    "tanh": {"self": _tanh},
-    "sigmoid": {"self": _sigmoid},
+    "tanh": {"self": lambda grad, result: core.tanh_backward(grad, result)},
+    "sigmoid": {"self": lambda grad, result: core.sigmoid_backward(grad, result)},
     "relu": {"self": lambda grad, result: core.relu_backward(grad, result)},
     "silu": {"self": lambda grad, self: core.silu_backward(grad, self)},
     "gelu": {

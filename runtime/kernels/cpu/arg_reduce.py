@@ -81,6 +81,18 @@ class _Search:
             to[0] = self.search(a) if a.size < 2 * PIECE else self.whole(a)
             return
         outer, length, inner, tasks, grain = along(x.shape, dim)
+        if tasks < 2 * grain:
+            if inner == 1:
+                self.search(a.reshape(outer, length), 1, to)
+            else:
+                entry = self.columns[x.dtype.name]
+                entry(a, to, np.empty(TILE, a.dtype), 0, tasks, length, inner)
+            return
+        self.share(a, to, (outer, length, inner, tasks, grain))
+
+    def share(self, a: Array, to: Array, sizes: tuple[int, int, int, int, int]) -> None:
+        """The same on several threads."""
+        outer, length, inner, tasks, grain = sizes
         if inner == 1:
             rows = a.reshape(outer, length)
 
@@ -89,7 +101,7 @@ class _Search:
 
             parallel_for(outer, grain, run)
             return
-        entry = self.columns[x.dtype.name]
+        entry = self.columns[a.dtype.name]
 
         def run_columns(lo: int, hi: int) -> None:
             entry(a, to, np.empty(TILE, a.dtype), lo, hi, length, inner)

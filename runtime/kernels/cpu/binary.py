@@ -18,6 +18,7 @@ from runtime.kernels.cpu.copy import copy
 from runtime.kernels.cpu.elementwise import HEAVY, Binary, Scalar
 from runtime.kernels.cpu.elementwise_element import element
 from runtime.kernels.cpu.unary import KERNELS as UNARY
+from runtime.kernels.cpu.unary import complex_divide
 from runtime.kernels.jit import Entry, Family
 from runtime.kernels.math import copysign, floor, like
 from runtime.kernels.threads import parallel_for
@@ -82,6 +83,11 @@ def _whole_divide(a: Any, b: Any) -> Any:
 
 def _whole_power(a: Any, b: Any) -> Any:
     result, base, rest = like(a, 1), a, b
+    if rest < 0:
+        # The whole part of a negative power: of 1 and -1 their powers, else 0.
+        if base != 1 and base != -1:
+            return like(a, 0)
+        rest = rest & 1
     while rest > 0:
         if rest & 1:
             result = result * base
@@ -171,6 +177,9 @@ PLAIN = {
     ),
 }
 
+# Numba's own quotient of complex numbers raises where the divisor is zero.
+COMPLEX_DIVIDE = Binary("div_complex", complex_divide, grain=50_000)
+
 # fmod costs about 5 ns an element.
 REMAINDER = Binary("remainder", _remainder, grain=20_000)
 FLOOR_DIVIDE = Binary("floor_divide", _floor_divide, grain=20_000)
@@ -239,6 +248,11 @@ def _add_scaled(out: Tensor, a: Any, b: Any, alpha: Any) -> None:
         )
 
 
+def div(out: Tensor, a: Any, b: Any) -> None:
+    """`a / b`, infinite or NaN where `b` is zero."""
+    (COMPLEX_DIVIDE if out.dtype.is_complex else PLAIN["div"])(out, a, b)
+
+
 def _is_whole(tensor: Tensor) -> bool:
     return not (tensor.dtype.is_floating or tensor.dtype.is_complex)
 
@@ -293,11 +307,10 @@ _SPECIAL = {2: "square", 0.5: "sqrt", -1: "reciprocal", -0.5: "rsqrt"}
 def pow(out: Tensor, a: Any, b: Any) -> None:  # noqa: A001  # the operator's name
     """`a` to the power `b`.
 
-    Raises `NegativeExponent` for integers.
+    Raises `NegativeExponent` for a negative number as the exponent of integers.
     """
     if _is_whole(out):
-        low = _least(b)
-        if out.numel() and low < 0:
+        if not isinstance(b, Tensor) and b < 0:
             raise NegativeExponent(operator="core::pow", dtype=out.dtype.name)
         WHOLE_POWER(out, a, b)
         return
@@ -309,12 +322,6 @@ def pow(out: Tensor, a: Any, b: Any) -> None:  # noqa: A001  # the operator's na
     _delegate(np.power, out, a, b)
 
 
-def _least(operand: Any) -> Any:
-    if isinstance(operand, Tensor):
-        return array_of(operand).min() if operand.numel() else 0
-    return operand
-
-
 def atan2(out: Tensor, a: Any, b: Any) -> None:
     """The angle of the point (b, a)."""
     _delegate(np.arctan2, out, a, b)
@@ -324,6 +331,7 @@ KERNELS: dict[str, Callable[..., None]] = {
     **PLAIN,
     "add": add,
     "sub": sub,
+    "div": div,
     "floor_divide": _divider("floor_divide", FLOOR_DIVIDE, WHOLE_DIVIDE),
     "remainder": _divider("remainder", REMAINDER, WHOLE_REMAINDER),
     "pow": pow,
@@ -336,4 +344,6 @@ def direct_binary(name: str, dtype_name: str) -> Entry:
 
     For dtypes that are computed in.  Raises KeyError for a name that has no such loop.
     """
+    if name == "div" and dtype_name.startswith("complex"):
+        return COMPLEX_DIVIDE.flat[dtype_name]
     return PLAIN[name].flat[dtype_name]

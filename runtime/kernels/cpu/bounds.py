@@ -1,6 +1,7 @@
 """Whether the values of index tensors lie inside of what they index.
 
-True only here: the check that every kernel with an index makes before it writes.
+True only here: the check that every kernel with an index makes before it writes, where
+the loop itself does not (see `runtime.kernels.cpu.lines`), and what is said of a fault.
 
 Rules: a whole pass over the values, before anything is written; only when it finds a
 fault is the first bad value looked up, to be named.  Values that strides repeat are
@@ -13,15 +14,22 @@ from typing import Any
 import numpy as np
 
 from runtime.errors.operator import IndexOutOfRange
-from runtime.kernels.cpu.lines import REMEMBERED, Ints, Operand
+from runtime.kernels.cpu.operand import Ints, Lying, strides_of
 from runtime.kernels.jit import Family
+
+# (flat array, offset of the first element, strides)
+Operand = tuple[Any, int, Ints]
+
+# Programs see few indices; an answer is a few dozen bytes.
+REMEMBERED = 4096
 
 
 def _outside(index: Any, size: int) -> bool:
-    bad = 0
+    # One of the two is negative where a value lies outside.
+    signs = 0
     for j in range(len(index)):
-        bad |= (index[j] < 0) | (index[j] >= size)
-    return bad != 0
+        signs |= index[j] | (size - 1 - index[j])
+    return signs < 0
 
 
 _OUTSIDE = Family("outside", _outside, "boolean(int64[::1], int64)")
@@ -33,21 +41,55 @@ def check_values(index: Any, size: int, operator: str, dim: int) -> None:
     Raises `IndexOutOfRange` with the first of them.
     """
     if _OUTSIDE["int64"](index, size):
-        bad = index[(index < 0) | (index >= size)]
-        raise IndexOutOfRange(operator=operator, index=int(bad[0]), size=size, dim=dim)
+        raise refusal(index, size, operator, dim)
 
 
-def check_index(
-    index: Operand, shape: Ints, size: int, operator: str, dim: int
-) -> None:
-    """As `check_values` for an index of that shape, with strides."""
+def refusal(
+    index: Any, size: int, operator: str, dim: int, wraps: bool = False
+) -> IndexOutOfRange:
+    """The error that names the first bad one of these values.
+
+    `wraps`: negative values down to `-size` are good.
+    """
+    bad = index[(index < (-size if wraps else 0)) | (index >= size)]
+    return IndexOutOfRange(
+        operator=operator, index=int(bad[0]), size=size, dim=dim, wraps=wraps
+    )
+
+
+def refused(
+    index: Lying, own: Ints, shape: Ints, operator: str, dim: int
+) -> IndexOutOfRange:
+    """The same for an index of shape `own` that is used along `dim` of `shape`."""
+    flat, offset, strides = index
+    values = values_of((flat, offset, strides_of(own, strides)), own)
+    return refusal(values, shape[dim] if shape else 1, operator, dim)
+
+
+def outside(index: Operand, shape: Ints, size: int) -> bool:
+    """Whether a value of an int64 index of that shape is not in `range(size)`."""
+    return beyond(values_of(index, shape), size)
+
+
+def beyond(values: Any, size: int) -> bool:
+    """Whether one of these flat int64 values is not in `range(size)`."""
+    found: bool = _OUTSIDE["int64"](values, size)
+    return found
+
+
+def values_of(index: Operand, shape: Ints) -> Any:
+    """The values of an int64 index, flat; those that strides repeat stand once."""
     flat, offset, strides = index
     count, sizes, steps = _distinct(shape, strides)
     if sizes:
-        values = np.ndarray(sizes, np.int64, flat, 8 * offset, steps).flatten()
-    else:
-        values = flat if count == len(flat) else flat[offset : offset + count]
-    check_values(values, size, operator, dim)
+        return np.ndarray(sizes, np.int64, flat, 8 * offset, steps).flatten()
+    return flat if count == len(flat) else flat[offset : offset + count]
+
+
+def neighbours(shape: Ints, strides: Ints) -> int | None:
+    """How many different places an index has, if they are one run of memory."""
+    count, sizes, _ = _distinct(shape, strides)
+    return None if sizes else count
 
 
 @lru_cache(maxsize=REMEMBERED)

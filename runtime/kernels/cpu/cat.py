@@ -1,34 +1,73 @@
 """cat: tensors after each other along one dimension.
 
 True only here: seen as (outer, width) matrices, cat writes each tensor as a column
-block of `out`; along the first dimension a block is one run of memory.
+block of `out`; along the first dimension a block is one run of memory.  Two tensors,
+the commonest case, are one compiled call.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
+from itertools import zip_longest
 from math import prod
 from typing import Any
 
-from runtime.kernels.cpu.lines import GRAIN
-from runtime.kernels.cpu.operand import WORDS, dense_words
+from runtime.kernels.cpu.operand import WORDS, Ints, dense_words
+from runtime.kernels.cpu.walks import GRAIN, REMEMBERED
 from runtime.kernels.jit import Family
 from runtime.kernels.threads import parallel_for
 from runtime.tensors.tensor import Tensor
 
+# What one call copies: two tensors (first, second), the column where they begin, and
+# their columns; of an odd one out the second has none.
+Pair = tuple[int, int, int, int, int]
 
-def _block(
-    out: Any, source: Any, pitch: int, at: int, width: int, lo: int, hi: int
+
+def _blocks(
+    out: Any,
+    first: Any,
+    second: Any,
+    pitch: int,
+    at: int,
+    width: int,
+    other: int,
+    lo: int,
+    hi: int,
 ) -> None:
     for row in range(hi - lo):
         start = (lo + row) * pitch + at
         target = out[start : start + width]
-        block = source[(lo + row) * width : (lo + row) * width + width]
+        block = first[(lo + row) * width : (lo + row) * width + width]
         for j in range(width):
+            target[j] = block[j]
+        start += width
+        target = out[start : start + other]
+        block = second[(lo + row) * other : (lo + row) * other + other]
+        for j in range(other):
             target[j] = block[j]
 
 
-_BLOCK = Family(
-    "cat_block", _block, "void(T[::1], T[::1], int64, int64, int64, int64, int64)"
+_BLOCKS = Family(
+    "cat_blocks",
+    _blocks,
+    "void(T[::1], T[::1], T[::1], int64, int64, int64, int64, int64, int64)",
 )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _pairs(
+    shape: Ints, dim: int, shapes: tuple[Ints, ...]
+) -> tuple[int, int, tuple[Pair, ...]]:
+    """Columns of `out`, its rows, and the calls; tensors without elements take none."""
+    inner, outer = prod(shape[dim + 1 :]), prod(shape[:dim])
+    found = [at for at, one in enumerate(shapes) if 0 not in one]
+    pairs = []
+    at = 0
+    for first, second in zip_longest(found[::2], found[1::2]):
+        width = shapes[first][dim] * inner
+        other = 0 if second is None else shapes[second][dim] * inner
+        pairs.append((first, first if second is None else second, at, width, other))
+        at += width + other
+    return shape[dim] * inner, outer, tuple(pairs)
 
 
 def cat(out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
@@ -36,40 +75,44 @@ def cat(out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
 
     An empty tensor of one dimension fits everywhere, as NumPy's old rule has it.
     """
-    entry = _BLOCK[WORDS[out.dtype]]
+    name = WORDS[out.dtype]
+    entry = _BLOCKS[name]
+    plain = name == out.dtype.name
     target = dense_words(out)
-    shape = out.shape
-    inner = prod(shape[dim + 1 :])
-    outer = prod(shape[:dim])
-    pitch = shape[dim] * inner
-    at = 0
-    for tensor in tensors:
-        if 0 in tensor.shape:
-            continue
-        source = dense_words(tensor)
-        width = tensor.shape[dim] * inner
-        if width * outer < 2 * GRAIN:
-            entry(target, source, pitch, at, width, 0, outer)
+    shapes = tuple([tensor.shape for tensor in tensors])
+    pitch, outer, pairs = _pairs(out.shape, dim, shapes)
+    for i, j, at, width, other in pairs:
+        one, other_one = tensors[i], tensors[j]
+        first, second = one._flat, other_one._flat
+        if first is None or second is None or not plain:
+            first, second = dense_words(one), dense_words(other_one)
+        if (width + other) * outer < 2 * GRAIN:
+            entry(target, first, second, pitch, at, width, other, 0, outer)
+        elif outer == 1:
+            _share(entry, target, first, at, width)
+            _share(entry, target, second, at + width, other)
         else:
-            _share(entry, target, source, pitch, at, width, outer)
-        at += width
+            arguments = target, first, second, pitch, at, width, other
+            _share_rows(entry, arguments, outer)
 
 
-def _share(
-    entry: Any, target: Any, source: Any, pitch: int, at: int, width: int, outer: int
-) -> None:
-    """One block on several threads: by rows, or by columns where there is one row."""
-    if outer == 1:
+def _share(entry: Any, target: Any, source: Any, at: int, width: int) -> None:
+    """One long row on several threads."""
 
-        def columns(lo: int, hi: int) -> None:
-            entry(target[at + lo : at + hi], source[lo:hi], 0, 0, hi - lo, 0, 1)
+    def columns(lo: int, hi: int) -> None:
+        part = source[lo:hi]
+        entry(target[at + lo : at + hi], part, part, 0, 0, hi - lo, 0, 0, 1)
 
-        parallel_for(width, GRAIN, columns)
-        return
+    parallel_for(width, GRAIN, columns)
+
+
+def _share_rows(entry: Any, arguments: tuple[Any, ...], outer: int) -> None:
+    """Rows of two blocks on several threads."""
 
     def rows(lo: int, hi: int) -> None:
-        entry(target, source, pitch, at, width, lo, hi)
+        entry(*arguments, lo, hi)
 
+    width = arguments[-1] + arguments[-2]
     parallel_for(outer, max(1, GRAIN // width), rows)
 
 

@@ -21,15 +21,22 @@ import numpy as np
 
 from runtime.kernels.cpu.conv_bodies import CHANNEL_SUMS, CORRELATE, SWEEP, UNPACK
 from runtime.kernels.cpu.conv_plan import (
-    WHOLE,
     Packing,
     Pair,
     Taps,
     backward,
     forward,
     inside,
+    offsets_of,
+    plain,
 )
-from runtime.kernels.cpu.conv_planes import Images, Reader, images_of, reader_of
+from runtime.kernels.cpu.conv_planes import (
+    NAMES,
+    Images,
+    Reader,
+    images_of,
+    reader_of,
+)
 from runtime.kernels.cpu.operand import dense
 from runtime.kernels.threads import get_num_threads, parallel_for
 from runtime.tensors.tensor import Tensor, flat_of
@@ -128,8 +135,8 @@ def _sweep(
     """
     pieces, outputs, together = reader.blocks, out.channels, reader.together
     sets = -(-out.groups // together)
-    segment, name = reader.length(pieces[0]), out.flat.dtype.name
-    offsets = taps.offsets(reader.segment, reader.pitch)
+    segment, name = reader.length(pieces[0]), NAMES[out.flat.dtype]
+    offsets = offsets_of(taps, reader.segment, reader.pitch)
     # Too little work for the threads: the filters are shared out too, in fours.
     lone = together == 1 and len(pieces) * sets < get_num_threads()
     parts = max(1, min(get_num_threads(), outputs // FILTERS)) if lone else 1
@@ -184,7 +191,7 @@ def _sweep(
 
 def _bias_gradient(total: Array, grads: Images) -> None:
     channels, area = len(total), grads.size[0] * grads.size[1]
-    entry = CHANNEL_SUMS[total.dtype.name]
+    entry = CHANNEL_SUMS[NAMES[total.dtype]]
 
     def run(lo: int, hi: int) -> None:
         entry(total, grads.flat, grads.count, channels, area, lo, hi)
@@ -218,8 +225,7 @@ def _input_gradient(
         if grid[0] <= 0 or grid[1] <= 0:
             continue
         spared = reach[0] - rows[0], reach[1] - columns[0]
-        packing = Packing(WHOLE, (1, 1), spared)
-        reader = reader_of(grads, packing, grid, reach)
+        reader = reader_of(grads, plain(spared), grid, reach)
         members = list(phase.members)
         chosen = filters if len(members) == shape[3] else filters[..., members]
         chosen = np.ascontiguousarray(chosen).reshape(-1)
@@ -247,8 +253,8 @@ def _weight_gradient(
 
 def _correlate(total: Array, grads: Images, reader: Reader, taps: Taps) -> None:
     pieces, outputs, together = reader.blocks, grads.channels, reader.together
-    name = total.dtype.name
-    offsets = taps.offsets(reader.segment, reader.pitch)
+    name = NAMES[total.dtype]
+    offsets = offsets_of(taps, reader.segment, reader.pitch)
     sets = -(-grads.groups // together)
     strips = min(len(pieces), -(-STRIPS // sets), max(2, STRIP_ELEMENTS // len(total)))
     partial = np.zeros((strips, len(total)), total.dtype)

@@ -33,18 +33,21 @@ PLANES = 1 << 18
 REMEMBERED = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Packing:
-    """How planes are read from images."""
+    """How planes are read from images; each is made once, and is its own key."""
 
     phases: "np.ndarray[Any, Any]"
     stride: Pair
     padding: Pair
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Taps:
-    """For each tap of one filter, channel by channel: its plane and its shift in it."""
+    """For each tap of one filter, channel by channel: its plane and its shift in it.
+
+    Each is made once, and is its own key.
+    """
 
     planes: "np.ndarray[Any, Any]"
     down: "np.ndarray[Any, Any]"
@@ -52,11 +55,11 @@ class Taps:
     # The largest shifts: rows and columns that planes have beyond the results.
     reach: Pair
 
-    def offsets(self, segment: int, pitch: int) -> "np.ndarray[Any, Any]":
-        """The shifts as numbers of elements, planes `segment` elements apart."""
-        offsets: np.ndarray[Any, Any]
-        offsets = self.planes * segment + self.down * pitch + self.right
-        return offsets
+
+@lru_cache(maxsize=REMEMBERED)
+def offsets_of(taps: Taps, segment: int, pitch: int) -> Array:
+    """The shifts as numbers of elements, planes `segment` elements apart."""
+    return taps.planes * segment + taps.down * pitch + taps.right
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,12 @@ class Block:
     images: int
     top: int
     rows: int
+
+
+@lru_cache(maxsize=REMEMBERED)
+def plain(padding: Pair) -> Packing:
+    """A batch read as it is, but for the padding."""
+    return Packing(WHOLE, (1, 1), padding)
 
 
 def _split(kernel: Pair, stride: Pair, dilation: Pair) -> list[tuple[Pair, Pair]]:

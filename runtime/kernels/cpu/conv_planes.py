@@ -9,22 +9,27 @@ the padding at the sides of the rows as it is.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from runtime.kernels.cpu.conv_bodies import PACK
 from runtime.kernels.cpu.conv_plan import (
     PLANES,
-    WHOLE,
+    REMEMBERED,
     Block,
     Packing,
     Pair,
     blocks,
     pitch,
+    plain,
 )
 
 Array = Any
+
+# NumPy's own names of its dtypes cost 2 us each time.
+NAMES = {np.dtype(name): name for name in ("float32", "float64")}
 
 # Pieces of work that groups are cut into at least, so that threads can share them.
 PIECES = 4
@@ -57,8 +62,7 @@ def images_of(flat: Array, shape: tuple[int, ...], groups: int) -> Images:
     return Images(flat, count, groups, shape[-3] // groups, (shape[-2], shape[-1]))
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(NamedTuple):
     """Planes of a batch: packed, or read in place where nothing needs packing."""
 
     images: Images
@@ -124,7 +128,7 @@ class Reader:
         segment: int = 0,
     ) -> None:
         """Fill planes with the channels of `groups` groups from position `first` on."""
-        PACK[planes.dtype.name](
+        PACK[NAMES[planes.dtype]](
             planes,
             images.flat,
             packing.phases,
@@ -151,18 +155,40 @@ class Reader:
         return (block.images - 1) * self.area(block) + rows + self.grid[1]
 
 
-_PLAIN = Packing(WHOLE, (1, 1), (0, 0))
+_PLAIN = plain((0, 0))
+
+
+# What belongs to a reader but for the images.
+Layout = tuple[int, int, tuple[Block, ...], bool, int, int, int]
 
 
 def reader_of(
     images: Images, packing: Packing, grid: Pair, reach: Pair, smallest: bool = False
 ) -> Reader:
     """How the planes for a grid of results are read; `smallest`: row by row."""
-    height, width = images.size
-    kinds = images.channels * (len(packing.phases) // 2)
+    shape = images.count, images.groups, images.channels, images.size
+    return Reader(
+        images, packing, grid, *layout(*shape, packing, grid, reach, smallest)
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def layout(
+    count: int,
+    groups: int,
+    channels: int,
+    size: Pair,
+    packing: Packing,
+    grid: Pair,
+    reach: Pair,
+    smallest: bool,
+) -> Layout:
+    """The fields of a reader from `below` on, for images of that geometry."""
+    height, width = size
+    kinds = channels * (len(packing.phases) // 2)
     columns = pitch(packing, 1, width, grid[1], reach[1])
     below = pitch(packing, 0, height, grid[0], reach[0]) - grid[0]
-    pieces = blocks(images.count, grid[0], columns, below, kinds, smallest)
+    pieces = blocks(count, grid[0], columns, below, kinds, smallest)
     if pieces[0].rows < grid[0]:
         below = reach[0]
     in_place = (
@@ -176,16 +202,5 @@ def reader_of(
     segment = pieces[0].images * (pieces[0].rows + below) * columns
     if in_place:
         segment = height * width
-    together = min(PLANES // (kinds * segment), -(-images.groups // PIECES))
-    return Reader(
-        images=images,
-        packing=packing,
-        grid=grid,
-        below=below,
-        pitch=columns,
-        blocks=pieces,
-        in_place=in_place,
-        segment=segment,
-        group_step=kinds * segment,
-        together=max(1, together),
-    )
+    together = max(1, min(PLANES // (kinds * segment), -(-groups // PIECES)))
+    return below, columns, pieces, in_place, segment, kinds * segment, together

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from runtime.kernels.cpu.bounds import check_values
-from runtime.kernels.cpu.lines import COLUMNS, GRAIN
 from runtime.kernels.cpu.operand import dense
+from runtime.kernels.cpu.walks import COLUMNS, GRAIN
 from runtime.kernels.jit import Family
 from runtime.kernels.threads import parallel_for
 from runtime.tensors.elements import compute_dtype, numpy_dtype

@@ -1,13 +1,40 @@
 """gather: out[.., i, ..] = x[.., index[.., i, ..], ..] along one dimension.
 
-True only here: the elements are moved as words, so every dtype is one of five kernels.
+True only here: the elements are moved as words, so few kernels serve every dtype.
 An index that repeats along the inner dimensions (stride 0) gathers whole rows.
 """
 
-from runtime.kernels.cpu.bounds import check_index
-from runtime.kernels.cpu.lines import READ, run_lines
-from runtime.kernels.cpu.operand import WORDS, integers, words
+from runtime.kernels.cpu.bounds import refused
+from runtime.kernels.cpu.lines import READ
+from runtime.kernels.cpu.operand import WORDS, Ints, integers, strides_of, words
+from runtime.kernels.cpu.walks import Call, Walks, along
+from runtime.schema.codes import DType
 from runtime.tensors.tensor import Tensor
+
+
+def _made(
+    dtype: DType,
+    shape: Ints,
+    strides: Ints | None,
+    dim: int,
+    chosen: Ints,
+    steps: Ints | None,
+    out: Ints | None,
+) -> Call:
+    by = strides_of(chosen, steps)
+    return along(
+        READ,
+        WORDS[dtype],
+        shape,
+        strides_of(shape, strides),
+        dim,
+        (chosen, by, by),
+        strides_of(chosen, out),
+        chosen,
+    )
+
+
+_WALKS = Walks(_made)
 
 
 def gather(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
@@ -15,10 +42,13 @@ def gather(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    chosen = integers(index)
-    size = x.shape[dim] if x.shape else 1
-    check_index(chosen, index.shape, size, "core::gather", dim)
-    run_lines(READ, WORDS[x.dtype], index.shape, words(x), dim, chosen, words(out))
+    source, a, strides = words(x)
+    places, i, steps = integers(index)
+    target, o, to = words(out)
+    call = _WALKS[x.dtype, x.shape, strides, dim, index.shape, steps, to]
+    if call(source, places, target, a, i, o, 0):
+        chosen = places, i, steps
+        raise refused(chosen, index.shape, x.shape, "core::gather", dim)
 
 
 KERNELS = {"gather": gather}

@@ -12,12 +12,14 @@ import numpy as np
 
 from runtime.kernels import math
 from runtime.kernels.cpu.elementwise import HEAVIEST, HEAVY, Binary, Scalar
+from runtime.kernels.cpu.unary import complex_divide
 from runtime.kernels.math import like
 from runtime.tensors.tensor import Tensor
 
 
 def _relu(grad: Any, result: Any) -> Any:
-    return grad if result > 0 else like(grad, 0)
+    # NaN passed relu, and so does its gradient.
+    return like(grad, 0) if result <= 0 else grad
 
 
 def _sigmoid(grad: Any, result: Any) -> Any:
@@ -34,6 +36,13 @@ def _complex_sigmoid(grad: Any, result: Any) -> Any:
 
 def _complex_tanh(grad: Any, result: Any) -> Any:
     return grad * np.conj(like(result, 1) - result * result)
+
+
+def _complex_silu(grad: Any, x: Any) -> Any:
+    # The slope is s + x s (1 - s), where s is the sigmoid.
+    one = like(x, 1)
+    sigmoid = complex_divide(one, one + np.exp(-x))
+    return grad * np.conj(sigmoid * (one + x * (one - sigmoid)))
 
 
 def _by_slope(slope: Scalar) -> Scalar:
@@ -54,6 +63,7 @@ GELU = {
         "gelu_tanh_backward", _by_slope(math.gelu_tanh_slope), grain=HEAVIEST
     ),
 }
+COMPLEX_SILU = Binary("silu_backward_complex", _complex_silu)
 SILU = Binary("silu_backward", _by_slope(math.silu_slope), grain=HEAVY)
 
 
@@ -67,6 +77,11 @@ def tanh_backward(out: Tensor, grad: Tensor, result: Tensor) -> None:
     (COMPLEX_TANH if out.dtype.is_complex else TANH)(out, grad, result)
 
 
+def silu_backward(out: Tensor, grad: Tensor, x: Tensor) -> None:
+    """The gradient of the input of `silu`."""
+    (COMPLEX_SILU if out.dtype.is_complex else SILU)(out, grad, x)
+
+
 def gelu_backward(out: Tensor, grad: Tensor, x: Tensor, approximate: str) -> None:
     """The gradient of the input of `gelu`."""
     GELU[approximate](out, grad, x)
@@ -77,5 +92,5 @@ KERNELS: dict[str, Callable[..., None]] = {
     "sigmoid_backward": sigmoid_backward,
     "tanh_backward": tanh_backward,
     "gelu_backward": gelu_backward,
-    "silu_backward": SILU,
+    "silu_backward": silu_backward,
 }

@@ -6,6 +6,7 @@ and comes first if a dimension without an index lies between them (NumPy's rule)
 
 How it works: the indices become one array of element offsets, negative values counted
 from the end; what is left is a walk through one index (`runtime.kernels.cpu.lines`).
+A single index is tried as it stands; a negative value in it sends it the general way.
 
 Rules: boolean masks have been turned into integers.  `out` of index_put comes with a
 copy of self; the values of equal places are met in the order of the index.
@@ -19,24 +20,29 @@ from typing import Any
 
 import numpy as np
 
-from runtime.errors.operator import IndexOutOfRange
-from runtime.kernels.cpu.adding import add_lines
-from runtime.kernels.cpu.lines import (
-    READ,
-    REMEMBERED,
-    WRITE,
+from runtime.kernels.cpu.adding import factor, summed
+from runtime.kernels.cpu.bounds import refusal
+from runtime.kernels.cpu.lines import ADD, READ, WRITE
+from runtime.kernels.cpu.lines_plan import plan
+from runtime.kernels.cpu.operand import (
+    WORDS,
     Ints,
-    Operand,
-    run_lines,
+    dense,
+    integers,
+    lying,
+    strides_of,
+    words,
 )
-from runtime.kernels.cpu.operand import WORDS, dense, words
+from runtime.kernels.cpu.walks import REMEMBERED, Call, Walks, ready, shared
 from runtime.kernels.jit import Family
+from runtime.schema.codes import DType
+from runtime.tensors.elements import compute_dtype
 from runtime.tensors.shape import (
     broadcast_shapes,
     broadcast_strides,
     contiguous_strides,
 )
-from runtime.tensors.tensor import Tensor, array_of, place_of
+from runtime.tensors.tensor import Tensor, array_of
 
 Indices = Sequence[Tensor | None]
 
@@ -71,17 +77,58 @@ class Layout:
     indexed: tuple[tuple[int, int, int], ...]
 
 
+def _single(
+    dtype: DType,
+    shape: Ints,
+    strides: Ints | None,
+    dim: int,
+    chosen: Ints,
+    steps: Ints | None,
+    out: Ints | None,
+) -> Call:
+    """The call for one index, whose values count places of dimension `dim`."""
+    x, own = strides_of(shape, strides), strides_of(chosen, steps)
+    walked = (*shape[:dim], *chosen, *shape[dim + 1 :])
+    by = ((0,) * dim, own, (0,) * (len(shape) - dim - 1))
+    return ready(
+        READ,
+        WORDS[dtype],
+        walked,
+        (*x[:dim], *(0,) * len(chosen), *x[dim + 1 :]),
+        x[dim],
+        (chosen, own, sum(by, ())),
+        strides_of(walked, out),
+        shape[dim],
+    )
+
+
+_SINGLE = Walks(_single)
+
+
 def index(out: Tensor, x: Tensor, indices: Indices) -> None:
     """Fill `out` with `x[indices]`.
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    source, start, strides = words(x)
-    layout = _layout(x.shape, strides, _shapes(indices))
-    places = _places(layout, indices, "core::index")
-    addressed = source, start, layout.walk
-    name = WORDS[x.dtype]
-    run_lines(READ, name, layout.shape, addressed, -1, places, words(out))
+    source, a, strides = words(x)
+    target, o, to = words(out)
+    chosen: Tensor | None = None
+    for dim, one in enumerate(indices):
+        if one is not None:
+            if chosen is not None:
+                chosen = None
+                break
+            chosen, at = one, dim
+    if chosen is not None:
+        places, i, steps = integers(chosen)
+        call = _SINGLE[x.dtype, x.shape, strides, at, chosen.shape, steps, to]
+        if not call(source, places, target, a, i, o, 0):
+            return
+    shapes = tuple([None if one is None else one.shape for one in indices])
+    layout = _layout(x.shape, strides_of(x.shape, strides), shapes)
+    offsets = _places(layout, indices, "core::index")
+    linear = strides_of(layout.shape, to)
+    _walk(READ, WORDS[x.dtype], layout, (source, a), offsets, (target, o, linear))
 
 
 def index_put(
@@ -91,18 +138,41 @@ def index_put(
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    target, start, strides = words(out)
-    layout = _layout(out.shape, strides, _shapes(indices))
-    places = _places(layout, indices, "core::index_put")
-    where = place_of(values) if accumulate else words(values)
-    steps = broadcast_strides(values.shape, where[2], layout.shape)
-    linear = where[0], where[1], steps
-    if accumulate:
-        add_lines(out, layout.shape, layout.walk, -1, places, linear)
+    read = lying if accumulate else words
+    target, a, strides = read(out)
+    source, o, by = read(values)
+    shapes = tuple([None if one is None else one.shape for one in indices])
+    layout = _layout(out.shape, strides_of(out.shape, strides), shapes)
+    offsets = _places(layout, indices, "core::index_put")
+    stored = strides_of(values.shape, by)
+    linear = broadcast_strides(values.shape, stored, layout.shape)
+    if not accumulate:
+        name = WORDS[out.dtype]
+        _walk(WRITE, name, layout, (target, a), offsets, (source, o, linear))
         return
-    addressed = target, start, layout.walk
-    name = WORDS[out.dtype]
-    run_lines(WRITE, name, layout.shape, addressed, -1, places, linear)
+    name = compute_dtype(out.dtype).name
+
+    def run(total: Any, a: int, other: Any, o: int, alpha: Any) -> bool:
+        _walk(ADD, name, layout, (total, a), offsets, (other, o, linear), alpha)
+        return False
+
+    add = summed(out.dtype, out.numel(), run)
+    add(target, a, source, o, factor(1, out.dtype))
+
+
+def _walk(
+    family: Family,
+    name: str,
+    layout: "Layout",
+    addressed: tuple[Any, int],
+    offsets: Any,
+    linear: tuple[Any, int, Ints],
+    alpha: Any = 0,
+) -> None:
+    """Walk over the result; the offsets have been checked."""
+    walk = plan(layout.shape, layout.walk, 1, layout.steps, linear[2])
+    share = shared(family is READ, family[name], walk)
+    share((addressed[0], offsets, linear[0]), (addressed[1], 0, linear[1]), alpha)
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -128,8 +198,8 @@ def _layout(shape: Ints, strides: Ints, given: tuple[Ints | None, ...]) -> Layou
     )
 
 
-def _places(layout: Layout, indices: Indices, operator: str) -> Operand:
-    """The indices as one operand that counts elements of x."""
+def _places(layout: Layout, indices: Indices, operator: str) -> Any:
+    """The indices as one flat array that counts elements of x."""
     total = np.zeros(prod(layout.common), np.int64)
     kept = 0
     for dim, size, stride in layout.indexed:
@@ -137,29 +207,20 @@ def _places(layout: Layout, indices: Indices, operator: str) -> Operand:
         assert one is not None, "only dimensions with an index are listed"
         flat = _broadcast(one, layout.common)
         if _OFFSETS["int64"](total, flat, size, stride, kept):
-            _refuse(flat, size, operator, dim)
+            raise refusal(flat, size, operator, dim, wraps=True)
         kept = 1
-    return total, 0, layout.steps
-
-
-def _shapes(indices: Indices) -> tuple[Ints | None, ...]:
-    return tuple([None if one is None else one.shape for one in indices])
+    return total
 
 
 def _broadcast(one: Tensor, common: Ints) -> Any:
-    """The values of an index in the common shape, flat, int64."""
+    """The values of an index in the common shape, flat and in a row, int64."""
     if one.shape == common:
         values: Any = dense(one)
     else:
-        values = np.broadcast_to(array_of(one), common).reshape(-1)
+        # Of one value, `reshape` alone would give a row without a step.
+        wide = np.broadcast_to(array_of(one), common)
+        values = np.ascontiguousarray(wide).reshape(-1)
     return values.astype(np.int64, copy=False)
-
-
-def _refuse(values: Any, size: int, operator: str, dim: int) -> None:
-    bad = values[(values < -size) | (values >= size)]
-    raise IndexOutOfRange(
-        operator=operator, index=int(bad[0]), size=size, dim=dim, wraps=True
-    )
 
 
 KERNELS = {"index": index, "index_put": index_put}

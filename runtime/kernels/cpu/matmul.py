@@ -4,6 +4,9 @@ True only here: the delegation.  `np.matmul` with a given output takes 358 us fo
 256 float32 where our best kernel takes 1,283, and 22 ms against 63 ms for 1,024.  BLAS
 knows no integers; NumPy's loop for them strides through memory, the one here does not.
 
+Threads: products of floats run on threads of ours, as many as `set_num_threads` says,
+see `runtime.kernels.cpu.blas`.
+
 Rules: what BLAS takes as it is (one of the two strides is 1, the other no less than the
 row) is passed as a view: a transposed operand costs no copy; anything else is copied.
 """
@@ -12,11 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from runtime.kernels.cpu.blas import SMALL, multiply
+from runtime.kernels.cpu.gemm import entry
 from runtime.kernels.cpu.reduce_axis import grain_of, result
 from runtime.kernels.cpu.reduce_layout import Array
 from runtime.kernels.jit import Family
 from runtime.kernels.threads import parallel_for
-from runtime.tensors.arrays import array_of
+from runtime.schema.codes import DType
+from runtime.tensors.arrays import array_of, flat_of
 from runtime.tensors.tensor import Tensor
 
 # Rows of the right operand that stay in the cache while rows of the output pass: 64
@@ -24,8 +30,16 @@ from runtime.tensors.tensor import Tensor
 DEPTH = 64
 WIDTH = 256
 
-# What BLAS multiplies.
-BLAS = frozenset(("float32", "float64", "complex64", "complex128"))
+# What BLAS multiplies on one thread up to `SMALL`.
+REAL = frozenset((DType.named("float32"), DType.named("float64")))
+
+# What the loop for integers takes without a view.
+WHOLE = frozenset(
+    DType.named(name) for name in ("uint8", "int8", "int16", "int32", "int64")
+)
+
+# What stands where no bias is added.
+_NONE = {dtype: np.empty(0, dtype.name) for dtype in REAL}
 
 # output, left operand by rows, right operand by rows, inner size, columns
 INTEGERS = "void(T[::1], T[::1], T[::1], int64, int64)"
@@ -65,6 +79,22 @@ def integer_rows(out: Any, a: Any, b: Any, depth: int, columns: int) -> None:
 _INTEGERS = Family("integer_matmul", integer_rows, INTEGERS)
 
 
+def add_rows(out: Any, row: Any) -> None:
+    """Add one row to each."""
+    width = len(row)
+    if width:
+        for i in range(len(out) // width):
+            to = out[i * width : i * width + width]
+            for j in range(width):
+                to[j] += row[j]
+
+
+_ROWS = Family("add_rows", add_rows, "void(T[::1], T[::1])")
+
+# Elements that a thread adds a row to at least: 10 us.
+ADDED = 1 << 16
+
+
 def _readable(a: Array) -> Array:
     """The matrices as BLAS takes them: a view if that is possible."""
     rows, columns = a.strides[-2:]
@@ -78,7 +108,10 @@ def _readable(a: Array) -> Array:
 def _product(out: Array, a: Array, b: Array) -> None:
     """The product of two matrices, or of as many pairs of them."""
     if out.dtype.kind in "fc":
-        np.matmul(_readable(a), _readable(b), out=out)
+        if out.size and a.shape[-1]:
+            multiply(out, _readable(a), _readable(b))
+        else:
+            out.fill(0)
         return
     if not out.size:
         return
@@ -92,22 +125,38 @@ def _product(out: Array, a: Array, b: Array) -> None:
     to = out.reshape(-1)
     if to.dtype == np.bool_:
         left, right, to = (x.view(np.uint8) for x in (left, right, to))
-    entry = _INTEGERS[to.dtype.name]
+    loop = _INTEGERS[to.dtype.name]
 
     def run(lo: int, hi: int) -> None:
         part = to[lo * columns : hi * columns]
-        entry(part, left[lo * depth : hi * depth], right, depth, columns)
+        loop(part, left[lo * depth : hi * depth], right, depth, columns)
 
     parallel_for(out.shape[0], grain_of(depth * columns), run)
 
 
+def _small(out: Tensor, left: Tensor, right: Tensor) -> bool:
+    """Whether one thread does it, from arrays as they lie."""
+    if left._flat is None or right._flat is None or out._flat is None:
+        return False
+    rows, columns = out.shape
+    return rows > 1 and columns > 1 and 0 < left.shape[1] * rows * columns <= SMALL
+
+
 def mm(out: Tensor, a: Tensor, b: Tensor) -> None:
     """The product of two matrices."""
-    x, y = a._flat, b._flat
-    if x is not None and y is not None and out.dtype.name in BLAS:
-        to = result(out).reshape(out.shape)
-        np.matmul(x.reshape(a.shape), y.reshape(b.shape), to)
-        return
+    dtype = out.dtype
+    if _small(out, a, b):
+        to, x, y = out._flat, a._flat, b._flat
+        rows, inner = a.shape
+        columns = b.shape[1]
+        if dtype in WHOLE:
+            _INTEGERS[dtype.name](to, x, y, inner, columns)
+            return
+        found = entry(dtype.name) if dtype in REAL else None
+        if found is not None:
+            gemm, address = found
+            gemm(to, x, y, _NONE[dtype], rows, columns, inner, False, address)
+            return
     _product(array_of(out), array_of(a), array_of(b))
 
 
@@ -124,14 +173,35 @@ def dot(out: Tensor, a: Tensor, b: Tensor) -> None:
 
 def linear(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     """Rows of `x` by the transposed `weight`, plus `bias`."""
-    left, right = x._flat, weight._flat
-    to = result(out).reshape(out.shape)
-    if left is not None and right is not None and out.dtype.name in BLAS:
-        np.matmul(left.reshape(x.shape), right.reshape(weight.shape).T, to)
-    else:
-        _product(to, array_of(x), array_of(weight).T)
+    dtype = out.dtype
+    if dtype in REAL and _small(out, x, weight):
+        found = entry(dtype.name)
+        added = _NONE[dtype] if bias is None else flat_of(bias)
+        if found is not None and added is not None:
+            gemm, address = found
+            to, left, right = out._flat, x._flat, weight._flat
+            rows, inner = x.shape
+            columns = weight.shape[0]
+            gemm(to, left, right, added, rows, columns, inner, True, address)
+            return
+    _product(array_of(out), array_of(x), array_of(weight).T)
     if bias is not None:
-        np.add(to, array_of(bias), to)
+        _add_rows(out, bias)
+
+
+def _add_rows(out: Tensor, bias: Tensor) -> None:
+    """Add `bias` to every row."""
+    to, added = result(out), flat_of(bias)
+    if added is not None and out.dtype in REAL and to.size < 2 * ADDED:
+        _ROWS[out.dtype.name](to, added)
+        return
+    table, values = array_of(out), array_of(bias)
+
+    def run(lo: int, hi: int) -> None:
+        with np.errstate(all="ignore"):
+            np.add(table[lo:hi], values, table[lo:hi])
+
+    parallel_for(out.shape[0], max(1, ADDED // max(1, out.shape[1])), run)
 
 
 KERNELS = {"mm": mm, "bmm": bmm, "dot": dot, "linear": linear}

@@ -5,8 +5,8 @@ and position; log-probabilities of two classes lie `positions` apart.
 
 Rules: targets other than `ignore_index` are classes, which is checked before anything
 is written; what is ignored has weight zero.  `total_weight` is the sum of the weights
-of the targets; a mean is the loss by it, and NaN if nothing was counted.  Sums run in
-float64.
+of the targets, and 0 where nothing is reduced; a mean is the loss by it, and NaN if
+nothing was counted.  Sums run in float64.
 """
 
 from math import prod
@@ -76,7 +76,7 @@ def losses(
                 out[i] = value
             loss += value
             total += w
-    total_weight[0] = total
+    total_weight[0] = total if reduction != NONE else 0.0
     if reduction == MEAN:
         out[0] = np.float64(loss) / np.float64(total)
     elif reduction == SUM:

@@ -49,12 +49,27 @@ def _positions(
                 out[np.uint64(at * ndim + dim)] = place
 
 
+def _row(out: Any, words: Any, mask: int) -> None:
+    """The places in one row of one-word elements; `out` has as many as there are."""
+    last = len(words)
+    while last and not words[last - 1] & mask:
+        last -= 1
+    # Always written, kept if it counts; what follows the last one is not looked at, so
+    # that there is room each time.
+    line = words[:last]
+    found = 0
+    for j in range(len(line)):
+        out[np.uint64(found)] = j
+        found += (line[j] & mask) != 0
+
+
 _COUNT = Family("nonzero_count", _count, "int64(T[::1], T, int64)")
 _POSITIONS = Family(
     "nonzero",
     _positions,
     "void(int64[::1], int64[::1], T[::1], T, int64, int64[::1])",
 )
+_ROW = Family("nonzero_row", _row, "void(int64[::1], T[::1], T)")
 
 # dtype name -> the words it is read as, the bits of a word that count, and how many
 # words make up an element.
@@ -89,8 +104,11 @@ def nonzero(out: Tensor, x: Tensor) -> None:
     if 0 in out.shape:
         return
     name, counted, each = _READ_AS[x.dtype.name]
-    shape = np.array(x.shape, np.int64)
     elements = dense(x).view(name)
+    if len(x.shape) == 1 and each == 1:
+        _ROW[name](flat_of(out), elements, counted)
+        return
+    shape = np.array(x.shape, np.int64)
     columns = np.empty(out.shape[0] + 1, np.int64)
     _POSITIONS[name](flat_of(out), columns, elements, counted, each, shape)
 

@@ -1,44 +1,73 @@
 """How the kernels that move data read tensors: flat arrays, offsets, strides.
 
 True only here: elements whose value does not matter are moved as words of their size,
-so that one compiled kernel serves every dtype of that size.
+so that few compiled kernels serve every dtype; the commonest dtypes are words of their
+own, which saves a view.
 
 Rules: nothing here copies, except `dense` and `integers` where they say so; strides
-and offsets count elements of the tensor's own dtype.
+and offsets count elements of the tensor's own dtype; None stands for the strides of
+row-major order, so that they need not be computed for a look-up.
 """
 
 from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.lines import Operand
 from runtime.schema.codes import DType
 from runtime.tensors.elements import SUPPORTED, itemsize
 from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor, array_of, flat_of, place_of
 
-# Bytes of an element -> the dtype whose words stand for it.
+Ints = tuple[int, ...]
+
+# (flat array, offset of the first element, strides or None)
+Lying = tuple[Any, int, Ints | None]
+
+# What moves by its own name; anything else by the words of its size.
+_OWN = frozenset(("uint8", "float32", "float64", "int64", "complex128"))
 _BY_SIZE = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex128"}
 
 # dtype -> the name of its words.
 WORDS = {
-    dtype: _BY_SIZE[itemsize(dtype)]
+    dtype: dtype.name if dtype.name in _OWN else _BY_SIZE[itemsize(dtype)]
     for dtype in (DType.named(name) for name in SUPPORTED)
 }
-_FORMS = {dtype: np.dtype(name) for dtype, name in WORDS.items()}
+
+# dtype -> what its array is viewed as.
+_FORMS = {
+    dtype: None if dtype.name == name else np.dtype(name)
+    for dtype, name in WORDS.items()
+}
 _INT64 = DType.named("int64")
 
 
-def words(tensor: Tensor) -> Operand:
-    """Where a tensor lies, its elements as words of their size."""
+def lying(tensor: Tensor) -> Lying:
+    """Where a tensor lies."""
+    place = tensor._place
+    if place is None:
+        flat = tensor._flat
+        return (flat_of(tensor) if flat is None else flat), 0, None
+    storage, offset, strides = place
+    if storage.dtype is tensor.dtype:
+        return storage.array, offset, strides
+    return place_of(tensor)
+
+
+def words(tensor: Tensor) -> Lying:
+    """Where a tensor lies, its elements as words."""
     array: Any
-    array, offset, strides = place_of(tensor)
-    return array.view(_FORMS[tensor.dtype]), offset, strides
+    array, offset, strides = lying(tensor)
+    form = _FORMS[tensor.dtype]
+    return (array if form is None else array.view(form)), offset, strides
 
 
 def dense_words(tensor: Tensor) -> Any:
     """The elements in row-major order as words; copied if they do not lie so."""
-    return dense(tensor).view(_FORMS[tensor.dtype])
+    flat = tensor._flat
+    if flat is None:
+        flat = dense(tensor)
+    form = _FORMS[tensor.dtype]
+    return flat if form is None else flat.view(form)
 
 
 def dense(tensor: Tensor) -> Any:
@@ -47,8 +76,13 @@ def dense(tensor: Tensor) -> Any:
     return np.ascontiguousarray(array_of(tensor)).reshape(-1) if flat is None else flat
 
 
-def integers(tensor: Tensor) -> Operand:
+def integers(tensor: Tensor) -> Lying:
     """Where an index tensor lies; copied to int64 from another integer dtype."""
     if tensor.dtype is _INT64:
-        return place_of(tensor)
-    return dense(tensor).astype(np.int64), 0, contiguous_strides(tensor.shape)
+        return lying(tensor)
+    return dense(tensor).astype(np.int64), 0, None
+
+
+def strides_of(shape: Ints, strides: Ints | None) -> Ints:
+    """Strides as numbers, also where None stands for them."""
+    return contiguous_strides(shape) if strides is None else strides

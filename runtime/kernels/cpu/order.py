@@ -21,6 +21,7 @@ import numpy as np
 
 from runtime.kernels.cpu.reduce_axis import along, dense, grain_of, result
 from runtime.kernels.cpu.reduce_layout import Array
+from runtime.kernels.cpu.topk import MOST, few
 from runtime.kernels.jit import Family
 from runtime.kernels.math import bits
 from runtime.kernels.threads import parallel_for
@@ -28,6 +29,9 @@ from runtime.tensors.tensor import Tensor
 
 # Bytes of an element -> the words that move it.
 WORDS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
+
+# What moves as it is, without a view.
+OWN = frozenset(("float32", "float64", "int64"))
 
 # Bits of the place beside a 32-bit key.
 PLACE_BITS = 32
@@ -112,6 +116,17 @@ def range_of(x: Any, out: Any) -> None:
     out[1] = most
 
 
+def take(x: Any, places: Any, values: Any, length: int, count: int) -> None:
+    """The elements at the places of each row."""
+    for k in range(len(places) // count):
+        row = x[k * length : (k + 1) * length]
+        some = places[k * count : (k + 1) * count]
+        to = values[k * count : (k + 1) * count]
+        for i in range(count):
+            to[i] = row[some[i]]
+
+
+_TAKE = Family("take_sorted", take, "void(T[::1], int64[::1], T[::1], int64, int64)")
 _PACK_FLOATS = Family("pack_floats", pack_floats, FLOATS)
 _PACK_INTEGERS = Family("pack_integers", pack_integers, INTEGERS)
 _RANGE = Family("range_of", range_of, RANGE)
@@ -202,8 +217,26 @@ def _choose(
 ) -> None:
     """Write the first `count` of each row in an order, and their places."""
     keys, name = _keys(x, dtype)
-    packed = _packed(keys, name, length, descending)
     words = WORDS[x.dtype.itemsize]
+    if count < length and count <= MOST:
+        if name != dtype or name not in OWN:
+            source, to = x.view(words), values.view(words)
+        else:
+            source, to, words = x, values, name
+        few(
+            keys,
+            name,
+            source,
+            words,
+            to,
+            places,
+            length,
+            count,
+            descending,
+            ordered,
+        )
+        return
+    packed = _packed(keys, name, length, descending)
     if packed is not None:
         both, place_bits = packed
         if count < length:
@@ -222,9 +255,7 @@ def _choose(
     else:
         found = _argsorted(table, descending, stable)
     places.reshape(-1, count)[...] = found
-    values.reshape(-1, count)[...] = np.take_along_axis(
-        x.reshape(-1, length), found, -1
-    )
+    _TAKE[words](x.view(words), places, values.view(words), length, count)
 
 
 def _ordered(
@@ -254,7 +285,11 @@ def _ordered(
         _choose(a[rows], name, part, places, length, count, descending, ordered, stable)
 
     # A comparison sort of few elements costs about 8 times a pass over them.
-    parallel_for(outer * inner, grain_of(8 * length), run)
+    grain = grain_of(8 * length)
+    if outer * inner < 2 * grain:
+        _choose(a, name, to, where, length, count, descending, ordered, stable)
+    else:
+        parallel_for(outer * inner, grain, run)
     if inner > 1:
         for tensor, rows in ((values, to), (indices, where)):
             table = result(tensor).reshape(outer, count, inner)

@@ -6,6 +6,7 @@ position in its height x width plane.  A window of nothing but the least value k
 first element that lies inside of the image.
 """
 
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -18,6 +19,10 @@ from runtime.tensors.elements import info
 from runtime.tensors.tensor import Tensor, flat_of
 
 Pair = tuple[int, int]
+Ints = tuple[int, ...]
+
+# Programs have few layers; a geometry is a dozen numbers.
+REMEMBERED = 256
 
 # Comparisons for a thread: about 20 us, ten times the price of a hand-over.
 GRAIN = 32768
@@ -105,17 +110,29 @@ def max_pool2d(
     """
     if 0 in out.shape:
         return
-    sizes = (*x.shape[-2:], *out.shape[-2:], *kernel, *stride, *padding, *dilation)
-    geometry = np.array(sizes, np.int64)
+    windows = kernel, stride, padding, dilation
+    geometry, planes, grain = _geometry(x.shape, out.shape, windows)
     least = -np.inf if x.dtype.is_floating else info(x.dtype).smallest
     entry = _POOL[x.dtype.name]
     target, places, source = flat_of(out), flat_of(indices), dense(x)
+    if planes < 2 * grain:
+        entry(target, places, source, geometry, least, 0, planes)
+        return
 
     def run(lo: int, hi: int) -> None:
         entry(target, places, source, geometry, least, lo, hi)
 
-    work = prod(out.shape[-2:]) * prod(kernel)
-    parallel_for(prod(out.shape[:-2]), -(-GRAIN // work), run)
+    parallel_for(planes, grain, run)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _geometry(
+    shape: Ints, out: Ints, windows: tuple[Pair, ...]
+) -> tuple[Any, int, int]:
+    """The sizes as the loop wants them, the planes, and how many a thread gets."""
+    sizes = (*shape[-2:], *out[-2:], *sum(windows, ()))
+    work = prod(out[-2:]) * prod(windows[0])
+    return np.array(sizes, np.int64), prod(out[:-2]), -(-GRAIN // work)
 
 
 def max_pool2d_backward(dx: Tensor, grad: Tensor, indices: Tensor) -> None:

@@ -249,7 +249,9 @@ def _make_ready(
     plan = None if 0 in shape else passes(shape, steps, dims)
     call: Call
     if 0 in shape:
-        nothing = operation.first(form) if divisor else form.type(np.nan)
+        # The quotient of zero by zero, also of complex numbers.
+        number = complex(np.nan, np.nan) if form.kind == "c" else np.nan
+        nothing = operation.first(form) if divisor else form.type(number)
 
         def call(a: Array, out: Array) -> None:
             out.fill(nothing)

@@ -77,22 +77,41 @@ def cumsum(out: Tensor, x: Tensor, dim: int) -> None:
         return
     outer, length, inner, tasks, grain = along(x.shape, dim)
     kind = to.dtype.kind
-    family = (_ROWS if inner == 1 else _COLUMNS)[kind]
-    entry = family[x.dtype.name, out.dtype.name]
+    if inner > 1:
+        entry = _COLUMNS[kind][x.dtype.name, out.dtype.name]
+        if tasks < 2 * grain:
+            entry(a, to, np.empty(TILE, TOTALS[kind]), 0, tasks, length, inner)
+        else:
+            _share_columns(entry, a, to, kind, (length, inner, tasks, grain))
+        return
+    entry = _ROWS[kind][x.dtype.name, out.dtype.name]
+    if outer < 2 * grain:
+        entry(a, to, _ZEROS[kind], length)
+    else:
+        _share_rows(entry, a, to, kind, (length, outer, grain))
+
+
+def _share_columns(
+    entry: Any, a: Any, to: Any, kind: str, sizes: tuple[int, int, int, int]
+) -> None:
+    length, inner, tasks, grain = sizes
+
+    def run(lo: int, hi: int) -> None:
+        entry(a, to, np.empty(TILE, TOTALS[kind]), lo, hi, length, inner)
+
+    parallel_for(tasks, grain, run)
+
+
+def _share_rows(
+    entry: Any, a: Any, to: Any, kind: str, sizes: tuple[int, int, int]
+) -> None:
+    length, outer, grain = sizes
 
     def run(lo: int, hi: int) -> None:
         some = slice(lo * length, hi * length)
         entry(a[some], to[some], _ZEROS[kind], length)
 
-    def run_columns(lo: int, hi: int) -> None:
-        entry(a, to, np.empty(TILE, TOTALS[kind]), lo, hi, length, inner)
-
-    if inner > 1:
-        parallel_for(tasks, grain, run_columns)
-    elif outer < 2 * grain:
-        entry(a, to, _ZEROS[kind], length)
-    else:
-        parallel_for(outer, grain, run)
+    parallel_for(outer, grain, run)
 
 
 KERNELS = {"cumsum": cumsum}

@@ -7,12 +7,58 @@ order, on any number of threads.
 
 import numpy as np
 
-from runtime.kernels.cpu.adding import Number, add_lines
-from runtime.kernels.cpu.bounds import check_index
-from runtime.kernels.cpu.lines import WRITE, Operand, run_lines
-from runtime.kernels.cpu.operand import WORDS, integers, words
+from runtime.kernels.cpu.adding import Number, Sums
+from runtime.kernels.cpu.bounds import refused
+from runtime.kernels.cpu.lines import WRITE
+from runtime.kernels.cpu.operand import WORDS, Ints, integers, strides_of, words
+from runtime.kernels.cpu.walks import Call, Walks, along
+from runtime.kernels.jit import Family
+from runtime.schema.codes import DType
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.tensor import Tensor, place_of
+from runtime.tensors.tensor import Tensor
+
+
+def _made(
+    family: Family,
+    name: str,
+    shape: Ints,
+    strides: Ints | None,
+    dim: int,
+    chosen: Ints,
+    steps: Ints | None,
+    source: Ints | None,
+    given: Ints,
+) -> Call:
+    """The walk over the index; the source has the shape `given`, or a larger one."""
+    by = strides_of(chosen, steps)
+    return along(
+        family,
+        name,
+        shape,
+        strides_of(shape, strides),
+        dim,
+        (chosen, by, by),
+        strides_of(given, source),
+        chosen,
+    )
+
+
+def _written(
+    dtype: DType,
+    shape: Ints,
+    strides: Ints | None,
+    dim: int,
+    chosen: Ints,
+    steps: Ints | None,
+    source: Ints | None,
+    given: Ints,
+) -> Call:
+    name = WORDS[dtype]
+    return _made(WRITE, name, shape, strides, dim, chosen, steps, source, given)
+
+
+_WRITTEN = Walks(_written)
+_ADDED = Sums(_made)
 
 
 def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
@@ -20,14 +66,18 @@ def scatter(out: Tensor, dim: int, index: Tensor, src: Tensor | Number) -> None:
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    chosen = _checked(out, dim, index, "core::scatter")
-    name = WORDS[out.dtype]
+    places, i, steps = integers(index)
+    target, a, strides = words(out)
+    given, own = index.shape, index.shape
     if isinstance(src, Tensor):
-        linear = words(src)
+        source, o, by = words(src)
+        given = src.shape
     else:
-        value = np.full(1, src, numpy_dtype(out.dtype)).view(name)
-        linear = value, 0, (0,) * len(index.shape)
-    run_lines(WRITE, name, index.shape, words(out), dim, chosen, linear)
+        source = np.full(1, src, numpy_dtype(out.dtype)).view(WORDS[out.dtype])
+        o, by = 0, (0,) * len(own)
+    call = _WRITTEN[out.dtype, out.shape, strides, dim, own, steps, by, given]
+    if call(target, places, source, a, i, o, 0):
+        raise refused((places, i, steps), own, out.shape, "core::scatter", dim)
 
 
 def scatter_add(out: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
@@ -35,16 +85,9 @@ def scatter_add(out: Tensor, dim: int, index: Tensor, src: Tensor) -> None:
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    chosen = _checked(out, dim, index, "core::scatter_add")
-    strides = place_of(out)[2]
-    add_lines(out, index.shape, strides, dim, chosen, place_of(src))
-
-
-def _checked(out: Tensor, dim: int, index: Tensor, operator: str) -> Operand:
     chosen = integers(index)
-    size = out.shape[dim] if out.shape else 1
-    check_index(chosen, index.shape, size, operator, dim)
-    return chosen
+    if _ADDED.add(out, dim, index.shape, chosen, src):
+        raise refused(chosen, index.shape, out.shape, "core::scatter_add", dim)
 
 
 KERNELS = {"scatter": scatter, "scatter_add": scatter_add}

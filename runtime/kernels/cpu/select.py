@@ -5,11 +5,59 @@ the inner dimensions are contiguous.  Equal targets of index_add are added in th
 of the index.
 """
 
-from runtime.kernels.cpu.adding import Number, add_lines
-from runtime.kernels.cpu.bounds import check_index
-from runtime.kernels.cpu.lines import READ, Ints, Operand, run_lines
-from runtime.kernels.cpu.operand import WORDS, integers, words
-from runtime.tensors.tensor import Tensor, place_of
+from runtime.kernels.cpu.adding import Number, Sums
+from runtime.kernels.cpu.bounds import refused
+from runtime.kernels.cpu.lines import READ
+from runtime.kernels.cpu.operand import WORDS, Ints, integers, strides_of, words
+from runtime.kernels.cpu.walks import Call, Walks, along
+from runtime.kernels.jit import Family
+from runtime.schema.codes import DType
+from runtime.tensors.tensor import Tensor
+
+
+def _made(
+    family: Family,
+    name: str,
+    shape: Ints,
+    strides: Ints | None,
+    dim: int,
+    chosen: Ints,
+    steps: Ints | None,
+    linear: Ints | None,
+    walked: Ints,
+) -> Call:
+    """The walk over slices; the index, of shape `chosen`, goes along `dim` only."""
+    own = strides_of(chosen, steps)
+    after = len(shape) - dim - 1
+    by = (0,) * dim + (own or (0,) * bool(shape)) + (0,) * after
+    return along(
+        family,
+        name,
+        shape,
+        strides_of(shape, strides),
+        dim,
+        (chosen, own, by),
+        strides_of(walked, linear),
+        walked,
+    )
+
+
+def _selected(
+    dtype: DType,
+    shape: Ints,
+    strides: Ints | None,
+    dim: int,
+    chosen: Ints,
+    steps: Ints | None,
+    linear: Ints | None,
+    walked: Ints,
+) -> Call:
+    name = WORDS[dtype]
+    return _made(READ, name, shape, strides, dim, chosen, steps, linear, walked)
+
+
+_SELECTED = Walks(_selected)
+_ADDED = Sums(_made)
 
 
 def index_select(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
@@ -17,9 +65,13 @@ def index_select(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
 
     Raises `IndexOutOfRange`, before anything is written.
     """
-    chosen = _along(index, x.shape, dim, "core::index_select")
-    name = WORDS[x.dtype]
-    run_lines(READ, name, out.shape, words(x), dim, chosen, words(out))
+    source, a, strides = words(x)
+    places, i, steps = integers(index)
+    target, o, to = words(out)
+    own = index.shape
+    call = _SELECTED[x.dtype, x.shape, strides, dim, own, steps, to, out.shape]
+    if call(source, places, target, a, i, o, 0):
+        raise refused((places, i, steps), own, x.shape, "core::index_select", dim)
 
 
 def index_add(
@@ -30,17 +82,9 @@ def index_add(
     `out` comes with a copy of self.  Raises `IndexOutOfRange`, before anything is
     written.
     """
-    chosen = _along(index, out.shape, dim, "core::index_add")
-    add_lines(out, src.shape, place_of(out)[2], dim, chosen, place_of(src), alpha)
-
-
-def _along(index: Tensor, shape: Ints, dim: int, operator: str) -> Operand:
-    """The checked index, walked along `dim` only."""
-    flat, offset, strides = integers(index)
-    size = shape[dim] if shape else 1
-    check_index((flat, offset, strides), index.shape, size, operator, dim)
-    after = len(shape) - dim - 1
-    return flat, offset, (0,) * dim + (strides or (0,) * bool(shape)) + (0,) * after
+    chosen = integers(index)
+    if _ADDED.add(out, dim, index.shape, chosen, src, alpha):
+        raise refused(chosen, index.shape, out.shape, "core::index_add", dim)
 
 
 KERNELS = {"index_select": index_select, "index_add": index_add}

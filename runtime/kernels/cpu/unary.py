@@ -77,7 +77,8 @@ def _abs(x: Any) -> Any:
 
 
 def _sign(x: Any) -> Any:
-    above = like(x, 1) if x > 0 else x
+    # NaN, which is on neither side of zero, gives 0, as it does in torch.
+    above = like(x, 1) if x > 0 else like(x, 0)
     return like(x, -1) if x < 0 else above
 
 
@@ -117,6 +118,30 @@ def _isfinite(x: Any) -> Any:
     return x - x == 0
 
 
+def complex_divide(a: Any, b: Any) -> Any:
+    """The quotient of two complex numbers; by zero it is infinite, or NaN.
+
+    After Smith, "Algorithm 116: Complex division", 1962: the larger part of the divisor
+    is divided out first, so that no square overflows.
+    """
+    if abs(b.real) >= abs(b.imag):
+        if b.real == 0:
+            nothing = abs(b.real)
+            return complex(a.real / nothing, a.imag / nothing)
+        ratio = b.imag / b.real
+        size = b.real + b.imag * ratio
+        return complex(
+            (a.real + a.imag * ratio) / size, (a.imag - a.real * ratio) / size
+        )
+    ratio = b.real / b.imag
+    size = b.real * ratio + b.imag
+    return complex((a.real * ratio + a.imag) / size, (a.imag * ratio - a.real) / size)
+
+
+def _complex_reciprocal(x: Any) -> Any:
+    return complex_divide(like(x, 1.0), x)
+
+
 def _complex_sign(x: Any) -> Any:
     size = abs(x)
     return x / size if size != 0 else x
@@ -131,15 +156,15 @@ def _complex_log2(x: Any) -> Any:
 
 
 def _complex_sigmoid(x: Any) -> Any:
-    return like(x, 1.0) / (like(x, 1.0) + np.exp(-x))
+    return complex_divide(like(x, 1.0), like(x, 1.0) + np.exp(-x))
 
 
 def _complex_silu(x: Any) -> Any:
-    return x / (like(x, 1.0) + np.exp(-x))
+    return complex_divide(x, like(x, 1.0) + np.exp(-x))
 
 
 def _complex_rsqrt(x: Any) -> Any:
-    return like(x, 1.0) / np.sqrt(x)
+    return complex_divide(like(x, 1.0), np.sqrt(x))
 
 
 def _conj(x: Any) -> Any:
@@ -202,7 +227,7 @@ _COMPLEX: dict[str, Scalar] = {
     "neg": _neg,
     "sign": _complex_sign,
     "rsqrt": _complex_rsqrt,
-    "reciprocal": _reciprocal,
+    "reciprocal": _complex_reciprocal,
     "square": _square,
     "log2": _complex_log2,
     "sigmoid": _complex_sigmoid,

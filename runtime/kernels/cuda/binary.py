@@ -15,7 +15,7 @@ import numpy as np
 
 from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
 from runtime.kernels.cuda import scalars
-from runtime.kernels.cuda.check import first_negative, first_zero
+from runtime.kernels.cuda.check import first_zero
 from runtime.kernels.cuda.elementwise import ScalarMaker, family, run
 from runtime.kernels.cuda.jit import Family, device, number_of
 from runtime.kernels.cuda.operand import Number
@@ -83,11 +83,18 @@ def _power(kind: Any) -> Scalar:
         return scalars.power
     if not np.issubdtype(kind, np.integer):
         return lambda x, y: x**y
-    one = kind(1)
+    one, minus = kind(1), kind(-1) if np.issubdtype(kind, np.signedinteger) else kind(1)
 
     def raised(x, y):  # type: ignore[no-untyped-def]  # compiled for the device
-        """By squaring; products wrap around like all of integers."""
+        """By squaring; products wrap around like all of integers.
+
+        Of a negative power the whole part is left: of 1 and -1 their powers, else 0.
+        """
         result, factor, rest = one, x, _I(y)
+        if rest < _I(0):
+            if x != one and x != minus:
+                return kind(0)
+            rest = _I(rest & _I(1))
         while rest > _I(0):
             if rest & _I(1):
                 result = kind(result * factor)
@@ -121,7 +128,7 @@ _ROWS: dict[str, tuple[ScalarMaker, tuple[str, ...], str]] = {
     "add": (lambda kind: lambda x, y: x + y, ALL, "T"),
     "sub": (lambda kind: lambda x, y: x - y, NUMBERS, "T"),
     "mul": (lambda kind: lambda x, y: x * y, ALL, "T"),
-    "div": (lambda kind: lambda x, y: x / y, INEXACT, "T"),
+    "div": (scalars.quotient, INEXACT, "T"),
     "floor_divide": (_floor_divide, (*INTEGERS, *FLOATS), "T"),
     "remainder": (_remainder, (*INTEGERS, *FLOATS), "T"),
     "pow": (_power, NUMBERS, "T"),
@@ -201,15 +208,13 @@ def _divided(name: str) -> Callable[..., None]:
 
 
 def pow_(out: Tensor, a: Operand, b: Operand) -> None:
-    """`a` to the power `b`.  Raises `NegativeExponent` for one among integers."""
+    """`a` to the power `b`.
+
+    Raises `NegativeExponent` for a negative number as the exponent of integers.
+    """
     read = name_of(a, b)
-    if read in INTEGERS:
-        if isinstance(b, Tensor):
-            negative = first_negative(b) is not None
-        else:
-            negative = number_of(b, read) < 0
-        if negative:
-            raise NegativeExponent(operator="core::pow", dtype=read)
+    if read in INTEGERS and not isinstance(b, Tensor) and number_of(b, read) < 0:
+        raise NegativeExponent(operator="core::pow", dtype=read)
     run(FAMILIES["pow"], (read,), out, (a, read), (b, read))
 
 

@@ -69,11 +69,6 @@ def first_zero(x: Tensor) -> tuple[int, int] | None:
     return _first(_ZERO, x)
 
 
-def first_negative(x: Tensor) -> tuple[int, int] | None:
-    """Position and value of the first integer below zero, if there is one."""
-    return _first(_OUTSIDE, x, 0, (1 << 63) - 1)
-
-
 def require_indices(
     operator: str, index: Tensor, size: int, dim: int, *, wraps: bool = False
 ) -> None:

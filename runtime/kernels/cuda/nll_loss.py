@@ -5,8 +5,9 @@ and position; log-probabilities of two classes lie `positions` apart.
 
 Rules: targets other than `ignore_index` are classes, which is checked before anything
 is written; what is ignored has weight zero.  `total_weight` is the sum of the weights
-of the targets; a mean is the loss by it, and NaN if nothing was counted.  Losses and
-weights are summed as trees, like every sum (`runtime.kernels.cuda.reduce`).
+of the targets, and 0 where nothing is reduced; a mean is the loss by it, and NaN if
+nothing was counted.  Losses and weights are summed as trees, like every sum
+(`runtime.kernels.cuda.reduce`).
 """
 
 from collections.abc import Callable
@@ -155,9 +156,11 @@ def nll_loss(
             array if weight is None else flat(weight),
             *(int(weight is not None), count, classes, positions, ignore_index),
         )
+    if reduction == "none":
+        fill(total_weight, 0)
+        return
     REDUCE["sum"](total_weight, weights, (0,))
-    if reduction != "none":
-        REDUCE["sum"](out, losses, (0,))
+    REDUCE["sum"](out, losses, (0,))
     if reduction == "mean":
         BINARY["div"](out, out, total_weight)
 

@@ -28,7 +28,7 @@ from runtime.kernels.cuda.jit import Body, Family, Key, Maker, device, scalar_ty
 from runtime.kernels.cuda.launch import rows, spread
 from runtime.kernels.cuda.memory import device_array
 from runtime.kernels.cuda.operand import Array, flat, index_of
-from runtime.kernels.cuda.scalars import Scalar
+from runtime.kernels.cuda.scalars import Scalar, quotient
 from runtime.kernels.cuda.toolkit import BLOCK, SIMULATED, cuda
 from runtime.kernels.cuda.unary import COMPLEX, FLOATS, INTEGERS
 from runtime.schema.codes import DType
@@ -60,6 +60,7 @@ class Operation(NamedTuple):
 def _rows(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
     def make(kind: Any, to: Any) -> Body:
         both, start = device(combine), to(first(to))
+        over = device(quotient(to))
 
         def body(  # type: ignore[no-untyped-def]  # compiled for the device
             out, x, at, tasks, runs, reduced, run, outer_by, by, divisor
@@ -93,7 +94,7 @@ def _rows(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
                     half = half // 2
                 if thread == 0:
                     if divides:
-                        out[task] = shared[0] / to(divisor)
+                        out[task] = over(shared[0], to(divisor))
                     else:
                         out[task] = shared[0]
                 cuda.syncthreads()
@@ -107,6 +108,7 @@ def _rows(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
 def _columns(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Maker:
     def make(kind: Any, to: Any) -> Body:
         both, start = device(combine), to(first(to))
+        over = device(quotient(to))
 
         def body(  # type: ignore[no-untyped-def]  # compiled for the device
             out, x, at, tasks, runs, reduced, run, outer_by, by, inner, divisor
@@ -126,7 +128,7 @@ def _columns(combine: Scalar, first: Callable[[Any], Any], divides: bool) -> Mak
                     found = to(both(found, to(x[base + i * by])))
                     i += 1
                 if divides:
-                    out[task] = found / to(divisor)
+                    out[task] = over(found, to(divisor))
                 else:
                     out[task] = found
                 task += step
@@ -191,7 +193,10 @@ def reduce(
     """Reduce `dims` of `x` into `out`; a divisor is for sums of floats."""
     name = out.dtype.name
     if not prod(x.shape):
-        fill(out, operation.nothing(name) if divisor else float("nan"))
+        # The quotient of zero by zero, also of complex numbers.
+        nan = float("nan")
+        number = complex(nan, nan) if out.dtype.is_complex else nan
+        fill(out, operation.nothing(name) if divisor else number)
         return
     plan = passes(x.shape, x.strides, dims)
     if plan is None:

@@ -62,6 +62,36 @@ complex_tan = _pick(cmath.tan, np.tan)
 complex_tanh = _pick(cmath.tanh, np.tanh)
 
 
+def _complex_quotient(x, y):  # type: ignore[no-untyped-def]  # compiled for the device
+    """Infinite or NaN by zero, where the compiler's own quotient ends the thread.
+
+    After Smith, "Algorithm 116: Complex division", 1962: the larger part of the divisor
+    is divided out first, so that no square overflows.
+    """
+    if abs(y.real) >= abs(y.imag):
+        if y.real == 0:
+            nothing = abs(y.real)
+            return complex(x.real / nothing, x.imag / nothing)
+        ratio = y.imag / y.real
+        size = y.real + y.imag * ratio
+        return complex(
+            (x.real + x.imag * ratio) / size, (x.imag - x.real * ratio) / size
+        )
+    ratio = y.real / y.imag
+    size = y.real * ratio + y.imag
+    return complex((x.real * ratio + x.imag) / size, (x.imag * ratio - x.real) / size)
+
+
+complex_quotient = _pick(device(_complex_quotient), np.divide)
+
+
+def quotient(kind: Any) -> Scalar:
+    """The quotient of two numbers of a type; only integers are refused a zero."""
+    if np.issubdtype(kind, np.complexfloating):
+        return complex_quotient
+    return lambda x, y: x / y
+
+
 def whole(how: str, kind: Any) -> Scalar:
     """`floor`, `ceil`, `trunc` or `rint` (of two the even one) of a floating type.
 

@@ -90,7 +90,17 @@ def _gelu_tanh_backward(kind: Any) -> Scalar:
 
 
 def _silu_backward(kind: Any) -> Scalar:
-    one, exp = kind(1), scalars.exp
+    one = kind(1)
+    if is_complex(kind):
+        over, complex_exp = scalars.complex_quotient, scalars.complex_exp
+
+        def turned(grad, x):  # type: ignore[no-untyped-def]  # compiled for the device
+            """The same with the conjugate of the slope."""
+            share = over(one, one + complex_exp(-x))
+            return grad * (share * (one + x * (one - share))).conjugate()
+
+        return turned
+    exp = scalars.exp
 
     def gradient(grad, x):  # type: ignore[no-untyped-def]  # compiled for the device
         """The product rule on the element times its sigmoid."""
@@ -114,7 +124,7 @@ _GRADIENTS = {
         "sigmoid_backward", _sigmoid_backward, INEXACT, operands="TT"
     ),
     "tanh_backward": family("tanh_backward", _tanh_backward, INEXACT, operands="TT"),
-    "silu_backward": family("silu_backward", _silu_backward, FLOATS, operands="TT"),
+    "silu_backward": family("silu_backward", _silu_backward, INEXACT, operands="TT"),
     "gelu_none_backward": family(
         "gelu_none_backward", _gelu_backward, FLOATS, operands="TT"
     ),

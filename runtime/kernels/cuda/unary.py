@@ -51,8 +51,8 @@ def _sign(kind: Any) -> Scalar:
     if kind is np.uint8:
         return lambda x: one if x > zero else zero
     minus = kind(-1)
-    # What is neither greater nor less is zero or NaN, and stays what it is.
-    return lambda x: one if x > zero else (minus if x < zero else x)
+    # NaN, which is on neither side of zero, gives 0, as it does in torch.
+    return lambda x: one if x > zero else (minus if x < zero else zero)
 
 
 def _absolute(kind: Any) -> Scalar:
@@ -67,24 +67,36 @@ def _absolute(kind: Any) -> Scalar:
 
 def _sigmoid(kind: Any) -> Scalar:
     one = kind(1)
-    exp = scalars.complex_exp if is_complex(kind) else scalars.exp
+    if is_complex(kind):
+        over, complex_exp = scalars.complex_quotient, scalars.complex_exp
+        return lambda x: over(one, one + complex_exp(-x))
+    exp = scalars.exp
     return lambda x: one / (one + exp(-x))
 
 
 def _silu(kind: Any) -> Scalar:
     one = kind(1)
+    if is_complex(kind):
+        over, complex_exp = scalars.complex_quotient, scalars.complex_exp
+        return lambda x: over(x, one + complex_exp(-x))
     exp = scalars.exp
     return lambda x: x / (one + exp(-x))
 
 
 def _rsqrt(kind: Any) -> Scalar:
     one = kind(1)
-    sqrt = scalars.complex_sqrt if is_complex(kind) else scalars.sqrt
+    if is_complex(kind):
+        over, complex_sqrt = scalars.complex_quotient, scalars.complex_sqrt
+        return lambda x: over(one, complex_sqrt(x))
+    sqrt = scalars.sqrt
     return lambda x: one / sqrt(x)
 
 
 def _reciprocal(kind: Any) -> Scalar:
     one = kind(1)
+    if is_complex(kind):
+        over = scalars.complex_quotient
+        return lambda x: over(one, x)
     return lambda x: one / x
 
 
@@ -174,7 +186,7 @@ _ROWS: dict[str, tuple[ScalarMaker, tuple[str, ...], str]] = {
     "tanh": (_by_kind(scalars.tanh, scalars.complex_tanh), INEXACT, "T"),
     "sigmoid": (_sigmoid, INEXACT, "T"),
     "relu": (_relu, (*INTEGERS, *FLOATS), "T"),
-    "silu": (_silu, FLOATS, "T"),
+    "silu": (_silu, INEXACT, "T"),
     "erf": (lambda kind: scalars.erf, FLOATS, "T"),
     "reciprocal": (_reciprocal, INEXACT, "T"),
     "square": (lambda kind: lambda x: x * x, NUMBERS, "T"),

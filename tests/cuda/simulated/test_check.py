@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from runtime.errors.operator import IndexOutOfRange
-from runtime.kernels.cuda.check import (
-    first_negative,
-    first_outside,
-    first_zero,
-    require_indices,
-)
+from runtime.kernels.cuda.check import first_outside, first_zero, require_indices
 from tests.cuda.simulated.arrays import INTEGERS, put, spaced
 
 
@@ -20,9 +15,6 @@ def test_the_first_one_is_found(name: str) -> None:
         assert first_zero(layout(array)) == (4, 0)
         assert first_outside(layout(array), 0, 7) == (3, 9)
         assert first_outside(layout(array), 0, 9) is None
-        assert first_negative(layout(array)) is None
-        if name != "uint8":
-            assert first_negative(layout(-array)) == (0, -1)
 
 
 def test_nothing_is_at_fault_in_nothing() -> None:

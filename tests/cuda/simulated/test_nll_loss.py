@@ -37,6 +37,7 @@ def test_both_ways(
         options = (weight, reduction, ignored)
         logp = numbers(shape, dtype)
         _, total = agree("nll_loss", outs, logp, target, *options)
+        assert (total == 0) == (reduction == "none" or (target == ignored).all())
         given = (numbers(whole, dtype, 2), target, weight, total, reduction, ignored)
         agree("nll_loss_backward", [empty(shape, dtype)], *given)
 

@@ -118,6 +118,11 @@ def test_nothing(name: str, nothing: float) -> None:
     assert get(out).shape == (0,)
 
 
+def test_the_mean_of_no_complex_numbers_has_two_parts_of_nan() -> None:
+    CUDA["mean"](out := fresh((2,), "complex64"), put(np.empty((2, 0), "c8")), (1,))
+    assert np.isnan([get(out).real, get(out).imag]).all()
+
+
 def test_any_and_all_of_nothing() -> None:
     for name, nothing in (("any", False), ("all", True)):
         out = fresh((2,), "bool")

@@ -1,0 +1,52 @@
+"""Walks made ready: what is remembered, and for how long."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runtime.kernels.cpu import walks
+from runtime.kernels.cpu.lines_plan import plan
+from runtime.kernels.cpu.walks import Walks
+
+
+def call(*_: Any) -> bool:
+    return False
+
+
+def test_a_geometry_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(walks, "REMEMBERED", 2)
+    made: list[tuple[int, ...]] = []
+
+    def make(*geometry: int) -> Any:
+        made.append(geometry)
+        return call
+
+    known = Walks(make)
+    assert known[1, 2] is call
+    assert known[1, 2] is known[3, 4]
+    assert made == [(1, 2), (3, 4)]
+    assert known[5, 6] is call
+    assert list(known) == [(5, 6)]
+
+
+def test_dimensions_that_walk_as_one_are_joined() -> None:
+    walk = plan((2, 3, 1, 4), (0, 0, 0, 1), 4, (3, 1, 0, 0), (12, 4, 4, 1), 9, 6)
+    # The step and the check, six rows of four columns.
+    assert walk.table.tolist() == [4, 9, 6, 6, 0, 1, 4, 4, 1, 0, 1]
+    assert (walk.sheets, walk.elements, walk.together) == (1, 24, 1)
+
+
+def test_rows_and_columns_are_the_innermost_of_what_is_left() -> None:
+    walk = plan((2, 3, 4), (30, 0, 1), 5, (0, 1, 0), (24, 8, 2))
+    assert walk.table.tolist() == [5, 0, 0, 3, 0, 1, 8, 4, 1, 0, 2, 2, 30, 0, 24]
+    assert (walk.sheets, walk.elements, walk.together) == (2, 24, 1)
+    assert walk.apart == (True, False, True)
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])
+def test_nothing_has_no_sheets(shape: tuple[int, ...]) -> None:
+    walk = plan(shape, (1, 0, 0), 1, (0, 1, 0), (7, 5, 2), 4, 2)
+    assert (walk.sheets, walk.elements) == (0, 0)
+    assert walk.table.tolist() == [1, 4, 2, *[0] * 8]
+    assert walk.table.dtype == np.int64
