@@ -38,7 +38,7 @@ test: $(STAMP)
 
 test-extras: $(STAMP)
 	$(BIN)/python $(RUN) -n auto -m torch
-	$(BIN)/python $(RUN) -n auto tests/cuda tests/operators tests/tensors
+	EVERYORDER_ALL_KERNELS=1 $(BIN)/python $(RUN) -n auto tests/cuda tests/operators tests/tensors
 	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) -n auto -m "not torch" tests/kernels
 
 test-gpu: $(STAMP)

@@ -147,6 +147,7 @@ def __getattr__(name: str) -> Any:
         raise _unknown(name)
     from importlib import import_module
 
+    found: Any
     home = _LAZY.get(name)
     if name in _MODULES:
         import_module("runtime.whole")

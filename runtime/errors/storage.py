@@ -128,3 +128,22 @@ class NoElementsLeft(EveryorderError, ValueError):
             f"A tensor of shape {self.shape} holds elements, so it does not become one "
             f"of shape {self.asked}; only a tensor without elements takes a new shape."
         )
+
+
+@dataclass(eq=False, kw_only=True)
+class NotEnoughMemory(EveryorderError, MemoryError):
+    """A tensor was asked for that is larger than the memory to be had."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+    needed: int
+
+    def render(self) -> str:
+        """The tensor, and how many bytes it would be."""
+        return page(
+            f"There is no memory for a tensor of shape {self.shape} and dtype "
+            f"{self.dtype} on `{self.device}`.",
+            ("needs", f"{self.needed} bytes"),
+            ("to do", "make it smaller, or on `meta`, which needs shapes only"),
+        )

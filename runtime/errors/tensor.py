@@ -260,3 +260,41 @@ class BadState(EveryorderError, ValueError):
             f"{self.found} is no state of a generator.",
             ("to do", "pass what `get_state()` returned: a seed and a count"),
         )
+
+
+@dataclass(eq=False, kw_only=True)
+class FixedAttribute(EveryorderError, AttributeError):
+    """An attribute of a tensor that cannot be set."""
+
+    name: str
+    instead: str
+
+    def render(self) -> str:
+        """The attribute, and what to call."""
+        return page(
+            f"The {self.name} of a tensor cannot be set.",
+            ("to do", f"call {self.instead}, which gives another tensor"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class UnfitValue(EveryorderError, TypeError):
+    """A function outside of the schemas was given a value of another kind.
+
+    `asked` is what was called or written, `found` what it got, `fits` what it takes;
+    `near` are names like the one found.
+    """
+
+    asked: str
+    found: str
+    fits: str
+    near: tuple[str, ...] = ()
+    remedy: str = ""
+
+    def render(self) -> str:
+        """What was asked, what it got, what it takes, and what to do."""
+        return page(
+            f"`{self.asked}` takes {self.fits}, but was given {self.found}.",
+            *((("near", ", ".join(self.near)),) if self.near else ()),
+            *((("to do", self.remedy),) if self.remedy else ()),
+        )

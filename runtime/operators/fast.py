@@ -112,13 +112,13 @@ def fast_unary(name: str, rows: Rows) -> Wrapper:
         def kernel(self: Tensor) -> Any:
             x = self._flat
             if x is not None and len(x) <= SERIAL and self.device is CPU:
-                found = by_code[self.dtype.code]
+                found = by_code[self._dtype.code]
                 if found is not None:
                     entry, form, dtype = found
                     result = empty(len(x), form)
                     entry(x, result)
-                    return host_tensor(result, self.shape, dtype)
-                entries.load(self.dtype)
+                    return host_tensor(result, self._shape, dtype)
+                entries.load(self._dtype)
             return general(self)
 
         return kernel
@@ -138,16 +138,16 @@ def fast_scaled(name: str, rows: Rows) -> Wrapper:
         def kernel(self: Tensor, other: Tensor, alpha: Any = 1) -> Any:
             if alpha != 1 or not self.device is other.device is CPU:
                 return general(self, other, alpha)
-            x, y, dtype = self._flat, other._flat, self.dtype
+            x, y, dtype = self._flat, other._flat, self._dtype
             if x is not None and len(x) <= SERIAL:
                 if y is not None:
-                    if dtype is other.dtype and self.shape == other.shape:
+                    if dtype is other._dtype and self._shape == other._shape:
                         found = of_pairs[dtype.code]
                         if found is not None:
                             entry, form, made = found
                             result = empty(len(x), form)
                             entry(x, y, result)
-                            return host_tensor(result, self.shape, made)
+                            return host_tensor(result, self._shape, made)
                         flat.load(dtype)
                 elif (number := other.number) is not None and self.number is None:
                     found = of_numbers[dtype.code]
@@ -156,7 +156,7 @@ def fast_scaled(name: str, rows: Rows) -> Wrapper:
                             entry, form, made = found
                             result = empty(len(x), form)
                             entry(x, number, result)
-                            return host_tensor(result, self.shape, made)
+                            return host_tensor(result, self._shape, made)
                     else:
                         right.load(dtype)
                     return general(self, other, alpha)
@@ -177,13 +177,13 @@ def layouts(name: str, rows: Rows) -> Function:
     by_code, fitting = strided.by_code, strided.numbers
 
     def run(self: Tensor, other: Tensor) -> Tensor | None:
-        dtype = other.dtype
+        dtype = other._dtype
         found = by_code[dtype.code]
         if found is None:
             strided.load(dtype)
             return None
         number = self.number
-        if other.number is not None or (number is None and self.dtype is not dtype):
+        if other.number is not None or (number is None and self._dtype is not dtype):
             return None
         entry, form, made = found
         if number is None:
@@ -193,7 +193,7 @@ def layouts(name: str, rows: Rows) -> Function:
         else:
             return None
         y, at_y, steps_y = _elements(other)
-        layout = _layout(self.shape, steps, other.shape, steps_y)
+        layout = _layout(self._shape, steps, other._shape, steps_y)
         if layout is None or x is None or y is None:
             return None
         shape, count, lines, table = layout
@@ -213,7 +213,7 @@ def _elements(tensor: Tensor) -> tuple[Any, int, Shape | None]:
     if place is None:
         return tensor._flat, 0, None
     storage, offset, strides = place
-    return (storage.array if storage.dtype is tensor.dtype else None), offset, strides
+    return (storage.array if storage.dtype is tensor._dtype else None), offset, strides
 
 
 # Programs see few pairs of layouts; each answer is a small table.
@@ -258,14 +258,14 @@ def fast_out(name: str, rows: Rows) -> Wrapper:
         by_code = flat.by_code
 
         def kernel(self: Tensor, other: Tensor, *rest: Any) -> Any:
-            out, dtype = rest[-1], self.dtype
+            out, dtype = rest[-1], self._dtype
             x, y, z = self._flat, other._flat, out._flat
             if (
                 x is not None
                 and y is not None
                 and z is not None
-                and dtype is other.dtype
-                and self.shape == other.shape == out.shape
+                and dtype is other._dtype
+                and self._shape == other._shape == out._shape
                 and (len(rest) == 1 or rest[0] == 1)
                 and self.device is other.device is out.device
                 and out is not self
@@ -277,7 +277,7 @@ def fast_out(name: str, rows: Rows) -> Wrapper:
                 found = by_code[dtype.code]
                 if found is None:
                     flat.load(dtype)
-                elif out.dtype is found[2]:
+                elif out._dtype is found[2]:
                     found[0](x, y, z)
                     return out
             return general(self, other, *rest)
@@ -301,11 +301,11 @@ def fast_in_place(name: str, rows: Rows, factor: int = 0) -> Wrapper:
         def kernel(self: Tensor, other: Tensor) -> Any:
             x = self._flat
             if x is not None and len(x) <= SERIAL:
-                y, dtype = other._flat, self.dtype
+                y, dtype = other._flat, self._dtype
                 if y is not None:
                     if (
-                        dtype is other.dtype
-                        and self.shape == other.shape
+                        dtype is other._dtype
+                        and self._shape == other._shape
                         and self.device is other.device
                         and apart(self, other)
                     ):
@@ -346,12 +346,12 @@ def _with_factor(wrap: Wrapper, rows: Rows, factor: int) -> Wrapper:
         def kernel(self: Tensor, other: Tensor, alpha: Any) -> Any:
             if alpha == 1:
                 return plain(self, other)
-            x, y, dtype = self._flat, other._flat, self.dtype
+            x, y, dtype = self._flat, other._flat, self._dtype
             if (
                 x is not None
                 and y is not None
-                and dtype is other.dtype
-                and self.shape == other.shape
+                and dtype is other._dtype
+                and self._shape == other._shape
                 and self.device is other.device
                 and type(alpha) in _WITH_FLOATS
                 and len(x) <= SERIAL

@@ -71,6 +71,16 @@ _COMPUTE = {DType.named(row[0]): DType.named(row[5]) for row in _ROWS}
 _REAL = {DType.named(row[0]): DType.named(row[6]) for row in _ROWS}
 _COMPLEX = {DType.named(row[0]): DType.named(row[7]) for row in _ROWS}
 
+# Python's own types of numbers, as NumPy reads them.
+_BUILTIN = {
+    bool: DType.named("bool"),
+    int: DType.named("int64"),
+    float: DType.named("float64"),
+    complex: DType.named("complex128"),
+}
+# What stands where a dtype should is shown up to this many characters: half a line.
+_SHOWN = 40
+
 # Filled as they are asked for: NumPy is loaded by the first tensor, not before.
 _NUMPY: dict[DType, "np.dtype[Any]"] = {}
 _BACK: dict["np.dtype[Any]", DType] = {}
@@ -88,14 +98,19 @@ def dtype_of(form: "np.dtype[Any]") -> DType:
     return _BACK.setdefault(form, _supported(form.name)) if found is None else found
 
 
-def supported(dtype: DType | str) -> DType:
-    """A dtype, given as such or by a name or synonym, that tensors can hold.
+def supported(dtype: Any) -> DType:
+    """A dtype that tensors can hold, in whichever way it is written.
 
+    It is given as such, by a name or synonym, as Python's `float`, `int`, `bool` or
+    `complex` (the widest of the kind, as in NumPy), or as NumPy's dtype or scalar type.
     Raises `UnsupportedData` for any other.
     """
     if isinstance(dtype, DType):
         return dtype if dtype in _INFO else _supported(dtype.name)
-    return _supported(dtype)
+    if isinstance(dtype, str):
+        return _supported(dtype)
+    found = _BUILTIN.get(dtype) if isinstance(dtype, type) else None
+    return _of_numpy(dtype) if found is None else found
 
 
 def itemsize(dtype: DType) -> int:
@@ -128,6 +143,16 @@ def _supported(name: str) -> DType:
     if name not in SUPPORTED:
         raise UnsupportedData(dtype=name, near=nearest(name, SUPPORTED))
     return DType.named(name)
+
+
+def _of_numpy(given: Any) -> DType:
+    import numpy as np
+
+    scalar = isinstance(given, type) and issubclass(given, np.generic)
+    if scalar or isinstance(given, np.dtype):
+        return _supported(np.dtype(given).name)
+    text = given.__name__ if isinstance(given, type) else repr(given)[:_SHOWN]
+    raise UnsupportedData(dtype=text, near=nearest(text, SUPPORTED))
 
 
 def _load(dtype: DType) -> "np.dtype[Any]":

@@ -64,9 +64,9 @@ def host_tensor(flat: Any, shape: Ints, dtype: DType) -> Tensor:
     """
     made = _new(Tensor)
     made._flat = flat
-    made.shape = shape
-    made.dtype = dtype
-    made.device = CPU
+    made._shape = shape
+    made._dtype = dtype
+    made._device = CPU
     made.key_bits = _INFERENCE if INFERRING and inference.active else _PLAIN
     made._place = None
     made._requires_grad = False
@@ -86,9 +86,9 @@ def view_of(
     # As in `host_tensor`: views are made all the time.
     made = _new(Tensor)
     made._flat = None
-    made.shape = shape
-    made.dtype = dtype or base.dtype
-    made.device = base.device
+    made._shape = shape
+    made._dtype = dtype or base._dtype
+    made._device = base._device
     made.key_bits = base.key_bits
     made._place = place[0], offset, strides
     made._requires_grad = False
@@ -242,11 +242,11 @@ def resize_empty(tensor: Tensor, shape: Ints) -> None:
     place, count = tensor._place, prod(shape)
     if place is not None and not place[0].count:
         place[0].grow(count)
-        tensor._flat, tensor.shape = None, shape
+        tensor._flat, tensor._shape = None, shape
         tensor._place = place[0], 0, contiguous_strides(shape)
         return
     made = empty_tensor(shape, tensor.dtype, tensor.device)
-    tensor._flat, tensor.shape, tensor._place = made._flat, shape, None
+    tensor._flat, tensor._shape, tensor._place = made._flat, shape, None
 
 
 def _unshareable(array: "np.ndarray[Any, Any]") -> str | None:

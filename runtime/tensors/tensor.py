@@ -22,11 +22,18 @@ Rules:
 - operators and autograd put their methods here by `runtime.tensors.methods`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import prod
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import NoGradient, NoLength, NotALeaf, NotAnInteger
+from runtime.errors.tensor import (
+    FixedAttribute,
+    NoGradient,
+    NoLength,
+    NotALeaf,
+    NotAnInteger,
+)
 from runtime.keys import KeySet
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
@@ -57,20 +64,29 @@ if TYPE_CHECKING:
     import numpy as np
 
 
+def _fixed(name: str, instead: str) -> Callable[[object, object], None]:
+    """What refuses to set an attribute that says what the memory is."""
+
+    def refuse(tensor: object, value: object) -> None:
+        raise FixedAttribute(name=name, instead=instead)
+
+    return refuse
+
+
 class Tensor(Surface):
     """A tensor; made by `tensor` and by operators."""
 
     __slots__ = (
         "__weakref__",
+        "_device",
+        "_dtype",
         "_flat",
         "_history",
         "_place",
         "_requires_grad",
-        "device",
-        "dtype",
+        "_shape",
         "key_bits",
         "number",
-        "shape",
     )
 
     # NumPy's operators leave `array + tensor` to the tensor.
@@ -85,14 +101,36 @@ class Tensor(Surface):
         key_bits: int,
     ) -> None:
         self._flat = flat
-        self.shape = shape
-        self.dtype = dtype
-        self.device = device
+        self._shape = shape
+        self._dtype = dtype
+        self._device = device
         self.key_bits = key_bits
         self._place: Place | None = None
         self._requires_grad = False
         self._history: Any = None
         self.number: Number | None = None
+
+    # What the elements are.  A getter in C costs 20 ns; who reads them all the time
+    # reads the slots.
+
+    if TYPE_CHECKING:
+
+        @property
+        def shape(self) -> tuple[int, ...]:
+            """The sizes."""
+
+        @property
+        def dtype(self) -> DType:
+            """The kind of the elements."""
+
+        @property
+        def device(self) -> Device:
+            """Where the elements are."""
+
+    else:
+        shape = property(attrgetter("_shape"), _fixed("shape", "reshape(...)"))
+        dtype = property(attrgetter("_dtype"), _fixed("dtype", "to(dtype)"))
+        device = property(attrgetter("_device"), _fixed("device", "to(device)"))
 
     # Where the elements are.
 

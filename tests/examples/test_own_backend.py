@@ -51,8 +51,10 @@ own_backend = Scenario(
     own("mul"),
     own("relu"),
     real("mul", "CPU"),
-    given=[schema("add"), schema("mul"), schema("relu")]
-    + [real("add", "CPU"), real("relu", "CPU"), real("mul", "Autograd")],
+    given=[
+        *(schema("add"), schema("mul"), schema("relu")),
+        *(real("add", "CPU"), real("relu", "CPU"), real("mul", "Autograd")),
+    ],
     observe=observed,
     probes=[],
 )

@@ -1,4 +1,4 @@
-"""Training works: both models learn the digits, and nothing is left behind by a step."""
+"""Training works: both models learn the digits, and a step leaves nothing behind."""
 
 import gc
 import tracemalloc

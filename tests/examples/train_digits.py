@@ -50,11 +50,13 @@ def digits() -> Digits:
 def uniform(*shape: int, fan_in: int) -> Tensor:
     """A parameter, uniform with the variance that keeps a layer's scale (Kaiming)."""
     bound = (6 / fan_in) ** 0.5
-    return ((runtime.rand(*shape) * 2 - 1) * bound).detach().requires_grad_()
+    made: Tensor = ((runtime.rand(*shape) * 2 - 1) * bound).detach()
+    return made.requires_grad_()
 
 
 def zero(*shape: int) -> Tensor:
-    return runtime.zeros(*shape, requires_grad=True)
+    made: Tensor = runtime.zeros(*shape, requires_grad=True)
+    return made
 
 
 def perceptron_parameters() -> list[Tensor]:
@@ -67,7 +69,8 @@ def perceptron_parameters() -> list[Tensor]:
 def perceptron(parameters: Sequence[Tensor], pictures: Tensor) -> Tensor:
     w1, b1, w2, b2 = parameters
     hidden = ops.core.relu(ops.core.linear(pictures.reshape(-1, 64), w1, b1))
-    return ops.core.linear(hidden, w2, b2)
+    scores: Tensor = ops.core.linear(hidden, w2, b2)
+    return scores
 
 
 def convolutional_parameters() -> list[Tensor]:
@@ -84,7 +87,8 @@ def convolutional(parameters: Sequence[Tensor], pictures: Tensor) -> Tensor:
     seen = ops.core.max_pool2d(seen, 2)
     seen = ops.core.relu(ops.core.conv2d(seen, w2, b2, padding=1))
     seen = ops.core.max_pool2d(seen, 2)
-    return ops.core.linear(seen.reshape(-1, 128), w3, b3)
+    scores: Tensor = ops.core.linear(seen.reshape(-1, 128), w3, b3)
+    return scores
 
 
 MODELS: dict[str, tuple[Callable[[], list[Tensor]], Model]] = {

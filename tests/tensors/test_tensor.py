@@ -13,6 +13,7 @@ import pytest
 
 from runtime.errors.tensor import (
     BadDimension,
+    FixedAttribute,
     NeedsDetach,
     NoData,
     NoGradient,
@@ -292,3 +293,13 @@ def test_numpy_waits_for_the_first_tensor() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout == "False\n"
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "device"])
+def test_what_the_memory_is_cannot_be_set(name: str) -> None:
+    x = tensor([1.0, 2.0, 3.0])
+    before = getattr(x, name)
+    with pytest.raises(FixedAttribute) as refused:
+        setattr(x, name, (100,))
+    assert refused.value.name == name
+    assert getattr(x, name) is before

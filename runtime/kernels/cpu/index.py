@@ -125,7 +125,7 @@ def index(out: Tensor, x: Tensor, indices: Indices) -> None:
         if not call(source, places, target, a, i, o, 0):
             return
     shapes = tuple([None if one is None else one.shape for one in indices])
-    layout = _layout(x.shape, strides_of(x.shape, strides), shapes)
+    layout = layout_of(x.shape, strides_of(x.shape, strides), shapes)
     offsets = _places(layout, indices, "core::index")
     linear = strides_of(layout.shape, to)
     _walk(READ, WORDS[x.dtype], layout, (source, a), offsets, (target, o, linear))
@@ -142,7 +142,7 @@ def index_put(
     target, a, strides = read(out)
     source, o, by = read(values)
     shapes = tuple([None if one is None else one.shape for one in indices])
-    layout = _layout(out.shape, strides_of(out.shape, strides), shapes)
+    layout = layout_of(out.shape, strides_of(out.shape, strides), shapes)
     offsets = _places(layout, indices, "core::index_put")
     stored = strides_of(values.shape, by)
     linear = broadcast_strides(values.shape, stored, layout.shape)
@@ -176,7 +176,7 @@ def _walk(
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _layout(shape: Ints, strides: Ints, given: tuple[Ints | None, ...]) -> Layout:
+def layout_of(shape: Ints, strides: Ints, given: tuple[Ints | None, ...]) -> Layout:
     """The layout of the result for indices of the given shapes."""
     common = broadcast_shapes(*(one for one in given if one is not None))
     chosen = [dim for dim, one in enumerate(given) if one is not None]

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.index import Layout
-from runtime.kernels.cpu.index import _layout as layout_of
+from runtime.kernels.cpu.index import Layout, layout_of
 from runtime.kernels.cuda.adding import add_targets
 from runtime.kernels.cuda.check import require_indices
 from runtime.kernels.cuda.copy import fill
