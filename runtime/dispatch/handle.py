@@ -69,7 +69,7 @@ class OperatorHandle(partial[Any]):
         caller = self._caller()
         return caller.bind(args, kwargs)
 
-    def redispatch(self, keyset: KeySet, *args: Any, **kwargs: Any) -> Any:
+    def redispatch(self, keyset: KeySet, /, *args: Any, **kwargs: Any) -> Any:
         """Run the kernel of the highest key of `keyset`, which is taken as it is.
 
         The thread's included and excluded keys and the fallthroughs do not matter.

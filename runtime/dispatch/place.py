@@ -75,7 +75,7 @@ class Place:
         """Let `owner` call the operator; its front as soon as there is one."""
         self.owner = ref(owner)
 
-    def start(self, *args: Any, **kwargs: Any) -> Any:
+    def start(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the operator as long as it has no front."""
         return self.slow(args, kwargs)
 

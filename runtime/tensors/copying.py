@@ -9,13 +9,16 @@ Rules: the keys are written down only where they are not those of a plain tensor
 that a plain tensor gets the keys that its device has where it is read.
 """
 
+from operator import index
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import NotALeaf
+from runtime.errors.tensor import NoGradient, NotALeaf
 from runtime.keys import KeySet
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import claimed
+from runtime.tensors.elements import itemsize
 from runtime.tensors.keys_of import fresh_key_bits, keys_of
+from runtime.tensors.shape import check_bounds
 from runtime.tensors.storage import Storage
 
 if TYPE_CHECKING:
@@ -67,9 +70,14 @@ def _restored(
     requires_grad: bool,
     number: Any,
 ) -> "Tensor":
-    device = storage.device
+    # What is loaded may have been written by anybody.
+    device, known = storage.device, DType.named(dtype)
+    shape, strides = tuple(map(index, shape)), tuple(map(index, strides))
+    check_bounds(shape, strides, offset, storage.nbytes // itemsize(known))
+    if requires_grad and not (known.is_floating or known.is_complex):
+        raise NoGradient(dtype=dtype)
     bits = fresh_key_bits(device.type) if keys is None else keys.bits
-    made = kind(None, shape, DType.named(dtype), device, bits)
+    made = kind(None, shape, known, device, bits)
     made._place = storage, offset, strides
     made._requires_grad = requires_grad
     made.number = number

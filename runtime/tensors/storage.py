@@ -114,4 +114,6 @@ def _restored(
     if raw is not None:
         # Out-of-band buffers may be read-only.
         raw = (raw if raw.flags.writeable else raw.copy()).view(numpy_dtype(kind))
+        # What is loaded may have been written by anybody.
+        count = len(raw)
     return _stored(raw, Device.parse(device), kind, count)

@@ -13,7 +13,7 @@ CALLS = (
 )
 
 
-def start_with_front(place: Place, *args: Any, **kwargs: Any) -> Any:
+def start_with_front(place: Place, /, *args: Any, **kwargs: Any) -> Any:
     """What stands for `Place.start`: make the front at once, and call it."""
     entry = place.published()
     if entry is not None and entry.definitions:

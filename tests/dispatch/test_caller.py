@@ -341,3 +341,14 @@ def test_a_caller_is_made_once_for_an_entry() -> None:
     with pytest.raises(CallWithoutSchema):
         caller_of(None, "test::foo")
     assert FOO in str(caller.schema)
+
+
+def test_arguments_may_have_the_names_of_our_own_parameters() -> None:
+    d = silent()
+    library = defined(d, "foo(Tensor self, Tensor keyset, int args=0) -> str")
+    library.impl("foo", says("called"), "CPU")
+    x = tensor(1.0)
+    for _ in range(20):
+        assert op(d)(self=x, keyset=x, args=1) == "called"
+    keys = KeySet(DispatchKey.CPU)
+    assert op(d).redispatch(keys, self=x, keyset=x) == "called"

@@ -2,10 +2,12 @@
 
 from copy import copy, deepcopy
 from pickle import dumps, loads
+from typing import Any
 
 import pytest
 
-from runtime.errors.tensor import NotALeaf
+from runtime.errors.storage import BadStrides, OutOfStorage
+from runtime.errors.tensor import NoGradient, NotALeaf
 from runtime.keys import DispatchKey, KeySet
 from runtime.tensors import Tensor, tensor, view_of, wrap_number
 from runtime.tensors.elements import SUPPORTED
@@ -98,3 +100,25 @@ def test_the_gradient_is_copied_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert other.grad is not None
     assert other.grad.tolist() == [5.0]
     assert other.grad.storage is not gradient.storage
+
+
+@pytest.mark.parametrize(
+    ("place", "value"), [(2, (64, 64)), (3, (10**7, 1)), (4, 100), (2, (2.5, 2))]
+)
+def test_what_is_loaded_must_lie_in_its_storage(place: int, value: Any) -> None:
+    restore, parts = tensor([[1.0, 2.0], [3.0, 4.0]]).__reduce__()
+    changed = [*parts]
+    changed[place] = value
+    with pytest.raises((BadStrides, OutOfStorage, TypeError)):
+        restore(*changed)
+
+
+def test_a_storage_is_as_long_as_its_elements() -> None:
+    restore, (raw, device, dtype, _count) = tensor([1.0, 2.0]).storage.__reduce__()
+    assert len(restore(raw, device, dtype, 1000)) == 2
+
+
+def test_integers_that_are_loaded_require_no_gradient() -> None:
+    restore, parts = tensor([1, 2]).__reduce__()
+    with pytest.raises(NoGradient):
+        restore(*parts[:-2], True, None)
