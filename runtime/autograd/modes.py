@@ -14,7 +14,9 @@ Rules:
 - every mode is a context manager and a decorator; as a decorator of a generator
   function it holds while the generator runs, not while it waits;
 - an instance can be entered again, also inside of itself, by the thread that made it;
-- leaving restores what was there before, whatever happened inside.
+- leaving restores what was there before, whatever happened inside;
+- modes belong to threads and not to tasks: other coroutines run while one awaits, so
+  nothing may be awaited inside of a mode, and coroutine functions are refused.
 """
 
 import threading
@@ -22,6 +24,7 @@ from collections.abc import Callable, Generator
 from types import GeneratorType
 from typing import Any, Self
 
+from runtime.errors.mode import ModeMisuse
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey, preserve_keys
 from runtime.tensors.keys_of import inference
 
@@ -67,8 +70,15 @@ class Mode:
         self._leave(self._saved.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, always run inside of this mode."""
+        """The function, always run inside of this mode.
+
+        Raises `ModeMisuse` for a coroutine function.
+        """
         from functools import wraps
+        from inspect import isasyncgenfunction, iscoroutinefunction
+
+        if iscoroutinefunction(function) or isasyncgenfunction(function):
+            raise ModeMisuse(mode=type(self).__name__, function=function.__name__)
 
         @wraps(function)
         def wrapped(*args: Any, **kwargs: Any) -> Any:

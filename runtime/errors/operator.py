@@ -95,8 +95,7 @@ class IndexRefused(EveryorderError, IndexError):
     def render(self) -> str:
         """The part, its place, why not, and what would do."""
         return page(
-            f"Index {self.index}, number {self.position + 1} in the brackets: "
-            f"{self.reason}.",
+            f"`tensor[{':, ' * self.position}{self.index}]`: {self.reason}.",
             ("shape", str(self.shape)),
             ("fits", self.fits),
         )

@@ -15,6 +15,7 @@ from runtime.autograd import (
     set_grad_enabled,
 )
 from runtime.errors.autograd import InferenceTensorUsed
+from runtime.errors.mode import ModeMisuse
 from runtime.keys import LOCAL, DispatchKey, KeySet
 
 
@@ -184,3 +185,12 @@ def test_an_ordinary_tensor_keeps_its_version_in_inference_mode() -> None:
     with inference_mode():
         x.add_(1)
     assert x._version == 1
+
+
+@pytest.mark.parametrize("mode", [no_grad, enable_grad, inference_mode])
+def test_coroutines_are_refused(mode: type[no_grad]) -> None:
+    async def later() -> None: ...
+
+    with pytest.raises(ModeMisuse) as refused:
+        mode()(later)
+    assert refused.value.fields() == {"mode": mode.__name__, "function": "later"}
