@@ -20,7 +20,6 @@ from runtime.errors.autograd import (
     InferenceTensorUsed,
     InputWithoutGradient,
     LeafModified,
-    ModeMisuse,
     NoGradientToCompute,
     NotDetachable,
     NotImplementedFormula,
@@ -62,6 +61,7 @@ from runtime.errors.key import (
     UnknownDevice,
     UnknownKey,
 )
+from runtime.errors.mode import ModeMisuse
 from runtime.errors.operands import (
     DevicesDiffer,
     DimensionOutOfRange,
