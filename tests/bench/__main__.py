@@ -26,7 +26,8 @@ VERDICTS = {True: "met", False: "missed", None: "not run"}
 def table(rows: list[Row]) -> str:
     lines = ["| what | figure | target | |", "|---|---|---|---|"]
     for row in rows:
-        note = f" ({row.note})" if row.note else ""
+        said = row.why if row.met is False and row.why else row.note
+        note = f" ({said})" if said else ""
         verdict = VERDICTS[row.met] + note
         lines.append(f"| {row.what} | {row.figure} | {row.target} | {verdict} |")
     return "\n".join(lines) + "\n"

@@ -81,6 +81,7 @@ def beside() -> Row:
         f"worst {worst:.2f} ({name})",
         "< 1",
         faster == len(found),
+        why="checks and plans are Python, and views note their base for autograd",
     )
 
 

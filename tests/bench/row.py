@@ -22,6 +22,8 @@ class Row:
     target: str
     met: bool | None
     note: str = ""
+    # What is missing and why, shown where the target is missed.
+    why: str = ""
 
 
 def seconds(run: Callable[[], object]) -> float:

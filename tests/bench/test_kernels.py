@@ -58,7 +58,9 @@ def test_rows_count_what_meets_its_target_and_name_the_worst() -> None:
 
 
 def test_without_torch_a_row_says_what_is_missing() -> None:
-    assert summary("kernels", [], 1.5) == Row("kernels", "-", "≤ 1.5", None, NO_TORCH)
+    assert summary("kernels", [], 1.5, "") == Row(
+        "kernels", "-", "≤ 1.5", None, NO_TORCH
+    )
 
 
 def test_the_table_marks_what_misses() -> None:
