@@ -28,6 +28,7 @@ from runtime.dispatch import (
 )
 from runtime.errors import EveryorderError
 from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
+from runtime.locks import LOADING, load
 from runtime.schema import Schema, parse_schema
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
@@ -145,27 +146,28 @@ def __getattr__(name: str) -> Any:
     """
     if name.startswith("_"):
         raise _unknown(name)
-    from importlib import import_module
+    with LOADING:
+        found = _loaded(name)
+        globals()[name] = found
+    return found
 
-    found: Any
+
+def _loaded(name: str) -> Any:
     home = _LAZY.get(name)
     if name in _MODULES:
-        import_module("runtime.whole")
-        found = import_module(f"runtime.{name}")
-    elif home is not None:
+        load("runtime.whole")
+        return load(f"runtime.{name}")
+    if home is not None:
         # Whoever asks for a tensor, or for what makes one, gets it whole.
         if home != "runtime.dispatch.teaching":
-            import_module("runtime.whole")
-        found = getattr(import_module(home), name)
-    elif name in DType.NAMES:
-        found = DType.named(name)
-    else:
-        functions = import_module("runtime.whole").functions
-        if name not in functions.FUNCTIONS:
-            raise _unknown(name)
-        found = getattr(functions, name)
-    globals()[name] = found
-    return found
+            load("runtime.whole")
+        return getattr(load(home), name)
+    if name in DType.NAMES:
+        return DType.named(name)
+    functions: Any = load("runtime.whole").functions
+    if name not in functions.FUNCTIONS:
+        raise _unknown(name)
+    return getattr(functions, name)
 
 
 def _unknown(name: str) -> AttributeError:

@@ -131,7 +131,8 @@ def _roots(
     if given is None:
         gradients: list[Tensor | None] = [None] * len(outputs)
     else:
-        gradients = [given] if isinstance(given, Tensor) else [*given]
+        listed = isinstance(given, Sequence) and not isinstance(given, str)
+        gradients = [*given] if listed else [given]  # type: ignore[list-item]  # `_root_gradient` looks at it
     if len(gradients) != len(outputs):
         raise GradientMismatch(
             where=f"The call of `{asked}`",
@@ -158,6 +159,13 @@ def _root_gradient(
         if (output.shape and output.numel() != 1) or output.dtype.is_complex:
             raise GradientNeeded(asked=asked, index=index, shape=output.shape)
         return _one(output)
+    if not isinstance(gradient, Tensor):
+        raise GradientMismatch(
+            where=f"The call of `{asked}`, for output {index},",
+            what="type",
+            expected="Tensor",
+            found=type(gradient).__name__,
+        )
     for what, expected, found in (
         ("shape", output.shape, gradient.shape),
         ("dtype", output.dtype, gradient.dtype),

@@ -49,11 +49,11 @@ from runtime.tensors.tensor import Tensor
 class Function:
     """The base of functions with a gradient of their own; see the module."""
 
-    @staticmethod
-    def forward(*args: Any, **kwargs: Any) -> Any:
+    @classmethod
+    def forward(cls, *args: Any, **kwargs: Any) -> Any:
         """Compute the outputs; `ctx` comes first unless there is `setup_context`."""
         raise FunctionMisuse(
-            function="Function",
+            function=cls.__name__,
             fault="has no forward of its own",
             remedy="define forward as a static method",
         )
@@ -63,11 +63,11 @@ class Function:
         """Save what `backward` needs, where `forward` takes no `ctx`."""
         raise NotImplementedError("only called where a class defines it")
 
-    @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    @classmethod
+    def backward(cls, ctx: Any, *grad_outputs: Any) -> Any:
         """The gradients of the arguments of `forward`."""
         raise FunctionMisuse(
-            function="Function",
+            function=cls.__name__,
             fault="has no backward of its own",
             remedy="define backward as a static method",
         )

@@ -13,11 +13,11 @@ Rules:
 - a base never keeps its views alive, a view keeps its base.
 """
 
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType
 
 from runtime.autograd.node import Node, Table
+from runtime.locks import renewed
 from runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Extra:
         self.after: Table | None = None
         self.retains = False
         # Held while the gradient is accumulated: threads may share a leaf.
-        self.lock = Lock()
+        self.lock = renewed()
 
 
 class History:
@@ -54,7 +54,7 @@ class History:
 
 
 # Held while a tensor gets its history or its extra, so that it gets one only.
-CLAIMING = Lock()
+CLAIMING = renewed()
 
 
 def history_of(tensor: Tensor) -> History:

@@ -18,8 +18,6 @@ to be run backwards; what falls through is not touched by `runtime.autograd.vers
 the default dispatcher is installed on once, when this module is imported.
 """
 
-from threading import Lock
-
 from runtime.autograd.autocast import install_autocast
 from runtime.autograd.fallback import not_implemented
 from runtime.autograd.formulas import (
@@ -44,6 +42,7 @@ from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.kernel import Kernel, fallthrough, linked
 from runtime.dispatch.library import Library
 from runtime.keys import DispatchKey
+from runtime.locks import waited_for
 from runtime.operators import install as install_operators
 from runtime.operators.call import NAMESPACE
 from runtime.schema.schema import Schema
@@ -54,7 +53,7 @@ ORIGIN = "core autograd"
 # Of operators that write nothing and make no views.
 _PASSING = (("ADInplaceOrView", fallthrough),)
 
-_LOCK = Lock()
+_LOCK = waited_for()
 _KEPT: dict[str, tuple[Library, ...]] = {}
 
 

@@ -19,6 +19,7 @@ from itertools import count
 from typing import Any
 from weakref import ReferenceType, ref
 
+from runtime.errors.autograd import HookMisuse
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 
@@ -77,36 +78,63 @@ class Hooks:
         self.retained: dict[int, Callable[[Any], None]] = {}
 
     def come_in(self, gradients: list[Any]) -> list[Any]:
-        """The gradients of the outputs as the hooks leave them."""
+        """The gradients of the outputs as hooks leave them.  Raises `HookMisuse`."""
         for number, table in self.outputs.items():
             gradients[number] = through(table, gradients[number])
         for hook in [*self.before.values()]:
             changed = hook(tuple(gradients))
             if changed is not None:
-                given = changed if isinstance(changed, (tuple, list)) else (changed,)
-                gradients = list(given)
+                given = _several(changed, "register_prehook")
+                if len(given) != len(gradients):
+                    fault = f"the hook returned {len(given)} gradients, not "
+                    fault += str(len(gradients))
+                    raise HookMisuse(asked="register_prehook", fault=fault)
+                gradients = [*given]
         for number, keep in self.retained.items():
             keep(gradients[number])
         return gradients
 
     def go_out(self, results: Gradients, gradients: Gradients) -> Gradients:
-        """The gradients of the inputs as the hooks leave them."""
+        """The gradients of the inputs as hooks leave them.  Raises `HookMisuse`."""
         for hook in [*self.after.values()]:
             changed = hook(tuple(results), tuple(gradients))
             if changed is not None:
-                results = changed if isinstance(changed, (tuple, list)) else (changed,)
+                results = _several(changed, "register_hook")
         return results
 
 
 def through(table: Table, gradient: Any) -> Any:
-    """A gradient as hooks of one tensor leave it; None never reaches them."""
+    """A gradient as hooks of one tensor leave it; None never reaches them.
+
+    Raises `HookMisuse`.
+    """
     for hook in [*table.values()]:
         if gradient is None:
             break
         changed = hook(gradient)
         if changed is not None:
-            gradient = changed
+            given = _returned(changed, "register_hook")
+            if tuple(given.shape) != tuple(gradient.shape):
+                fault = f"the hook returned a gradient of shape {tuple(given.shape)}, "
+                fault += f"not {tuple(gradient.shape)}"
+                raise HookMisuse(asked="register_hook", fault=fault)
+            gradient = given
     return gradient
+
+
+def _returned(changed: Any, asked: str) -> Any:
+    """A gradient that a hook returned.  Raises `HookMisuse` if it is none."""
+    if changed is not None and not hasattr(changed, "key_bits"):
+        kind = type(changed).__name__
+        fault = f"the hook returned a {kind}, not a tensor or None"
+        raise HookMisuse(asked=asked, fault=fault)
+    return changed
+
+
+def _several(changed: Any, asked: str) -> tuple[Any, ...]:
+    """The gradients that a hook of a node returned.  Raises `HookMisuse`."""
+    given = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
+    return tuple(_returned(each, asked) for each in given)
 
 
 class Node:

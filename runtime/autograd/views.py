@@ -16,7 +16,6 @@ Rules:
   read by every call, and never computed).
 """
 
-from threading import Lock
 from weakref import ref
 
 from runtime.autograd.accumulate import accumulator_of
@@ -24,6 +23,7 @@ from runtime.autograd.history import History, history_of, replace_node
 from runtime.autograd.modes import GRAD, enable_grad
 from runtime.autograd.node import Edge
 from runtime.errors.autograd import ViewModified
+from runtime.locks import renewed
 from runtime.operators.call import core
 from runtime.tensors.keys_of import inference
 from runtime.tensors.tensor import Tensor
@@ -35,7 +35,7 @@ BY_FUNCTION = "it was made by a Function"
 
 # Views of one base are counted only when there are this many: most have few.
 _PRUNED_AT = 16
-_LISTING = Lock()
+_LISTING = renewed()
 
 
 class ViewOf:

@@ -11,7 +11,6 @@ overload names (the unnamed one first), whatever the order of registration.
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
 from typing import Any, Self
 
 from runtime.dispatch.dispatcher import Dispatcher
@@ -20,6 +19,7 @@ from runtime.dispatch.place import Place
 from runtime.errors.base import nearest
 from runtime.errors.call import CallError, NoMatchingOverload, NoSuchOverload
 from runtime.errors.registration import UnknownOperator
+from runtime.locks import load
 from runtime.schema.names import OperatorName
 
 
@@ -167,7 +167,7 @@ class Operators:
         module = self._provided.get(namespace)
         if module is None:
             return OperatorNamespace(self._source(), namespace)
-        import_module(module)
+        load(module)
         found = OperatorNamespace(self._source(), namespace, lasting=True)
         self.__dict__[namespace] = found
         return found

@@ -52,7 +52,7 @@ from runtime.errors.call import (
     WrongReturnType,
     WrongValue,
 )
-from runtime.errors.cuda import OutOfMemory, WrongDevice
+from runtime.errors.cuda import MaskedArray, OutOfMemory, WrongDevice
 from runtime.errors.key import (
     ForeignBits,
     NoPriority,
@@ -143,6 +143,7 @@ from runtime.errors.tensor import (
     NumberTooLarge,
     RepeatedDimension,
     ShapesDiffer,
+    TooManyDimensions,
     UnevenData,
     UnfitValue,
     UnsupportedData,
@@ -198,6 +199,7 @@ __all__ = [
     "LibraryRefused",
     "LookupFailed",
     "MalformedClassName",
+    "MaskedArray",
     "MissingArgument",
     "MissingKernel",
     "ModeMisuse",
@@ -252,6 +254,7 @@ __all__ = [
     "TargetOverlaps",
     "TargetShape",
     "TooManyArguments",
+    "TooManyDimensions",
     "TooManySchemaArguments",
     "UnevenData",
     "UnfitValue",

@@ -1,7 +1,8 @@
 """Errors of CUDA devices: their memory, and what was asked of them.
 
 Who must act: whoever asked for more memory than the device has left (`OutOfMemory`),
-or used a stream or an array on a device that it does not belong to (`WrongDevice`).
+used a stream or an array on a device that it does not belong to (`WrongDevice`), or
+made a tensor of an array that hides elements (`MaskedArray`).
 """
 
 from dataclasses import dataclass
@@ -52,6 +53,20 @@ class WrongDevice(EveryorderError, ValueError):
         return page(
             f"{self.what} belongs to `{self.belongs}` and cannot be used on "
             f"`{self.used_on}`."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class MaskedArray(EveryorderError, ValueError):
+    """A CUDA array that hides elements by a mask was to become a tensor."""
+
+    shape: tuple[int, ...]
+
+    def render(self) -> str:
+        """The array, and what to do."""
+        return page(
+            f"A CUDA array of shape {self.shape} brings a mask, and tensors have none.",
+            ("to do", "fill in what the mask hides, then hand over the elements"),
         )
 
 

@@ -31,6 +31,23 @@ class NoData(EveryorderError, RuntimeError):
 
 
 @dataclass(eq=False, kw_only=True)
+class TooManyDimensions(EveryorderError, ValueError):
+    """A tensor has more dimensions than an array of NumPy can have."""
+
+    asked: str
+    ndim: int
+    most: int
+
+    def render(self) -> str:
+        """The number of dimensions, the most that there can be, and what to do."""
+        return page(
+            f"`{self.asked}` makes an array of NumPy, which has at most {self.most} "
+            f"dimensions; the tensor has {self.ndim}.",
+            ("to do", "take dimensions together first, by `.reshape(...)`"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
 class UnsupportedData(EveryorderError, TypeError):
     """The data, or the asked dtype, has no NumPy form that a tensor can hold."""
 

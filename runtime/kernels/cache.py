@@ -8,14 +8,19 @@ and the file by the kernel, its types and its content, down to the last function
 it calls (`runtime.kernels.jit.digest`); a change of any of them is another name.
 
 Rules:
-- folder = root / digest of the modules that drive the compiler (`MACHINERY`), of the
-  versions of Numba, llvmlite, NumPy and Python, of the processor and of code-changing
-  settings; an edit of one kernel leaves the files of all others valid;
+- folder = root / `kernels-` and the digest of the modules that drive the compiler
+  (`MACHINERY`), of the versions of Numba, llvmlite, NumPy and Python, of the processor
+  and of code-changing settings; an edit of one kernel leaves the files of all others
+  valid;
 - root = `EVERYORDER_CACHE_DIR`, or the platform's folder for caches, or a private
-  folder under the temporary one; if none can be written nothing is kept, silently;
+  folder under the temporary one; if none will do nothing is kept, silently;
+- what is read is executed: root, folder and file must be ours, no links, and closed to
+  the writing of others; the root must not lie where others could exchange it (see
+  `is_private` and `is_safe_parent`), and of a file the one that was opened is asked;
 - a file begins with the SHA-256 of the rest and is written whole under another name,
   then renamed: processes may share a folder, a damaged file is compiled anew;
-- a folder whose digest nobody has used for 30 days is removed when a new one is made.
+- a folder that nobody has used for 30 days is removed when a new one is made; only one
+  of ours, told by its name and by the file `MARKER` in it.
 
 One file holds one signature of one function, so the faults that need a folder for
 each process (an index that two processes write) cannot arise.
@@ -24,10 +29,12 @@ each process (an index that two processes write) cannot arise.
 import hashlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -41,6 +48,13 @@ MACHINERY = ("cache.py", "jit.py", "math/primitive.py")
 
 # SHA-256, shortened to 128 bits for names of folders.
 DIGEST_LENGTH = 32
+
+# What our folders are called, and the file that says that they are ours.
+PREFIX = "kernels-"
+MARKER = "made-by-everyorder"
+
+# A link is not followed, and a pipe not waited for, where the system can refuse to.
+CAREFULLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def roots() -> Iterator[Path]:
@@ -86,41 +100,80 @@ def build_facts() -> tuple[object, ...]:
     )
 
 
+def is_private(found: os.stat_result) -> bool:
+    """Whether it is ours, and nobody else may write to it.
+
+    True where the system knows no owners: there the user's folders are private.
+    """
+    if not hasattr(os, "geteuid"):
+        return True
+    return found.st_uid == os.geteuid() and not found.st_mode & 0o022
+
+
+def is_safe_parent(found: os.stat_result) -> bool:
+    """Whether nobody else can exchange a folder of ours that lies in this one.
+
+    True of a folder of ours or of the system's that not everybody may write to, and of
+    one in which everybody may exchange only what is their own, as in `/tmp`.
+    """
+    if not hasattr(os, "geteuid") or found.st_mode & stat.S_ISVTX:
+        return True
+    return found.st_uid in (0, os.geteuid()) and not found.st_mode & 0o002
+
+
+def private_folder(path: Path) -> bool:
+    """Make the folder if there is none; whether it is one, and private."""
+    path.mkdir(mode=0o700, exist_ok=True)
+    found = path.lstat()
+    return stat.S_ISDIR(found.st_mode) and is_private(found)
+
+
 def usable_folder(root: Path, digest: str) -> Path | None:
     """The folder of this digest below the root, made if it must be.
 
-    None if it cannot be written, or if the root belongs to somebody else: files in it
-    are executed.
+    None if it cannot be written, or if somebody else could put files into it: they are
+    executed.
     """
-    folder = root / digest
     try:
-        fresh = not folder.is_dir()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if hasattr(os, "getuid") and folder.stat().st_uid != os.getuid():
+        root = Path(os.path.abspath(root))
+        parent = Path(os.path.realpath(root.parent))
+        missing = [each for each in (parent, *parent.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(mode=0o700, exist_ok=True)
+        root = parent / root.name
+        folder = root / f"{PREFIX}{digest}"
+        if not (is_safe_parent(parent.stat()) and private_folder(root)):
             return None
+        fresh = not folder.is_dir()
+        if not private_folder(folder):
+            return None
+        (folder / MARKER).touch(mode=0o600)
         os.utime(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        if fresh:
+            prune(root, keep=folder.name)
     except OSError:
         return None
-    if fresh:
-        prune(root, keep=digest)
     return folder
 
 
 def prune(root: Path, keep: str) -> None:
-    """Remove the folders of other digests that were not used for `UNUSED_DAYS`."""
+    """Remove our other folders that were not used for `UNUSED_DAYS`."""
     oldest = time.time() - UNUSED_DAYS * 86_400
     for folder in root.iterdir():
-        name = folder.name
-        is_digest = len(name) == DIGEST_LENGTH and not set(name) - set(
-            "0123456789abcdef"
-        )
+        prefix, digest = folder.name[: len(PREFIX)], folder.name[len(PREFIX) :]
+        if prefix != PREFIX or set(digest) - set("0123456789abcdef"):
+            continue
+        if len(digest) != DIGEST_LENGTH or folder.name == keep:
+            continue
         try:
-            if is_digest and name != keep and folder.lstat().st_mtime < oldest:
-                shutil.rmtree(folder, ignore_errors=True)
+            found = folder.lstat()
+            marked = stat.S_ISREG((folder / MARKER).lstat().st_mode)
         except OSError:
-            continue  # another process was faster
+            continue  # not ours, or another process was faster
+        if marked and stat.S_ISDIR(found.st_mode) and found.st_mtime < oldest:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @cache
@@ -152,6 +205,7 @@ class KernelFile:
         target_context.refresh()
         untyped: Any = compiler
         try:
+            # Ours, and nobody else's to write: `_read` asked the file that it opened.
             parts = pickle.loads(content)  # noqa: S301  # own file, digest compared
             return untyped.CompileResult._rebuild(target_context, *parts)
         except Exception:  # whole, but of another build: compiled anew
@@ -165,6 +219,7 @@ class KernelFile:
             return
         untyped: Any = serialize
         content = untyped.dumps(data._reduce())
+        part = None
         try:
             with tempfile.NamedTemporaryFile(
                 dir=self._file.parent, prefix="new-", delete=False
@@ -173,6 +228,11 @@ class KernelFile:
             os.replace(part.name, self._file)
         except OSError:
             return
+        finally:
+            # Gone if it was renamed; or else nobody would ever look for it.
+            if part is not None:
+                with suppress(OSError):
+                    os.unlink(part.name)
 
     def flush(self) -> None:
         """Forget what is on disk; part of what Numba expects of a cache."""
@@ -183,8 +243,16 @@ class KernelFile:
         if self._file is None:
             return None
         try:
-            stored = self._file.read_bytes()
+            with open(self._file, "rb", opener=_carefully) as file:
+                found = os.fstat(file.fileno())
+                if not (stat.S_ISREG(found.st_mode) and is_private(found)):
+                    return None
+                stored = file.read()
         except OSError:
             return None
         digest, content = stored[:32], stored[32:]
         return content if hashlib.sha256(content).digest() == digest else None
+
+
+def _carefully(path: str, flags: int) -> int:
+    return os.open(path, flags | CAREFULLY)

@@ -23,13 +23,13 @@ an LLVM intrinsic for a primitive, an overload for a choice by width (see
 
 import hashlib
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 from runtime.kernels.cache import KernelFile, folder
 from runtime.kernels.math.primitive import CHOICES, PRIMITIVES
+from runtime.locks import waited_for
 
 Entry = Callable[..., Any]
 
@@ -50,7 +50,7 @@ INLINED: dict[str, Any] = {
 # dtype name -> the name of Numba where they differ.
 NUMBA_NAMES = {"bool": "boolean"}
 
-_LOCK = threading.RLock()
+_LOCK = waited_for()
 _LOWERED: dict[Any, Any] = {}
 
 

@@ -17,7 +17,10 @@ import os
 import threading
 from collections.abc import Callable
 from contextvars import Context, copy_context
+from operator import index
 from queue import SimpleQueue
+
+from runtime.errors.operands import WrongOption
 
 Run = Callable[[int, int], object]
 
@@ -28,6 +31,10 @@ CHUNKS_PER_THREAD = 2
 # Long chunks begin at multiples of this many items: a cache line (64 bytes) is never
 # written by two threads, whatever the item size.
 ALIGNMENT = 64
+
+# More than any machine that this was made for has; each thread takes memory of its own,
+# and a number far beyond would be a mistake.
+MOST_THREADS = 1024
 
 
 class _Inside(threading.local):
@@ -165,8 +172,19 @@ def get_num_threads() -> int:
 def set_num_threads(threads: int) -> None:
     """Let kernels use that many threads, the caller's included.
 
-    Raises ValueError below one.
+    Raises `WrongOption` for anything but an integer from 1 to `MOST_THREADS`.
     """
-    if threads < 1:
-        raise ValueError(f"a kernel needs at least one thread, not {threads}")
-    pool.threads = threads
+    found = f"a {type(threads).__name__}"
+    count = 0
+    # True is an integer for Python, but no number of threads.
+    if not isinstance(threads, bool) and hasattr(threads, "__index__"):
+        count = index(threads)
+        found = str(count) if abs(count) < 2**63 else "a longer number"
+    if not 1 <= count <= MOST_THREADS:
+        raise WrongOption(
+            operator="set_num_threads",
+            argument="threads",
+            found=found,
+            fits=f"an integer from 1 to {MOST_THREADS}",
+        )
+    pool.threads = count

@@ -4,8 +4,7 @@ True only here: the three backends of the built-in operators.  The tables are im
 when the first kernel runs, because that imports the compiler.
 """
 
-from importlib import import_module
-
+from runtime.locks import load
 from runtime.operators.plan import KernelTable
 from runtime.schema.device import Device
 
@@ -27,7 +26,7 @@ def table_of(key: str) -> KernelTable:
     if found is None:
         module = MODULES[key]
         assert module is not None, "Meta runs no kernels"
-        found = _TABLES[key] = import_module(module).KERNELS
+        found = _TABLES[key] = load(module).KERNELS
     return found
 
 

@@ -11,8 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from runtime.errors.call import CallError
 from runtime.errors.operands import WrongOption
 from runtime.operators.call import core, found
+from runtime.operators.signatures import described, signature_of
+from runtime.operators.words import again, worded
+from runtime.schema.device import Device
 from runtime.tensors.elements import supported
 from runtime.tensors.making import wrap_number
 from runtime.tensors.tensor import Tensor
@@ -38,31 +42,81 @@ def sizes(given: tuple[Any, ...]) -> Sequence[int]:
 @cache
 def function(name: str) -> Function:
     """The operator as a function; `out=` chooses the overload that writes there."""
-    run = found(name)
     try:
-        into = found(f"{name}_out")
+        found(f"{name}_out")
     except LookupError:
-        return named(name, lambda *args, **kwargs: run(*args, **spelled(kwargs)))
+        return named(name, plain(name))
+    return named(name, alone(name) if takes_one(name) else writing(name))
 
-    def chosen(*args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("out", run) is None:
-            del kwargs["out"]
-        return (into if "out" in kwargs else run)(*args, **spelled(kwargs))
 
-    return named(name, chosen)
+def plain(name: str) -> Function:
+    """The operator, its arguments in other words if they do not fit."""
+    run = found(name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return run(*args, **kwargs)
+        except CallError as error:
+            return again(run, args, kwargs, error)
+
+    return call
+
+
+def alone(name: str) -> Function:
+    """The operator of one tensor, with `out=`."""
+    run, into = found(name), found(f"{name}_out")
+
+    def call(self: Any, *, out: Any = None) -> Any:
+        try:
+            return run(self) if out is None else into(self, out=out)
+        except CallError as error:
+            if out is None:
+                return again(run, (self,), {}, error)
+            return again(into, (self,), {"out": out}, error)
+
+    return call
+
+
+def writing(name: str) -> Function:
+    """The operator, with `out=`."""
+    run, into = found(name), found(f"{name}_out")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        ready = run
+        if "out" in kwargs:
+            if kwargs["out"] is None:
+                del kwargs["out"]
+            else:
+                ready = into
+        try:
+            return ready(*args, **kwargs)
+        except CallError as error:
+            return again(ready, args, kwargs, error)
+
+    return call
+
+
+def takes_one(name: str) -> bool:
+    """Whether the operator takes one argument, so that nothing needs to be read."""
+    return len(found(name).schema.arguments) == 1
 
 
 def spelled(kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Keyword arguments, a dtype by name found."""
-    if isinstance(kwargs.get("dtype"), str):
-        kwargs["dtype"] = supported(kwargs["dtype"])
+    """Keyword arguments, a dtype or device found as written."""
+    dtype, device = kwargs.get("dtype"), kwargs.get("device")
+    if dtype is not None:
+        kwargs["dtype"] = supported(dtype)
+    if isinstance(device, str):
+        kwargs["device"] = Device.parse(device)
     return kwargs
 
 
 def named(name: str, made: Function) -> Function:
     """The function, called `name` and described by its operator's schema."""
+    schema = found(name).schema
     made.__name__ = made.__qualname__ = name
-    made.__doc__ = f"`{found(name).schema}`"
+    made.__doc__ = described(name, schema)
+    made.__signature__ = signature_of(schema)  # type: ignore[attr-defined]  # for help()
     return made
 
 
@@ -91,6 +145,7 @@ def _bounds(self: Tensor, *given: Any) -> tuple[Any, ...]:
     )
 
 
+@worded
 def scatter(self: Tensor, dim: int, index: Tensor, src: Any, **kwargs: Any) -> Any:
     """`src`, a tensor or a number, put where `index` says."""
     if isinstance(src, Tensor):
@@ -106,12 +161,14 @@ def scatter_(self: Tensor, dim: int, index: Tensor, src: Any) -> Any:
     return run(self, dim, index, src)
 
 
+@worded
 def split(self: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of one size, or of the sizes in a list."""
     run = core.split if hasattr(split_size, "__index__") else core.split_sizes
     return tuple(run(self, split_size, dim))
 
 
+@worded
 def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most that many pieces of one size; the last may be smaller."""
     if chunks < 1:
@@ -119,14 +176,17 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
             operator="chunk", argument="chunks", found=str(chunks), fits="1 and more"
         )
     size = self.size(dim)
-    return split(self, max(-(-size // chunks), 1), dim)
+    pieces: tuple[Tensor, ...] = split(self, max(-(-size // chunks), 1), dim)
+    return pieces
 
 
+@worded
 def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Every place of a dimension as a view."""
     return tuple(core.select(self, dim, place) for place in range(self.size(dim)))
 
 
+@worded
 def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     """`length` places of a dimension from `start`, as a view."""
     size = self.size(dim)
@@ -144,12 +204,12 @@ def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 def sort(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
     """The values in order along a dimension, and where each was."""
-    return Ordered(*core.sort(self, *args, **kwargs))
+    return Ordered(*plain("sort")(self, *args, **kwargs))
 
 
 def topk(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
     """The greatest or least values along a dimension, and where each was."""
-    return Ordered(*core.topk(self, *args, **kwargs))
+    return Ordered(*plain("topk")(self, *args, **kwargs))
 
 
 def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:

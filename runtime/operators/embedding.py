@@ -70,6 +70,13 @@ def plan_backward(
     device = same_device(call, grad, indices)
     require_dtype(call, "grad", grad.dtype, FLOATS, "floating-point numbers")
     require_dtype(call, "indices", indices.dtype, ROW_NUMBERS, "int64 or int32")
+    if num_weights < 0:
+        raise WrongOption(
+            operator=call,
+            argument="num_weights",
+            found=str(num_weights),
+            fits="0 or more, the rows of the table",
+        )
     _check_padding(call, padding_idx, num_weights)
     if not grad.shape or grad.shape[:-1] != indices.shape:
         raise misfit(

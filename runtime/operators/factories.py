@@ -18,7 +18,7 @@ from typing import Any
 from numpy import zeros
 
 from runtime.dispatch.kernel import linked
-from runtime.errors.operands import ShapesRefused, WrongOption
+from runtime.errors.operands import WrongOption
 from runtime.keys import KeySet, key_of_device
 from runtime.operators.backends import MODULES, table_for
 from runtime.operators.fast import fast_fill
@@ -38,7 +38,7 @@ from runtime.operators.structured import Written
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.elements import compute_dtype, numpy_dtype
-from runtime.tensors.making import empty_tensor, host_tensor, view_of
+from runtime.tensors.making import empty_tensor, host_tensor, no_memory, view_of
 from runtime.tensors.memory import memory_of, resolved
 from runtime.tensors.tensor import Tensor, flat_of
 
@@ -47,6 +47,8 @@ OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False
 SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")
 # Where `device` stands among the arguments of every factory.
 DEVICE_AT = -2
+# More elements cannot be counted: NumPy, like any C code, does so in 64 bits.
+MOST = 2**63 - 1
 
 
 def _select(below: Any, keyset: KeySet) -> Callable[..., Any]:
@@ -115,7 +117,10 @@ def pinned_array(count: int, form: Any) -> Any:
 def filled(shape: Shape, dtype: DType, device: Device, value: Any) -> Tensor:
     """A new tensor with every element the same number."""
     if device is CPU and type(value) is int and not value:
-        flat = zeros(prod(shape), numpy_dtype(dtype))
+        try:
+            flat = zeros(prod(shape), numpy_dtype(dtype))
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise no_memory(shape, dtype, device) from error
         return host_tensor(flat, shape, dtype)
     made = fresh(shape, dtype, device)
     number = number_for(value, dtype)
@@ -125,10 +130,15 @@ def filled(shape: Shape, dtype: DType, device: Device, value: Any) -> Tensor:
 
 
 def check_size(call: str, size: list[int]) -> Shape:
-    """The shape of a size.  Raises `ShapesRefused` for negative numbers."""
+    """The shape of a size.  Raises `WrongOption` for negative numbers."""
     shape = tuple(size)
-    if shape and min(shape) < 0:
-        raise ShapesRefused(operator=call, shapes=(shape,), fits="sizes of 0 or more")
+    if shape and (least := min(shape)) < 0:
+        raise WrongOption(
+            operator=call,
+            argument=f"size[{shape.index(least)}]",
+            found=str(least),
+            fits=f"sizes of 0 or more; the size is {shape}",
+        )
     return shape
 
 
@@ -177,7 +187,15 @@ def _range(
         require_dtype(call, "dtype", dtype, REALS, "real dtypes, not bool")
     whole = all(isinstance(number, int) for number in (start, end, step))
     # Exact where it can be: integers may be beyond the fractions of a float.
-    count = -((start - end) // step) if whole else ceil((end - start) / step)
+    steps = -((start - end) // step) if whole else (end - start) / step
+    if steps > MOST:
+        raise WrongOption(
+            operator=call,
+            argument="step",
+            found=repr(step),
+            fits=f"a number that leads there in at most {MOST} steps",
+        )
+    count = ceil(steps)
     kind = dtype or (INT64 if whole else FLOAT32)
     if device.type == "meta":
         return empty_tensor((count,), kind, device)

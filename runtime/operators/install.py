@@ -8,17 +8,16 @@ Rules: descriptions hold no line numbers; the default dispatcher is installed on
 when this module is imported, and keeps its libraries here.
 """
 
-from threading import Lock
-
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.library import Library
+from runtime.locks import waited_for
 from runtime.operators.call import NAMESPACE
 from runtime.operators.registry import declared
 
 # What dumps show as the place of registration.
 ORIGIN = "core operators"
 
-_LOCK = Lock()
+_LOCK = waited_for()
 _KEPT: dict[str, tuple[Library, ...]] = {}
 
 

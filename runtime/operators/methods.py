@@ -4,9 +4,11 @@ True only here: which names a tensor has, and what they call.  Importing this mo
 installs them on `Tensor`, through `runtime.tensors.methods`.
 
 Rules:
-- a Python operator with something that is neither a tensor nor a number gives
-  `NotImplemented`, so that Python asks the other side, or says that it cannot;
-- `==` keeps identity as the hash, as it compares elements;
+- a Python operator takes a tensor, a number, or a NumPy array, which becomes a tensor;
+  anything else gives `NotImplemented`, so that Python asks the other side, or says that
+  it cannot;
+- `==` keeps identity as the hash, as it compares elements; comparing with a list is
+  refused: Python would say False, which nobody means;
 - methods of the same name as an operator take its arguments; sizes and dimensions may
   be given one by one.
 """
@@ -14,11 +16,18 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
+from numpy import dtype
+
+from runtime.errors.base import nearest
+from runtime.errors.call import CallError
+from runtime.errors.key import UnknownDevice
 from runtime.errors.operator import ShapesDoNotFit
+from runtime.errors.tensor import UnfitValue
 from runtime.operators import calling
 from runtime.operators.call import core, found
 from runtime.operators.install import install as install_operators
 from runtime.operators.subscripts import get_item, set_item
+from runtime.operators.words import again, read_operand
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.methods import install
@@ -95,14 +104,7 @@ def _alone(name: str) -> Method:
 
 
 def _general(name: str) -> Method:
-    run = found(name)
-
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            return run(self, *args, **calling.spelled(kwargs))
-        return run(self, *args)
-
-    return calling.named(name, method)
+    return calling.named(name, calling.plain(name))
 
 
 def _listed(name: str) -> Method:
@@ -110,22 +112,25 @@ def _listed(name: str) -> Method:
 
     def method(self: Tensor, *given: Any, **kwargs: Any) -> Any:
         if kwargs or not given:
-            return run(self, *given, **kwargs)
+            try:
+                return run(self, *given, **kwargs)
+            except CallError as error:
+                return again(run, (self, *given), kwargs, error)
         return run(self, calling.sizes(given))
 
     return calling.named(name, method)
 
 
-def operand(value: Any) -> Any:
-    """A tensor or a number to compute with, NumPy's numbers as Python's.
+def operand(value: Any, device: Device) -> Any:
+    """A tensor or a number to compute with: of NumPy's, arrays become tensors.
 
-    Anything else gives the mark of absence.
+    Anything else gives the mark of absence.  Raises `UnsupportedData` for an array
+    of a dtype that tensors lack.
     """
     if hasattr(value, "key_bits") or isinstance(value, (int, float, complex)):
         return value
-    if hasattr(value, "dtype") and hasattr(value, "item") and value.shape == ():
-        return value.item()
-    return _ABSENT
+    ready = read_operand(value, device)
+    return _ABSENT if ready is value else ready
 
 
 def _two_sided(symbol: str, name: str) -> Method:
@@ -134,7 +139,27 @@ def _two_sided(symbol: str, name: str) -> Method:
     def method(self: Tensor, other: Any) -> Any:
         if type(other) is Tensor or type(other) in _NUMBERS:
             return run(self, other)
-        ready = operand(other)
+        ready = operand(other, self.device)
+        return NotImplemented if ready is _ABSENT else run(self, ready)
+
+    method.__name__ = method.__qualname__ = symbol
+    return method
+
+
+def _comparison(symbol: str, name: str) -> Method:
+    run = found(name)
+
+    def method(self: Tensor, other: Any) -> Any:
+        if type(other) is Tensor or type(other) in _NUMBERS:
+            return run(self, other)
+        if isinstance(other, (list, tuple)):
+            raise UnfitValue(
+                asked=f"Tensor.{symbol}",
+                found=f"a {type(other).__name__}",
+                fits="a tensor, a number or an array",
+                remedy="runtime.tensor(...) of it, or `.tolist()` of the tensor",
+            )
+        ready = operand(other, self.device)
         return NotImplemented if ready is _ABSENT else run(self, ready)
 
     method.__name__ = method.__qualname__ = symbol
@@ -147,46 +172,72 @@ def _reflected(symbol: str, name: str) -> Method:
     if name in COMMUTATIVE:
 
         def method(self: Tensor, other: Any) -> Any:
-            ready = operand(other)
+            ready = operand(other, self.device)
             return NotImplemented if ready is _ABSENT else run(self, ready)
 
     else:
 
         def method(self: Tensor, other: Any) -> Any:
-            ready = operand(other)
+            ready = operand(other, self.device)
             return NotImplemented if ready is _ABSENT else run(ready, self)
 
     method.__name__ = method.__qualname__ = symbol
     return method
 
 
-def _conversion(name: str, dtype: DType) -> Method:
+def _conversion(name: str, kind: DType) -> Method:
     def method(self: Tensor) -> Any:
-        return core.to(self, dtype=dtype)
+        return core.to(self, dtype=kind)
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"The tensor with elements of dtype {dtype}."
+    method.__doc__ = f"The tensor with elements of dtype {kind}."
     return method
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor in a dtype and on a device: `to(dtype)`, `to("cuda")`, `to(other)`.
 
-    Raises as `core::to`, and `UnsupportedData` for a dtype that tensors lack.
+    Raises as `core::to`, `UnsupportedData` for a dtype that tensors lack, and
+    `UnfitValue` for a name of neither a device nor a dtype.
     """
     options = dict(kwargs)
     places = ["non_blocking", "copy"]
     for value in args:
         if isinstance(value, Tensor):
             options.update(dtype=value.dtype, device=value.device)
-        elif isinstance(value, DType) or value in _DTYPES:
+        elif isinstance(value, (DType, type, dtype)):
             options["dtype"] = value
-        elif isinstance(value, (str, Device)):
+        elif isinstance(value, Device):
             options["device"] = value
+        elif isinstance(value, str):
+            options["dtype" if value in _DTYPES else "device"] = _place_name(value)
         elif value is not None:
             options[places.pop(0) if places else "more"] = value
     converted: Tensor = core.to(self, **calling.spelled(options))
     return converted
+
+
+def _place_name(name: str) -> str:
+    """The name of a device or a dtype.  Raises `UnfitValue` for any other."""
+    if name in _DTYPES:
+        return name
+    try:
+        Device.parse(name)
+    except UnknownDevice:
+        names = (*sorted(_DTYPES), "cpu", "cuda", "meta")
+        raise UnfitValue(
+            asked="Tensor.to",
+            found=f"{name!r}, which is neither",
+            fits="a device, a dtype or a tensor",
+            near=nearest(name, names),
+        ) from None
+    return name
+
+
+def pin_memory(self: Tensor) -> Tensor:
+    """A copy in host memory that a CUDA device reads directly."""
+    copied: Tensor = core._to_copy(self, pin_memory=True)
+    return copied
 
 
 def cpu(self: Tensor) -> Tensor:
@@ -249,7 +300,14 @@ def positive(self: Tensor) -> Tensor:
 
 def matmul(self: Tensor, other: Any) -> Any:
     """`self @ other`."""
-    return core.matmul(self, other) if isinstance(other, Tensor) else NotImplemented
+    ready = read_operand(other, self.device)
+    return core.matmul(self, ready) if isinstance(ready, Tensor) else NotImplemented
+
+
+def matmul_reflected(self: Tensor, other: Any) -> Any:
+    """`other @ self`, of an array."""
+    ready = read_operand(other, self.device)
+    return core.matmul(ready, self) if isinstance(ready, Tensor) else NotImplemented
 
 
 _DTYPES = frozenset({*DType.NAMES, *DType.SYNONYMS})
@@ -269,7 +327,7 @@ def install_methods() -> None:
         install(f"__i{symbol}__", _two_sided(f"__i{symbol}__", f"{name}_"))
         install(f"__r{symbol}__", _reflected(f"__r{symbol}__", name))
     for name in COMPARISONS:
-        install(f"__{name}__", _two_sided(f"__{name}__", name))
+        install(f"__{name}__", _comparison(f"__{name}__", name))
     for name, kind in CONVERSIONS.items():
         install(name, _conversion(name, DType.named(kind)))
     for name in ("view", "reshape", "expand"):
@@ -286,6 +344,7 @@ _SINGLE: dict[str, Method | property] = {
     "__getitem__": get_item,
     "__invert__": lambda self: core.bitwise_not(self),
     "__matmul__": matmul,
+    "__rmatmul__": matmul_reflected,
     "__neg__": lambda self: core.neg(self),
     "__pos__": positive,
     "__setitem__": set_item,
@@ -296,6 +355,7 @@ _SINGLE: dict[str, Method | property] = {
     "cpu": cpu,
     "cuda": cuda,
     "mT": property(matrices_transposed),
+    "pin_memory": pin_memory,
     "scatter_": calling.scatter_,
     "to": to,
     "type_as": type_as,

@@ -32,8 +32,8 @@ from runtime.operators.number import number_for, number_of
 from runtime.operators.plan import CPU, KernelTable, Plan
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
-from runtime.tensors.elements import compute_dtype, numpy_dtype
-from runtime.tensors.making import empty_tensor, host_tensor, resize_empty
+from runtime.tensors.elements import compute_dtype, itemsize, numpy_dtype
+from runtime.tensors.making import empty_tensor, host_tensor, no_memory, resize_empty
 from runtime.tensors.promotion import can_cast
 from runtime.tensors.shape import may_overlap_itself, span
 from runtime.tensors.tensor import Tensor, flat_of
@@ -75,10 +75,16 @@ def produce(plan: Plan, table: KernelTable, own: str) -> Any:
 
 
 def fresh(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
-    """A tensor of any values, of a shape that a plan has checked."""
+    """A tensor of any values, of a shape that a plan has checked.
+
+    Raises `NotEnoughMemory`.
+    """
     if device is not CPU:
         return empty_tensor(shape, dtype, device)
-    flat = empty(prod(shape), numpy_dtype(dtype))
+    try:
+        flat = empty(prod(shape), numpy_dtype(dtype))
+    except (MemoryError, ValueError) as error:
+        raise no_memory(shape, dtype, device) from error
     return host_tensor(flat, shape, dtype)
 
 
@@ -260,24 +266,41 @@ def clashes(target: Tensor, value: Any, pointwise: bool) -> bool:
         return False
     if value is target:
         return not pointwise
-    # A tensor that never gave a view, nor is one, has its memory to itself.
-    if value._place is None or target._place is None:
+    if not meet(target, value):
         return False
-    if value.storage is not target.storage:
-        return False
-    if (
+    return not (
         pointwise
         and value.shape == target.shape
         and value.strides == target.strides
-        and value.offset == target.offset
         and value.dtype is target.dtype
-    ):
+        and value.data_ptr() == target.data_ptr()
+    )
+
+
+def meet(one: Tensor, other: Tensor) -> bool:
+    """Whether the bytes from first to last element of two tensors overlap.
+
+    Two storages may lie in one memory: NumPy's arrays are shared in both directions.
+    """
+    x, y = _array(one), _array(other)
+    # Without elements in memory; or both own what they hold, as most do.
+    if x is None or y is None or (x is not y and _owns(x) and _owns(y)):
         return False
-    first, last = _reach(target)
-    start, end = _reach(value)
+    first, last = _reach(one)
+    start, end = _reach(other)
     return max(first, start) < min(last, end)
 
 
+def _array(tensor: Tensor) -> Any:
+    place = tensor._place
+    return tensor._flat if place is None else place[0].array
+
+
+def _owns(array: Any) -> bool:
+    # An array of a device does not say; its addresses are compared.
+    return getattr(array, "base", array) is None
+
+
 def _reach(tensor: Tensor) -> tuple[int, int]:
-    offset: int = tensor.offset
-    return offset, offset + span(tensor.shape, tensor.strides)
+    start: int = tensor.data_ptr()
+    return start, start + span(tensor.shape, tensor.strides) * itemsize(tensor.dtype)

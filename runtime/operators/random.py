@@ -144,6 +144,13 @@ def _randperm(
     kind = dtype or INT64
     source = generator_of(call, generator)
     (count,) = check_size(call, [n])
+    if kind in INTEGERS and n - 1 > (largest := info(kind).largest):
+        raise WrongOption(
+            operator=call,
+            argument="n",
+            found=repr(n),
+            fits=f"at most {largest + 1}, as the elements are {kind}",
+        )
     if device.type == "meta":
         return empty_tensor((count,), kind, device)
     table = table_for(device)

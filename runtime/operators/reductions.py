@@ -15,7 +15,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from runtime.errors.operands import NothingToReduce
+from runtime.errors.operands import NothingToReduce, WrongOption
 from runtime.operators.backends import table_of
 from runtime.operators.call import core
 from runtime.operators.plan import (
@@ -25,6 +25,7 @@ from runtime.operators.plan import (
     FLOATS,
     INT64,
     INTEGERS,
+    NUMBERS,
     PLAIN,
     REALS,
     Plan,
@@ -126,6 +127,13 @@ def plan_var(
     dtype = self.dtype
     accepted = FLOATS | COMPLEXES
     require_dtype(call, "self", dtype, accepted, "floating-point and complex dtypes")
+    if isinstance(correction, complex):
+        raise WrongOption(
+            operator=call,
+            argument="correction",
+            found=repr(correction),
+            fits="a real number",
+        )
     divisor = 1.0 if correction is None else float(correction)
     kernel = _of_parts if dtype.is_complex else None
     result, compute = real_dtype(dtype), compute_dtype(dtype)
@@ -211,6 +219,7 @@ def plan_cumsum(call: str, self: Tensor, dim: int, dtype: DType | None) -> Plan:
     """The running sum along one dimension."""
     at = one_dim(call, dim, self.shape)
     result, compute = _accumulated(self.dtype, dtype)
+    require_dtype(call, "dtype", result, NUMBERS, "numbers, not bool")
     outputs = ((self.shape, result),)
     return Plan(outputs, self.device, (self, at), compute, (0,))
 

@@ -21,7 +21,7 @@ def check_fill(
     Raises:
         WrongOption: complex for reals, infinite or out of range for integers.
     """
-    if dtype is BOOL:
+    if dtype is BOOL and not isinstance(value, complex):
         return
     if isinstance(value, complex) and not dtype.is_complex:
         fits = f"a real number, as the elements are {dtype}"

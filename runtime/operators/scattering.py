@@ -5,9 +5,10 @@ result begins as a copy of `self`; the numbers are checked by the kernel, before
 writes; where a place is named twice, the last one stays, or all are added in order.
 """
 
+from math import isfinite
 from typing import Any
 
-from runtime.errors.operands import DTypeRefused
+from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.operators.agreement import (
     INDICES,
     index_dtype,
@@ -21,6 +22,7 @@ from runtime.operators.plan import (
     ALL,
     COMPLEXES,
     INT64,
+    INTEGERS,
     KernelTable,
     Plan,
     one_dim,
@@ -54,10 +56,20 @@ def plan_scatter_value(
 
 
 def number_in(call: str, argument: str, value: Number, dtype: DType) -> Number:
-    """The number as elements of `dtype` are.  Raises `DTypeRefused`."""
+    """The number as elements of `dtype` are.
+
+    Raises `DTypeRefused`, and `WrongOption` for an infinite integer.
+    """
     if isinstance(value, complex) and dtype not in COMPLEXES:
         raise DTypeRefused(
             operator=call, argument=argument, dtype="complex", fits=str(dtype)
+        )
+    if dtype in INTEGERS and isinstance(value, float) and not isfinite(value):
+        raise WrongOption(
+            operator=call,
+            argument=argument,
+            found=repr(value),
+            fits=f"a finite number, as the elements are {dtype}",
         )
     return number_for(value, dtype)
 

@@ -125,7 +125,7 @@ def _taken(self: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]:
     if used > dims:
         raise _refused(
             self,
-            index,
+            parts[-1],
             len(parts) - 1,
             f"{used} dimensions are indexed, and there are {dims}",
             f"at most {dims} of them",
@@ -242,7 +242,7 @@ def _sliced(self: Tensor, view: Tensor, dim: int, position: int, part: slice) ->
 def _refused(
     self: Tensor, part: Any, position: int, reason: str, fits: str
 ) -> IndexRefused:
-    text = repr(part)
+    text = _written(part)
     return IndexRefused(
         index=text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...",
         position=position,
@@ -250,6 +250,16 @@ def _refused(
         reason=reason,
         fits=fits,
     )
+
+
+def _written(part: Any) -> str:
+    """A part of an index as it is written in the brackets."""
+    if part is Ellipsis:
+        return "..."
+    if not isinstance(part, slice):
+        return repr(part)
+    bounds = ["" if each is None else repr(each) for each in (part.start, part.stop)]
+    return ":".join(bounds if part.step is None else [*bounds, repr(part.step)])
 
 
 # An index is shown whole in an error up to this many characters: half a line.

@@ -9,6 +9,7 @@ the view again.
 
 from collections.abc import Sequence
 
+from runtime.errors.operands import WrongOption
 from runtime.operators.agreement import require_shape
 from runtime.operators.call import core
 from runtime.operators.structured import Written
@@ -69,6 +70,17 @@ def as_strided_backward(
     itself shows a place several times, the sum is divided among these evenly.
     """
     require_shape("core::as_strided_backward", ("grad", grad), tuple(size))
+    for name, sizes, strides in (
+        ("input_strides", input_sizes, input_strides),
+        ("stride", size, stride),
+    ):
+        if len(strides) != len(sizes):
+            raise WrongOption(
+                operator="core::as_strided_backward",
+                argument=name,
+                found=str(list(strides)),
+                fits=f"one stride for each of {list(sizes)}",
+            )
     first = min(input_offset, offset)
     shown = input_offset - first + span(tuple(input_sizes), tuple(input_strides))
     taken = offset - first + span(tuple(size), tuple(stride))

@@ -19,6 +19,7 @@ from typing import Any
 from runtime.errors.operands import DimensionOutOfRange, WrongOption
 from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit, ViewImpossible
 from runtime.errors.storage import BadStrides, OutOfStorage
+from runtime.operators.expanding import check_count, expand
 from runtime.operators.plan import one_dim
 from runtime.operators.structured import Written
 from runtime.tensors.making import view_of
@@ -198,40 +199,6 @@ def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
     )
 
 
-def expand(self: Tensor, size: Sequence[int]) -> Tensor:
-    """Dimensions of size 1 repeated, and new ones in front, without a copy."""
-    _, offset, strides = self._place or claimed(self)
-    return view_of(self, *_expanded(self.shape, strides, tuple(size)), offset)
-
-
-@lru_cache(maxsize=1024)
-def _expanded(given: Ints, steps: Ints, size: Ints) -> tuple[Ints, Ints]:
-    """Shape and strides with dimensions repeated.  Raises as `expand`."""
-    added = len(size) - len(given)
-    shape: list[int] = []
-    strides: list[int] = []
-    for place, wanted in enumerate(size):
-        have = given[place - added] if place >= added else 1
-        step = steps[place - added] if place >= added else 0
-        kept = have if wanted == -1 and place >= added else wanted
-        if kept < 0 or (kept != have and have != 1):
-            raise _not_expandable(given, size)
-        shape.append(kept)
-        strides.append(step if kept == have else 0)
-    if added < 0:
-        raise _not_expandable(given, size)
-    return tuple(shape), tuple(strides)
-
-
-def _not_expandable(shape: tuple[int, ...], size: Sequence[int]) -> ShapesDoNotFit:
-    return ShapesDoNotFit(
-        operator="core::expand",
-        shapes=(("self", shape), ("wanted", tuple(size))),
-        reason="only a dimension of size 1 can be repeated",
-        fits=f"sizes that end in {shape}, where each 1 and each new size is free",
-    )
-
-
 def squeeze(self: Tensor, dim: Sequence[int] | None) -> Tensor:
     """Dimensions of size 1 taken away: all of them, or those among `dim`."""
     count = len(self.shape)
@@ -276,6 +243,7 @@ def as_strided(
         )
     offset = self.offset if storage_offset is None else storage_offset
     shape, strides = tuple(size), tuple(stride)
+    check_count("core::as_strided", shape)
     try:
         check_bounds(shape, strides, offset, self.storage.count)
     except (BadStrides, OutOfStorage) as error:

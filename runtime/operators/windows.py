@@ -10,20 +10,25 @@ from runtime.errors.operands import WrongOption
 
 Pair = tuple[int, int]
 
+# What 32 bits hold: products of two of these, which the kernels form, fit into int64.
+LARGEST = 2**31 - 1
+
 
 def pair(call: str, argument: str, given: Sequence[int], least: int) -> Pair:
     """Two numbers, for height and width; one number counts for both.
 
     Raises:
-        WrongOption: not one or two numbers, or one is less than `least`.
+        WrongOption: not one or two numbers, or one is less than `least`, or
+            greater than `LARGEST`.
     """
     values = tuple(given) * 2 if len(given) == 1 else tuple(given)
-    if len(values) != 2 or min(values) < least:
+    if len(values) != 2 or min(values) < least or max(values) > LARGEST:
         raise WrongOption(
             operator=call,
             argument=argument,
             found=str(list(given)),
-            fits=f"one number, or two for height and width, {least} and more",
+            fits=f"one number, or two for height and width, {least} and more"
+            + ("" if max(values, default=0) <= LARGEST else f", at most {LARGEST}"),
         )
     return values
 

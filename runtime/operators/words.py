@@ -9,7 +9,8 @@ written             where the schema has          becomes
 =================== ============================= ==============================
 axis=, axes=        `dim` or `dims`               that argument
 keepdims=, ddof=    `keepdim`, `correction`       that argument
-out=None            no `out`                      nothing
+out=, dtype=None    no such argument              nothing
+an int              a list of ints                the list of it
 a NumPy array       a tensor, tensors             a tensor beside the others
 a NumPy number      a tensor, tensors             the Python number
 float, np.float32   a dtype                       the dtype
@@ -30,6 +31,7 @@ from runtime.schema.argument import Argument
 from runtime.schema.device import Device
 from runtime.tensors.data import as_tensor
 from runtime.tensors.elements import supported
+from runtime.tensors.making import from_numpy
 from runtime.tensors.tensor import Tensor
 
 # NumPy's words -> the schema's, the first that it has.
@@ -39,6 +41,9 @@ NAMES = {
     "keepdims": ("keepdim",),
     "ddof": ("correction",),
 }
+
+# What NumPy passes along as None to whoever has a method of a name that it calls.
+UNSAID = frozenset({"out", "dtype"})
 
 
 def again(
@@ -92,13 +97,11 @@ def read_operand(value: Any, device: Device) -> Any:
     return value
 
 
-def _renamed(
-    kwargs: dict[str, Any], arguments: dict[str, Argument]
-) -> dict[str, Any]:
-    """The keyword arguments under the schema's names; an `out` of None is dropped."""
+def _renamed(kwargs: dict[str, Any], arguments: dict[str, Argument]) -> dict[str, Any]:
+    """The keyword arguments under the schema's names, less what is `UNSAID`."""
     named = {}
     for name, value in kwargs.items():
-        if name == "out" and value is None and name not in arguments:
+        if value is None and name in UNSAID and name not in arguments:
             continue
         others = () if name in arguments else NAMES.get(name, ())
         fit = (other for other in others if other in arguments and other not in kwargs)
@@ -113,23 +116,19 @@ def _read(argument: Argument, value: Any, device: Device | None) -> Any:
         return supported(value)
     if kind == "Device" and isinstance(value, str):
         return Device.parse(value)
+    if kind == "int[]" and isinstance(value, int):
+        return [value]
     place = device or Device("cpu")
     if kind == "Tensor" and isinstance(value, (ndarray, generic)):
-        return _as_written(argument, value, place)
-    if kind in ("Tensor[]", "Tensor?[]") and isinstance(value, (list, tuple)):
-        if any(isinstance(each, ndarray) for each in value):
-            return [_as_written(argument, each, place) for each in value]
+        return _operand(argument, value, place)
+    many = kind in ("Tensor[]", "Tensor?[]") and isinstance(value, (list, tuple))
+    if many and any(isinstance(each, ndarray) for each in value):
+        return [_operand(argument, each, place) for each in value]
     return value
 
 
-def _as_written(argument: Argument, value: Any, device: Device) -> Any:
+def _operand(argument: Argument, value: Any, device: Device) -> Any:
     """An operand; what is written to shares the array's memory or is refused."""
-    if not isinstance(value, (ndarray, generic)):
-        return value
-    if argument.is_write:
-        from runtime.tensors.making import from_numpy
-
+    if argument.is_write and isinstance(value, ndarray):
         return from_numpy(value)
-    if isinstance(value, ndarray):
-        return as_tensor(value, device=device)
-    return value.item()
+    return read_operand(value, device)

@@ -8,10 +8,10 @@ changes.  Every array shares memory with the tensor.
 """
 
 from math import prod
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import NoData, NotOneElement, NotOnHost
+from runtime.errors.tensor import NoData, NotOneElement, NotOnHost, TooManyDimensions
+from runtime.locks import renewed
 from runtime.schema.codes import DType
 from runtime.tensors.elements import itemsize, numpy_dtype
 from runtime.tensors.memory import Array, is_host, memory_of
@@ -28,8 +28,11 @@ Ints = tuple[int, ...]
 # Where the elements are: storage, offset, strides.
 Place = tuple[Storage, int, Ints]
 
+# NumPy's NPY_MAXDIMS, since its version 2.
+MOST_DIMENSIONS = 64
+
 # Held while a fresh tensor gets its storage, so that it gets one only.
-_CLAIMING = Lock()
+_CLAIMING = renewed()
 
 
 def claimed(tensor: "Tensor") -> Place:
@@ -90,6 +93,7 @@ def host_array(tensor: "Tensor", asked: str) -> "np.ndarray[Any, Any]":
         raise no_data(tensor, asked)
     if not is_host(tensor.device.type):
         raise NotOnHost(asked=asked, device=str(tensor.device))
+    _check_ndim(tensor, asked)
     flat = flat_of(tensor)
     if flat is not None:
         return flat.reshape(tensor.shape)  # type: ignore[no-any-return]  # the host's arrays are NumPy's
@@ -113,6 +117,7 @@ def host_copy(tensor: "Tensor", asked: str) -> "np.ndarray[Any, Any]":
         return host_array(tensor, asked)
     import numpy as np
 
+    _check_ndim(tensor, asked)
     array, offset, strides = place_of(tensor)
     size, form = itemsize(tensor.dtype), numpy_dtype(tensor.dtype)
     if not tensor.numel():
@@ -122,6 +127,13 @@ def host_copy(tensor: "Tensor", asked: str) -> "np.ndarray[Any, Any]":
     raw = memory_of(tensor.device.type).to_numpy(touched).view(np.uint8)
     steps = tuple(stride * size for stride in strides)
     return np.ndarray(tensor.shape, form, raw, 0, steps)
+
+
+def _check_ndim(tensor: "Tensor", asked: str) -> None:
+    if len(tensor.shape) > MOST_DIMENSIONS:
+        raise TooManyDimensions(
+            asked=asked, ndim=len(tensor.shape), most=MOST_DIMENSIONS
+        )
 
 
 def element(tensor: "Tensor", asked: str) -> Number:

@@ -17,6 +17,7 @@ from runtime.errors.tensor import NumberTooLarge, UnevenData, UnsupportedData
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.arrays import host_copy
+from runtime.tensors.cuda_array import from_cuda_array
 from runtime.tensors.elements import (
     ElementInfo,
     dtype_of,
@@ -87,8 +88,8 @@ def as_tensor(
 ) -> Tensor:
     """`data` as a tensor: itself, sharing its memory, or else a copy.
 
-    A tensor that fits is returned as it is; a NumPy array that fits is shared.  Raises
-    as `tensor` does.
+    A tensor that fits is returned as it is; a NumPy array that fits is shared, and so
+    is an array in CUDA memory.  Raises as `tensor` does.
     """
     wanted = None if dtype is None else supported(dtype)
     if isinstance(data, Tensor):
@@ -96,6 +97,8 @@ def as_tensor(
         if wanted in (None, data.dtype) and place is data.device:
             return data
         return tensor(data, dtype=wanted, device=place)
+    if hasattr(data, "__cuda_array_interface__"):
+        return as_tensor(from_cuda_array(data), dtype=wanted, device=device)
     place = resolved("cpu" if device is None else device)
     elements = _elements(data, wanted)
     if place.type == "cpu" and _shareable(elements):
@@ -117,6 +120,8 @@ def _elements(data: Any, wanted: DType | None) -> "Elements":
         return _cast(host_copy(data, "tensor()"), wanted)
     if isinstance(data, (list, tuple)) or type(data) in _NUMBERS:
         return _of_numbers(data, wanted)
+    if isinstance(data, (str, bytes, dict, set)):
+        raise UnsupportedData(dtype=type(data).__name__, near=())
     given = np.asarray(data)
     if isinstance(data, _NUMBERS) and not isinstance(data, np.generic):
         return _of_numbers(given.item(), wanted)
@@ -146,7 +151,8 @@ def _of_numbers(data: Any, wanted: DType | None) -> "Elements":
         return _of_arrays(data, wanted)
     given = _array(data)
     if given.size and given.dtype.kind not in "biufcO":
-        raise UnsupportedData(dtype=given.dtype.name, near=())
+        names = sorted(kind.__name__ for kind in kinds - {*_NUMBERS})
+        raise UnsupportedData(dtype=names[0] if names else given.dtype.name, near=())
     if given.size and all(issubclass(kind, int) for kind in kinds):
         return _of_integers(data, given, wanted)
     if given.dtype.kind == "O":

@@ -1,4 +1,4 @@
-"""How a tensor prints.
+"""How a tensor prints, and what a format makes of it.
 
 True only here: the text of a tensor.  Elements print as NumPy prints them, with the
 middle left out above `SUMMARIZED` elements; the dtype is named unless the text shows it
@@ -8,7 +8,8 @@ middle left out above `SUMMARIZED` elements; the dtype is named unless the text 
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.base import EveryorderError
-from runtime.tensors.arrays import host_copy
+from runtime.errors.tensor import UnfitValue
+from runtime.tensors.arrays import MOST_DIMENSIONS, host_copy
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,10 +26,13 @@ _PREFIX = "tensor("
 
 
 def text_of(tensor: "Tensor") -> str:
-    """The whole text; of a tensor on `meta`, `...` stands for the elements."""
+    """The whole text; `...` stands for elements that are not to be had.
+
+    Those are none on `meta`, and none that NumPy has too few dimensions for.
+    """
     parts = [_elements(tensor)]
-    shown = tensor.numel() > 0 and not tensor.is_meta
-    if tensor.is_meta or not (shown or tensor.shape == (0,)):
+    shown = tensor.numel() > 0 and not _hidden(tensor)
+    if _hidden(tensor) or not (shown or tensor.shape == (0,)):
         parts.append(f"shape={tensor.shape}")
     if tensor.dtype.name not in _PLAIN or not shown:
         parts.append(f"dtype={tensor.dtype}")
@@ -38,8 +42,32 @@ def text_of(tensor: "Tensor") -> str:
     return f"{_PREFIX}{', '.join(parts)})"
 
 
+def formatted(tensor: "Tensor", spec: str) -> str:
+    """The text by a format: of one element the number's, else one for texts.
+
+    Raises `UnfitValue` for a format of numbers where there are several.
+    """
+    if not spec:
+        return str(tensor)
+    if tensor.numel() == 1 and not tensor.is_meta:
+        return format(tensor.item(), spec)
+    try:
+        return format(str(tensor), spec)
+    except ValueError:
+        raise UnfitValue(
+            asked=f"format(tensor, {spec!r})",
+            found=f"one of shape {tensor.shape}",
+            fits="a tensor of one element",
+            remedy="format its elements, from `.tolist()`",
+        ) from None
+
+
+def _hidden(tensor: "Tensor") -> bool:
+    return tensor.is_meta or tensor.ndim > MOST_DIMENSIONS
+
+
 def _elements(tensor: "Tensor") -> str:
-    if tensor.is_meta:
+    if _hidden(tensor):
         return "..."
     if tensor.number is not None:
         return repr(tensor.number)

@@ -13,6 +13,7 @@ the CUDA array interface.
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.storage import NotExportable
+from runtime.errors.tensor import UnfitValue
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import host_array
 from runtime.tensors.elements import numpy_dtype
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # DLDeviceType of dlpack.h.
 _CPU, _CUDA = 1, 2
+# What the class of capsules is called; it has no name to import.
+_CAPSULE = "PyCapsule"
 # DLDataTypeCode of dlpack.h.
 _UNSIGNED, _BFLOAT = 1, 4
 # Capsule name -> where in its structure the code of the element type is, in bytes:
@@ -67,12 +70,40 @@ def capsule(tensor: "Tensor", **asked: Any) -> Any:
 
 
 def taken(source: Any) -> "np.ndarray[Any, Any]":
-    """The array that shares the memory of an object with `__dlpack__`."""
+    """The array that shares the memory of an object with `__dlpack__`, or a capsule.
+
+    Raises `UnfitValue` for anything else, and for a capsule that was used.
+    """
     import numpy as np
 
+    kind = type(source).__name__
+    if kind == _CAPSULE:
+        source = _Bare(source)
+    elif not hasattr(source, "__dlpack__"):
+        raise UnfitValue(
+            asked="from_dlpack",
+            found=f"a {kind}",
+            fits="an object with `__dlpack__`, or a capsule",
+        )
     hand = _Hand(source)
     elements = np.from_dlpack(hand)
     return elements.view(numpy_dtype(_BFLOAT16)) if hand.rewritten else elements
+
+
+class _Bare:
+    """A capsule as an object that gives it away, once."""
+
+    __slots__ = ("held",)
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __dlpack__(self, **_asked: Any) -> Any:
+        return self.held
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        # NumPy reads the device in the capsule, and refuses all but the host.
+        return _CPU, 0
 
 
 class _Hand:
@@ -101,6 +132,12 @@ def _rewrite(found: Any, old: int, new: int) -> bool:
     name_of.argtypes, name_of.restype = [py_object], c_char_p
     pointer_of.argtypes, pointer_of.restype = [py_object, c_char_p], c_void_p
     name = name_of(found)
+    if name not in _CODE_AT:
+        raise UnfitValue(
+            asked="from_dlpack",
+            found=f"a capsule named {name.decode()!r}",
+            fits="a capsule that nobody took yet",
+        )
     code = cast(pointer_of(found, name) + _CODE_AT[name], POINTER(c_uint8))
     if code[0] != old:
         return False

@@ -12,10 +12,11 @@ Rules:
 - `default_generator` is one object for the whole process.
 """
 
-from threading import Lock
+from operator import index as as_int
 from typing import Any
 
-from runtime.errors.tensor import BadState, NumberTooLarge
+from runtime.errors.tensor import BadState, NumberTooLarge, UnfitValue
+from runtime.locks import renewed
 from runtime.schema.device import Device
 from runtime.schema.infer import register_annotation
 from runtime.schema.types import GeneratorType
@@ -36,13 +37,24 @@ class Generator:
 
     def __init__(self, device: Device | str = "cpu", seed: int = DEFAULT_SEED) -> None:
         self.device = device if isinstance(device, Device) else Device.parse(device)
-        self._lock = Lock()
+        self._lock = renewed()
         self._offset = 0
         self._seed = 0
         self.manual_seed(seed)
 
     def manual_seed(self, seed: int) -> "Generator":
-        """Start over with `seed`.  Raises `NumberTooLarge` beyond 64 bits."""
+        """Start over with `seed`.
+
+        Raises `NumberTooLarge` beyond 64 bits, and `UnfitValue` for no integer.
+        """
+        try:
+            seed = as_int(seed)
+        except TypeError:
+            raise UnfitValue(
+                asked="manual_seed",
+                found=f"a {type(seed).__name__}",
+                fits="an integer",
+            ) from None
         if not _LEAST <= seed < _SEEDS:
             raise NumberTooLarge(
                 value=str(seed) if seed.bit_length() < 512 else "a longer number",
@@ -51,7 +63,7 @@ class Generator:
                 largest=_SEEDS - 1,
             )
         with self._lock:
-            self._seed, self._offset = int(seed) % _SEEDS, 0
+            self._seed, self._offset = seed % _SEEDS, 0
         return self
 
     def seed(self) -> int:
@@ -108,7 +120,7 @@ default_generator = Generator()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start `default_generator` over with `seed`.  Raises `NumberTooLarge`."""
+    """Start `default_generator` over with `seed`.  Raises as its `manual_seed`."""
     return default_generator.manual_seed(seed)
 
 

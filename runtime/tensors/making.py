@@ -14,14 +14,14 @@ Rules:
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.storage import NoElementsLeft, NotShareable
-from runtime.errors.tensor import BadSize, NumberTooLarge
+from runtime.errors.storage import NoElementsLeft, NotEnoughMemory, NotShareable
+from runtime.errors.tensor import BadSize, NumberTooLarge, UnfitValue
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.values import NUMBERS
 from runtime.tensors.arrays import Number, claimed
 from runtime.tensors.dlpack import taken
-from runtime.tensors.elements import dtype_of, info, numpy_dtype
+from runtime.tensors.elements import dtype_of, info, itemsize, numpy_dtype
 from runtime.tensors.keys_of import (
     INFERRING,
     fresh_key_bits,
@@ -116,7 +116,8 @@ def place_on(
 def empty_tensor(shape: Ints, dtype: DType, device: Device = CPU) -> Tensor:
     """A contiguous tensor whose elements have any value.
 
-    Raises `BadSize` for a negative size, `UnsupportedData`, `DeviceUnavailable`.
+    Raises `BadSize` for a negative size, `UnsupportedData`, `DeviceUnavailable`, and
+    `NotEnoughMemory`.
     """
     count = prod(shape)
     if shape and min(shape) < 0:
@@ -127,8 +128,21 @@ def empty_tensor(shape: Ints, dtype: DType, device: Device = CPU) -> Tensor:
     else:
         if device is not CPU:
             device = resolved(device)
-        flat = memory_of(device.type).empty(count, form, device.index)
+        try:
+            flat = memory_of(device.type).empty(count, form, device.index)
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise no_memory(shape, dtype, device) from error
     return Tensor(flat, shape, dtype, device, fresh_key_bits(device.type))
+
+
+def no_memory(shape: Ints, dtype: DType, device: Device) -> NotEnoughMemory:
+    """The error that a tensor of that shape cannot be held."""
+    return NotEnoughMemory(
+        shape=shape,
+        dtype=str(dtype),
+        device=str(device),
+        needed=prod(shape) * itemsize(dtype),
+    )
 
 
 def empty_strided(
@@ -159,8 +173,16 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
     """A CPU tensor that shares the memory of a NumPy array, whatever its strides.
 
     Raises `NotShareable` for an array that is read-only, runs backwards, or is not made
-    of whole elements in this machine's byte order, and `UnsupportedData`.
+    of whole elements in this machine's byte order, `UnsupportedData`, and `UnfitValue`
+    for what is no array.
     """
+    if not hasattr(array, "flags"):
+        raise UnfitValue(
+            asked="from_numpy",
+            found=f"a {type(array).__name__}",
+            fits="a NumPy array",
+            remedy="call `tensor` or `as_tensor`, which take other data",
+        )
     dtype = dtype_of(array.dtype.newbyteorder("="))
     shape, bits = array.shape, fresh_key_bits("cpu")
     reason = _unshareable(array)
@@ -262,9 +284,10 @@ def _unshareable(array: "np.ndarray[Any, Any]") -> str | None:
 
 
 def from_dlpack(source: Any) -> Tensor:
-    """A CPU tensor that shares the memory of any object with `__dlpack__`.
+    """A CPU tensor that shares the memory of a capsule or an object with `__dlpack__`.
 
-    Raises `NotShareable` as `from_numpy` does, and whatever the exporter raises.
+    Raises `UnfitValue` for neither, `NotShareable` as `from_numpy` does, and whatever
+    the exporter raises.
     """
     if isinstance(source, Tensor):
         return view_of(source, source.shape, source.strides, source.offset)

@@ -15,6 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from runtime.errors.storage import DeviceUnavailable
+from runtime.locks import load
 from runtime.schema.device import Device
 
 if TYPE_CHECKING:
@@ -123,10 +124,8 @@ def resolved(device: Device | str) -> Device:
 
 
 def _provided(kind: str, provider: str) -> Memory:
-    from importlib import import_module
-
     try:
-        import_module(provider)
+        load(provider)
     except ModuleNotFoundError as error:
         raise DeviceUnavailable(
             device=kind,

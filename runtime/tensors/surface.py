@@ -1,7 +1,8 @@
 """What a type checker is told of the methods that are installed later.
 
-True only here: declarations without bodies.  At run time the class is empty; the
-methods are put on `Tensor` by `runtime.tensors.methods.install`.
+True only here: declarations without bodies.  At run time the class says nothing but
+that NumPy's ufuncs leave tensors alone; the methods are put on `Tensor` by
+`runtime.tensors.methods.install`.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,9 @@ class Surface:
     """The base of `Tensor`, with nothing in it but declarations."""
 
     __slots__ = ()
+
+    # NumPy leaves `array + tensor` to the tensor: its ufuncs take no tensors.
+    __array_ufunc__ = None
 
     if TYPE_CHECKING:
         # Named methods (`sum`, `view`, `backward`): too many to repeat here.

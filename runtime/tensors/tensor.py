@@ -46,7 +46,7 @@ from runtime.tensors.arrays import claimed as claimed
 from runtime.tensors.arrays import flat_of as flat_of
 from runtime.tensors.arrays import place_of as place_of
 from runtime.tensors.copying import deep_copy, reduced
-from runtime.tensors.display import text_of
+from runtime.tensors.display import formatted, text_of
 from runtime.tensors.dlpack import capsule, device_code
 from runtime.tensors.elements import itemsize
 from runtime.tensors.interop import (
@@ -367,7 +367,7 @@ class Tensor(Surface):
         return int(number)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item() if spec and not self.shape else str(self), spec)
+        return formatted(self, spec)
 
     def __repr__(self) -> str:
         return text_of(self)

@@ -64,3 +64,14 @@ def test_flat_loops_read_before_they_write() -> None:
     ptx = ptx_of(DECLARED["neg"], ("float32",))
     found = re.findall(r"ld\.global\.f32|st\.global\.f32", ptx)
     assert "ld ld ld ld st st st st" in " ".join(word[:2] for word in found)
+
+
+def test_normal_numbers_are_contracted_nowhere() -> None:
+    """The fused steps of `polar` and no others: 11 of the logarithm, 19 of the circle.
+
+    One more, and the numbers of the device would not be those of the CPU.
+    """
+    for dtype, pairs in (("float32", 2), ("float64", 1)):
+        ptx = ptx_of(DECLARED["normal"], (dtype,))
+        assert len(re.findall(r"fma\.rn\.f64", ptx)) == 30 * pairs
+        assert "call" not in ptx

@@ -194,41 +194,158 @@ def test_the_platform_names_the_root(
     assert second.name.startswith("everyorder-")
 
 
-def test_a_root_that_cannot_be_written_is_no_root(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    assert usable_folder(tmp_path / "file", "0" * 32) is None
-    folder = usable_folder(tmp_path / "new" / "root", "0" * 32)
-    assert folder == tmp_path / "new" / "root" / ("0" * 32)
-    assert folder.stat().st_mode & 0o777 == 0o700
+DIGEST = "0" * 32
+OURS = f"kernels-{DIGEST}"
 
 
+@pytest.fixture
+def private(tmp_path: Path) -> Path:
+    """A folder that is ours alone, whatever the umask."""
+    tmp_path.chmod(0o700)
+    return tmp_path
+
+
+def test_a_root_that_cannot_be_written_is_no_root(private: Path) -> None:
+    (private / "file").write_text("")
+    assert usable_folder(private / "file", DIGEST) is None
+    assert usable_folder(private / "file" / "root", DIGEST) is None
+    folder = usable_folder(private / "new" / "root", DIGEST)
+    assert folder == private / "new" / "root" / OURS
+    made = (private / "new", private / "new" / "root", folder)
+    assert [path.stat().st_mode & 0o777 for path in made] == [0o700] * 3
+    assert usable_folder(private / "new" / "root", DIGEST) == folder
+
+
+needs_owners = pytest.mark.skipif(
+    not hasattr(os, "geteuid"), reason="the system knows no owners"
+)
+
+
+@needs_owners
 def test_a_folder_of_somebody_else_is_not_used(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, private: Path
 ) -> None:
-    owner = os.getuid()
-    monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    assert usable_folder(tmp_path, "0" * 32) is None
+    assert usable_folder(private / "root", DIGEST) is not None
+    owner = os.geteuid()
+    # Everybody's, as the temporary folder: what lies in it is asked for its owner.
+    private.chmod(0o1777)
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert usable_folder(private / "root", DIGEST) is None
 
 
-def test_unused_folders_go_and_nothing_else(tmp_path: Path) -> None:
-    old, recent, own = "a" * 32, "b" * 32, "c" * 32
+@needs_owners
+@pytest.mark.parametrize("open_to", [0o020, 0o002])
+@pytest.mark.parametrize("name", ["root", f"root/{OURS}"])
+def test_a_folder_that_others_may_write_to_is_not_used(
+    private: Path, name: str, open_to: int
+) -> None:
+    root = private / "root"
+    assert usable_folder(root, DIGEST) == root / OURS
+    (private / name).chmod(0o700 | open_to)
+    assert usable_folder(root, DIGEST) is None
+    (private / name).chmod(0o755)
+    assert usable_folder(root, DIGEST) == root / OURS
+
+
+@pytest.mark.parametrize("name", ["root", f"root/{OURS}"])
+def test_a_link_is_no_folder(private: Path, name: str) -> None:
+    (private / "elsewhere").mkdir(mode=0o700)
+    (private / name).parent.mkdir(mode=0o700, exist_ok=True)
+    (private / name).symlink_to(private / "elsewhere")
+    assert usable_folder(private / "root", DIGEST) is None
+    assert not list((private / "elsewhere").iterdir())
+
+
+def _status(mode: int, owner: int) -> os.stat_result:
+    return os.stat_result((mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))
+
+
+@needs_owners
+def test_a_root_lies_where_nobody_else_can_exchange_it() -> None:
+    me, other = os.geteuid(), os.geteuid() + 1
+    safe = [(0o700, me), (0o775, me), (0o755, 0), (0o1777, 0), (0o1777, other)]
+    unsafe = [(0o755, other), (0o777, me), (0o777, 0)]
+    assert all(cache.is_safe_parent(_status(*each)) for each in safe)
+    assert not any(cache.is_safe_parent(_status(*each)) for each in unsafe)
+
+
+@needs_owners
+def test_a_parent_open_to_everybody_is_not_used(private: Path) -> None:
+    private.chmod(0o777)
+    assert usable_folder(private / "root", DIGEST) is None
+    private.chmod(0o1777)
+    assert usable_folder(private / "root", DIGEST) == private / "root" / OURS
+
+
+def test_without_owners_everything_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "geteuid", raising=False)
+    assert cache.is_private(_status(0o777, 5))
+    assert cache.is_safe_parent(_status(0o777, 5))
+
+
+@needs_owners
+@pytest.mark.parametrize("fault", ["group", "everybody", "link", "pipe", "owner"])
+def test_a_file_that_others_could_have_written_is_not_read(
+    monkeypatch: pytest.MonkeyPatch, private: Path, fault: str
+) -> None:
+    content = b"content"
+    path = private / "name.bin"
+    path.write_bytes(hashlib.sha256(content).digest() + content)
+    path.chmod(0o644)
+    file = KernelFile(private, "name")
+    assert file._read() == content
+    if fault == "group":
+        path.chmod(0o620)
+    elif fault == "everybody":
+        path.chmod(0o602)
+    elif fault == "link":
+        path.rename(private / "target")
+        path.symlink_to(private / "target")
+    elif fault == "pipe":
+        path.unlink()
+        os.mkfifo(path, 0o600)
+    else:
+        owner = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    assert file._read() is None
+
+
+def test_unused_folders_of_ours_go_and_nothing_else(tmp_path: Path) -> None:
+    old, recent, own = (f"kernels-{letter * 32}" for letter in "abc")
+    unmarked, plain = "kernels-" + "d" * 32, "e" * 32
+    others = {"precious", "kernels-" + "A" * 32, "kernels-abc", plain, unmarked}
     long_ago = time.time() - 31 * 86_400
-    for name in (old, recent, own, "precious", "A" * 32):
+    for name in (old, recent, own, *others):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("")
+        if name != unmarked:
+            (tmp_path / name / cache.MARKER).touch()
         if name != recent:
             os.utime(tmp_path / name, (long_ago, long_ago))
     prune(tmp_path, keep=own)
     left = {path.name for path in tmp_path.iterdir()}
-    assert left == {recent, own, "precious", "A" * 32}
+    assert left == {recent, own, *others}
 
 
-def test_making_a_folder_prunes(tmp_path: Path) -> None:
-    old = tmp_path / ("a" * 32)
-    old.mkdir()
+def test_making_a_folder_prunes(private: Path) -> None:
+    root = private / "root"
+    old = usable_folder(root, "a" * 32)
+    assert old is not None
     os.utime(old, (0, 0))
-    usable_folder(tmp_path, "b" * 32)
-    assert {path.name for path in tmp_path.iterdir()} == {"b" * 32}
+    usable_folder(root, "b" * 32)
+    assert {path.name for path in root.iterdir()} == {"kernels-" + "b" * 32}
+
+
+def test_a_file_that_cannot_be_renamed_leaves_nothing(private: Path) -> None:
+    class Data:
+        def _reduce(self) -> tuple[int, ...]:
+            return (1,)
+
+    # A folder in the way: the system refuses to replace it by a file.
+    (private / "name.bin").mkdir()
+    data: Any = Data()
+    KernelFile(private, "name").save_overload(None, data)
+    assert [path.name for path in private.iterdir()] == ["name.bin"]
 
 
 def test_without_a_folder_nothing_is_kept_and_nothing_fails() -> None:

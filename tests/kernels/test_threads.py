@@ -5,9 +5,11 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from runtime.errors.operands import WrongOption
 from runtime.kernels.threads import (
     _Job,
     get_num_threads,
@@ -145,11 +147,37 @@ def test_workers_are_kept_and_grow() -> None:
     assert pool.workers == get_num_threads() - 1
 
 
-@pytest.mark.parametrize("threads", [0, -1])
-def test_no_threads_are_refused(threads: int) -> None:
-    with pytest.raises(ValueError, match=f"at least one thread, not {threads}"):
+@pytest.mark.parametrize(
+    ("threads", "found"),
+    [
+        (0, "0"),
+        (-1, "-1"),
+        (1025, "1025"),
+        (2**64, "a longer number"),
+        (2.5, "a float"),
+        (True, "a bool"),
+        ("2", "a str"),
+        (None, "a NoneType"),
+    ],
+)
+def test_what_is_no_number_of_threads_is_refused(threads: Any, found: str) -> None:
+    with pytest.raises(WrongOption) as caught:
         set_num_threads(threads)
+    error = caught.value
+    assert (error.operator, error.argument) == ("set_num_threads", "threads")
+    assert (error.found, error.fits) == (found, "an integer from 1 to 1024")
     assert get_num_threads() == 4
+
+
+def test_other_integers_are_numbers_of_threads() -> None:
+    import numpy as np
+
+    threads: Any = np.int64(3)
+    set_num_threads(threads)
+    assert get_num_threads() == 3
+    assert type(get_num_threads()) is int
+    set_num_threads(1024)
+    assert get_num_threads() == 1024
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform cannot fork")

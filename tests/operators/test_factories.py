@@ -1,5 +1,6 @@
 """Factories: shapes, dtypes, devices, and where a call without tensors goes."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import MissingKernel
-from runtime.errors.operands import DTypeRefused, ShapesRefused, WrongOption
-from runtime.errors.storage import DeviceUnavailable
+from runtime.errors.operands import DTypeRefused, WrongOption
+from runtime.errors.storage import DeviceUnavailable, NotEnoughMemory
 from runtime.operators import core, factories
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
@@ -119,12 +120,27 @@ def test_ranges_are_of_reals(letter: str) -> None:
 
 @pytest.mark.parametrize("name", ["empty", "zeros", "ones", "rand", "randn"])
 def test_negative_sizes_are_refused(name: str) -> None:
-    with pytest.raises(ShapesRefused) as caught:
+    with pytest.raises(WrongOption) as caught:
         getattr(core, name)([2, -1])
     assert caught.value.fields() == {
         "operator": f"core::{name}",
-        "shapes": ((2, -1),),
-        "fits": "sizes of 0 or more",
+        "argument": "size[1]",
+        "found": "-1",
+        "fits": "sizes of 0 or more; the size is (2, -1)",
+    }
+
+
+@pytest.mark.parametrize("name", ["empty", "zeros", "ones", "rand"])
+@pytest.mark.parametrize("size", [(2**40, 2**40), (2**61,)])
+def test_what_no_memory_holds_is_refused(name: str, size: tuple[int, ...]) -> None:
+    with pytest.raises(NotEnoughMemory) as caught:
+        getattr(core, name)(size)
+    assert isinstance(caught.value, MemoryError)
+    assert caught.value.fields() == {
+        "shape": size,
+        "dtype": "float32",
+        "device": "cpu",
+        "needed": 4 * math.prod(size),
     }
 
 

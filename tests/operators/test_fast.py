@@ -142,10 +142,11 @@ def test_a_target_that_shares_memory_is_written_last() -> None:
         assert (found.tolist(), base.tolist()) == ([2, 4, 6], [1, 2, 4, 6])
 
 
-def test_views_of_different_storages_are_apart() -> None:
+def test_what_shares_no_byte_is_apart() -> None:
     base, other = tensor([1.0, 2.0]), tensor([3.0, 4.0])
     assert apart(base[:1], other[:1])
-    assert not apart(base[:1], base[1:])
+    assert apart(base[:1], base[1:])
+    assert not apart(base[:2], base[1:])
     assert apart(base, base)
 
 

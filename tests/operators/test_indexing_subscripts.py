@@ -181,44 +181,39 @@ def test_meta_tensors_are_indexed_by_shape() -> None:
 WRONG: tuple[tuple[Any, str], ...] = (
     (
         5,
-        "Index 5, number 1 in the brackets: its dimension has size 2.\n"
-        "  shape: (2, 3, 4)\n"
-        "  fits:  -2 to 1",
+        "`tensor[5]`: its dimension has size 2.\n  shape: (2, 3, 4)\n  fits:  -2 to 1",
     ),
     (
         (0, slice(None), -5),
-        "Index -5, number 3 in the brackets: its dimension has size 4.\n"
+        "`tensor[:, :, -5]`: its dimension has size 4.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  -4 to 3",
     ),
     (
         (0, 0, 0, 0),
-        "Index (0, 0, 0, 0), number 4 in the brackets: 4 dimensions are indexed, and\n"
-        "there are 3.\n"
+        "`tensor[:, :, :, 0]`: 4 dimensions are indexed, and there are 3.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  at most 3 of them",
     ),
     (
         (..., 0, ...),
-        "Index Ellipsis, number 3 in the brackets: it is there twice.\n"
+        "`tensor[:, :, ...]`: it is there twice.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  `...` once",
     ),
     (
         slice(None, None, -1),
-        "Index slice(None, None, -1), number 1 in the brackets: the step is -1.\n"
+        "`tensor[::-1]`: the step is -1.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  a positive step; flip(dims)",
     ),
     (
         slice("a", None),
-        "Index slice('a', None, None), number 1 in the brackets: 'a' is no bound.\n"
-        "  shape: (2, 3, 4)\n"
-        "  fits:  ints and None",
+        "`tensor['a':]`: 'a' is no bound.\n  shape: (2, 3, 4)\n  fits:  ints and None",
     ),
     (
         "a",
-        "Index 'a', number 1 in the brackets: a str is no place.\n"
+        "`tensor['a']`: a str is no place.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
         "list\n"
@@ -226,7 +221,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (
         1.0,
-        "Index 1.0, number 1 in the brackets: a float is no place.\n"
+        "`tensor[1.0]`: a float is no place.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
         "list\n"
@@ -234,7 +229,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (
         [0.5],
-        "Index float32, number 1 in the brackets: it does not hold places.\n"
+        "`tensor[float32]`: it does not hold places.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
         "list\n"
@@ -242,9 +237,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ),
     (
         [slice(None), 1],
-        "Index [slice(None, None, None), 1], number 1 in the brackets: it is no list "
-        "of\n"
-        "places.\n"
+        "`tensor[[slice(None, None, None), 1]]`: it is no list of places.\n"
         "  shape: (2, 3, 4)\n"
         "  fits:  an int, a slice, None, `...`, or integers or booleans as tensor, "
         "list\n"
@@ -268,7 +261,7 @@ def test_a_tensor_without_dimensions_has_no_place() -> None:
     with pytest.raises(IndexRefused) as caught:
         tensor(3)[0]
     assert told(caught.value) == words(
-        "Index 0, number 1 in the brackets: there is no dimension left to index.\n"
+        "`tensor[0]`: there is no dimension left to index.\n"
         "  shape: ()\n"
         "  fits:  no int"
     )

@@ -94,8 +94,6 @@ def test_foreign_objects_are_left_to_the_other_side() -> None:
             run(base, "a")
     with pytest.raises(TypeError):
         base @ 2
-    with pytest.raises(TypeError):
-        np.ones(3) + base
     assert hash(base) == hash(base)
 
 
@@ -251,7 +249,9 @@ def test_conversions() -> None:
 
 
 def test_a_method_names_its_schema_and_every_name_is_there_once() -> None:
-    assert METHODS["exp"].__doc__ == "`core::exp(Tensor self) -> Tensor`"
+    assert METHODS["exp"].__doc__ == (
+        "e to the power of every element.\n\nSchema: `core::exp(Tensor self) -> Tensor`"
+    )
     assert functions.exp.__name__ == "exp"
     names = [*methods.UNARY, *methods.TESTS, *methods.GENERAL, *methods.LISTED]
     assert len(names) == len(set(names))

@@ -180,8 +180,10 @@ def test_only_floats_have_gradients(dtype: str) -> None:
 @pytest.mark.parametrize(
     ("data", "dtype", "found"),
     [
-        (["a"], None, "str32"),
-        (["1"], "float32", "str32"),
+        ("a", None, "str"),
+        (b"a", None, "bytes"),
+        (["a"], None, "str"),
+        (["1"], "float32", "str"),
         ([None], None, "object"),
         ([None], "float32", "object"),
         ([1, None], None, "object"),

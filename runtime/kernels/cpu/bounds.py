@@ -52,8 +52,10 @@ def refusal(
     `wraps`: negative values down to `-size` are good.
     """
     bad = index[(index < (-size if wraps else 0)) | (index >= size)]
+    # Another thread may have put it right since; what it was is not known then.
+    first = int(bad[0]) if len(bad) else size
     return IndexOutOfRange(
-        operator=operator, index=int(bad[0]), size=size, dim=dim, wraps=wraps
+        operator=operator, index=first, size=size, dim=dim, wraps=wraps
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.kernels.cpu.bounds import check_values
 from runtime.kernels.cpu.operand import dense
 from runtime.kernels.jit import Family
 from runtime.kernels.threads import parallel_for
@@ -48,13 +49,12 @@ def _pool(
             at = (plane * rows + row) * columns
             top = row * stride_y - pad_y
             bottom = min(top + (window_y - 1) * step_y + 1, height)
-            while top < 0:
-                top += step_y
+            # The first row on the image; in one step, for padding may be large.
+            top = top if top >= 0 else top % step_y
             for j in range(columns):
                 left = j * stride_x - pad_x
                 end = min(left + (window_x - 1) * step_x + 1, width)
-                while left < 0:
-                    left += step_x
+                left = left if left >= 0 else left % step_x
                 best = least
                 index = top * width + left
                 line = top * width
@@ -136,10 +136,14 @@ def _geometry(
 
 
 def max_pool2d_backward(dx: Tensor, grad: Tensor, indices: Tensor) -> None:
-    """Fill `dx` (.., H, W) with the gradients, each where its element came from."""
+    """Fill `dx` (.., H, W) with the gradients, each where its element came from.
+
+    Raises `IndexOutOfRange`, before anything is written.
+    """
     area, results = prod(dx.shape[-2:]), prod(grad.shape[-2:])
     entry = _SPREAD[dx.dtype.name]
     target, source, places = flat_of(dx), dense(grad), dense(indices)
+    check_values(places, area, "core::max_pool2d_backward", -1)
 
     def run(lo: int, hi: int) -> None:
         entry(target, source, places, area, results, lo, hi)

@@ -28,7 +28,7 @@ The rule
   The even element is mean + std * (radius * c), the odd one mean + std * (radius * s),
   rounded to the output's dtype.  So cos and sin see only [0, pi / 2), and two devices
   differ by their errors of log, cos and sin in float64: by no more than 1 ulp of a
-  float32, and by 4 ulp of a float64 at most.
+  float32, and of a float64: both evaluate the same polynomials in the same order.
 - randint(low, high), n = high - low.  n <= 2**16: one word, low + ((w * n) >> 32).
   Else two words, low + ((w64 * n) >> 64).  No rejection: a value's probability is off
   by at most n * 2**-32, or n * 2**-64, of itself.

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.kernels.cuda import scalars
+from runtime.kernels.cuda.block import block_sum
 from runtime.kernels.cuda.copy import fill
-from runtime.kernels.cuda.jit import Body, Family, device
+from runtime.kernels.cuda.jit import Body, Family
 from runtime.kernels.cuda.launch import rows, spread
 from runtime.kernels.cuda.operand import Array, flat, index_of
 from runtime.kernels.cuda.reduce import KERNELS as REDUCE
@@ -24,27 +25,10 @@ from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 
-@device
-def _sum(shared, value):  # type: ignore[no-untyped-def]  # compiled for the device
-    """The sum of the values of all threads of the block, for all of them."""
-    thread = cuda.threadIdx.x
-    shared[thread] = value
-    cuda.syncthreads()
-    half = BLOCK // 2
-    while half > 0:
-        if thread < half:
-            shared[thread] += shared[thread + half]
-        cuda.syncthreads()
-        half = half // 2
-    result = shared[0]
-    cuda.syncthreads()
-    return result
-
-
 def _forward(kind: Any) -> Body:
     zero, one, sqrt = kind(0), kind(1), scalars.sqrt
 
-    def body(  # type: ignore[no-untyped-def]  # as above
+    def body(  # type: ignore[no-untyped-def]  # compiled for the device
         out, means, rstds, x, weight, bias, weighted, shifted, tasks, inner, eps
     ):
         shared = cuda.shared.array(BLOCK, kind)
@@ -57,14 +41,14 @@ def _forward(kind: Any) -> Body:
             while i < inner:
                 total += x[base + i]
                 i += BLOCK
-            mean = kind(_sum(shared, total) / kind(inner))
+            mean = kind(block_sum(shared, total) / kind(inner))
             total = zero
             i = thread
             while i < inner:
                 apart = x[base + i] - mean
                 total += apart * apart
                 i += BLOCK
-            spread_of = kind(_sum(shared, total) / kind(inner))
+            spread_of = kind(block_sum(shared, total) / kind(inner))
             rstd = kind(one / sqrt(kind(spread_of + kind(eps))))
             if thread == 0:
                 means[row] = mean
@@ -104,8 +88,8 @@ def _input(kind: Any) -> Body:
                 plain += scaled
                 along += scaled * ((x[base + i] - mean) * rstd)
                 i += BLOCK
-            shift = kind(_sum(shared, plain) / kind(inner))
-            slope = kind(_sum(shared, along) / kind(inner))
+            shift = kind(block_sum(shared, plain) / kind(inner))
+            slope = kind(block_sum(shared, along) / kind(inner))
             i = thread
             while i < inner:
                 scaled = grad[base + i]

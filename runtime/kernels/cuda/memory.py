@@ -111,10 +111,7 @@ def device_array(count: int, form: "np.dtype[Any]", index: int | None = None) ->
     at = current_device() if index is None else require(index)
     form = np.dtype(form)
     lease = arena(at).lend(count * form.itemsize, current_stream(at))
-    if SIMULATED:
-        return _simulated(lease, count, form)
-    with on_device(at):
-        return _native(lease, count, form)
+    return _array(lease, lease.pointer, count, form, at)
 
 
 class CudaMemory:
@@ -149,6 +146,20 @@ class CudaMemory:
         if SIMULATED:
             return int(array.__array_interface__["data"][0])
         return int(array.__cuda_array_interface__["data"][0])
+
+    def adopted(
+        self, pointer: int, nbytes: int, owner: Any, stream: int | None
+    ) -> tuple[Array, int]:
+        """Bytes that somebody else has on a device, and the device's index.
+
+        `owner` lives as long as the array; on `stream`, a handle of the driver, the
+        bytes are being made: this waits for it.  Raises `DeviceUnavailable`.
+        """
+        at = current_device() if SIMULATED else _device_at(pointer)
+        if stream is not None and not SIMULATED:
+            with on_device(at):
+                cuda.external_stream(stream).synchronize()
+        return _array(owner, pointer, nbytes, _BYTE, at), at
 
     def current_index(self) -> int:
         """Which device `cuda` without a number means in this thread."""
@@ -234,29 +245,40 @@ def empty_cache(index: int | None = None) -> int:
     return arena(index).empty_cache()
 
 
-class _Lent:
-    """Simulated device memory: what NumPy's array keeps alive, the lease with it."""
+class _Held:
+    """Simulated device memory: what NumPy's array keeps alive, its owner with it."""
 
-    __slots__ = ("__array_interface__", "lease")
+    __slots__ = ("__array_interface__", "owner")
 
-    def __init__(self, lease: Lease, nbytes: int) -> None:
-        self.lease = lease
+    def __init__(self, owner: Any, pointer: int, nbytes: int) -> None:
+        self.owner = owner
         self.__array_interface__ = {
             "shape": (nbytes,),
             "typestr": "|u1",
-            "data": (lease.pointer, False),
+            "data": (pointer, False),
             "version": 3,
         }
 
 
-def _simulated(lease: Lease, count: int, form: "np.dtype[Any]") -> Array:
+def _array(
+    owner: Any, pointer: int, count: int, form: "np.dtype[Any]", index: int
+) -> Array:
+    """The array of a run of device memory, which keeps the owner of it alive."""
+    if SIMULATED:
+        return _simulated(owner, pointer, count, form)
+    with on_device(index):
+        return _native(owner, pointer, count, form)
+
+
+def _simulated(owner: Any, pointer: int, count: int, form: "np.dtype[Any]") -> Array:
     from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
 
     make: Any = FakeCUDAArray
-    return make(np.asarray(_Lent(lease, count * form.itemsize)).view(form))
+    held = _Held(owner, pointer, count * form.itemsize)
+    return make(np.asarray(held).view(form))
 
 
-def _native(lease: Lease, count: int, form: "np.dtype[Any]") -> Array:
+def _native(owner: Any, pointer: int, count: int, form: "np.dtype[Any]") -> Array:
     from ctypes import c_void_p
 
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
@@ -265,12 +287,29 @@ def _native(lease: Lease, count: int, form: "np.dtype[Any]") -> Array:
     point: Any = MemoryPointer
     memory = point(
         cuda.current_context(),
-        c_void_p(lease.pointer),
+        c_void_p(pointer),
         count * form.itemsize,
-        owner=lease,
+        owner=owner,
     )
     make: Any = DeviceNDArray
     return make((count,), (form.itemsize,), form, gpu_data=memory)
+
+
+def _device_at(pointer: int) -> int:
+    """The index of the device that an address of the driver belongs to."""
+    from numba.cuda.cudadrv import driver
+
+    require(0)
+    # The driver has to be at work before it is asked.
+    cuda.current_context()
+    native: Any = driver
+    names = native.binding.CUpointer_attribute
+    return int(
+        native.driver.cuPointerGetAttribute(
+            names.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+            native.binding.CUdeviceptr(pointer),
+        )
+    )
 
 
 def _lease_of(array: Array) -> Lease | None:
@@ -280,7 +319,8 @@ def _lease_of(array: Array) -> Lease | None:
     base = array._ary
     while isinstance(base, np.ndarray):
         base = base.base
-    return base.lease if isinstance(base, _Lent) else None
+    owner = base.owner if isinstance(base, _Held) else None
+    return owner if isinstance(owner, Lease) else None
 
 
 register_memory("cuda", CudaMemory())

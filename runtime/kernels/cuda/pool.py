@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from runtime.kernels.cuda.adding import add_targets
+from runtime.kernels.cuda.check import require_indices
 from runtime.kernels.cuda.copy import fill
 from runtime.kernels.cuda.jit import Body, Family
 from runtime.kernels.cuda.launch import spread
@@ -42,10 +43,11 @@ def _pool(kind: Any) -> Body:
             left = (task - line * columns) * g[7] - g[9]
             bottom = min(top + (g[4] - 1) * g[10] + 1, height)
             end = min(left + (g[5] - 1) * g[11] + 1, width)
-            while top < 0:
-                top += g[10]
-            while left < 0:
-                left += g[11]
+            # The first row and column on the image, in one step each.
+            if top < 0:
+                top += (g[10] - 1 - top) // g[10] * g[10]
+            if left < 0:
+                left += (g[11] - 1 - left) // g[11] * g[11]
             best = kind(least)
             index = top * width + left
             y = top
@@ -115,12 +117,16 @@ def max_pool2d(
 
 
 def max_pool2d_backward(dx: Tensor, grad: Tensor, indices: Tensor) -> None:
-    """Fill `dx` (.., H, W) with the gradients, each where its element came from."""
+    """Fill `dx` (.., H, W) with the gradients, each where its element came from.
+
+    Raises `IndexOutOfRange`, before anything is written.
+    """
+    area, results = prod(dx.shape[-2:]), prod(grad.shape[-2:])
+    require_indices("core::max_pool2d_backward", indices, area, -1)
     fill(dx, 0)
     count, where = grad.numel(), index_of(dx)
     if not count:
         return
-    area, results = prod(dx.shape[-2:]), prod(grad.shape[-2:])
     targets = device_array(count, np.dtype(np.int64), where)
     _TARGETS["int64"](
         spread(count, where), targets, flat(indices), count, area, results

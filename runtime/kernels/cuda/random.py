@@ -4,9 +4,9 @@ True only here: threads make blocks of Philox words and the elements of each; th
 from words to numbers is that of `runtime.kernels.cpu.random`, which says it in full.
 
 Rules
-- integers, booleans and uniform numbers are those of the CPU bit by bit: a product that
-  is rounded before a sum is `dmul_rn`, which the compiler does not contract;
-- normal numbers differ by what log, cos and sin of the device differ;
+- all numbers are those of the CPU bit by bit: a product that is rounded before a sum is
+  `dmul_rn`, which the compiler does not contract, and log, cos and sin are the CPU's
+  (`runtime.kernels.cuda.polar`);
 - every number of 64 bits is kept unsigned: with a signed one it would become a float.
 
 When you change the rule, change `runtime/kernels/cpu/random.py` with it.
@@ -22,6 +22,7 @@ from runtime.kernels.cuda import scalars
 from runtime.kernels.cuda.jit import Body, Family, Maker, device
 from runtime.kernels.cuda.launch import spread
 from runtime.kernels.cuda.operand import flat, index_of
+from runtime.kernels.cuda.polar import circle, log_of
 from runtime.kernels.cuda.scalars import Scalar
 from runtime.kernels.cuda.toolkit import SIMULATED, cuda
 from runtime.kernels.cuda.unary import FLOATS, INTEGERS
@@ -63,7 +64,7 @@ _TURN_53 = pi / 2 * 2.0**-51
 # Greatest range of `randint` that one word serves: its bias is 2**-16 at most.
 _NARROW_RANGE = 1 << 16
 
-_log, _sqrt, _cos, _sin = scalars.log, scalars.sqrt, scalars.cos, scalars.sin
+_sqrt = scalars.sqrt
 
 
 def _rounded() -> Scalar:
@@ -138,7 +139,8 @@ def _below(word, threshold, unused, unused_too):  # type: ignore[no-untyped-def]
 @device
 def _turned(radius, angle, quadrant):  # type: ignore[no-untyped-def]  # as above
     """The point at a radius and an angle in [0, pi / 2), turned by quadrants."""
-    c, s = radius * _cos(angle), radius * _sin(angle)
+    cosine, sine = circle(angle)
+    c, s = radius * cosine, radius * sine
     x, y = c, s
     if quadrant & 1:
         x, y = s, c
@@ -154,7 +156,7 @@ def _pair(first, second):  # type: ignore[no-untyped-def]  # as above
     """Two standard normal float64 from two words."""
     u = _D(_I(first + _ONE)) * _UNIT_32
     angle = _D(_I(second & _ANGLE_32)) * _TURN_32
-    return _turned(_sqrt(-2.0 * _log(u)), angle, _I(second >> _QUADRANT_32))
+    return _turned(_sqrt(-2.0 * log_of(u)), angle, _I(second >> _QUADRANT_32))
 
 
 @device
@@ -164,7 +166,7 @@ def _pair_53(w0, w1, w2, w3):  # type: ignore[no-untyped-def]  # as above
     second = ((w2 << _HALF) | w3) >> _ELEVEN
     u = _D(_I(first + _ONE)) * _UNIT_53
     angle = _D(_I(second & _ANGLE_53)) * _TURN_53
-    return _turned(_sqrt(-2.0 * _log(u)), angle, _I(second >> _QUADRANT_53))
+    return _turned(_sqrt(-2.0 * log_of(u)), angle, _I(second >> _QUADRANT_53))
 
 
 def _by_word(value: Scalar) -> Maker:

@@ -1,9 +1,10 @@
-"""The simulator, mended in one place: shared arrays are made once.
+"""The simulator, mended in one place: shared arrays, and functions of other files.
 
 True only here: what the simulator of numba-cuda does otherwise than a device.  Its
 threads look for a shared array of their line, and make one if there is none; two that
 look at the same time make two, and no longer share.  The table below lets the second
-wait for the first one's array.
+wait for the first one's array.  And it puts the running kernel's `cuda` among the
+globals of the kernel's own file only; `Running` is that of whichever kernel runs.
 
 Rules: nothing is changed where kernels are compiled; `mend` may be called again.
 """
@@ -34,6 +35,20 @@ class SharedArrays(dict[Any, Any]):
         with self._settled:
             super().__setitem__(key, value)
             self._settled.notify_all()
+
+
+class Running:
+    """`cuda` for functions that kernels of several files call."""
+
+    __slots__ = ("_kernels",)
+
+    def __init__(self) -> None:
+        from numba.cuda.simulator import kernel
+
+        self._kernels: Any = kernel
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._kernels._get_kernel_context(), name)
 
 
 def mend() -> None:

@@ -18,7 +18,8 @@ import numpy as np
 
 from runtime.kernels.cpu.reduce_axis import around
 from runtime.kernels.cuda import scalars
-from runtime.kernels.cuda.jit import Body, Family, Maker, device
+from runtime.kernels.cuda.block import block_greatest, block_sum
+from runtime.kernels.cuda.jit import Body, Family, Maker
 from runtime.kernels.cuda.launch import rows, spread
 from runtime.kernels.cuda.operand import flat, index_of
 from runtime.kernels.cuda.reduce import SHORT
@@ -29,46 +30,12 @@ from runtime.tensors.tensor import Tensor
 _I = np.int64
 
 
-@device
-def _sum(shared, value):  # type: ignore[no-untyped-def]  # compiled for the device
-    """The sum of the values of all threads of the block, for all of them."""
-    thread = cuda.threadIdx.x
-    shared[thread] = value
-    cuda.syncthreads()
-    half = BLOCK // 2
-    while half > 0:
-        if thread < half:
-            shared[thread] += shared[thread + half]
-        cuda.syncthreads()
-        half = half // 2
-    result = shared[0]
-    cuda.syncthreads()
-    return result
-
-
-@device
-def _greatest(shared, value):  # type: ignore[no-untyped-def]  # as above
-    """The greatest of the values of all threads of the block, for all of them."""
-    thread = cuda.threadIdx.x
-    shared[thread] = value
-    cuda.syncthreads()
-    half = BLOCK // 2
-    while half > 0:
-        if thread < half and shared[thread + half] > shared[thread]:
-            shared[thread] = shared[thread + half]
-        cuda.syncthreads()
-        half = half // 2
-    result = shared[0]
-    cuda.syncthreads()
-    return result
-
-
 def _rows(logarithm: bool) -> Maker:
     def make(kind: Any) -> Body:
         zero, one = kind(0), kind(1)
         exp, log = scalars.exp, scalars.log
 
-        def body(out, x, tasks, length):  # type: ignore[no-untyped-def]  # as above
+        def body(out, x, tasks, length):  # type: ignore[no-untyped-def]  # compiled for the device
             shared = cuda.shared.array(BLOCK, kind)
             thread = cuda.threadIdx.x
             row = cuda.blockIdx.x
@@ -80,13 +47,13 @@ def _rows(logarithm: bool) -> Maker:
                     value = x[base + i]
                     peak = value if value > peak else peak
                     i += BLOCK
-                peak = _greatest(shared, peak)
+                peak = block_greatest(shared, peak)
                 total = zero
                 i = thread
                 while i < length:
                     total += exp(x[base + i] - peak)
                     i += BLOCK
-                total = _sum(shared, total)
+                total = block_sum(shared, total)
                 i = thread
                 if logarithm:
                     shift = log(total)
@@ -164,7 +131,7 @@ def _back_rows(logarithm: bool) -> Maker:
                     else:
                         total += grad[base + i] * result[base + i]
                     i += BLOCK
-                total = _sum(shared, total)
+                total = block_sum(shared, total)
                 i = thread
                 while i < length:
                     g, y = grad[base + i], result[base + i]

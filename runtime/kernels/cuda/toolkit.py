@@ -6,7 +6,8 @@ own deprecated copy.  Without numba-cuda the import of this module raises
 compile without one.
 
 Rules: a module with kernel bodies takes `cuda` from here under this very name: the
-simulator finds it by identity among the globals of the body.  Numba stays out of every
+simulator finds it by identity among the globals of the body; a function that kernels of
+other files call takes `running` instead.  Numba stays out of every
 module outside of this folder.
 """
 
@@ -14,7 +15,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from runtime.errors.storage import DeviceUnavailable
-from runtime.kernels.cuda.simulator import mend
+from runtime.kernels.cuda.simulator import Running, mend
 
 if find_spec("numba_cuda") is None:
     raise DeviceUnavailable(
@@ -37,8 +38,11 @@ SIMULATED = bool(_config.ENABLE_CUDASIM)
 if SIMULATED:
     mend()
 
+# The same for functions of other files than the kernel's.
+running: Any = Running() if SIMULATED else _cuda
+
 # Threads of a block.  256 gives every multiprocessor since Kepler its full number of
 # threads; a simulated thread costs 80 µs, and 4 make a tree of two levels.
 BLOCK = 4 if SIMULATED else 256
 
-__all__ = ["BLOCK", "SIMULATED", "cuda"]
+__all__ = ["BLOCK", "SIMULATED", "cuda", "running"]

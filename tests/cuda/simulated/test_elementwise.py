@@ -225,3 +225,17 @@ def test_an_output_may_be_its_operand() -> None:
     tensor: Tensor = put(np.arange(6, dtype=np.float32))
     CUDA["add"](tensor, tensor, tensor, 1)
     np.testing.assert_array_equal(get(tensor), np.arange(6) * 2)
+
+
+def test_what_is_not_a_number() -> None:
+    """The sign is 0, as the CPU has it; relu lets NaN pass, and so its gradient."""
+    nan = np.array([np.nan, -np.nan, 2.0, 0.0], np.float32)
+    grad = np.array([3.0, 4.0, 5.0, 6.0], np.float32)
+    for name, given, expected in (
+        ("sign", (nan,), [0.0, 0.0, 1.0, 0.0]),
+        ("relu_backward", (grad, nan), [3.0, 4.0, 5.0, 0.0]),
+    ):
+        agree(name, "float32", *given)
+        out = fresh((4,), "float32")
+        CUDA[name](out, *map(put, given))
+        assert get(out).tolist() == expected

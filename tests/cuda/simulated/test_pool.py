@@ -5,7 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runtime.errors.operator import IndexOutOfRange
+from runtime.kernels.cuda import KERNELS as CUDA
 from tests.cuda.simulated.agreement import agree, empty, numbers, same
+from tests.cuda.simulated.arrays import get, put
 
 # Shape, results, window, stride, padding, dilation.
 CASES: list[Any] = [
@@ -45,3 +48,20 @@ def test_the_last_not_a_number_wins_and_nothing_keeps_the_first() -> None:
     geometry = ((2, 2), (2, 2), (0, 0), (1, 1))
     found = agree("max_pool2d", outs, x, *geometry)
     np.testing.assert_array_equal(found[1], [[[4, 2]]])
+
+
+@pytest.mark.parametrize("place", [-1, 4, 2**40])
+def test_places_outside_of_the_image_are_refused(place: int) -> None:
+    out = put(np.full((1, 2, 2), 7, np.float32))
+    grad, places = np.ones((1, 1, 1), np.float32), np.full((1, 1, 1), place)
+    with pytest.raises(IndexOutOfRange) as caught:
+        CUDA["max_pool2d_backward"](out, put(grad), put(places))
+    assert (caught.value.index, caught.value.size) == (place, 4)
+    assert get(out).tolist() == [[[7, 7], [7, 7]]]
+
+
+def test_padding_is_stepped_over_at_once() -> None:
+    x, outs = numbers((1, 4, 4), np.float32), [empty((1, 4, 4), np.float32)]
+    outs.append(empty((1, 4, 4), np.int64))
+    wide = (2**31 - 1, 2**31 - 1), (1, 1), (2**30 - 1, 2**30 - 1), (1, 1)
+    agree("max_pool2d", outs, x, *wide, compare=same)

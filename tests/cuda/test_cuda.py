@@ -1,0 +1,56 @@
+"""`runtime.cuda`, with and without what CUDA needs."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import runtime.cuda
+from runtime.errors.storage import DeviceUnavailable
+
+ROOT = Path(__file__).resolve().parents[2]
+WITHOUT = """
+import sys
+sys.modules["numba_cuda"] = None
+import importlib.util
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name: None if name == "numba_cuda" else real(name)
+import runtime.cuda
+assert "numpy" not in sys.modules and "numba" not in sys.modules
+print(runtime.cuda.is_available(), runtime.cuda.device_count())
+try:
+    runtime.cuda.Stream
+except runtime.errors.storage.DeviceUnavailable as error:
+    print(error.reason)
+"""
+
+
+def test_without_numba_cuda_there_is_no_device_and_no_error() -> None:
+    command = [sys.executable, "-c", WITHOUT]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout == "False 0\nthe package numba-cuda is not installed\n"
+
+
+def test_every_public_name_is_there() -> None:
+    pytest.importorskip("numba_cuda", reason="needs the extra `cuda`: numba-cuda")
+    assert dir(runtime.cuda) == sorted(runtime.cuda.__all__)
+    assert all(getattr(runtime.cuda, name) for name in runtime.cuda.__all__)
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(AttributeError) as caught:
+        _ = runtime.cuda.graphs
+    assert str(caught.value) == "module `runtime.cuda` has no `graphs`"
+
+
+@pytest.mark.skipif(
+    find_spec("numba_cuda") is None or runtime.cuda.is_available(),
+    reason="needs numba-cuda, and no GPU",
+)
+def test_without_a_gpu() -> None:
+    assert runtime.cuda.device_count() == 0
+    with pytest.raises(DeviceUnavailable) as caught:
+        runtime.cuda.current_device()
+    assert caught.value.reason == "there is no driver or no GPU"
