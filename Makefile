@@ -3,6 +3,10 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+# Files in which single tests look at torch where it is installed.
+BESIDE_TORCH := tests/operators/test_nn.py tests/operators/test_nn_images.py \
+	tests/operators/test_factories.py tests/operators/test_views.py \
+	tests/tensors/test_dlpack.py tests/tensors/test_promotion.py
 # How the tests are run; under coverage by `make coverage`.
 RUN ?= -m pytest
 BIN := $(VENV)/bin
@@ -38,7 +42,7 @@ test: $(STAMP)
 
 test-extras: $(STAMP)
 	$(BIN)/python $(RUN) -n auto -m torch
-	EVERYORDER_ALL_KERNELS=1 $(BIN)/python $(RUN) -n auto tests/cuda tests/operators tests/tensors
+	EVERYORDER_ALL_KERNELS=1 $(BIN)/python $(RUN) -n auto tests/cuda $(BESIDE_TORCH)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) -n auto -m "not torch" tests/kernels
 
 test-gpu: $(STAMP)
