@@ -6,7 +6,8 @@ VENV ?= .venv
 # Files in which single tests look at torch where it is installed.
 BESIDE_TORCH := tests/operators/test_nn.py tests/operators/test_nn_images.py \
 	tests/operators/test_factories.py tests/operators/test_views.py \
-	tests/tensors/test_dlpack.py tests/tensors/test_promotion.py
+	tests/tensors/test_dlpack.py tests/tensors/test_promotion.py \
+	tests/tensors/test_testing.py
 # How the tests are run; under coverage by `make coverage`.
 RUN ?= -m pytest
 BIN := $(VENV)/bin
