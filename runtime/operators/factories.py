@@ -21,6 +21,7 @@ from runtime.dispatch.kernel import linked
 from runtime.errors.operands import WrongOption
 from runtime.keys import KeySet, key_of_device
 from runtime.operators.backends import MODULES, table_for
+from runtime.operators.expanding import MOST
 from runtime.operators.fast import fast_fill
 from runtime.operators.number import number_for
 from runtime.operators.plan import (
@@ -47,8 +48,6 @@ OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False
 SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")
 # Where `device` stands among the arguments of every factory.
 DEVICE_AT = -2
-# More elements cannot be counted: NumPy, like any C code, does so in 64 bits.
-MOST = 2**63 - 1
 
 
 def _select(below: Any, keyset: KeySet) -> Callable[..., Any]:
