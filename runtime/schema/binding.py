@@ -18,7 +18,7 @@ by schema here: equal schemas may convert differently (`ScalarType x` equals `in
 
 from collections.abc import Callable, Iterable, Mapping
 from operator import call
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runtime.errors.base import nearest
 from runtime.errors.call import (
@@ -31,14 +31,18 @@ from runtime.errors.call import (
 from runtime.schema.argument import Argument, type_text
 from runtime.schema.excerpt import described, shortened, written_call
 from runtime.schema.numbers import MISMATCH
-from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType
 from runtime.schema.values import Converter, converter, same, tensor_or_number
+
+if TYPE_CHECKING:
+    from runtime.schema.schema import Schema
 
 Binder = Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
 
 
-def bind(schema: Schema, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+def bind(
+    schema: "Schema", args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> list[Any]:
     """Every argument of the call in schema order, converted, defaults filled in.
 
     Raises `TooManyArguments`, `UnknownArgument`, `DuplicateArgument`,
@@ -53,7 +57,7 @@ def stored_default(argument: Argument) -> object:
     return argument.default if converted is MISMATCH else converted
 
 
-def converters_of(schema: Schema, numbers: bool) -> tuple[Converter, ...]:
+def converters_of(schema: "Schema", numbers: bool) -> tuple[Converter, ...]:
     """The conversion of each argument; `numbers`: a tensor may be given as a number."""
     return tuple(
         tensor_or_number
@@ -63,7 +67,7 @@ def converters_of(schema: Schema, numbers: bool) -> tuple[Converter, ...]:
     )
 
 
-def binder(schema: Schema, numbers: bool = False) -> Binder:
+def binder(schema: "Schema", numbers: bool = False) -> Binder:
     """The function that binds calls to `schema`; see `bind` and `converters_of`."""
     arguments = schema.arguments
     positional = schema.kwarg_only_start
@@ -115,7 +119,7 @@ def binder(schema: Schema, numbers: bool = False) -> Binder:
 
 
 def _diagnosed(
-    schema: Schema,
+    schema: "Schema",
     converters: tuple[Converter, ...],
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
@@ -161,7 +165,7 @@ def _diagnosed(
 
 
 def _by_index(
-    schema: Schema, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    schema: "Schema", args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> dict[int, Any]:
     """The given values by argument index, names resolved."""
     given = dict(enumerate(args[: schema.kwarg_only_start]))
@@ -190,7 +194,7 @@ def _value(argument: Argument, turn: Converter, value: object) -> object:
 
 
 def _call(
-    schema: Schema, args: Iterable[object], kwargs: Mapping[str, object]
+    schema: "Schema", args: Iterable[object], kwargs: Mapping[str, object]
 ) -> dict[str, str]:
     operator = str(schema.name)
     text = written_call(operator, args, kwargs)

@@ -8,12 +8,15 @@ Rules:
   another name forgets it: whoever registers the copy says anew what is promised.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from runtime.schema.alias import AliasKind
 from runtime.schema.argument import Argument
 from runtime.schema.names import OperatorName
 from runtime.schema.sharing import may_alias, may_contain_alias
+from runtime.schema.strip import fill_defaults, strip_defaults
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,41 @@ class Schema:
             IndexError: there is no such argument or result.
         """
         return may_contain_alias(self.arguments[argument], self.returns[result])
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """Every argument of the call, as kernels see them: positional ones and named.
+
+        Values are converted, defaults are filled in, codes are objects and lists are
+        fresh; surplus values of a schema with `...` follow the positional arguments.
+
+        Raises:
+            CallError: the call does not fit; its leaf says why.
+        """
+        positional, named = fill_defaults(self, args, kwargs)
+        return [*positional], named
+
+    def fill_defaults(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """`bind`, as a call: what `strip_defaults` took out is put back.
+
+        Raises as `bind`.
+        """
+        return fill_defaults(self, args, kwargs)
+
+    def strip_defaults(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The call as a Python handler gets it: without what is at its default.
+
+        The longest tail of positional arguments at their defaults goes, and every such
+        keyword-only argument; the rest is as in `bind`.
+
+        Raises as `bind`.
+        """
+        return strip_defaults(self, args, kwargs)
 
     def __str__(self) -> str:
         return f"{self.name}({self._arguments_text()}) -> {self._returns_text()}"

@@ -7,48 +7,94 @@ Rules:
 - positional arguments lose their longest tail of defaults; one before a given value
   stays: `(t, 1, 5)`;
 - a keyword-only argument is passed by name, and only if it is not its default;
-- "is its default" compares stack values (`values.same`): numbers by kind too;
-- a handler sees codes as objects and gets fresh lists (`values.present`).
+- "is its default" compares by `values.same`: numbers by kind too, NaN by nothing;
+- a handler sees codes as objects and gets fresh lists (`values.present`);
+- surplus values of a schema with `...` keep every positional argument before them.
 
-`fill_defaults` is the inverse: strip(fill(strip(x))) == strip(x), and filling a
-stripped call gives the stack it came from, up to values that are `same`.
+`fill_defaults` is the inverse: strip(fill(x)) == strip(x), and fill(strip(x)) ==
+fill(x), for every call x that fits the schema; -0.0 may come back as 0.0.  Neither
+sees more of a schema than it says: that an operator takes numbers for tensors is a tag
+of its definition (`OperatorHandle.normalize` knows it).
+
+How it works: `stripper` takes the values of the stack, `presented_stripper` those that
+kernels see.  The second is on the way of every call of a handler, so it is compiled
+from text; for `f(Tensor x, int n=2, *, Scalar alpha=1)` that is
+
+    def strip(_0, _1, _2, /):
+        _named = {}
+        if _2 is not _default2 and (type(_2) is not _kind2 or _2 != _default2):
+            _named['alpha'] = _2
+        if _1 is not _default1 and (type(_1) is not _kind1 or _1 != _default1):
+            return (_0, _1), _named
+        return (_0,), _named
+
+The text depends on places, names and kinds of defaults alone, and is remembered so.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from types import CodeType
+from typing import TYPE_CHECKING, Any
 
+from runtime.schema.argument import Argument
 from runtime.schema.binding import bind, stored_default
-from runtime.schema.schema import Schema
-from runtime.schema.values import presenter, same
+from runtime.schema.codes import Code
+from runtime.schema.types import BoolType, FloatType, IntType, ListType, SymIntType
+from runtime.schema.values import BY_VALUE, present, presenter, same
+
+if TYPE_CHECKING:
+    from runtime.schema.schema import Schema
 
 Stripped = tuple[tuple[Any, ...], dict[str, Any]]
 Stripper = Callable[[Sequence[Any]], Stripped]
+PresentedStripper = Callable[..., Stripped]
 
 # Stands where an argument has no default; `same` to no value of a call.
 _REQUIRED = object()
 
+# Lists whose elements are of one kind once they are converted: `==` is `same`.
+_EXACT = tuple(map(ListType, (IntType, SymIntType, FloatType, BoolType)))
 
-def strip_defaults(schema: Schema, values: Sequence[Any]) -> Stripped:
-    """The positional and keyword arguments that a Python handler is called with.
-
-    `values` is a bound call: every argument in schema order, and behind them the
-    surplus of a schema with `...`.
-    """
-    return stripper(schema)(values)
+# Texts of schemas that are alike but for their defaults and types.
+REMEMBERED = 1024
 
 
-def fill_defaults(
-    schema: Schema, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> list[Any]:
-    """The bound call of a stripped one; total on what `strip_defaults` gives.
+def strip_defaults(
+    schema: "Schema", args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Stripped:
+    """The call without what is at its default, as a Python handler gets it.
 
     Raises what `bind` raises, for a call that does not fit the schema.
     """
-    return bind(schema, args, kwargs)
+    return stripper(schema)(bind(schema, args, kwargs))
 
 
-def stripper(schema: Schema) -> Stripper:
-    """The function that strips calls of `schema`; see `strip_defaults`."""
+def fill_defaults(
+    schema: "Schema", args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Stripped:
+    """The call with every argument, as kernels see them, the keyword-only ones named.
+
+    Raises what `bind` raises, for a call that does not fit the schema.
+    """
+    return spread(schema, bind(schema, args, kwargs))
+
+
+def spread(schema: "Schema", values: Sequence[Any]) -> Stripped:
+    """A bound call as a Python call: positional and named, as kernels see them.
+
+    `values` is every argument in schema order, and behind them the surplus of a schema
+    with `...`, as `bind` gives them.
+    """
+    arguments = schema.arguments
+    seen = [present(a.type, value) for a, value in zip(arguments, values, strict=False)]
+    start = schema.kwarg_only_start
+    names = [argument.name for argument in arguments[start:]]
+    surplus = values[len(arguments) :]
+    return (*seen[:start], *surplus), dict(zip(names, seen[start:], strict=True))
+
+
+def stripper(schema: "Schema") -> Stripper:
+    """The function that strips a bound call of `schema`; for `values` see `spread`."""
     arguments = schema.arguments
     count = len(arguments)
     positional = schema.kwarg_only_start
@@ -79,3 +125,82 @@ def stripper(schema: Schema) -> Stripper:
         return (*seen[:end], *surplus), kwargs
 
     return strip
+
+
+def presented_stripper(schema: "Schema") -> PresentedStripper:
+    """The function that strips a call whose values are as kernels see them.
+
+    It takes every argument by position, in the order of the schema, then the surplus
+    of a schema with `...`; lists are copied, so that a handler may keep them.
+    """
+    lines = []
+    values: dict[str, Any] = {"_same": same}
+    start = schema.kwarg_only_start
+    given = [f"_{place}" for place in range(len(schema.arguments))]
+    for place, argument in enumerate(schema.arguments):
+        if argument.has_default:
+            default = present(argument.type, stored_default(argument))
+            values[f"_default{place}"] = default
+            values[f"_kind{place}"] = type(default)
+        if presenter(argument.type) is not None:
+            lines.append(f"if type(_{place}) is list:")
+            lines.append(f"    _{place} = _{place}.copy()")
+    lines.append("_named = {}")
+    for place, argument in enumerate(schema.arguments[start:], start):
+        lines += _unless_default(place, argument, f"_named[{argument.name!r}] = ")
+    if schema.is_vararg:
+        lines.append("if _rest:")
+        lines.append(f"    return ({_listed(given[:start])}*_rest,), _named")
+    end = start
+    while end and schema.arguments[end - 1].has_default:
+        lines.append(f"if {_differs(end - 1, schema.arguments[end - 1])}:")
+        lines.append(f"    return ({_listed(given[:end])}), _named")
+        end -= 1
+    lines.append(f"return ({_listed(given[:end])}), _named")
+    text = "\n".join(
+        (
+            f"def strip({_parameters(given, schema.is_vararg)}):",
+            *(f"    {line}" for line in lines),
+        )
+    )
+    exec(_compiled(text), values)  # noqa: S102  # numbers, and names as quoted text
+    made: PresentedStripper = values["strip"]
+    return made
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _compiled(text: str) -> CodeType:
+    return compile(text, "<strip>", "exec")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return "".join(f"{name}, " for name in names)
+
+
+def _parameters(given: Sequence[str], rest: bool) -> str:
+    positional = f"{_listed(given)}/, " if given else ""
+    return f"{positional}*_rest" if rest else positional.rstrip(", ")
+
+
+def _unless_default(place: int, argument: Argument, to: str) -> list[str]:
+    """Lines that give the value to something, if it is not the default."""
+    if not argument.has_default:
+        return [f"{to}_{place}"]
+    return [f"if {_differs(place, argument)}:", f"    {to}_{place}"]
+
+
+def _differs(place: int, argument: Argument) -> str:
+    """The condition that a value is not `same` to its default."""
+    value, default = f"_{place}", f"_default{place}"
+    held = present(argument.type, stored_default(argument))
+    if held is None or isinstance(held, bool | Code):
+        # There is one object each.
+        return f"{value} is not {default}"
+    if type(held) in BY_VALUE:
+        differs = f"type({value}) is not _kind{place} or {value} != {default}"
+    elif argument.type in _EXACT:
+        differs = f"{value} != {default}"
+    else:
+        differs = f"not _same({value}, {default})"
+    # What is not the same as itself (NaN) is not the default either.
+    return f"{value} is not {default} and ({differs})" if same(held, held) else differs

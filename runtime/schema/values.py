@@ -96,7 +96,7 @@ def same(left: object, right: object) -> bool:
     kind = type(left)
     if kind is not type(right):
         return False
-    if kind in _BY_VALUE:
+    if kind in BY_VALUE:
         return left == right
     if isinstance(left, list | tuple) and isinstance(right, list | tuple):
         return len(left) == len(right) and all(map(same, left, right))
@@ -316,7 +316,7 @@ def _present_code(kind: type[Code]) -> Converter:
 _PLAIN = (bool, int, float, complex, str, bytes, list, tuple, dict, Code, Device)
 
 # Values equal by `==` once their types are the same.
-_BY_VALUE = frozenset(
+BY_VALUE = frozenset(
     {bool, int, float, complex, str, Device, DType, Layout, MemoryFormat}
 )
 

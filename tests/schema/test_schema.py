@@ -2,6 +2,7 @@
 
 import pytest
 
+from runtime.errors.call import WrongArgumentType
 from runtime.schema.alias import AliasKind
 from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema
@@ -74,3 +75,33 @@ def test_where_keyword_only_begins() -> None:
 def test_mutable_and_view(text: str, mutable: bool, view: bool) -> None:
     schema = parse_schema(text)
     assert (schema.is_mutable, schema.is_view) == (mutable, view)
+
+
+def test_binding_gives_what_kernels_see() -> None:
+    schema = parse_schema(
+        "t::f(Tensor? x, int[2] s=1, *, ScalarType d=float, str k='a') -> ()"
+    )
+    sizes = [1, 2]
+    positional, named = schema.bind((None,), {"s": sizes, "d": 4})
+    assert (positional, str(named)) == ([None, [1, 2]], "{'d': int64, 'k': 'a'}")
+    assert positional[1] is not sizes
+    assert schema.fill_defaults((None, sizes), {"d": 4}) == ((None, [1, 2]), named)
+    assert schema.strip_defaults((None, 1), {"d": 6, "k": "b"}) == (
+        (None,),
+        {"k": "b"},
+    )
+    again, _ = schema.bind((None,), {})
+    again[1].append(3)
+    assert schema.bind((None,), {})[0] == [None, [1, 1]]
+
+
+def test_binding_says_what_does_not_fit() -> None:
+    schema = parse_schema("t::f(Tensor x, int a=1) -> ()")
+    with pytest.raises(WrongArgumentType) as caught:
+        schema.bind((None, "b"), {})
+    assert str(caught.value) == (
+        "Argument 2 of `t::f`, `a`, takes `int`, but was given a str.\n"
+        "  call:   t::f(None, 'b')\n"
+        "  schema: t::f(Tensor x, int a=1) -> ()\n"
+        "  value:  'b'"
+    )
