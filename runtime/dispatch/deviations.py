@@ -10,6 +10,7 @@ Rule: whoever makes the runtime differ adds a row here, and a test of it.
 
 from runtime.dispatch.deviation import Deviation
 from runtime.dispatch.language_deviations import KEYS, SCHEMAS
+from runtime.dispatch.python_deviations import PYTHON, TENSORS
 
 __all__ = ["DEVIATIONS", "Deviation"]
 
@@ -183,6 +184,12 @@ _CALLS = (
         "the fault shows where it is",
     ),
     Deviation(
+        "defaults filled into a call",
+        "what is missing is None; positional arguments by name and surplus are lost",
+        "the call is bound, with the errors of a call",
+        "a guess hides the mistake",
+    ),
+    Deviation(
         "which overload a call means",
         "the first that was registered and fits",
         "the first by overload name that fits",
@@ -232,4 +239,4 @@ _CALLS = (
     ),
 )
 
-DEVIATIONS = (*KEYS, *SCHEMAS, *_REGISTRATION, *_CALLS)
+DEVIATIONS = (*KEYS, *SCHEMAS, *_REGISTRATION, *_CALLS, *TENSORS, *PYTHON)

@@ -9,7 +9,9 @@ Rules:
   the reverse; a removal always completes, and the exceptions are raised after it;
 - no kernel runs while the lock is held; a listener that registers is refused;
 - finalizers only append to `dropped`; the next writer takes down what they left; so
-  it is with what is closed by a finalizer that runs while its thread registers.
+  it is with what is closed by a finalizer that runs while its thread registers;
+- a forked child finds the lock free, and the state as it was published last: what
+  another thread was about to publish did not happen.
 
 Everything cached for calling lives on an entry; nothing subscribes to invalidation.
 """
@@ -18,7 +20,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from threading import Lock, get_ident
+from threading import get_ident
 from types import SimpleNamespace
 from typing import cast
 
@@ -39,8 +41,10 @@ from runtime.dispatch.token import (
 from runtime.dispatch.transition import ADD, REMOVE
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
+from runtime.errors.call import PrivateDispatcher
 from runtime.errors.registration import SchemaNotFound, WriteInsideListener
 from runtime.keys import DispatchKey
+from runtime.locks import renewed
 from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name
 from runtime.schema.schema import Schema
@@ -87,7 +91,7 @@ class Dispatcher:
         self.state = state
         # The keys under which entries remember what is of this dispatcher.
         self.keyring = Keyring()
-        self._lock = Lock()
+        self._lock = renewed()
         self._writer = 0
         self._telling = False
         self.warns_of_overrides = warns_of_overrides
@@ -173,12 +177,11 @@ class Dispatcher:
             WriteInsideListener: called by a listener.
             Exception: whatever a listener raised.
         """
-        me = get_ident()
-        if self._writer == me:
+        if self._writer and self._writes():
             raise WriteInsideListener(call="Dispatcher.register(...)")
         freed: list[Tokens] = []
         with self._lock:
-            self._writer = me
+            self._writer = get_ident()
             try:
                 before = after = self._settled(freed) if self.dropped else self.state
                 for token in tokens:
@@ -190,7 +193,7 @@ class Dispatcher:
                     _tell_added(before, after, tokens)
                 self.state = after
             finally:
-                self._writer, self._telling = 0, False
+                self._wrote()
 
     def unregister(self, tokens: Sequence[Token]) -> None:
         """Take down all of `tokens`, which are live, last first.
@@ -202,20 +205,19 @@ class Dispatcher:
             WriteInsideListener: called by a listener.
             ExceptionGroup: listeners raised; everything was taken down all the same.
         """
-        me = get_ident()
-        if self._writer == me:
+        if self._writer and self._writes():
             self.check_writable("Dispatcher.unregister(...)")
             self.dropped.append([*tokens])
             return
         freed: list[Tokens] = []
         with self._lock:
-            self._writer = me
+            self._writer = get_ident()
             try:
                 state = self._settled(freed) if self.dropped else self.state
                 self._telling = bool(state.subscriptions)
                 self.state, errors = without(state, tokens)
             finally:
-                self._writer, self._telling = 0, False
+                self._wrote()
         if errors:
             raise BaseExceptionGroup("listeners failed while being told", errors)
 
@@ -248,8 +250,18 @@ class Dispatcher:
         Raises:
             WriteInsideListener: it is a listener's thread, being told.
         """
-        if self._telling and self._writer == get_ident():
+        if self._telling and self._writes():
             raise WriteInsideListener(call=call)
+
+    def __reduce__(self) -> tuple[Callable[[], "Dispatcher"], tuple[()]]:
+        """Pickle the default dispatcher: the one of whoever unpickles it.
+
+        Raises:
+            PrivateDispatcher: it is another one.
+        """
+        if self is not default_dispatcher():
+            raise PrivateDispatcher
+        return default_dispatcher, ()
 
     def trace(self) -> AbstractContextManager[list[str]]:
         """Context: the dispatch trace of the calls inside, as a growing list.
@@ -259,6 +271,18 @@ class Dispatcher:
         """
         return WATCH.tracing()
 
+    def _writes(self) -> bool:
+        """Whether this thread is publishing something."""
+        # After a fork the lock is free, and the number of a thread that is gone may
+        # come again.
+        return self._writer == get_ident() and self._lock.locked()
+
+    def _wrote(self) -> None:
+        """Leave the lock to be released."""
+        # It is free in a child that a listener forked, and is about to be given back.
+        self._lock.acquire(blocking=False)
+        self._writer, self._telling = 0, False
+
     def _settled(self, freed: list[Tokens]) -> DispatcherState:
         """The current state, after taking down what finalizers reported.
 
@@ -266,9 +290,11 @@ class Dispatcher:
         run arbitrary code.
         """
         while self.dropped:
-            freed.append(self.dropped.popleft())
+            freed.append(self.dropped[0])
             self._telling = bool(self.state.subscriptions)
             self.state, errors = without(self.state, freed[-1])
+            # Last: a child that is forked before finds it here.
+            self.dropped.popleft()
             for error in errors:
                 report_unraisable(error, self)
         self._telling = False
@@ -358,7 +384,7 @@ def _definitions(state: DispatcherState, token: Definition) -> tuple[Definition,
 
 
 _DEFAULT: list[Dispatcher] = []
-_DEFAULT_LOCK = Lock()
+_DEFAULT_LOCK = renewed()
 
 
 def default_dispatcher() -> Dispatcher:

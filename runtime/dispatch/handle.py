@@ -4,21 +4,43 @@ True only here: a handle is a name and a dispatcher, nothing else, so it cannot 
 stale.  Every call looks the entry up in the published state (`runtime.dispatch.place`),
 and everything that makes calls fast is kept on that entry.  A handle of an operator
 that is gone says so, and works again when the operator is back.
+
+Rules:
+- there is one handle of a name as long as somebody keeps it
+  (`runtime.dispatch.interned`): `is` compares operators, a copy is the operator itself;
+- pickling goes by the name, and only for the default dispatcher;
+- what torch calls things is there: `_schema`, `overloadpacket`, `__name__`, ...
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from runtime.dispatch.caller import Caller
 from runtime.dispatch.dump import dump_state, dump_table
 from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.introspection import DocumentationOf, SignatureOf
 from runtime.dispatch.place import Place, Published
-from runtime.errors.call import NoSuchOverload, OperatorGone
+from runtime.dispatch.reading import namespace_of
+from runtime.errors.call import NoSuchOverload, OperatorGone, OverloadGone
 from runtime.errors.registration import NoKernelForKey
 from runtime.keys import DispatchKey, KeySet
+from runtime.locks import load
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
+from runtime.schema.strip import spread
+
+if TYPE_CHECKING:
+    from runtime.dispatch.namespace import OperatorPacket
+
+# What the unnamed overload is called where a name is needed.
+DEFAULT = "default"
+# Where `ops` is: handles say that they come from there.
+OPERATORS = "runtime.ops"
+# What makes packets; `runtime.dispatch.namespace` installs it.
+PACKETS: list[Callable[[Published, str], Any]] = []
+# Namespace -> the module that registers its operators, for handles that were pickled.
+PROVIDERS: dict[str, str] = {}
 
 
 class OperatorHandle(partial[Any]):
@@ -35,18 +57,27 @@ class OperatorHandle(partial[Any]):
     """
 
     __slots__ = ("_place", "name")
+    __doc__ = DocumentationOf(__doc__)
+    __signature__ = SignatureOf()
 
     _place: Place
     name: OperatorName
 
     def __new__(cls, dispatcher: Published, name: OperatorName) -> Self:
         """The operator called `name`, whether it is registered or not."""
+        handles, text = dispatcher.keyring.handles, str(name)
+        found: Self | None = handles.get(text)
+        if found is not None:
+            return found
         place = Place(dispatcher, name, OperatorHandle)
         made = super().__new__(cls, place.start)
         made._place = place
         made.name = name
+        # The class has a `__module__` of its own, which a property would take away.
+        vars(made)["__module__"] = f"{OPERATORS}.{place.namespace}"
         place.show(made)
-        return made
+        settled: Self = handles.settle(text, made)
+        return settled
 
     # What a partial object calls: the plain way at first, the front later.
     call = partial.func
@@ -68,6 +99,20 @@ class OperatorHandle(partial[Any]):
         """
         caller = self._caller()
         return caller.bind(args, kwargs)
+
+    def normalize(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Such a call with every argument as kernels see it, keyword-only ones named.
+
+        `Schema.fill_defaults` on the live schema; where the definition says that
+        numbers are taken for tensors, they are tensors here.
+
+        Raises:
+            CallError: the arguments do not fit the schema.
+        """
+        caller = self._caller()
+        return spread(caller.schema, caller.bind(args, kwargs))
 
     def redispatch(self, keyset: KeySet, /, *args: Any, **kwargs: Any) -> Any:
         """Run the kernel of the highest key of `keyset`, which is taken as it is.
@@ -123,6 +168,37 @@ class OperatorHandle(partial[Any]):
         """
         return self._caller().schema
 
+    def schemas(self) -> tuple[Schema, ...]:
+        """The schema, or nothing if there is none."""
+        entry = self._published()
+        return () if entry is None or entry.schema is None else (entry.schema,)
+
+    @property
+    def _schema(self) -> Schema:
+        """`schema`, by the name that torch has for it."""
+        return self.schema
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the name: `core`."""
+        return self._place.namespace
+
+    @property
+    def overload(self) -> str:
+        """The overload of the name; `default` for the unnamed one."""
+        return self.name.overload or DEFAULT
+
+    @property
+    def __name__(self) -> str:
+        """The name without its namespace: `mul.default`."""
+        return f"{self.name.base}.{self.overload}"
+
+    @property
+    def overloadpacket(self) -> "OperatorPacket":
+        """All overloads of the operator."""
+        packet: OperatorPacket = PACKETS[-1](self._place.dispatcher, self.name.name)
+        return packet
+
     @property
     def has_schema(self) -> bool:
         """Whether the operator is defined."""
@@ -166,20 +242,24 @@ class OperatorHandle(partial[Any]):
         entry = self._published()
         return "" if entry is None else dump_table(entry)
 
-    def overload(self, name: str) -> "OperatorHandle":
+    def sibling(self, overload: str) -> "OperatorHandle":
         """Another overload of the same operator.
 
         Raises:
             NoSuchOverload: there is none of that name.
+            OverloadGone: there is none at all any more.
         """
-        wanted = OperatorName(self.name.name, "" if name == "default" else name)
+        name = "" if overload == DEFAULT else overload
+        wanted = OperatorName(self.name.name, name)
         if self._place.dispatcher.state.entry(wanted) is None:
             names = [
-                entry.name.overload or "default"
+                entry.name.overload or DEFAULT
                 for entry in self._place.dispatcher.state.overloads(self.name)
             ]
+            if not names:
+                raise OverloadGone(operator=self.name.name)
             raise NoSuchOverload(
-                operator=self.name.name, overload=name, near=tuple(names)
+                operator=self.name.name, overload=overload, near=tuple(names)
             )
         return OperatorHandle(self._place.dispatcher, wanted)
 
@@ -195,8 +275,33 @@ class OperatorHandle(partial[Any]):
     def _caller(self) -> Caller:
         return self._place.caller(self._published())
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return again, (self._place.dispatcher, self.name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
     def __repr__(self) -> str:
         return f"<OperatorHandle {self.name}>"
+
+
+def again(dispatcher: Published, name: OperatorName) -> OperatorHandle:
+    """The handle that was pickled; what provides its operator is loaded."""
+    provide(name)
+    return OperatorHandle(dispatcher, name)
+
+
+def provide(name: OperatorName) -> None:
+    """Load the module that registers the operator, if it is one of the runtime's."""
+    module = PROVIDERS.get(namespace_of(name))
+    if module is not None:
+        load(module)
 
 
 def _split(

@@ -48,17 +48,21 @@ class Below:
         """The function that runs the kernel of the highest key of `keyset`."""
         return self._links.at(keyset.bits)
 
+    def operator(self) -> Any:
+        """The `OperatorHandle` of the operator; keep it no longer than a call."""
+        return self._links.operator()
+
 
 class Links:
     """The links of one entry, for one dispatcher; traced or not."""
 
-    __slots__ = ("_made", "_operator", "_running", "_tops", "_traced")
+    __slots__ = ("_made", "_running", "_tops", "_traced", "operator")
 
     def __init__(
         self, running: Running, operator: Callable[[], Any], traced: bool
     ) -> None:
         self._running = running
-        self._operator = operator
+        self.operator = operator
         self._traced = traced
         self._made: dict[int, Link] = {}
         self._tops: dict[int, Link] = {}
@@ -89,7 +93,7 @@ class Links:
         """The link of a linked kernel, as if it were the one of `key`."""
         assert kernel.function is not None, "only `fallthrough` has no function"
         # Links of its own: what it holds on to must not hold on to it.
-        links = Links(self._running, self._operator, self._traced)
+        links = Links(self._running, self.operator, self._traced)
         # An alias key has no place of its own: what lies below is below the call's key.
         key = key if key.bits else SLOTS[slot_of(bits)]
         below = links.at(bits & full_after(key).bits) if key.bits else links.nothing()
@@ -100,12 +104,12 @@ class Links:
 
     def nothing(self) -> Link:
         """The link that says that there is no kernel below."""
-        refuse, operator = self._running.missing(DispatchKey.Undefined), self._operator
+        refuse, operator = self._running.missing(DispatchKey.Undefined), self.operator
         stacking = self._running.stacking
         return lambda *values: refuse(operator, 0, stacking(values))
 
     def _run(self, number: int, bits: int) -> Link:
-        runner, operator = self._running.runner(number), self._operator
+        runner, operator = self._running.runner(number), self.operator
         stacking = self._running.stacking
         return lambda *values: runner(operator, bits, stacking(values))
 

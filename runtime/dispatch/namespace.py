@@ -13,14 +13,21 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Self
 
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.place import Place
+from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from runtime.dispatch.handle import PACKETS, PROVIDERS, OperatorHandle, provide
+from runtime.dispatch.introspection import DocumentationOf, SignatureOf
+from runtime.dispatch.place import Place, Published
 from runtime.errors.base import nearest
-from runtime.errors.call import CallError, NoMatchingOverload, NoSuchOverload
+from runtime.errors.call import (
+    CallError,
+    NoMatchingOverload,
+    NoSuchOverload,
+    OverloadGone,
+)
 from runtime.errors.registration import UnknownOperator
 from runtime.locks import load
 from runtime.schema.names import OperatorName
+from runtime.schema.schema import Schema
 
 
 class PacketPlace(Place):
@@ -65,20 +72,31 @@ class OperatorPacket(partial[Any]):
         NoMatchingOverload: there are several, and they fit none.
     """
 
-    _dispatcher: Dispatcher
+    # Not all are slots: overloads that were found lie among the attributes.
+    __slots__ = ("_dispatcher", "_lasting", "_name")
+    __doc__ = DocumentationOf(__doc__)
+    __signature__ = SignatureOf()
+
+    _dispatcher: Published
     _name: OperatorName
     _lasting: bool
 
     def __new__(
-        cls, dispatcher: Dispatcher, name: OperatorName, lasting: bool = False
+        cls, dispatcher: Published, name: OperatorName, lasting: bool = False
     ) -> Self:
         """The overloads of `name`, which names none itself."""
-        place = PacketPlace(dispatcher, name, OperatorHandle)
-        made = super().__new__(cls, place.start)
-        made._dispatcher = dispatcher
-        made._name = name
-        made._lasting = lasting
-        place.show(made)
+        packets = dispatcher.keyring.packets
+        made: Self | None = packets.get(name.name)
+        if made is None:
+            place = PacketPlace(dispatcher, name, OperatorHandle)
+            made = super().__new__(cls, place.start)
+            made._dispatcher = dispatcher
+            made._name = name
+            made._lasting = False
+            place.show(made)
+            made = packets.settle(name.name, made)
+        if lasting:
+            made._lasting = True
         return made
 
     def overloads(self) -> tuple[str, ...]:
@@ -86,10 +104,17 @@ class OperatorPacket(partial[Any]):
         found = self._dispatcher.state.overloads(self._name)
         return tuple(e.name.overload or "default" for e in found if e.definitions)
 
+    def schemas(self) -> tuple[Schema, ...]:
+        """The schemas of the defined overloads, in the order of their names."""
+        found = self._dispatcher.state.overloads(self._name)
+        return tuple(e.schema for e in found if e.schema is not None)
+
     def __getattr__(self, overload: str) -> OperatorHandle:
         if overload.startswith("__"):
             raise AttributeError(overload)
         names = self.overloads()
+        if not names:
+            raise OverloadGone(operator=self._name.name)
         if overload not in names:
             raise NoSuchOverload(
                 operator=self._name.name,
@@ -106,8 +131,34 @@ class OperatorPacket(partial[Any]):
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.overloads()]
 
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return packet_again, (self._dispatcher, self._name)
+
+    def __str__(self) -> str:
+        return self._name.name.replace("::", ".", 1)
+
     def __repr__(self) -> str:
         return f"<OperatorPacket {self._name}: {', '.join(self.overloads())}>"
+
+
+def packet_of(dispatcher: Published, name: str) -> OperatorPacket:
+    """The packet of an operator, given its name without overload."""
+    return OperatorPacket(dispatcher, OperatorName(name))
+
+
+def packet_again(dispatcher: Published, name: OperatorName) -> OperatorPacket:
+    """The packet that was pickled."""
+    provide(name)
+    return OperatorPacket(dispatcher, name)
+
+
+PACKETS.append(packet_of)
 
 
 class OperatorNamespace:
@@ -160,6 +211,8 @@ class Operators:
     ) -> None:
         self._source = source
         self._provided = provided or {}
+        if source is default_dispatcher:
+            PROVIDERS.update(self._provided)
 
     def __getattr__(self, namespace: str) -> OperatorNamespace:
         if namespace.startswith("_"):

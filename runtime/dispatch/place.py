@@ -21,6 +21,7 @@ from weakref import ref
 
 from runtime.dispatch.caller import Caller, caller_of
 from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.interned import Interned
 from runtime.dispatch.links import Link
 from runtime.dispatch.reading import DefinitionReading, namespace_of
 from runtime.dispatch.state import DispatcherState
@@ -30,12 +31,17 @@ from runtime.schema.names import OperatorName
 
 
 class Keyring:
-    """What belongs to one dispatcher and keeps nothing: the keys of its fronts."""
+    """What belongs to one dispatcher and keeps nothing: the keys of its fronts.
 
-    __slots__ = ("keys",)
+    And the handles of its operators and their packets, as long as somebody has them.
+    """
+
+    __slots__ = ("handles", "keys", "packets")
 
     def __init__(self) -> None:
         self.keys: dict[DefinitionReading, object] = {}
+        self.handles: Interned[Any] = Interned()
+        self.packets: Interned[Any] = Interned()
 
     def key(self, reading: DefinitionReading) -> object:
         """The key under which entries remember the links of a front."""
@@ -110,8 +116,12 @@ class Place:
     def weak(self) -> Callable[[], Any]:
         """`operator`, for what is kept on an entry: it keeps no dispatcher."""
         dispatcher, name, make = ref(self.dispatcher), self.name, self.handle
+        handles, text = self.keyring.handles, self.text
 
         def again() -> Any:
+            made = handles.get(text)
+            if made is not None:
+                return made
             found = dispatcher()
             assert found is not None, "whoever calls an operator has its dispatcher"
             return make(found, name)
@@ -139,9 +149,10 @@ class Place:
             return link
 
         front = maker(self.dispatcher, key, resolve, self.slow)
-        # The one way to give a partial object another function.
+        # The one way to give a partial object another function; it takes the
+        # attributes, too, and would forget them.
         setstate: Callable[..., None] = partial.__dict__["__setstate__"]
-        setstate(owner, (front, (), {}, None))
+        setstate(owner, (front, (), {}, vars(owner)))
 
 
 def _nobody() -> None:

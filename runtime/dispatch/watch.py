@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from runtime.keys import KeySet
+from runtime.locks import renewed
 from runtime.schema.schema import Schema
 
 # Asked for so often, and so cheap, that watching them says nothing; the operators that
@@ -54,7 +55,7 @@ class Watch:
     __slots__ = ("_lock", "active", "observers", "sinks")
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = renewed()
         self.observers: tuple[Observer, ...] = ()
         self.sinks: tuple[list[str] | None, ...] = ()
         self.active = False
@@ -65,6 +66,8 @@ class Watch:
         sinks: tuple[list[str] | None, ...] | None = None,
     ) -> None:
         """Publish other watchers; None leaves a kind as it is."""
+        # First, and again at the end: whoever watches is asked at every moment.
+        self.active = True
         self.observers = self.observers if observers is None else observers
         self.sinks = self.sinks if sinks is None else sinks
         self.active = bool(self.observers or self.sinks)

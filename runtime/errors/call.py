@@ -333,6 +333,24 @@ class OperatorGone(EveryorderError, RuntimeError):
 
 
 @dataclass(eq=False, kw_only=True)
+class OverloadGone(OperatorGone, AttributeError):
+    """An overload was asked for of an operator that has none any more."""
+
+
+@dataclass(eq=False, kw_only=True)
+class PrivateDispatcher(EveryorderError, TypeError):
+    """Another process cannot find a dispatcher that is not the default one."""
+
+    def render(self) -> str:
+        """What can be pickled instead."""
+        return page(
+            "Only the default dispatcher and its operators can be pickled or copied: "
+            "nothing says where another process has this one.",
+            ("to do", "send the operator's name, and look it up there"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
 class CallWithoutSchema(EveryorderError, RuntimeError):
     """The operator has kernels but no definition, so that no call can be bound."""
 

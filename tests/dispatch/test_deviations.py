@@ -27,6 +27,7 @@ from tests.dispatch.samples import defined, op, silent
 
 ROOT = Path(__file__).parents[2]
 HERE = "tests/dispatch/"
+PYTHON = "../python_dispatch/"
 
 TESTS: dict[str, str] = {
     # Keys
@@ -129,6 +130,7 @@ TESTS: dict[str, str] = {
         "test_calling_kernels.py::test_5_6_the_stack_is_balanced"
     ),
     "the number of returns": ("test_calling_kernels.py::test_5_7_returns_are_checked"),
+    "defaults filled into a call": "test_handle.py::test_normalizing_a_call",
     "which overload a call means": (
         "test_namespace.py::test_the_overload_is_the_first_by_name_that_fits"
     ),
@@ -139,6 +141,48 @@ TESTS: dict[str, str] = {
     "NumPy numbers for Scalar": "test_deviations.py::test_accepted_values",
     "one number for SymInt[N]": "test_deviations.py::test_accepted_values",
     "values for Any": "test_deviations.py::test_accepted_values",
+    # Tensors
+    "`y.mul_(y)` under autograd": (
+        "../autograd/test_inplace.py::test_writes_to_tensors_and_to_views"
+    ),
+    "writes between partly overlapping tensors": (
+        "../operators/test_shared_memory.py::test_a_shifted_array_is_read_as_it_was"
+    ),
+    "a tensor compared with a list": (
+        "../operators/test_words.py::test_comparing_with_a_list_is_refused"
+    ),
+    "`.numpy()` of what requires grad, in a kernel": (
+        "../tensors/test_interop.py::test_a_kernel_below_autograd_may_use_numpy"
+    ),
+    # Dispatch to Python
+    "a handler that is a plain method": (
+        f"{PYTHON}test_bad_input.py::test_a_class_whose_handler_is_a_plain_method"
+    ),
+    "the handler of a mode that is a classmethod": (
+        f"{PYTHON}test_bad_input.py::test_a_mode_whose_handler_is_no_method"
+    ),
+    "handlers inside of one another without end": (
+        f"{PYTHON}test_fallback.py::test_a_class_that_calls_itself_without_end"
+    ),
+    "a handler that leaves modes entered, or leaves others": (
+        f"{PYTHON}test_modes.py::test_a_handler_that_leaves_a_mode_entered"
+    ),
+    "modes left in another order": (
+        f"{PYTHON}test_modes.py::test_leaving_in_the_wrong_order"
+    ),
+    "the key Python without mode or handler": (
+        f"{PYTHON}test_fallback.py::test_python_by_hand_and_nobody_to_ask"
+    ),
+    "results of several values": f"{PYTHON}test_results.py::test_what_does_not_fit",
+    "the module of an operator that a handler sees": (
+        "test_handle.py::test_an_operator_of_the_runtime"
+    ),
+    "several interpreters": (
+        f"{PYTHON}test_context.py::test_a_tensor_is_handled_in_the_context_that_made_it"
+    ),
+    "the version of what a custom operator writes to": (
+        "../custom/test_versions.py::test_a_call_is_one_version"
+    ),
 }
 
 

@@ -175,7 +175,9 @@ def test_a_lasting_namespace_remembers_its_operators() -> None:
     assert operators.test.foo is operators.test.foo
     assert len(asked) == 1
     plain = Operators(source)
-    assert plain.test.foo is not plain.test.foo
+    assert plain.test is not plain.test
+    assert plain.test.foo is plain.test.foo is operators.test.foo
+    assert len(asked) == 5
 
 
 def test_numbers_stand_for_tensors_where_the_tag_says_so() -> None:

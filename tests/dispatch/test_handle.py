@@ -1,10 +1,14 @@
 """Handles of operators: asked and called by name, and never stale."""
 
+import copy
+import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
-from runtime.dispatch import Library, fallthrough
+from runtime.dispatch import Library, default_dispatcher, fallthrough
 from runtime.dispatch.token import Implementation
 from runtime.errors.call import (
     CallWithoutSchema,
@@ -13,6 +17,9 @@ from runtime.errors.call import (
     MissingKernel,
     NoSuchOverload,
     OperatorGone,
+    OverloadGone,
+    PrivateDispatcher,
+    TooManyArguments,
 )
 from runtime.errors.registration import NoKernelForKey
 from runtime.keys import DispatchKey, KeySet, exclude_keys
@@ -140,12 +147,12 @@ def test_overloads() -> None:
     library.define("foo.b(int x) -> int")
     library.impl("foo.c", says(1), "CPU")
     handle = op(d)
-    assert handle.overload("b").name == OperatorName("test::foo", "b")
-    assert handle.overload("b").overload("default").name == handle.name
-    assert handle.overload("").name == handle.name
-    assert not handle.overload("c").has_schema
+    assert handle.sibling("b").name == OperatorName("test::foo", "b")
+    assert handle.sibling("b").sibling("default").name == handle.name
+    assert handle.sibling("").name == handle.name
+    assert not handle.sibling("c").has_schema
     with pytest.raises(NoSuchOverload) as caught:
-        handle.overload("d")
+        handle.sibling("d")
     assert caught.value.fields() == {
         "operator": "test::foo",
         "overload": "d",
@@ -196,3 +203,119 @@ def test_a_key_may_be_given_by_name() -> None:
     library.impl("foo", lambda x: x, "CPU")
     x = on("CPU")
     assert op(d).call_for_key("CPU", [x]) == [x]
+
+
+def test_names_of_a_handle() -> None:
+    d = silent()
+    library = defined(d)
+    library.define("foo.out(Tensor x) -> Tensor")
+    library.impl("foo", lambda x: x, "CPU")
+    plain, out = op(d), op(d, "test::foo.out")
+    for _ in range(20):
+        plain(on("CPU"))
+    for handle, overload in ((plain, "default"), (out, "out")):
+        assert handle.__module__ == "runtime.ops.test"
+        assert handle.__name__ == f"foo.{overload}"
+        assert str(handle) == f"test.foo.{overload}"
+        assert (handle.namespace, handle.overload) == ("test", overload)
+        assert handle._schema is handle.schema
+        packet = handle.overloadpacket
+        assert packet is plain.overloadpacket
+        assert getattr(packet, overload) is handle
+    assert str(plain.overloadpacket) == "test.foo"
+    assert repr(out) == "<OperatorHandle test::foo.out>"
+
+
+def test_an_operator_of_the_runtime() -> None:
+    import runtime
+
+    func = runtime.ops.core.mul.default
+    assert func is runtime.ops.core.mul.default
+    assert func is default_dispatcher().find_op("core::mul")
+    assert func.overloadpacket is runtime.ops.core.mul
+    assert f"{func.__module__}.{func.__name__}" == "runtime.ops.core.mul.default"
+    assert str(func) == "core.mul.default"
+    assert func is runtime.ops.core.mul.out.sibling("default")
+
+
+def test_a_copy_is_the_operator_itself() -> None:
+    d = silent()
+    defined(d)
+    handle = op(d)
+    packet = handle.overloadpacket
+    for each in (handle, packet):
+        assert copy.copy(each) is each
+        assert copy.deepcopy({"a": [each]})["a"][0] is each
+
+
+def test_pickling_goes_by_the_name() -> None:
+    import runtime
+
+    handle, packet = runtime.ops.core.mul.out, runtime.ops.core.mul
+    for each in (handle, packet, default_dispatcher()):
+        for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+            assert pickle.loads(pickle.dumps(each, protocol)) is each
+
+
+@pytest.mark.parametrize(
+    ("overload", "use", "shown"),
+    [
+        (None, "print(found(2.0, 3.0))", "tensor(6.)"),
+        ("default", "print(found.schema)", "core::mul(Tensor self, Tensor other) -> "),
+    ],
+)
+def test_an_operator_of_the_runtime_arrives_in_a_process_that_had_none(
+    overload: str | None, use: str, shown: str
+) -> None:
+    import runtime
+
+    mul = runtime.ops.core.mul
+    packed = pickle.dumps(mul if overload is None else getattr(mul, overload))
+    program = f"import pickle, sys; found = pickle.load(sys.stdin.buffer); {use}"
+    run = subprocess.run(
+        [sys.executable, "-c", program], input=packed, capture_output=True, check=True
+    )
+    assert run.stdout.decode().startswith(shown)
+
+
+def test_operators_of_other_dispatchers_are_not_pickled() -> None:
+    d = silent()
+    defined(d)
+    for each in (op(d), op(d).overloadpacket, d):
+        with pytest.raises(PrivateDispatcher) as caught:
+            pickle.dumps(each)
+        assert str(caught.value) == (
+            "Only the default dispatcher and its operators can be pickled or copied: "
+            "nothing\nsays where another process has this one.\n"
+            "  to do: send the operator's name, and look it up there"
+        )
+
+
+def test_normalizing_a_call() -> None:
+    d = silent()
+    library = defined(d, "foo(Tensor x, int[2] y=1, *, ScalarType z=float) -> int")
+    x = on("CPU")
+    args, kwargs = op(d).normalize((x,), {"z": 4})
+    assert (args, str(kwargs)) == ((x, [1, 1]), "{'z': int64}")
+    assert op(d).normalize((), {"x": x, "y": [2]})[0] == (x, [2])
+    with pytest.raises(MissingArgument):
+        op(d).normalize((), {})
+    with pytest.raises(TooManyArguments):
+        op(d).normalize((x, 1, 2), {})
+    library.define("bar(Tensor x, Tensor y) -> int", tags=("numbers_as_tensors",))
+    (_, number), _ = op(d, "test::bar").normalize((x, 2.5), {})
+    assert number.number == 2.5
+    handle = op(d)
+    library.close()
+    with pytest.raises(OperatorGone):
+        handle.normalize((x,), {})
+
+
+def test_nothing_is_a_sibling_of_what_is_gone() -> None:
+    d = silent()
+    library = defined(d)
+    handle = op(d)
+    library.close()
+    with pytest.raises(OverloadGone) as caught:
+        handle.sibling("out")
+    assert caught.value.fields() == {"operator": "test::foo"}

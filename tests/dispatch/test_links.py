@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, boxed
+from runtime.dispatch import Dispatcher, Library, boxed, fallthrough
 from runtime.dispatch.builtin import release
 from runtime.dispatch.kernel import direct, linked
 from runtime.errors.call import MissingKernel, WrongReturnType
@@ -15,7 +15,7 @@ from runtime.errors.registration import NotAKernel, WrongArgument
 from runtime.keys import DispatchKey, KeySet, full_after
 from runtime.schema.codes import DType
 from runtime.tensors import Tensor, tensor
-from tests.dispatch.samples import defined, on, op, says, silent
+from tests.dispatch.samples import bare, defined, on, op, says, silent
 
 ADD = "foo(Tensor x, Tensor y, *, Scalar alpha=1) -> str"
 
@@ -93,6 +93,82 @@ def test_at_runs_the_kernel_of_another_keyset() -> None:
 
     library.impl("foo", linked(factory, "select"), "BackendSelect")
     assert [op(dispatcher)(d) for d in ("cuda", "cpu")] == ["cuda", "cpu"]
+
+
+def test_below_knows_the_operator() -> None:
+    dispatcher = bare()
+    library = defined(dispatcher)
+    library.define("bar(Tensor x) -> Tensor")
+    asked: list[Any] = []
+
+    def factory(below: Any, keyset: KeySet) -> Callable[..., Any]:
+        made = below.operator()
+        asked.append(made)
+
+        def run(x: Any) -> Any:
+            asked.append(below.operator())
+            return below.run(x)
+
+        return run
+
+    everywhere = Library("_", "IMPL", dispatcher=dispatcher)
+    everywhere.fallback(linked(factory, "asks"), "Autograd")
+    for key in ("ADInplaceOrView", "BackendSelect"):
+        everywhere.fallback(fallthrough, key)
+    x = on("CPU", "AutogradCPU")
+    for name in ("foo", "bar"):
+        library.impl(name, direct(lambda x: x, "cpu"), "CPU")
+        handle = op(dispatcher, f"test::{name}")
+        for call in (handle, handle.overloadpacket):
+            for _ in range(20):
+                assert call(x) is x
+        assert handle.redispatch(x.keyset, x) is x
+        assert set(map(id, asked)) == {id(handle)}
+        assert len(asked) >= 41
+        asked.clear()
+
+
+def test_kernels_know_the_operator_when_nobody_keeps_its_handle() -> None:
+    dispatcher = silent()
+    library = defined(dispatcher, "foo(Tensor x) -> str")
+
+    def stack(operator: Any, keyset: KeySet, values: list[Any]) -> None:
+        values[-1:] = [str(operator)]
+
+    def factory(below: Any, keyset: KeySet) -> Callable[..., Any]:
+        return lambda x: f"{below.operator()} > {below.run(x)}"
+
+    packet = op(dispatcher).overloadpacket
+    library.impl("foo", boxed(stack), "CPU")
+    for _ in range(20):
+        assert packet(on("CPU")) == "test.foo.default"
+    library.impl("foo", linked(factory, "asks"), "Autograd")
+    for _ in range(20):
+        assert packet(tensor([1.0])) == "test.foo.default > test.foo.default"
+    assert dispatcher.keyring.handles.get("test::foo") is None
+
+
+def test_asking_for_the_operator_keeps_no_dispatcher() -> None:
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        dispatcher = silent()
+        library = defined(dispatcher, "foo(Tensor x) -> str")
+
+        def factory(below: Any, keyset: KeySet) -> Callable[..., Any]:
+            return lambda x: str(below.operator())
+
+        library.impl("foo", linked(factory, "asks"), "Autograd")
+        x = tensor([1.0])
+        for _ in range(20):
+            assert op(dispatcher)(x) == "test.foo.default"
+        library.close()
+        dead = weakref.ref(dispatcher)
+        del dispatcher, library
+        assert dead() is None
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def test_nothing_below_is_said_by_name() -> None:

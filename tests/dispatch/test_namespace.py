@@ -13,6 +13,7 @@ from runtime.errors.call import (
     NoMatchingOverload,
     NoSuchOverload,
     OperatorGone,
+    OverloadGone,
 )
 from runtime.errors.registration import UnknownOperator
 from runtime.tensors import tensor
@@ -121,9 +122,49 @@ def test_a_packet_does_not_go_stale() -> None:
     assert packet.overloads() == ()
     with pytest.raises(OperatorGone):
         packet(1)
+    for overload in ("default", "b", "other"):
+        with pytest.raises(OverloadGone) as caught:
+            getattr(packet, overload)
+        assert str(caught.value).startswith("`test::f` has been deregistered.")
+        assert isinstance(caught.value, OperatorGone)
+    assert not hasattr(packet, "default")
+    assert repr(packet) == "<OperatorPacket test::f: >"
     _, again = opened(d, plain="str x")
     assert packet("a") == "plain"
+    assert packet.default("a") == "plain"
     again.close()
+
+
+@pytest.mark.parametrize("calls", [0, 1, 30])
+def test_overloads_that_were_kept_say_that_they_are_gone(calls: int) -> None:
+    d = silent()
+    _, library = opened(d, plain="int x", b="str x")
+    ops = Operators(lambda: d, {"test": "runtime.dispatch"})
+    packet = ops.test.f
+    kept = {"plain": packet.default, "b": packet.b}
+    for _ in range(calls):
+        assert (packet("a"), kept["plain"](1), kept["b"]("a")) == ("b", "plain", "b")
+    library.close()
+    for call in (packet, packet.default, packet.b, *kept.values()):
+        with pytest.raises(OperatorGone):
+            call(1)
+
+
+def test_a_packet_keeps_its_attributes_when_it_gets_its_front() -> None:
+    d = silent()
+    library = Library("test", "DEF", dispatcher=d)
+    library.define("f(int x) -> str")
+    library.impl("f", says("plain"), CE)
+    packet = Operators(lambda: d, {"test": "runtime.dispatch"}).test.f
+    vars(packet)["noted"] = 1
+    kept = packet.default
+    for _ in range(30):
+        assert packet(1) == "plain"
+    assert packet.func.__name__ == "call"
+    assert (packet.overloads(), packet.default) == (("default",), kept)
+    assert vars(packet) == {"noted": 1, "default": kept}
+    assert repr(packet) == "<OperatorPacket test::f: default>"
+    library.close()
 
 
 def test_what_is_there_can_be_listed_and_printed() -> None:

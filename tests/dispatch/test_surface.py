@@ -52,6 +52,7 @@ def test_every_public_name_is_there_and_is_listed() -> None:
         *("DType", "Device", "DispatchKey", "Dispatcher", "EveryorderError"),
         *("Function", "Generator", "KernelOverridden", "KeySet", "Library"),
         *("OperatorHandle", "PythonDispatcher", "Registration", "Schema", "Storage"),
+        *("Context", "TorchDispatchMode", "custom_op", "infer_schema", "opcheck"),
         *("Tensor", "as_tensor", "autocast", "boxed", "default_dispatcher"),
         *("default_generator", "direct", "enable_grad", "exclude_keys", "fallthrough"),
         *("from_dlpack", "from_numpy", "full_after", "get_num_threads"),
