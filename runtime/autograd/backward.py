@@ -29,6 +29,7 @@ from runtime.errors.autograd import (
 )
 from runtime.operators.call import core
 from runtime.tensors.elements import numpy_dtype
+from runtime.tensors.handled import is_handled
 from runtime.tensors.keys_of import fresh_key_bits
 from runtime.tensors.tensor import Tensor
 
@@ -183,7 +184,7 @@ def _root_gradient(
 
 def _one(output: Tensor) -> Tensor:
     """The number 1 in the form of an output of one element."""
-    if output.device.type == "cpu":
+    if output.device.type == "cpu" and not is_handled(output):
         dtype, bits = output.dtype, fresh_key_bits("cpu")
         flat = ones(1, numpy_dtype(dtype))
         return Tensor(flat, output.shape, dtype, output.device, bits)

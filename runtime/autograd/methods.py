@@ -11,6 +11,7 @@ from typing import Any
 from weakref import ref
 
 from runtime.autograd.backward import backward
+from runtime.autograd.data import read_data, write_data
 from runtime.autograd.history import extra_of
 from runtime.autograd.node import Node, RemovableHandle, Table
 from runtime.autograd.saved import is_inference
@@ -202,6 +203,7 @@ def _check_requires(tensor: Tensor, asked: str) -> None:
 
 
 PROPERTIES: dict[str, property] = {
+    "data": property(read_data, write_data, doc=read_data.__doc__),
     "grad": property(read_grad, write_grad, doc=read_grad.__doc__),
     "grad_fn": property(grad_fn, doc=grad_fn.__doc__),
     "is_leaf": property(is_leaf, doc=is_leaf.__doc__),

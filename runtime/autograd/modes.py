@@ -26,6 +26,7 @@ from typing import Any, Self
 
 from runtime.errors.mode import ModeMisuse
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey, preserve_keys
+from runtime.tensors.interop import RECORDS
 from runtime.tensors.keys_of import inference
 
 
@@ -41,6 +42,7 @@ class _Grad(threading.local):
 
 
 GRAD = _Grad()
+RECORDS.append(lambda: GRAD.enabled)
 
 
 class Mode:

@@ -18,13 +18,19 @@ from typing import TYPE_CHECKING
 from runtime.autograd.history import History
 from runtime.autograd.modes import GRAD
 from runtime.errors.autograd import InferenceTensorUsed, SavedTensorModified
-from runtime.keys import DispatchKey
+from runtime.errors.python_dispatch import WrongDetach, WrongHandlerResult
+from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
+from runtime.keys.local import view_of
+from runtime.operators.call import core
+from runtime.tensors.handled import HANDLED, PYTHON, is_handled
 from runtime.tensors.tensor import Tensor, claimed
 
 if TYPE_CHECKING:
     from runtime.autograd.node import Node
 
 TRACKED = DispatchKey.ADInplaceOrView.bits
+# The keys that would note a detached tensor as a view.
+_RECORDING = AUTOGRAD_KEYS.bits | TRACKED
 SavedInput = tuple[Tensor, int]
 SavedOutput = tuple[Tensor, int, int | None]
 
@@ -83,13 +89,39 @@ def checked(saved: SavedOutput, operator: str, argument: str) -> Tensor:
 
 
 def sharing(tensor: Tensor) -> Tensor:
-    """Another tensor on the same elements, without history."""
+    """Another tensor on the same elements, without history.
+
+    One with a handler is detached by that.  Raises `WrongDetach`.
+    """
+    if tensor.key_bits & PYTHON:
+        return _detached(tensor)
     place = tensor._place or claimed(tensor)
     made = Tensor(
         tensor._flat, tensor.shape, tensor.dtype, tensor.device, tensor.key_bits
     )
     made._place = place
     return made
+
+
+def _detached(tensor: Tensor) -> Tensor:
+    """What a handler makes of `detach`; a plain tensor where it is switched off."""
+    view = LOCAL.view
+    if not is_handled(tensor):
+        storage, offset, strides = claimed(tensor)
+        bits = tensor.key_bits & ~HANDLED
+        made = Tensor(None, tensor._shape, tensor._dtype, tensor._device, bits)
+        made._place = storage, offset, strides
+        return made
+    LOCAL.view = view_of(view.included, view.excluded | _RECORDING)
+    try:
+        found: Tensor = core.detach(tensor)
+    except WrongHandlerResult as error:
+        raise WrongDetach(
+            handler=error.handler, operator="autograd", found=error.problem
+        ) from None
+    finally:
+        LOCAL.view = view
+    return found
 
 
 def modified(saved: SavedInput, operator: str, argument: str) -> SavedTensorModified:

@@ -34,13 +34,18 @@ Keys = DispatchKey | KeySet | Iterable[DispatchKey]
 
 
 class View:
-    """The included and the excluded bits of a thread; compared by identity."""
+    """The included and the excluded bits of a thread; compared by identity.
 
-    __slots__ = ("excluded", "included")
+    `handling` and `handling_last` are what dispatch to Python derives from it, once.
+    """
+
+    __slots__ = ("excluded", "handling", "handling_last", "included")
 
     def __init__(self, included: int, excluded: int) -> None:
         self.included = included
         self.excluded = excluded
+        self.handling: View | None = None
+        self.handling_last: View | None = None
 
 
 # A program sees few pairs: one for each combination of nested guards.

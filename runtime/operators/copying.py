@@ -187,12 +187,19 @@ def to(
 ) -> Tensor:
     """The tensor in a dtype and on a device: itself if it is so, else a copy."""
     kept = dtype is None or dtype is self.dtype
-    if kept and not copy and (device is None or resolved(device) is self.device):
+    if kept and not copy and _is_there(self, device):
         return self
     found: Tensor = core._to_copy(
         self, dtype=dtype, device=device, non_blocking=non_blocking
     )
     return found
+
+
+def _is_there(tensor: Tensor, device: Device | None) -> bool:
+    """Whether a tensor is on a device, which need not be at hand if it is another."""
+    if device is None or device is tensor.device:
+        return True
+    return device.type == tensor.device.type and resolved(device) is tensor.device
 
 
 def contiguous(self: Tensor) -> Tensor:

@@ -137,7 +137,7 @@ def _two_sided(symbol: str, name: str) -> Method:
     run = found(name)
 
     def method(self: Tensor, other: Any) -> Any:
-        if type(other) is Tensor or type(other) in _NUMBERS:
+        if isinstance(other, Tensor) or type(other) in _NUMBERS:
             return run(self, other)
         ready = operand(other, self.device)
         return NotImplemented if ready is _ABSENT else run(self, ready)
@@ -150,7 +150,7 @@ def _comparison(symbol: str, name: str) -> Method:
     run = found(name)
 
     def method(self: Tensor, other: Any) -> Any:
-        if type(other) is Tensor or type(other) in _NUMBERS:
+        if isinstance(other, Tensor) or type(other) in _NUMBERS:
             return run(self, other)
         if isinstance(other, (list, tuple)):
             raise UnfitValue(

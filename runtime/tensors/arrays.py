@@ -10,10 +10,17 @@ changes.  Every array shares memory with the tensor.
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import NoData, NotOneElement, NotOnHost, TooManyDimensions
+from runtime.errors.tensor import (
+    NoData,
+    NotAnInteger,
+    NotOneElement,
+    NotOnHost,
+    TooManyDimensions,
+)
 from runtime.locks import renewed
 from runtime.schema.codes import DType
 from runtime.tensors.elements import itemsize, numpy_dtype
+from runtime.tensors.handled import MODED, PYTHON, READERS, is_handled
 from runtime.tensors.memory import Array, is_host, memory_of
 from runtime.tensors.shape import contiguous_strides, is_contiguous, span
 from runtime.tensors.storage import Storage
@@ -141,6 +148,8 @@ def element(tensor: "Tensor", asked: str) -> Number:
 
     Raises `NoData` on `meta`, and `NotOneElement` for another number of elements.
     """
+    if (tensor.key_bits & PYTHON or MODED) and is_handled(tensor):
+        return READERS[-1](tensor)  # type: ignore[no-any-return]  # an operator's result
     if tensor.number is not None:
         return tensor.number
     if tensor.device.type == "meta":
@@ -155,6 +164,22 @@ def element(tensor: "Tensor", asked: str) -> Number:
         return float(one.view(numpy_dtype(tensor.dtype))[0])
     number: Number = one.item()
     return number
+
+
+def whole_number(tensor: "Tensor") -> int:
+    """The one element, an integer.  Raises `NotAnInteger`."""
+    number = element(tensor, "index()") if prod(tensor.shape) == 1 else None
+    if not isinstance(number, int):
+        raise NotAnInteger(dtype=str(tensor.dtype), shape=tensor.shape)
+    return int(number)
+
+
+def contains(tensor: "Tensor", wanted: Any) -> bool:
+    """Whether an element equals a number, or the element of another tensor."""
+    if tensor.key_bits & PYTHON:
+        return bool((tensor == wanted).any())
+    number = wanted.item() if hasattr(wanted, "key_bits") else wanted
+    return bool((host_copy(tensor, "in") == number).any())
 
 
 def no_data(tensor: "Tensor", asked: str) -> NoData:

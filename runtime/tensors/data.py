@@ -25,6 +25,7 @@ from runtime.tensors.elements import (
     numpy_dtype,
     supported,
 )
+from runtime.tensors.handled import check_unhandled
 from runtime.tensors.making import empty_tensor, from_flat, from_numpy, too_large
 from runtime.tensors.memory import resolved
 from runtime.tensors.promotion import promote
@@ -65,11 +66,13 @@ def tensor(
 
     Raises `UnknownDevice`, `UnsupportedData` for elements that are not numbers or a
     dtype that tensors lack, `NumberTooLarge` for a number that the dtype cannot hold,
-    `NoGradient` where `requires_grad` makes no sense, and `UnevenData` for lists of
-    uneven lengths.
+    `NoGradient` where `requires_grad` makes no sense, `UnevenData` for lists of uneven
+    lengths, and `NotForSubclasses` for a tensor whose class has a handler.
     """
     place = resolved(device)
     wanted = None if dtype is None else supported(dtype)
+    if isinstance(data, Tensor):
+        check_unhandled(data, "tensor(data)")
     if isinstance(data, Tensor) and data.is_meta and place.type == "meta":
         made = empty_tensor(data.shape, wanted or data.dtype, place)
     else:

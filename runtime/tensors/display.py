@@ -3,6 +3,8 @@
 True only here: the text of a tensor.  Elements print as NumPy prints them, with the
 middle left out above `SUMMARIZED` elements; the dtype is named unless the text shows it
 (int64, bool, and the default float32 and complex64), the device unless it is the CPU.
+
+Rule: showing a tensor asks no handler, so that a handler may print what it is given.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from runtime.errors.base import EveryorderError
 from runtime.errors.tensor import UnfitValue
 from runtime.tensors.arrays import MOST_DIMENSIONS, host_copy
+from runtime.tensors.handled import PYTHON
+from runtime.tensors.wrapper import WrapperStorage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,24 +26,26 @@ SUMMARIZED = 1000
 # What `tensor` makes of Python numbers needs no name.
 _PLAIN = frozenset({"int64", "bool", "float32", "complex64"})
 
-_PREFIX = "tensor("
-
 
 def text_of(tensor: "Tensor") -> str:
     """The whole text; `...` stands for elements that are not to be had.
 
-    Those are none on `meta`, and none that NumPy has too few dimensions for.
+    Those are none on `meta` or of a wrapper, none that NumPy has too few dimensions
+    for, and none of a tensor that has a handler: a class that can show more has a
+    `__repr__`.
     """
+    shape, dtype, device = tensor._shape, tensor._dtype, tensor._device
+    hidden = _hidden(tensor)
     parts = [_elements(tensor)]
-    shown = tensor.numel() > 0 and not _hidden(tensor)
-    if _hidden(tensor) or not (shown or tensor.shape == (0,)):
-        parts.append(f"shape={tensor.shape}")
-    if tensor.dtype.name not in _PLAIN or not shown:
-        parts.append(f"dtype={tensor.dtype}")
-    if not tensor.is_cpu:
-        parts.append(f"device='{tensor.device}'")
+    shown = 0 not in shape and not hidden
+    if hidden or not (shown or shape == (0,)):
+        parts.append(f"shape={shape}")
+    if dtype.name not in _PLAIN or not shown:
+        parts.append(f"dtype={dtype}")
+    if device.type != "cpu":
+        parts.append(f"device='{device}'")
     parts += _gradient(tensor)
-    return f"{_PREFIX}{', '.join(parts)})"
+    return f"{_prefix(tensor)}{', '.join(parts)})"
 
 
 def formatted(tensor: "Tensor", spec: str) -> str:
@@ -63,7 +69,11 @@ def formatted(tensor: "Tensor", spec: str) -> str:
 
 
 def _hidden(tensor: "Tensor") -> bool:
-    return tensor.is_meta or tensor.ndim > MOST_DIMENSIONS
+    if tensor.key_bits & PYTHON or tensor._device.type == "meta":
+        return True
+    place = tensor._place
+    bare = place is not None and isinstance(place[0], WrapperStorage)
+    return bare or len(tensor._shape) > MOST_DIMENSIONS
 
 
 def _elements(tensor: "Tensor") -> str:
@@ -78,14 +88,20 @@ def _elements(tensor: "Tensor") -> str:
     elements = host_copy(tensor, "repr()")
     if tensor.dtype.name == "bfloat16":
         elements = elements.astype(np.float32)
-    return _printed(elements)
+    return _printed(elements, _prefix(tensor))
 
 
-def _printed(elements: "np.ndarray[Any, Any]") -> str:
+def _prefix(tensor: "Tensor") -> str:
+    """`tensor(`, or the name of a subclass."""
+    kind = type(tensor).__name__
+    return "tensor(" if kind == "Tensor" else f"{kind}("
+
+
+def _printed(elements: "np.ndarray[Any, Any]", prefix: str) -> str:
     import numpy as np
 
     return np.array2string(
-        elements, separator=", ", prefix=_PREFIX, threshold=SUMMARIZED
+        elements, separator=", ", prefix=prefix, threshold=SUMMARIZED
     )
 
 

@@ -17,6 +17,8 @@ from runtime.errors.tensor import UnfitValue
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import host_array
 from runtime.tensors.elements import numpy_dtype
+from runtime.tensors.handled import check_unhandled
+from runtime.tensors.interop import is_recorded
 from runtime.tensors.memory import is_host
 
 if TYPE_CHECKING:
@@ -51,13 +53,15 @@ def device_code(tensor: "Tensor") -> tuple[int, int]:
 def capsule(tensor: "Tensor", **asked: Any) -> Any:
     """A capsule that shares the tensor's memory; `asked` is the protocol's.
 
-    Raises `NotExportable` for a tensor that requires grad or is not in host memory.
+    Raises `NotExportable` for a tensor that requires grad or is not in host memory, and
+    `NotForSubclasses` if its class has a handler.
     """
+    check_unhandled(tensor, "__dlpack__()")
     if device_code(tensor)[0] != _CPU:
         raise _refused(
             f"it is on `{tensor.device}`", "use its `__cuda_array_interface__`"
         )
-    if tensor.requires_grad:
+    if is_recorded(tensor):
         raise _refused("it requires grad", "call `.detach()` on it first")
     # A stream orders work on a device; the host has none.
     asked.pop("stream", None)

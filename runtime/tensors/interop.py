@@ -1,18 +1,21 @@
 """Tensors as NumPy arrays and by the array protocols.
 
 True only here: which elements may leave as arrays.  An array that shares memory is
-handed out for host memory only, and never of a tensor that requires grad: a write to it
-would not be seen by autograd.
+handed out for host memory only, and of a tensor that requires grad only where nothing
+is recorded, as in `no_grad` and in kernels: autograd would not see a write to it.
 
 Rules: a protocol that a tensor cannot serve is an attribute that it does not have, so
 that others fall back to the next one.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.tensor import NeedsDetach
+from runtime.keys import AUTOGRAD_KEYS, BACKEND_BITS, LOCAL
 from runtime.tensors.arrays import host_array, host_copy
 from runtime.tensors.elements import itemsize, numpy_dtype
+from runtime.tensors.handled import check_unhandled
 from runtime.tensors.memory import is_host
 
 if TYPE_CHECKING:
@@ -21,13 +24,26 @@ if TYPE_CHECKING:
     from runtime.tensors.tensor import Tensor
 
 
+# Whether the thread records: autograd's answer, once it is loaded.
+RECORDS: list[Callable[[], bool]] = []
+
+
+def is_recorded(tensor: "Tensor") -> bool:
+    """Whether autograd records, here and now, what is computed from the tensor."""
+    if not tensor.requires_grad:
+        return False
+    below = AUTOGRAD_KEYS.bits & ~LOCAL.view.excluded & ~BACKEND_BITS == 0
+    return not below and (not RECORDS or RECORDS[-1]())
+
+
 def shared_array(tensor: "Tensor", asked: str) -> "np.ndarray[Any, Any]":
     """The elements as an array that shares memory.
 
-    Raises `NoData` on `meta`, `NotOnHost` for a device's own memory, and `NeedsDetach`
-    if the tensor requires grad.
+    Raises `NoData` on `meta`, `NotOnHost` for a device's own memory, `NeedsDetach` if
+    the tensor requires grad, and `NotForSubclasses` if its class has a handler.
     """
-    if tensor.requires_grad:
+    check_unhandled(tensor, asked)
+    if is_recorded(tensor):
         raise NeedsDetach(asked=asked)
     return host_array(tensor, asked)
 
@@ -35,8 +51,9 @@ def shared_array(tensor: "Tensor", asked: str) -> "np.ndarray[Any, Any]":
 def python_numbers(tensor: "Tensor") -> Any:
     """The elements as nested lists; of no dimensions, the number itself.
 
-    Raises `NoData` on `meta`.
+    Raises `NoData` on `meta`, and `NotForSubclasses` if its class has a handler.
     """
+    check_unhandled(tensor, "tolist()")
     if tensor.number is not None:
         return tensor.number
     elements = host_copy(tensor, "tolist()")
@@ -67,7 +84,8 @@ def cuda_array_interface(tensor: "Tensor") -> dict[str, Any]:
     """
     if tensor.device.type != "cuda" or tensor.dtype.name == "bfloat16":
         raise _absent(tensor, "__cuda_array_interface__")
-    if tensor.requires_grad:
+    check_unhandled(tensor, "__cuda_array_interface__")
+    if is_recorded(tensor):
         raise NeedsDetach(asked="__cuda_array_interface__")
     size = itemsize(tensor.dtype)
     plain = tensor.is_contiguous()

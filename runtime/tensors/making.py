@@ -22,6 +22,7 @@ from runtime.schema.values import NUMBERS
 from runtime.tensors.arrays import Number, claimed
 from runtime.tensors.dlpack import taken
 from runtime.tensors.elements import dtype_of, info, itemsize, numpy_dtype
+from runtime.tensors.handled import UNHANDLED
 from runtime.tensors.keys_of import (
     INFERRING,
     fresh_key_bits,
@@ -89,7 +90,9 @@ def view_of(
     made._shape = shape
     made._dtype = dtype or base._dtype
     made._device = base._device
-    made.key_bits = base.key_bits
+    bits = base.key_bits
+    # What is made below a handler is a plain tensor; the handler makes its own of it.
+    made.key_bits = bits if type(base) is Tensor else bits & UNHANDLED
     made._place = place[0], offset, strides
     made._requires_grad = False
     made._history = None

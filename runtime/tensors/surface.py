@@ -17,6 +17,11 @@ class Surface:
     __array_ufunc__ = None
 
     if TYPE_CHECKING:
+        data: Any
+        _make_subclass: Any
+        _make_wrapper_subclass: Any
+        as_subclass: Any
+
         # Named methods (`sum`, `view`, `backward`): too many to repeat here.
         def __getattr__(self, name: str) -> Any: ...
         def __getitem__(self, index: Any) -> Any: ...

@@ -31,8 +31,6 @@ from runtime.errors.tensor import (
     FixedAttribute,
     NoGradient,
     NoLength,
-    NotALeaf,
-    NotAnInteger,
 )
 from runtime.keys import KeySet
 from runtime.schema.codes import DType
@@ -40,7 +38,7 @@ from runtime.schema.device import Device
 from runtime.schema.infer import register_annotation
 from runtime.schema.types import DeviceType, ScalarTypeType, TensorType
 from runtime.tensors.arrays import Number as Number
-from runtime.tensors.arrays import Place, element, host_copy
+from runtime.tensors.arrays import Place, contains, element, whole_number
 from runtime.tensors.arrays import array_of as array_of
 from runtime.tensors.arrays import claimed as claimed
 from runtime.tensors.arrays import flat_of as flat_of
@@ -49,6 +47,7 @@ from runtime.tensors.copying import deep_copy, reduced
 from runtime.tensors.display import formatted, text_of
 from runtime.tensors.dlpack import capsule, device_code
 from runtime.tensors.elements import itemsize
+from runtime.tensors.handled import disabled, made_elsewhere
 from runtime.tensors.interop import (
     array_interface,
     cuda_array_interface,
@@ -62,6 +61,11 @@ from runtime.tensors.surface import Surface
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+# Stand for arguments that were not given.
+FLOAT32 = DType.named("float32")
+CPU = Device("cpu")
 
 
 def _fixed(name: str, instead: str) -> Callable[[object, object], None]:
@@ -78,28 +82,40 @@ class Tensor(Surface):
 
     __slots__ = (
         "__weakref__",
+        "_context",
         "_device",
         "_dtype",
         "_flat",
         "_history",
         "_place",
+        "_policy",
         "_requires_grad",
         "_shape",
         "key_bits",
         "number",
     )
 
+    # A subclass that defines its own is asked about every operator.
+    __torch_dispatch__: Any = disabled
+
     # NumPy's operators leave `array + tensor` to the tensor.
     __array_priority__ = 1000
 
+    # Of tensors with a handler: their context, and what of the metadata it tells.
+    _context: Any
+    _policy: int
+
     def __init__(
         self,
-        flat: Array | None,
-        shape: tuple[int, ...],
-        dtype: DType,
-        device: Device,
-        key_bits: int,
+        flat: Array | None = None,
+        shape: tuple[int, ...] = (),
+        dtype: DType = FLOAT32,
+        device: Device = CPU,
+        key_bits: int = -1,
     ) -> None:
+        if key_bits < 0:  # of a subclass, or of somebody who wants `tensor`
+            made_elsewhere(self)
+            return
         self._flat = flat
         self._shape = shape
         self._dtype = dtype
@@ -110,8 +126,13 @@ class Tensor(Surface):
         self._history: Any = None
         self.number: Number | None = None
 
-    # What the elements are.  A getter in C costs 20 ns; who reads them all the time
-    # reads the slots.
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__init__ is Tensor.__init__:
+            # Its tensors are made by `__new__`; Python calls this one after it.
+            cls.__init__ = made_elsewhere  # type: ignore[method-assign,assignment]  # takes whatever `__new__` takes
+
+    # What the elements are.  A getter in C costs 20 ns; a slot costs less.
 
     if TYPE_CHECKING:
 
@@ -154,8 +175,7 @@ class Tensor(Surface):
     @property
     def _version(self) -> int:
         """How often the elements were written to in place, by whichever view."""
-        place = self._place
-        return 0 if place is None else place[0].version
+        return 0 if self._place is None else self._place[0].version
 
     def storage_offset(self) -> int:
         """The elements of the storage before the first one of the tensor."""
@@ -264,12 +284,9 @@ class Tensor(Surface):
         self.requires_grad_(wanted)
 
     def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
-        """Set `requires_grad`.  Raises `NoGradient`; when switched off, `NotALeaf`."""
+        """Set `requires_grad`.  Raises `NoGradient`."""
         if requires_grad and not (self.dtype.is_floating or self.dtype.is_complex):
             raise NoGradient(dtype=str(self.dtype))
-        if not self.is_leaf and not requires_grad:
-            operator = self.grad_fn.operator
-            raise NotALeaf(asked="requires_grad_(False)", operator=operator)
         self._requires_grad = bool(requires_grad)
         return self
 
@@ -292,7 +309,7 @@ class Tensor(Surface):
         """Whether the tensor was not computed under autograd."""
         return True
 
-    # The elements in Python and NumPy.
+    # The elements outside.
 
     def numpy(self) -> "np.ndarray[Any, Any]":
         """The elements as an array that shares memory.
@@ -345,8 +362,7 @@ class Tensor(Surface):
         return (self[index] for index in range(self.shape[0]))
 
     def __contains__(self, wanted: object) -> bool:
-        wanted = wanted.item() if isinstance(wanted, Tensor) else wanted
-        return bool((host_copy(self, "in") == wanted).any())
+        return contains(self, wanted)
 
     def __bool__(self) -> bool:
         return bool(element(self, "bool()"))
@@ -361,10 +377,7 @@ class Tensor(Surface):
         return complex(element(self, "complex()"))
 
     def __index__(self) -> int:
-        number = element(self, "index()") if prod(self.shape) == 1 else None
-        if not isinstance(number, int):
-            raise NotAnInteger(dtype=str(self.dtype), shape=self.shape)
-        return int(number)
+        return whole_number(self)
 
     def __format__(self, spec: str) -> str:
         return formatted(self, spec)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import runtime
 from runtime.errors.tensor import NeedsDetach, NotOnHost
 from runtime.schema.device import Device
 from runtime.tensors import Tensor, array_of, host_copy, tensor, view_of
@@ -102,3 +103,22 @@ def test_the_cuda_interface(monkeypatch: pytest.MonkeyPatch) -> None:
     assert low.__dlpack_device__() == (2, 0)
     with pytest.raises(BufferError, match="it is on `cuda:0`"):
         low.__dlpack__()
+
+
+def test_arrays_of_what_is_not_recorded() -> None:
+    x = runtime.tensor([1.0, 2.0], requires_grad=True)
+    for leave in (Tensor.numpy, np.asarray, Tensor.__dlpack__):
+        with pytest.raises(Exception, match="requires grad"):
+            leave(x)
+    for mode in (runtime.no_grad, runtime.inference_mode):
+        with mode():
+            assert x.numpy().tolist() == [1.0, 2.0]
+            assert np.from_dlpack(x).tolist() == [1.0, 2.0]
+
+
+def test_a_kernel_below_autograd_may_use_numpy() -> None:
+    with runtime.Library("interop", "DEF") as library:
+        library.define("double(Tensor x) -> Tensor")
+        library.impl("double", lambda x: runtime.from_numpy(x.numpy() * 2), "CPU")
+        doubled = runtime.ops.interop.double(runtime.ones(2, requires_grad=True))
+        assert doubled.detach().tolist() == [2.0, 2.0]

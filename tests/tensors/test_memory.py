@@ -20,6 +20,7 @@ from runtime.tensors.memory import (
     resolved,
 )
 from tests.tensors.far import Far
+from tests.tensors.loading import noted
 
 
 def test_host_memory() -> None:
@@ -38,6 +39,17 @@ def test_a_device_type_starts_in_host_memory(monkeypatch: pytest.MonkeyPatch) ->
     assert memory_of("fpga") is far
     assert not is_host("fpga")
     assert resolved("fpga") is Device("fpga")
+
+
+def test_a_provider_is_loaded_by_one_thread_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "MEMORIES", dict(MEMORIES))
+    monkeypatch.setitem(PROVIDERS, "fpga", "provider")
+    asked = noted(monkeypatch, None)
+    with pytest.raises(DeviceUnavailable, match="its module brought no memory"):
+        memory_of("fpga")
+    assert asked == [("provider", True)]
 
 
 def test_the_module_of_a_memory_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -226,29 +226,6 @@ def test_requires_grad() -> None:
     tensor([1]).requires_grad = False
 
 
-# In a process of its own, where autograd has not installed its own method.
-COMPUTED = """
-from runtime.tensors import Tensor, tensor
-
-class Node:
-    operator = "core::add"
-
-Tensor.is_leaf, Tensor.grad_fn = False, Node()
-try:
-    tensor([1.0]).requires_grad_(False)
-except RuntimeError as error:
-    print(error.fields())
-"""
-
-
-def test_a_computed_tensor_keeps_requiring_grad() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", COMPUTED], capture_output=True, text=True, check=True
-    )
-    fields = {"asked": "requires_grad_(False)", "operator": "core::add"}
-    assert done.stdout == f"{fields}\n"
-
-
 def test_elements_do_not_leave_autograd_s_sight() -> None:
     made = tensor([1.0], requires_grad=True)
     asks: dict[str, Callable[[], object]] = {
