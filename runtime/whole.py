@@ -4,7 +4,8 @@ True only here: what happens to the default dispatcher when the first tensor is 
 for.  Importing this module registers namespace `core` with all its kernels, installs
 what tensors can do, and sets the fallback at the Autograd keys: an operator without a
 formula says so when it is run backwards, instead of passing for a constant.  Likewise
-at ADInplaceOrView: what others' operators write to gets a new version.
+at ADInplaceOrView: what others' operators write to gets a new version; and at the keys
+Python and PythonTLSSnapshot: classes of tensors and modes handle operators.
 
 Rules: other dispatchers are left as they are; `runtime.operators.install` and
 `runtime.autograd.install` do for them what they are asked to.
@@ -16,9 +17,19 @@ from runtime.dispatch.builtin import release
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.library import Library
 from runtime.operators import functions, methods
+from runtime.python_dispatch import fallback, making, metadata, reading
 from runtime.tensors import Tensor, tensor
 
-__all__ = ["FALLBACKS", "Tensor", "functions", "methods", "tensor"]
+__all__ = [
+    "FALLBACKS",
+    "Tensor",
+    "functions",
+    "making",
+    "metadata",
+    "methods",
+    "reading",
+    "tensor",
+]
 
 release(default_dispatcher(), "Autograd")
 release(default_dispatcher(), "ADInplaceOrView")
@@ -26,3 +37,4 @@ release(default_dispatcher(), "ADInplaceOrView")
 FALLBACKS = Library("_", "IMPL", origin="core autograd")
 install_fallbacks(FALLBACKS)
 install_version_fallback(FALLBACKS)
+fallback.install_fallbacks(FALLBACKS)

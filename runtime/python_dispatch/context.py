@@ -1,0 +1,239 @@
+"""Contexts: several interpreters in one process.
+
+True only here: what a context is: a name, who is in it, and whether it is open.  Its
+kernels are found by `runtime.python_dispatch.context_router`.
+
+    plugin = Context("plugin")
+    with plugin:                        # this thread is in it
+        kernels = plugin.library("core", "IMPL", "CPU")
+        kernels.impl("mul", theirs)     # `MAIN` has one there, too: see below
+        x = Wrapper(...)                # is handled in `plugin`, whoever calls
+
+Rules:
+- `MAIN` is there from the start; threads start in it; it alone registers with the
+  dispatcher, and what others register is held to it
+  (`runtime.python_dispatch.context_library`);
+- a tensor with a handler is of the context that was current when it was made; so is a
+  mode that was entered; handlers and copies of kernels run in their own context;
+- a context keeps none of its classes and modes alive, and its kernels by its libraries;
+- closing lets go of all that at once.  A call that is running comes to its end; what is
+  asked of the context from then on is refused, and to leave it, its modes or its
+  libraries is always possible.
+"""
+
+import sys
+import threading
+from typing import Any, Self
+from weakref import WeakKeyDictionary, WeakSet, ref
+
+from runtime.dispatch.completion import KeyLike
+from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from runtime.dispatch.library import Library
+from runtime.errors.context import (
+    ContextClosed,
+    ContextNotEntered,
+    MainStaysOpen,
+    WrappedElsewhere,
+)
+from runtime.errors.python_dispatch import NotATensorClass
+from runtime.python_dispatch.context_call import OTHERS
+from runtime.python_dispatch.context_library import (
+    CHANGED,
+    MainLibrary,
+    VerifiedLibrary,
+)
+from runtime.tensors.handled import PYTHON, STATE
+from runtime.tensors.tensor import Tensor
+
+# Seconds; what torch's deployed interpreters wait for the first one.
+TIMEOUT = 2.0
+
+
+class _Entered(threading.local):
+    """The contexts that a thread is in, each with the one before; innermost last."""
+
+    pairs: tuple[tuple["Context", "Context"], ...] = ()
+
+
+_ENTERED = _Entered()
+
+
+class Context:
+    """An interpreter: classes, modes and kernels that belong together.
+
+    `timeout` is how many seconds it waits for the main context to register what it
+    registers itself; it may be set at any time.  `alive` says that it is open, and
+    `registrar` that it is the main one.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_libraries",
+        "_own",
+        "alive",
+        "name",
+        "noted",
+        "registrar",
+        "timeout",
+    )
+
+    def __init__(self, name: str, *, timeout: float = TIMEOUT) -> None:
+        self.name = name
+        self.timeout = timeout
+        self.alive = True
+        # The first one is made by this module.
+        self.registrar = STATE.context is None
+        if not self.registrar:
+            OTHERS.add(name)
+        # References, which hash faster than what a WeakSet makes of them.
+        self.noted: set[ref[type[Tensor]]] = set()
+        self._libraries: WeakSet[Library] = WeakSet()
+        # What was registered beside each dispatcher.
+        self._own: WeakKeyDictionary[Dispatcher, Dispatcher] = WeakKeyDictionary()
+
+    def library(
+        self,
+        ns: str,
+        kind: str = "DEF",
+        dispatch_key: KeyLike | None = None,
+        *,
+        dispatcher: Dispatcher | None = None,
+        origin: str | None = None,
+    ) -> Library:
+        """A library of the context: the main one registers, others do as it does.
+
+        The arguments are those of `Library`; see
+        `runtime.python_dispatch.context_library`.
+
+        Raises:
+            ContextClosed: the context is closed.
+            LibraryRefused, NamespaceTaken: as `Library`, and as its methods do.
+        """
+        call = f"Context.library({ns!r}, {kind!r})"
+        self.check_open(call)
+        if origin is None:
+            frame = sys._getframe(1)
+            origin = f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
+        main = dispatcher or default_dispatcher()
+        if self.registrar:
+            return MainLibrary(ns, kind, dispatch_key, dispatcher=main, origin=origin)
+        own = self._own_beside(main, call)
+        made = VerifiedLibrary(self, main, own, ns, kind, dispatch_key, origin)
+        with CHANGED:
+            self._libraries.add(made)
+            alive = self.alive
+        if not alive:
+            made.close()
+            self.check_open(call)
+        return made
+
+    def own(self, dispatcher: Dispatcher) -> Dispatcher | None:
+        """Where the copies are that it has beside a dispatcher; None if it has none."""
+        return self._own.get(dispatcher)
+
+    def modes(self) -> tuple[Any, ...]:
+        """Those of its modes that this thread has entered, outermost first."""
+        return tuple(each.mode for each in STATE.stack if each.context is self)
+
+    def classes(self) -> frozenset[type[Tensor]]:
+        """Its classes with handlers: registered, or of tensors made in it."""
+        found = (reference() for reference in tuple(self.noted))
+        return frozenset(cls for cls in found if cls is not None)
+
+    def register_class(self, cls: type[Tensor]) -> None:
+        """Count a class of tensors among its own; several contexts may have it.
+
+        Raises `ContextClosed`, and `NotATensorClass` for what is no subclass.
+        """
+        call = "Context.register_class"
+        if not isinstance(cls, type) or not issubclass(cls, Tensor) or cls is Tensor:
+            found = cls.__name__ if isinstance(cls, type) else type(cls).__name__
+            raise NotATensorClass(call=call, cls="cls", found=found)
+        self.check_open(f"{call}({cls.__name__})")
+        self.note(cls)
+
+    def close(self) -> None:
+        """Let go of what belongs to it; the second time nothing happens.
+
+        Raises `MainStaysOpen`.
+        """
+        if self.registrar:
+            raise MainStaysOpen(context=self.name)
+        with CHANGED:
+            self.alive = False
+            libraries, owned = tuple(self._libraries), tuple(self._own.values())
+            self._own.clear()
+            CHANGED.notify_all()
+        # Kernels go here: with them whatever they refer to, by no matter what code.
+        for library in libraries:
+            library.close()
+        for own in owned:
+            own.drain()
+        self.noted.clear()
+
+    def check_open(self, asked: str) -> None:
+        """Whether something new can be asked of it.  Raises `ContextClosed`."""
+        if not self.alive:
+            raise ContextClosed(context=self.name, operator=asked)
+
+    def _own_beside(self, main: Dispatcher, call: str) -> Dispatcher:
+        with CHANGED:
+            self.check_open(call)
+            found = self._own.get(main)
+            if found is None:
+                found = self._own[main] = Dispatcher(
+                    builtin_fallbacks=False,
+                    merges_alias_kinds=main.state.merges_alias_kinds,
+                    warns_of_overrides=main.warns_of_overrides,
+                )
+        return found
+
+    def note(self, cls: type[Tensor]) -> None:
+        """Note that a tensor of a class was made here; classes are held weakly."""
+        known = self.noted
+        if ref(cls) not in known and self.alive:
+            for reference in tuple(known):
+                if reference() is None:
+                    known.discard(reference)
+            known.add(ref(cls))
+
+    def __enter__(self) -> Self:
+        self.check_open(f"with {self!r}")
+        _ENTERED.pairs = (*_ENTERED.pairs, (self, STATE.context))
+        STATE.context = self
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        pairs = _ENTERED.pairs
+        if not pairs or pairs[-1][0] is not self:
+            raise ContextNotEntered(context=self.name, current=STATE.context.name)
+        _ENTERED.pairs = pairs[:-1]
+        STATE.context = pairs[-1][1]
+
+    def __repr__(self) -> str:
+        return f"<Context {self.name}{'' if self.alive else ', closed'}>"
+
+
+MAIN = Context("main")
+# What every thread starts in.
+type(STATE).context = MAIN
+
+
+def current_context() -> Context:
+    """The context that the thread is in."""
+    found: Context = STATE.context
+    return found
+
+
+def check_wrapped_here(tensor: Tensor, call: str) -> None:
+    """Whether a tensor may be made of another one here.  Raises `WrappedElsewhere`.
+
+    `call` is what makes it.
+    """
+    if tensor.key_bits & PYTHON and tensor._context is not STATE.context:
+        raise WrappedElsewhere(
+            call=call,
+            cls=type(tensor).__name__,
+            context=STATE.context.name,
+            other=tensor._context.name,
+        )

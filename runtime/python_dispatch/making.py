@@ -1,0 +1,220 @@
+"""Making tensors of classes that handle operators: with elements, or around something.
+
+True only here: the three ways to such a tensor.
+
+| way                      | elements                 | for classes                    |
+|--------------------------|--------------------------|--------------------------------|
+| `_make_subclass`         | those of another tensor  | that *are* a tensor            |
+| `as_subclass`            | as `_make_subclass`      | the same, said by the tensor   |
+| `_make_wrapper_subclass` | none                     | that *have* tensors            |
+
+Rules:
+- whether the class has a handler is asked here, once, and never again; a handler that
+  is a plain method is refused here;
+- the new tensor shares the elements of the other one and is not its view; a tensor with
+  a handler is detached by its handler, all modes kept out;
+- a wrapper allocates nothing, so that its size and its device may be any.
+"""
+
+from collections.abc import Sequence
+from inspect import getattr_static
+from math import prod
+from sys import maxsize
+from types import FunctionType
+from typing import Any, TypeVar
+
+from runtime.autograd.saved import sharing
+from runtime.errors.python_dispatch import (
+    AlreadyWrapped,
+    NoHandler,
+    NotATensorClass,
+    PlainHandler,
+)
+from runtime.errors.subclass import UnsupportedForWrappers
+from runtime.errors.tensor import NoGradient
+from runtime.python_dispatch.context import check_wrapped_here
+from runtime.python_dispatch.modes import disable_current_modes
+from runtime.python_dispatch.policies import set_policy
+from runtime.schema.codes import DType
+from runtime.schema.device import Device
+from runtime.tensors.elements import supported
+from runtime.tensors.handled import PYTHON, handler_bits
+from runtime.tensors.instance import instance_of
+from runtime.tensors.keys_of import fresh_key_bits
+from runtime.tensors.methods import install
+from runtime.tensors.shape import check_bounds, contiguous_strides, span
+from runtime.tensors.tensor import Tensor, claimed
+from runtime.tensors.wrapper import WrapperStorage
+
+T = TypeVar("T", bound=Tensor)
+Ints = tuple[int, ...]
+
+_FLOAT32 = DType.named("float32")
+_CPU = Device("cpu")
+
+
+def make_subclass(
+    cls: type[T],
+    data: Tensor,
+    require_grad: bool = False,
+    *,
+    dispatch_sizes_strides_policy: str | None = None,
+    dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+    device_for_backend_keys: Device | str | None = None,
+) -> T:
+    """A tensor of class `cls` on the elements of `data`, a leaf.
+
+    `device_for_backend_keys` gives it the keys of another device.  For the policy see
+    `runtime.python_dispatch.policies`.
+
+    Raises:
+        NotATensorClass: `cls` is no subclass, or `data` no tensor.
+        AlreadyWrapped: `data` is of another class with a handler.
+        WrappedElsewhere: `data` has a handler in another context.
+        PlainHandler: the handler of `cls` is no classmethod.
+        NoGradient: its dtype has no gradient.
+        UnknownPolicy: the policy is none.
+    """
+    check_class(cls, "_make_subclass")
+    if not isinstance(data, Tensor):
+        raise NotATensorClass(
+            call="_make_subclass", cls="data", found=f"a {type(data).__name__}"
+        )
+    check_wrapped_here(data, "_make_subclass")
+    with disable_current_modes():
+        detached = sharing(data)
+    if type(detached) is not Tensor and detached.key_bits & PYTHON:
+        if not isinstance(detached, cls):
+            raise AlreadyWrapped(cls=cls.__name__, found=type(detached).__name__)
+        made: T = detached
+    else:
+        bits = detached.key_bits
+        if device_for_backend_keys is not None:
+            bits = fresh_key_bits(_device(device_for_backend_keys).type)
+        made = instance_of(
+            cls,
+            detached._shape,
+            detached._dtype,
+            detached._device,
+            bits,
+            claimed(detached),
+        )
+    set_policy(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    return _requiring(made, require_grad)
+
+
+def make_wrapper_subclass(
+    cls: type[T],
+    size: Sequence[int],
+    strides: Sequence[int] | None = None,
+    storage_offset: int | None = None,
+    memory_format: Any = None,
+    dtype: DType | None = None,
+    layout: Any = None,
+    device: Device | str | None = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    dispatch_sizes_strides_policy: str | None = None,
+    dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+) -> T:
+    """A tensor of class `cls` that has a shape, and no elements.
+
+    Strides and offset count elements; without strides it is contiguous.  `dtype` is
+    float32 and `device` the CPU unless they are given.
+
+    Raises:
+        NotATensorClass: `cls` is no subclass of Tensor.
+        NoHandler: it has no handler.
+        PlainHandler: its handler is no classmethod.
+        BadSize, BadStrides: what the sizes and strides may not be.
+        UnsupportedForWrappers: another memory format than `contiguous_format`, another
+            layout than `strided`, or pinned memory.
+        NoGradient: its dtype has no gradient.
+        UnknownPolicy: the policy is none.
+    """
+    check_class(cls, "_make_wrapper_subclass")
+    if not handler_bits(cls):
+        raise NoHandler(cls=cls.__name__)
+    _check_options(cls, memory_format, layout, pin_memory)
+    shape = tuple(int(each) for each in size)
+    steps = contiguous_strides(shape) if strides is None else tuple(strides)
+    offset = storage_offset or 0
+    # Of the size of the storage nothing is asked: there is none.
+    check_bounds(shape, steps, offset, maxsize)
+    where = _device(device)
+    kind = _FLOAT32 if dtype is None else supported(dtype)
+    count = offset + span(shape, steps) if prod(shape) else offset
+    storage = WrapperStorage(cls.__name__, where, kind, count)
+    bits = fresh_key_bits(where.type)
+    made = instance_of(cls, shape, kind, where, bits, (storage, offset, steps))
+    set_policy(made, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+    return _requiring(made, requires_grad)
+
+
+def as_subclass(tensor: Tensor, cls: type[T]) -> T:
+    """The elements of the tensor as a tensor of class `cls`.
+
+    The new tensor is a leaf.  Raises as `_make_subclass`.
+    """
+    return make_subclass(cls, tensor)
+
+
+def check_class(cls: type, call: str) -> None:
+    """Whether tensors can be made of `cls`.
+
+    Raises `NotATensorClass`, and `PlainHandler` for a handler without `@classmethod`.
+    """
+    if not isinstance(cls, type) or not issubclass(cls, Tensor) or cls is Tensor:
+        found = cls.__name__ if isinstance(cls, type) else type(cls).__name__
+        raise NotATensorClass(call=call, cls="cls", found=found)
+    # A classmethod is bound; what is not may still be a staticmethod.
+    if type(cls.__torch_dispatch__) is FunctionType and isinstance(
+        getattr_static(cls, "__torch_dispatch__"), FunctionType
+    ):
+        raise PlainHandler(handler=f"{cls.__qualname__}.__torch_dispatch__")
+
+
+# What a wrapper can be made with, besides None.
+_OPTIONS = {
+    "memory_format": ("contiguous_format", "preserve_format"),
+    "layout": ("strided",),
+    "pin_memory": ("False",),
+}
+
+
+def _check_options(cls: type, *given: Any) -> None:
+    for (option, fits), value in zip(_OPTIONS.items(), given, strict=True):
+        if value is not None and str(value) not in fits:
+            raise UnsupportedForWrappers(
+                cls=cls.__name__,
+                option=option,
+                found=str(value),
+                fits=" or ".join(fits),
+            )
+
+
+def _device(given: Device | str | None) -> Device:
+    if given is None:
+        return _CPU
+    return Device.parse(given) if isinstance(given, str) else given
+
+
+def _requiring(made: T, requires_grad: bool) -> T:
+    if requires_grad:
+        if not (made._dtype.is_floating or made._dtype.is_complex):
+            raise NoGradient(dtype=str(made._dtype))
+        made._requires_grad = True
+    return made
+
+
+def has_handler(tensor: Tensor) -> bool:
+    """Whether the tensor's class had a handler when the tensor was made."""
+    return bool(tensor.key_bits & PYTHON)
+
+
+install("_make_subclass", staticmethod(make_subclass))
+install("_make_wrapper_subclass", staticmethod(make_wrapper_subclass))
+install("as_subclass", as_subclass)
+install("_python_dispatch", property(has_handler, doc=has_handler.__doc__))

@@ -1,0 +1,137 @@
+"""Policies: tensors whose shape, strides, device or layout their handler tells.
+
+True only here: which properties of a tensor ask its handler, and how.
+
+| policy                                    | asks                                    |
+|-------------------------------------------|-----------------------------------------|
+| `dispatch_sizes_strides_policy="strides"` | `is_contiguous`, `sym_stride`           |
+| `dispatch_sizes_strides_policy="sizes"`   | these, and `dim`, `sym_size`,           |
+|                                           | `sym_numel`, `sym_storage_offset`       |
+| `dispatch_device`                         | `device`                                |
+| `dispatch_layout`                         | `layout`                                |
+
+How it works: the first tensor of a class that is made with a policy puts properties on
+this class that ask; tensors of other classes never come here.  Asking is calling the
+operator of that name (`runtime.python_dispatch.metadata`), so that modes, rules and
+contexts have their say as for any other call.
+
+Rules:
+- a handler that answers None gets the default, the value that the tensor was made with;
+  NotImplemented is the error that it is for every operator, and names the operator;
+- where dispatch to Python is switched off the operator's kernel answers: the default;
+- what a class defines itself is left alone: it asks by `super()` if it wants to.
+"""
+
+from collections.abc import Callable
+from inspect import getattr_static
+from typing import Any
+
+from runtime.dispatch.handle import OperatorHandle
+from runtime.errors.python_dispatch import UnknownPolicy
+from runtime.operators.call import core
+from runtime.python_dispatch import metadata
+from runtime.schema.codes import Layout
+from runtime.tensors.handled import PYTHON
+from runtime.tensors.instance import POLICIES
+from runtime.tensors.tensor import Tensor
+
+# What a tensor's `_policy` is made of; sizes come with strides.
+STRIDES, SIZES, DEVICE, LAYOUT = 1, 2, 4, 8
+
+WORDS: dict[str | None, int] = {None: 0, "strides": STRIDES, "sizes": STRIDES | SIZES}
+
+
+def set_policy(made: Tensor, sizes: str | None, device: bool, layout: bool) -> None:
+    """Have the handler of a new tensor asked.  Raises `UnknownPolicy`."""
+    if sizes not in WORDS:
+        raise UnknownPolicy(
+            cls=type(made).__name__,
+            found=str(sizes),
+            known=tuple(word for word in WORDS if word is not None),
+        )
+    policy = WORDS[sizes] | (DEVICE if device else 0) | (LAYOUT if layout else 0)
+    if policy:
+        apply_policy(made, policy)
+
+
+def apply_policy(made: Tensor, policy: int) -> None:
+    """Have the handler of a tensor asked, as `policy` says, a sum of the four above."""
+    kind = type(made)
+    for name, asking in ASKING.items():
+        # Its own is put beside; that of a class between stays.
+        if getattr_static(kind, name) is getattr_static(Tensor, name):
+            setattr(kind, name, asking)
+    made._policy = policy
+
+
+def _answer(
+    tensor: Tensor, bit: int, func: OperatorHandle, default: Callable[[Tensor], Any]
+) -> Any:
+    # Of its class there may be tensors without a policy, and without a handler.
+    if tensor.key_bits & PYTHON and getattr(tensor, "_policy", 0) & bit:
+        found = func(tensor)
+        if found is not None:
+            return found
+    return default(tensor)
+
+
+def _asking(
+    bit: int, default: Callable[[Tensor], Any], convert: Callable[[Any], Any] | None
+) -> Callable[[Tensor], Any]:
+    func: OperatorHandle = getattr(core, default.__name__)
+
+    if convert is None:
+
+        def ask(self: Tensor) -> Any:
+            return _answer(self, bit, func, default)
+
+    else:
+
+        def ask(self: Tensor) -> Any:
+            return convert(_answer(self, bit, func, default))
+
+    ask.__doc__ = default.__doc__
+    return ask
+
+
+def _property(
+    name: str,
+    bit: int,
+    default: Callable[[Tensor], Any],
+    convert: Callable[[Any], Any] | None = None,
+) -> tuple[str, property]:
+    # What is refused to be set on a tensor is refused on this one, too.
+    setter = getattr_static(Tensor, name).fset
+    asking = _asking(bit, default, convert)
+    return name, property(asking, setter, doc=default.__doc__)
+
+
+def _method(
+    name: str, bit: int, default: Callable[[Tensor], Any]
+) -> tuple[str, Callable[[Tensor], Any]]:
+    method = _asking(bit, default, None)
+    method.__name__ = method.__qualname__ = name
+    return name, method
+
+
+def _as_layout(found: Layout | int) -> Layout:
+    # Operators return codes as ints.
+    return found if isinstance(found, Layout) else Layout(found)
+
+
+# What is put on a class; every other property of a tensor is computed from these.
+ASKING: dict[str, Any] = dict(
+    (
+        _property("shape", SIZES, metadata.sym_size, tuple),
+        _property("ndim", SIZES, metadata.dim),
+        _method("dim", SIZES, metadata.dim),
+        _method("numel", SIZES, metadata.sym_numel),
+        _property("offset", SIZES, metadata.sym_storage_offset),
+        _method("storage_offset", SIZES, metadata.sym_storage_offset),
+        _property("strides", STRIDES, metadata.sym_stride, tuple),
+        _method("is_contiguous", STRIDES, metadata.is_contiguous),
+        _property("device", DEVICE, metadata.device),
+        _property("layout", LAYOUT, metadata.layout, _as_layout),
+    )
+)
+POLICIES.append(apply_policy)

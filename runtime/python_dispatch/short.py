@@ -1,0 +1,167 @@
+"""Short ways: most calls at the key Python as one function of the operator's arguments.
+
+True only here: the text of that function, for schemas whose tensors are arguments of
+their own.  It does what `Handling.handle` does where one class at most has a handler,
+no operator has a rule, and everything belongs to the thread's own context; all else,
+and what goes wrong, goes there.
+
+    def handle(a0, a1, a2):
+        stack = STATE.stack
+        first = None
+        if a0.key_bits & PYTHON:
+            first = a0
+        ...
+        if stack:
+            ...  # the innermost mode
+        else:
+            result = first.__torch_dispatch__(func, (type(first),), given, by_name)
+
+Rules: a text is compiled once for all schemas whose arguments look alike; a class that
+returned NotImplemented, or left other modes, is not asked again.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+from weakref import ref
+
+from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.keys import LOCAL
+from runtime.python_dispatch.handling import Handling, check_stack
+from runtime.python_dispatch.inside import inside, inside_last
+from runtime.python_dispatch.rules import RULES
+from runtime.schema.schema import Schema
+from runtime.schema.types import ListType, OptionalType, Type, is_dispatch_type
+from runtime.tensors.handled import PYTHON, STATE
+
+Function = Callable[..., Any]
+
+# What tracebacks show for the file of the short ways.
+FILE = "<handling of a call in Python>"
+
+# A tensor is what has keys, and one that is nobody's alias is the result itself.
+_PLAIN = (
+    "        try:",
+    "            result.key_bits",
+    "            return result",
+    "        except AttributeError:",
+    "            pass",
+)
+
+
+def short_way(schema: Schema, general: Handling) -> Function | None:
+    """The short way of an operator; None if its schema has none."""
+    kinds = [argument.type for argument in schema.arguments]
+    if schema.is_vararg or any(map(_is_list, kinds)):
+        return None
+    places = tuple(
+        place for place, kind in enumerate(kinds) if is_dispatch_type(kind) == "tensor"
+    )
+    func = general.operator()
+    plain = [str(each) for each in schema.returns] == ["Tensor"]
+    made: Function = _maker(len(kinds), places, plain)(
+        general.handle,
+        general.refused,
+        general.operator,
+        general.strip,
+        general.finish,
+        ref(func),
+        # Only of the dispatcher that never ends: it keeps nothing else alive.
+        func if func._place.dispatcher is default_dispatcher() else None,
+    )
+    return made
+
+
+def _is_list(kind: Type) -> bool:
+    kind = kind.element if isinstance(kind, OptionalType) else kind
+    return isinstance(kind, ListType)
+
+
+@cache
+def _maker(count: int, places: tuple[int, ...], plain: bool) -> Function:
+    given = ", ".join(f"a{place}" for place in range(count))
+    values = f"({given},)" if count else "()"
+    text = [
+        "def make(general, refused, operator, strip, finish, known, kept):",
+        f"    def handle({given}):",
+        "        stack = STATE.stack",
+        "        first = None",
+    ]
+    for number, place in enumerate(places):
+        text += [
+            f"        if a{place} is not None and a{place}.key_bits & PYTHON:",
+            *_found(f"a{place}", number == 0, given),
+        ]
+    text += [
+        "        if first is None:",
+        "            types = ()",
+        "            context = stack[-1].context if stack else None",
+        "        else:",
+        "            types = (type(first),)",
+        "            context = first._context",
+        "        if context is not STATE.context or not context.alive or RULES:",
+        f"            return general({given})",
+        "        func = known()",
+        "        if func is None:",
+        "            func = operator()",
+        f"        args, kwargs = strip({given})",
+        "        view = LOCAL.view",
+        "        if stack:",
+        "            entered = stack[-1]",
+        "            if entered.context is not context:",
+        f"                return general({given})",
+        "            handler = entered.mode",
+        "            rest = stack[:-1]",
+        "            if rest:",
+        "                inner = view.handling or inside(view)",
+        "            else:",
+        "                inner = view.handling_last or inside_last(view)",
+        "            STATE.stack = rest",
+        "        else:",
+        "            handler = first",
+        "            rest = stack",
+        "            inner = view.handling or inside(view)",
+        "        LOCAL.view = inner",
+        "        try:",
+        "            result = handler.__torch_dispatch__(func, types, args, kwargs)",
+        "            if STATE.stack is not rest:",
+        "                check_stack(handler, rest)",
+        "        except BaseException:",
+        "            STATE.stack = stack",
+        "            LOCAL.view = view",
+        "            STATE.context = context",
+        "            raise",
+        "        if rest is not stack:",
+        "            STATE.stack = stack",
+        "        LOCAL.view = view",
+        "        STATE.context = context",
+        "        if result is NotImplemented:",
+        f"            return refused({given})",
+        *(_PLAIN if plain else ()),
+        f"        return finish(result, {values}, handler)",
+        "    return handle",
+    ]
+    namespace: dict[str, Any] = {
+        "LOCAL": LOCAL,
+        "PYTHON": PYTHON,
+        "RULES": RULES,
+        "STATE": STATE,
+        "check_stack": check_stack,
+        "inside": inside,
+        "inside_last": inside_last,
+    }
+    exec(compile("\n".join(text), FILE, "exec"), namespace)  # noqa: S102  # the text is made of numbers
+    made: Function = namespace["make"]
+    return made
+
+
+def _found(name: str, alone: bool, given: str) -> list[str]:
+    if alone:
+        return [f"            first = {name}"]
+    return [
+        "            if first is None:",
+        f"                first = {name}",
+        f"            elif type({name}) is not type(first) or "
+        f"{name}._context is not first._context:",
+        f"                return general({given})",
+    ]
