@@ -43,8 +43,11 @@ if TYPE_CHECKING:
         no_grad,
         set_grad_enabled,
     )
+    from runtime.custom import custom_op, infer_schema
+    from runtime.custom.opcheck import opcheck
     from runtime.dispatch.teaching import PythonDispatcher
     from runtime.kernels.threads import get_num_threads, set_num_threads
+    from runtime.python_dispatch import Context, TorchDispatchMode
     from runtime.tensors import (
         Generator,
         Storage,
@@ -60,6 +63,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Context",
     "DType",
     "Device",
     "DispatchKey",
@@ -76,9 +80,11 @@ __all__ = [
     "Schema",
     "Storage",
     "Tensor",
+    "TorchDispatchMode",
     "as_tensor",
     "autocast",
     "boxed",
+    "custom_op",
     "default_dispatcher",
     "default_generator",
     "direct",
@@ -90,12 +96,14 @@ __all__ = [
     "full_after",
     "get_num_threads",
     "include_keys",
+    "infer_schema",
     "inference_mode",
     "is_grad_enabled",
     "linked",
     "manual_seed",
     "named_not_supported",
     "no_grad",
+    "opcheck",
     "ops",
     "parse_schema",
     "register_memory",
@@ -106,26 +114,31 @@ __all__ = [
 ]
 
 # The operators of the default dispatcher, by attribute; `core` is the runtime's own.
-ops = Operators(default_dispatcher, {"core": "runtime.autograd"})
+ops = Operators(default_dispatcher, {"core": "runtime.whole"})
 
 # Public names that load their module when they are first asked for.
 _LAZY = {
+    "Context": "runtime.python_dispatch",
     "Function": "runtime.autograd",
     "Generator": "runtime.tensors",
     "PythonDispatcher": "runtime.dispatch.teaching",
     "Storage": "runtime.tensors",
     "Tensor": "runtime.whole",
+    "TorchDispatchMode": "runtime.python_dispatch",
     "as_tensor": "runtime.tensors",
     "autocast": "runtime.autograd",
+    "custom_op": "runtime.custom",
     "default_generator": "runtime.tensors",
     "enable_grad": "runtime.autograd",
     "from_dlpack": "runtime.tensors",
     "from_numpy": "runtime.tensors",
     "get_num_threads": "runtime.kernels.threads",
+    "infer_schema": "runtime.custom",
     "inference_mode": "runtime.autograd",
     "is_grad_enabled": "runtime.autograd",
     "manual_seed": "runtime.tensors",
     "no_grad": "runtime.autograd",
+    "opcheck": "runtime.custom.opcheck",
     "register_memory": "runtime.tensors",
     "result_type": "runtime.tensors",
     "set_grad_enabled": "runtime.autograd",
@@ -135,7 +148,7 @@ _LAZY = {
 
 
 # Modules of the surface, loaded like the names.
-_MODULES = ("autograd", "cuda", "random", "testing")
+_MODULES = ("autograd", "cuda", "library", "python_dispatch", "random", "testing")
 
 
 def __getattr__(name: str) -> Any:

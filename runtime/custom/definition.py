@@ -1,0 +1,326 @@
+"""Custom operators: what `custom_op` returns, and what can be added to it.
+
+True only here: which registration each addition is.  All belong to one FRAGMENT library
+and go with it:
+
+| addition              | key                                   | kind             |
+|-----------------------|---------------------------------------|------------------|
+| the function itself   | CompositeExplicitAutograd, or devices | direct           |
+| `register_kernel`     | the key of each device                | direct           |
+| (no tensor arguments) | BackendSelect, with device kernels    | linked           |
+| `register_fake`       | Meta, before the one that refuses     | direct           |
+| `register_autograd`   | Autograd                              | linked           |
+| (writes, or views)    | ADInplaceOrView                       | linked           |
+| (tag `out`)           | Autograd: refuses gradients           | linked           |
+| `register_autocast`   | AutocastCPU or AutocastCUDA           | linked           |
+
+Rules:
+- what a second addition replaces is ended; a fake is ended after the new one is there;
+- whatever can be refused is refused before anything ends or is registered;
+- kernels know nothing of the definition: closed, or lost, it leaves nothing behind;
+- there is no `register_vmap`: nothing in this runtime makes batched tensors, so that a
+  rule would never run; a kernel of one's own at FuncTorchBatched is `Library.impl`'s.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar, overload
+
+from runtime.autograd.kernels import refusing_out
+from runtime.custom.casting import casting
+from runtime.custom.fake import first_fake
+from runtime.custom.gradient import gradient_kernel
+from runtime.custom.kernel import kernel_of
+from runtime.custom.live import forget
+from runtime.custom.selection import selecting, takes_tensors
+from runtime.custom.versions import version_kernel
+from runtime.dispatch.dispatcher import Dispatcher
+from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.kernel import Kernel, linked
+from runtime.dispatch.library import Library
+from runtime.dispatch.registration import Registration
+from runtime.errors.call import OperatorGone
+from runtime.errors.custom_op import NoSuchKernel
+from runtime.errors.registration import LibraryClosed
+from runtime.keys import DispatchKey, key_of_device
+from runtime.locks import load
+from runtime.schema.codes import DType
+from runtime.schema.schema import Schema
+
+Function = Callable[..., Any]
+Given = TypeVar("Given", bound=Function)
+# One device type, several, or None for all at once.
+Devices = str | Iterable[str] | None
+
+EVERYWHERE = DispatchKey.CompositeExplicitAutograd
+
+
+def keys_of(devices: Devices) -> tuple[DispatchKey, ...]:
+    """The keys at which a kernel for these devices stands.  Raises `UnknownDevice`."""
+    if devices is None:
+        return (EVERYWHERE,)
+    names = (devices,) if isinstance(devices, str) else devices
+    return tuple(dict.fromkeys(key_of_device(name) for name in names))
+
+
+class CustomOpDef:
+    """An operator made of a Python function; calling it calls the operator.
+
+    Made by `custom_op`.  `handle` is its `OperatorHandle`, `schema` its schema.  Raises
+    as a handle when it is called, and besides:
+
+    Raises:
+        AliasedResult: a result shares memory with an argument or another result.
+        OtherResult: a result should be a written argument, and is not.
+        MissingFake: it was called with meta tensors, and has no fake kernel.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        function: Function,
+        devices: Devices,
+        tags: tuple[str, ...],
+        dispatcher: Dispatcher,
+        origin: str,
+    ) -> None:
+        self.name = str(schema.name)
+        self.schema = schema
+        self.dispatcher = dispatcher
+        self.__name__ = str(getattr(function, "__name__", self.name))
+        self.__doc__ = getattr(function, "__doc__", None)
+        namespace = self.name.partition("::")[0]
+        self._library = Library(
+            namespace, "FRAGMENT", dispatcher=dispatcher, origin=origin
+        )
+        # By key: the kernels for devices, switched on or off; and all registrations.
+        self._kernels: dict[DispatchKey, Kernel] = {}
+        self._off: set[DispatchKey] = set()
+        self._registered: dict[str, Registration] = {}
+        # By class: the rules for handlers.
+        self._rules: dict[type, Registration] = {}
+        self._closed = False
+        try:
+            self._library.define(schema, "FROM_SCHEMA", tags=tags)
+            self._library.impl(self.name, first_fake(schema), "Meta")
+            self._watch(tags)
+            self.register_kernel(devices, function)
+        except BaseException:
+            self._library.close()
+            raise
+        self.handle = OperatorHandle(dispatcher, schema.name)
+        self._opoverload = self.handle
+
+    def _watch(self, tags: tuple[str, ...]) -> None:
+        """Register what follows from the schema: versions, views, no gradients."""
+        versions = version_kernel(self.schema)
+        if versions is not None:
+            self._library.impl(self.name, versions, "ADInplaceOrView")
+        if "out" in tags:
+            refuse = linked(refusing_out(self.schema), "out_autograd")
+            self._library.impl(self.name, refuse, "Autograd")
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the operator.
+
+        Raises `OperatorGone` once it was closed, also if there is another one of its
+        name.
+        """
+        if self._closed:
+            raise OperatorGone(operator=self.name)
+        return self.handle(*args, **kwargs)
+
+    @overload
+    def register_kernel(self, device_types: Devices, fn: Given, /) -> Given: ...
+
+    @overload
+    def register_kernel(
+        self, device_types: Devices, fn: None = None, /
+    ) -> Callable[[Given], Given]: ...
+
+    def register_kernel(
+        self, device_types: Devices, fn: Function | None = None, /
+    ) -> Any:
+        """Use `fn` on these devices (None: on all that have none); also a decorator.
+
+        Raises:
+            UnknownDevice: there is no such type of device.
+            UnfitKernel: `fn` cannot be called as the schema says.
+            NoDeviceArgument: no tensor, and no `device` argument, would choose it.
+            LibraryClosed: the operator was closed.
+        """
+        if fn is None:
+            return partial(self.register_kernel, device_types)
+        self._check_open("register_kernel")
+        keys, kernel = keys_of(device_types), kernel_of(fn, self.schema)
+        if device_types is not None and not takes_tensors(self.schema):
+            self._replace("BackendSelect", selecting(self.schema), once=True)
+        for key in keys:
+            if key not in self._off:
+                self._replace(key.name, kernel)
+            self._kernels[key] = kernel
+        return fn
+
+    def register_fake(self, fn: Given, /) -> Given:
+        """Use `fn` for tensors without data; also a decorator.
+
+        It gets meta tensors, and returns what has the right shape, dtype and device.
+
+        Raises:
+            UnfitKernel: `fn` cannot be called as the schema says.
+            LibraryClosed: the operator was closed.
+        """
+        self._check_open("register_fake")
+        kernel = kernel_of(fn, self.schema)
+        # A kernel at Meta overrides without a warning: there always is one.
+        made = self._library.impl(self.name, kernel, "Meta")
+        before = self._registered.get("fake")
+        self._registered["fake"] = made
+        if before is not None:
+            before.close()
+        return fn
+
+    def register_autograd(
+        self, backward: Function, /, *, setup_context: Function | None = None
+    ) -> None:
+        """Use `backward(ctx, *gradients)` where the gradient is wanted.
+
+        `setup_context(ctx, inputs, output)`, with `keyword_only_inputs` before `output`
+        if the operator has such, saves what `backward` needs.
+
+        Raises:
+            NotFunctional: the operator writes to an argument.
+            WrongArgument: one of the functions cannot be called.
+            LibraryClosed: the operator was closed.
+        """
+        self._check_open("register_autograd")
+        kernel = gradient_kernel(self.schema, backward, setup_context)
+        self._replace("Autograd", kernel)
+
+    def register_autocast(self, device_type: str, cast_inputs: DType | str, /) -> None:
+        """In `autocast` on that device, cast floating-point tensors to `cast_inputs`.
+
+        Raises:
+            AutocastRefused: the device or the dtype is not served.
+            LibraryClosed: the operator was closed.
+        """
+        self._check_open("register_autocast")
+        key, kernel = casting(device_type, cast_inputs)
+        self._replace(key.name, kernel)
+
+    @overload
+    def register_torch_dispatch(self, cls: type, fn: Given, /) -> Given: ...
+
+    @overload
+    def register_torch_dispatch(
+        self, cls: type, fn: None = None, /
+    ) -> Callable[[Given], Given]: ...
+
+    def register_torch_dispatch(self, cls: type, fn: Function | None = None, /) -> Any:
+        """Use `fn` where a handler of the class `cls` meets the operator.
+
+        Called as a rule of `runtime.python_dispatch` is; replaces the operator's own
+        rule for that class; also a decorator.
+
+        Raises:
+            RuleTaken: somebody else has a rule for both.
+            LibraryClosed: the operator was closed.
+        """
+        if fn is None:
+            return partial(self.register_torch_dispatch, cls)
+        self._check_open("register_torch_dispatch")
+        register = load("runtime.python_dispatch").register_torch_dispatch
+        before = self._rules.pop(cls, None)
+        if before is not None:
+            before.close()
+        self._rules[cls] = register(self.handle, cls, fn)
+        return fn
+
+    @contextmanager
+    def set_kernel_enabled(
+        self, device_type: str, enabled: bool = True
+    ) -> Iterator[None]:
+        """Context: the kernel of a device is used, or is as if it were not there.
+
+        Without it, a function for all devices serves, if there is one.  A kernel that
+        is registered while it is off stays off until the end.
+
+        Raises:
+            NoSuchKernel: there is none for that device.
+            UnknownDevice: there is no such type of device.
+        """
+        (key,) = keys_of(device_type)
+        if key not in self._kernels:
+            raise NoSuchKernel(
+                operator=self.name,
+                device=device_type,
+                known=tuple(sorted(map(_shown, self._kernels))),
+            )
+        before = key not in self._off
+        self._switch(key, enabled)
+        try:
+            yield
+        finally:
+            if not self.closed:
+                self._switch(key, before)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the operator was closed, or made anew under its name."""
+        return self._closed
+
+    def close(self) -> None:
+        """End the operator with everything added to it; the second time nothing.
+
+        Raises as `Library.close`.
+        """
+        self.dispatcher.check_writable(f"close() of {self.name}")
+        self._closed = True
+        rules, self._rules = self._rules, {}
+        for rule in rules.values():
+            rule.close()
+        for held in (self._kernels, self._off, self._registered):
+            held.clear()
+        forget(self)
+        self._library.close()
+
+    def _check_open(self, asked: str) -> None:
+        if self._closed:
+            raise LibraryClosed(call=f"{asked}(...)", library=repr(self._library))
+
+    def _switch(self, key: DispatchKey, on: bool) -> None:
+        if on and key in self._off:
+            self._replace(key.name, self._kernels[key])
+            self._off.discard(key)
+        elif not on and key not in self._off:
+            self._registered.pop(key.name).close()
+            self._off.add(key)
+
+    def _replace(self, key: str, kernel: Kernel, once: bool = False) -> None:
+        """Register a kernel in place of the one that this definition has at the key."""
+        before = self._registered.get(key)
+        if before is not None:
+            if once:
+                return
+            before.close()
+        self._registered[key] = self._library.impl(self.name, kernel, key)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<CustomOpDef {self.name}>"
+
+
+def _shown(key: DispatchKey) -> str:
+    return "all devices" if key is EVERYWHERE else key.name

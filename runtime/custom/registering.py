@@ -1,0 +1,302 @@
+"""Free functions: definitions and kernels for operators of any origin, by name.
+
+True only here: who owns what they register.  For a live custom operator they are its
+methods.  For any other it is `lib`, or a library of this module that is never closed,
+one for each namespace of the default dispatcher; a `Registration` that is returned ends
+one of its registrations all the same.
+
+Rule: kernels given here are those of `Library.impl`: an annotated function gets every
+argument, any other the arguments that differ from their defaults.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar, overload
+
+from runtime.custom.casting import casting
+from runtime.custom.decorator import qualified, signature_of
+from runtime.custom.definition import Devices, keys_of
+from runtime.custom.gradient import gradient_kernel
+from runtime.custom.inference import tag_names
+from runtime.custom.target import (
+    Operator,
+    custom_of,
+    dispatcher_of,
+    handle_of,
+    schema_known,
+)
+from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.library import Library
+from runtime.dispatch.registration import Registration
+from runtime.errors.custom_op import FakeNotNeeded, LibraryNeeded
+from runtime.errors.key import UnknownDevice
+from runtime.keys import DispatchKey, key_of_device
+from runtime.locks import load
+from runtime.schema.codes import DType
+
+Given = TypeVar("Given", bound=Callable[..., Any])
+
+# What dumps show as the place of registration.
+ORIGIN = "registered by name"
+# The word for a kernel that serves all devices.
+DEFAULT = "default"
+
+# Namespace -> the library of what nobody else owns.
+_KEPT: dict[str, Library] = {}
+
+
+def define(
+    qualname: str,
+    schema: str,
+    *,
+    lib: Library | None = None,
+    tags: str | Iterable[str] = (),
+) -> Registration:
+    """Define an operator, as `define("mylib::f", "(Tensor x) -> Tensor")`.
+
+    Raises:
+        NotQualified: the name has no namespace.
+        MalformedSignature: the schema is not of the form above.
+        SchemaSyntaxError, SchemaError, Conflict: as `Library.define`.
+    """
+    name = qualified(qualname)
+    full = signature_of(name, schema)
+    owner = lib or _kept(name.namespace or "")
+    return owner.define(full, "FROM_SCHEMA", tags=tag_names(tags))
+
+
+@overload
+def impl(
+    qualname: Operator,
+    types: str | Iterable[str],
+    fn: Given,
+    *,
+    lib: Library | None = None,
+) -> Given: ...
+
+
+@overload
+def impl(
+    qualname: Operator,
+    types: str | Iterable[str],
+    fn: None = None,
+    *,
+    lib: Library | None = None,
+) -> Callable[[Given], Given]: ...
+
+
+def impl(
+    qualname: Operator,
+    types: str | Iterable[str],
+    fn: Callable[..., Any] | None = None,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Register a kernel; without `fn`, a decorator that does.
+
+    `types` are device types, dispatch keys, or `"default"` for all devices.
+
+    Raises:
+        UnknownDevice: a word that is nothing of these.
+        LibraryMisuse, Conflict: as `Library.impl`.
+    """
+    if fn is None:
+        return partial(impl, qualname, types, lib=lib)
+    handle = handle_of("impl(...)", qualname)
+    words = (types,) if isinstance(types, str) else types
+    keys = tuple(dict.fromkeys(map(_key_of, words)))
+    _owner("impl", handle, lib).impl(handle.name, fn, keys)
+    return fn
+
+
+@overload
+def register_kernel(
+    op: Operator,
+    device_types: Devices,
+    fn: Given,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Given: ...
+
+
+@overload
+def register_kernel(
+    op: Operator,
+    device_types: Devices,
+    fn: None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Callable[[Given], Given]: ...
+
+
+def register_kernel(
+    op: Operator,
+    device_types: Devices,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Use `fn` on these devices (None: all that have none); also a decorator.
+
+    Raises as `CustomOpDef.register_kernel`, or as `Library.impl`.
+    """
+    if fn is None:
+        return lambda function: register_kernel(op, device_types, function, lib=lib)
+    handle = handle_of("register_kernel(...)", op)
+    custom = custom_of(handle)
+    if custom is not None:
+        return custom.register_kernel(device_types, fn)
+    owner = _owner("register_kernel", handle, lib)
+    owner.impl(handle.name, fn, keys_of(device_types))
+    return fn
+
+
+@overload
+def register_fake(
+    op: Operator,
+    fn: Given,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Given: ...
+
+
+@overload
+def register_fake(
+    op: Operator,
+    fn: None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Callable[[Given], Given]: ...
+
+
+def register_fake(
+    op: Operator,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
+) -> Any:
+    """Use `fn` for tensors without data, in place of older ones; also a decorator.
+
+    Raises:
+        SchemaNotFound: there is no such operator.
+        FakeNotNeeded: it is made of other operators.
+        LibraryMisuse, Conflict: as `Library.impl`, or `CustomOpDef.register_fake`.
+    """
+    if fn is None:
+        return lambda function: register_fake(op, function, lib=lib)
+    handle = handle_of("register_fake(...)", op)
+    custom = custom_of(handle)
+    if custom is not None:
+        return custom.register_fake(fn)
+    schema_known(handle)
+    if handle.has_kernel(DispatchKey.CompositeImplicitAutograd):
+        raise FakeNotNeeded(operator=str(handle.name))
+    _owner("register_fake", handle, lib).impl(handle.name, fn, DispatchKey.Meta)
+    return fn
+
+
+def register_autograd(
+    op: Operator,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
+) -> None:
+    """Use `backward` where the gradient of `op` is wanted.
+
+    Raises:
+        SchemaNotFound: there is no such operator.
+        NotFunctional, WrongArgument: as `CustomOpDef.register_autograd`.
+    """
+    handle = handle_of("register_autograd(...)", op)
+    custom = custom_of(handle)
+    if custom is not None:
+        custom.register_autograd(backward, setup_context=setup_context)
+        return
+    kernel = gradient_kernel(schema_known(handle), backward, setup_context)
+    _owner("register_autograd", handle, lib).impl(handle.name, kernel, "Autograd")
+
+
+def register_autocast(
+    op: Operator,
+    device_type: str,
+    cast_inputs: DType | str,
+    /,
+    *,
+    lib: Library | None = None,
+) -> None:
+    """In `autocast` on that device, cast floating-point tensors to `cast_inputs`.
+
+    Raises `AutocastRefused`.
+    """
+    handle = handle_of("register_autocast(...)", op)
+    custom = custom_of(handle)
+    if custom is not None:
+        custom.register_autocast(device_type, cast_inputs)
+        return
+    key, kernel = casting(device_type, cast_inputs)
+    _owner("register_autocast", handle, lib).impl(handle.name, kernel, key)
+
+
+@overload
+def register_torch_dispatch(op: Operator, cls: type, fn: Given, /) -> Given: ...
+
+
+@overload
+def register_torch_dispatch(
+    op: Operator, cls: type, fn: None = None, /
+) -> Callable[[Given], Given]: ...
+
+
+def register_torch_dispatch(
+    op: Operator, cls: type, fn: Callable[..., Any] | None = None, /
+) -> Any:
+    """Use `fn` where a handler of the class `cls` meets `op`; also a decorator.
+
+    The rule of a custom operator goes with it, any other one stays.  Raises as
+    `runtime.python_dispatch.register_torch_dispatch`.
+    """
+    if fn is None:
+        return lambda function: register_torch_dispatch(op, cls, function)
+    handle = handle_of("register_torch_dispatch(...)", op)
+    custom = custom_of(handle)
+    if custom is not None:
+        return custom.register_torch_dispatch(cls, fn)
+    load("runtime.python_dispatch").register_torch_dispatch(handle, cls, fn)
+    return fn
+
+
+def _key_of(word: str) -> DispatchKey:
+    """The key of a device type, or of that name.  Raises `UnknownDevice`."""
+    if word == DEFAULT:
+        return DispatchKey.CompositeExplicitAutograd
+    if word in DispatchKey:
+        return DispatchKey.parse(word)
+    try:
+        return key_of_device(word)
+    except UnknownDevice as error:
+        error.add_note("`default` means all devices; dispatch keys are taken as well")
+        raise
+
+
+def _owner(call: str, handle: OperatorHandle, lib: Library | None) -> Library:
+    if lib is not None:
+        return lib
+    if dispatcher_of(handle) is not default_dispatcher():
+        raise LibraryNeeded(call=f"{call}(...)", operator=str(handle.name))
+    return _kept(handle.name.namespace or "")
+
+
+def _kept(namespace: str) -> Library:
+    found = _KEPT.get(namespace)
+    return found or _KEPT.setdefault(
+        namespace, Library(namespace, "FRAGMENT", origin=ORIGIN)
+    )

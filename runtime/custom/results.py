@@ -1,0 +1,200 @@
+"""Results: that what a kernel returned is what its operator's schema says.
+
+True only here: which memory the results of a call may share.  A result of a custom
+operator is new, unless the schema annotates it:
+
+| the result is annotated       | it must be                                          |
+|-------------------------------|-----------------------------------------------------|
+| not at all                    | a tensor that shares memory with nothing else       |
+| with the set of a written     | that argument itself                                |
+| argument                      |                                                     |
+| with the set of an argument   | another tensor, which may share that one's memory   |
+| that is not written to        |                                                     |
+
+How it works: a tensor that was never viewed, with an array of its own, shares nothing,
+which takes two looks; only for others are storages and addresses compared.
+
+Source of the rule: custom operators of upstream 2.13, which compare storages only; here
+two storages on one array of NumPy's are found as well.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from runtime.errors.custom_op import AliasedResult, OtherResult
+from runtime.schema.alias import WILDCARD, AliasInfo
+from runtime.schema.schema import Schema
+from runtime.schema.types import TensorType
+from runtime.tensors.shape import span
+from runtime.tensors.tensor import Tensor
+
+
+class Look:
+    """Looks at the results of one kernel of one operator."""
+
+    __slots__ = ("_kernel", "_names", "_schema", "_tied", "_views")
+
+    def __init__(self, schema: Schema, kernel: str) -> None:
+        self._schema = schema
+        self._kernel = kernel
+        self._names = tuple(argument.name for argument in schema.arguments)
+        # For each result: the argument that it must be, and those that it may share.
+        self._tied = tuple(_tied(schema, at) for at in range(len(schema.returns)))
+        self._views = tuple(
+            frozenset(self._names[place] for place in annotated(schema, at))
+            for at in range(len(schema.returns))
+        )
+
+    def __call__(self, result: Any, arguments: Sequence[Any]) -> None:
+        """Raises `AliasedResult`, and `OtherResult`.
+
+        What is no tensor where one is due is for the conversion of results to refuse.
+        """
+        count = len(self._schema.returns)
+        results = [result] if count == 1 else result
+        if not isinstance(results, (tuple, list)) or len(results) != count:
+            return
+        given = [*_tensors(self._names, arguments)]
+        before: list[tuple[str, Tensor]] = []
+        for place, each in enumerate(results):
+            tied = self._tied[place]
+            if tied is not None:
+                if each is not arguments[tied]:
+                    raise self._other(_label(count, place), tied)
+                continue
+            views = self._views[place]
+            for name, tensor in _tensors([_label(count, place)], [each]):
+                self._compare(name, tensor, given, views)
+                for other, earlier in before:
+                    if not views and shares(tensor, earlier):
+                        raise self._aliased(name, tensor, other, earlier)
+                if not views:
+                    before.append((name, tensor))
+
+    def _compare(
+        self,
+        name: str,
+        tensor: Tensor,
+        given: list[tuple[str, Tensor]],
+        views: frozenset[str],
+    ) -> None:
+        for other, argument in given:
+            allowed = other.partition("[")[0] in views
+            if argument is tensor or (not allowed and shares(tensor, argument)):
+                raise self._aliased(name, tensor, f"its argument `{other}`", argument)
+
+    def _aliased(
+        self, name: str, tensor: Tensor, other: str, with_: Tensor
+    ) -> AliasedResult:
+        return AliasedResult(
+            operator=str(self._schema.name),
+            kernel=self._kernel,
+            result=name,
+            other=other,
+            same=tensor is with_,
+            schema=str(self._schema),
+        )
+
+    def _other(self, name: str, argument: int) -> OtherResult:
+        return OtherResult(
+            operator=str(self._schema.name),
+            kernel=self._kernel,
+            result=name,
+            argument=self._names[argument],
+            schema=str(self._schema),
+        )
+
+
+def apart(result: Tensor, tensors: Sequence[Any]) -> bool:
+    """Whether a result certainly shares nothing with the tensors; None is none.
+
+    Raises `AttributeError` where the elements are not in arrays of the host.
+    """
+    owner = _owner(result)
+    for tensor in tensors:  # a generator costs more than the loop
+        if tensor is not None and (tensor is result or _owner(tensor) is owner):
+            return False
+    return True
+
+
+def shares(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors are one, have one storage, or memory in common."""
+    if one is other:
+        return True
+    place, place_of_other = one._place, other._place
+    if place and place_of_other and place[0] is place_of_other[0]:
+        return True
+    if one.device != other.device:
+        return False
+    try:
+        if _owner(one) is not _owner(other):
+            return False
+    except AttributeError:
+        pass
+    start, end = _extent(one)
+    start_of_other, end_of_other = _extent(other)
+    return start < end_of_other and start_of_other < end
+
+
+def _owner(tensor: Tensor) -> Any:
+    """The array that owns the memory; `AttributeError` if that is no array of NumPy's.
+
+    Arrays of two owners have nothing in common.
+    """
+    place = tensor._place
+    held: Any = tensor._flat if place is None else place[0].array
+    base = held.base
+    while base is not None:
+        held, base = base, base.base
+    return held
+
+
+def _extent(tensor: Tensor) -> tuple[int, int]:
+    """The addresses from the first element to behind the last; (0, 0) without any."""
+    start = tensor.data_ptr()
+    if not start or not tensor.numel():
+        return 0, 0
+    return start, start + span(tensor.shape, tensor.strides) * tensor.itemsize
+
+
+def _tensors(
+    names: Sequence[str], values: Sequence[Any]
+) -> Iterator[tuple[str, Tensor]]:
+    """The tensors among values and in lists of them, with their names."""
+    for name, value in zip(names, values, strict=False):
+        if isinstance(value, Tensor):
+            yield name, value
+        elif isinstance(value, (list, tuple)):
+            inner = [f"{name}[{place}]" for place in range(len(value))]
+            yield from _tensors(inner, value)
+
+
+def _label(count: int, place: int) -> str:
+    return "a result" if count == 1 else f"result {place + 1}"
+
+
+def annotated(schema: Schema, result: int) -> frozenset[int]:
+    """The places of the arguments whose memory a result may share, by its sets."""
+    sets = _sets(schema.returns[result].alias)
+    return frozenset(
+        place
+        for place, argument in enumerate(schema.arguments)
+        if sets & _sets(argument.alias) or WILDCARD in sets
+    )
+
+
+def _sets(alias: AliasInfo | None) -> frozenset[str]:
+    """The sets of an annotation after the call, those of elements too."""
+    if alias is None:
+        return frozenset()
+    return frozenset(alias.after).union(*map(_sets, alias.contained))
+
+
+def _tied(schema: Schema, result: int) -> int | None:
+    """The argument that a result must be, if it is annotated with a written one's."""
+    for place in sorted(annotated(schema, result)):
+        argument = schema.arguments[place]
+        single = argument.type == TensorType == schema.returns[result].type
+        if single and argument.is_write:
+            return place
+    return None

@@ -1,0 +1,59 @@
+"""Operators of one's own: the names that users of torch.library look for.
+
+True only here: which name stands for what; every one of them is explained where it is
+defined.  `opcheck` is loaded when it is first asked for.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from runtime.custom import (
+    CustomOpDef,
+    custom_op,
+    define,
+    get_kernel,
+    impl,
+    infer_schema,
+    register_autocast,
+    register_autograd,
+    register_fake,
+    register_kernel,
+    register_torch_dispatch,
+)
+from runtime.dispatch.kernel import fallthrough
+from runtime.dispatch.library import Library
+from runtime.locks import load
+
+if TYPE_CHECKING:
+    from runtime.custom.opcheck import opcheck
+
+__all__ = [
+    "CustomOpDef",
+    "Library",
+    "custom_op",
+    "define",
+    "fallthrough",
+    "get_kernel",
+    "impl",
+    "infer_schema",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """`opcheck`, loaded; it is an ordinary name from then on."""
+    if name != "opcheck":
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}", name=name
+        )
+    found = load("runtime.custom.opcheck").opcheck
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

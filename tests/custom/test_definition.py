@@ -1,0 +1,336 @@
+# What is done with tensors gives Any.
+# mypy: disable-error-code=no-any-return
+"""What can be added to a custom operator, and how it ends (spec 3.13.3)."""
+
+import gc
+from typing import Any
+from weakref import ref
+
+import pytest
+
+from runtime import (
+    Dispatcher,
+    DispatchKey,
+    KeySet,
+    Library,
+    Tensor,
+    autocast,
+    ops,
+    tensor,
+)
+from runtime.errors.call import MissingKernel, OperatorGone
+from runtime.errors.custom_op import NoSuchKernel, UnfitKernel
+from runtime.errors.key import UnknownDevice
+from runtime.errors.python_dispatch import RuleTaken
+from runtime.errors.registration import LibraryClosed, WriteInsideListener
+from runtime.library import CustomOpDef, custom_op
+from runtime.python_dispatch import TorchDispatchMode
+from runtime.schema.parser import parse_schema
+from tests.custom.functions import add_one, double, like, repeatedly, scale
+
+X = tensor([1.0])
+
+
+def by_five(x: Tensor) -> Tensor:
+    return x * 5
+
+
+def by_seven(x: Tensor) -> Tensor:
+    return x * 7
+
+
+def test_a_kernel_for_a_device() -> None:
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        assert made(X).tolist() == [2.0]
+        assert made.register_kernel("cpu", by_five) is by_five
+        assert repeatedly(lambda: made(X).tolist())[-1] == [5.0]
+
+        @made.register_kernel(["cpu:0", "cuda"])
+        def sevenfold(x: Tensor) -> Tensor:
+            return x * 7
+
+        assert sevenfold(X).tolist() == [7.0]
+        assert made(X).tolist() == [7.0]
+        assert made.handle.has_kernel("CUDA")
+        assert made.handle.dump_state().count("\nCPU: ") == 1
+        made.register_kernel(None, by_five)
+        assert made(X).tolist() == [7.0]
+        assert made(tensor([1.0]).to("cpu")).tolist() == [7.0]
+
+
+def test_a_function_for_some_devices_only() -> None:
+    with custom_op("mine::f", double, mutates_args=(), device_types=["cpu"]) as made:
+        assert made(X).tolist() == [2.0]
+        assert not made.handle.has_kernel("CompositeExplicitAutograd")
+        assert not made.handle.has_computed_kernel("CUDA")
+
+
+@pytest.mark.parametrize(
+    ("devices", "function", "error"),
+    [("gpu", double, UnknownDevice), ("cpu", lambda: None, UnfitKernel)],
+)
+def test_a_kernel_that_is_refused(devices: Any, function: Any, error: Any) -> None:
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        made.register_kernel("cpu", by_five)
+        with pytest.raises(error):
+            made.register_kernel(devices, function)
+        assert made(X).tolist() == [5.0]
+
+
+def test_a_kernel_is_switched_off_and_on() -> None:
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        made.register_kernel("cpu", by_five)
+        with made.set_kernel_enabled("cpu", enabled=False):
+            assert repeatedly(lambda: made(X).tolist())[-1] == [2.0]
+            with made.set_kernel_enabled("cpu", enabled=False):
+                assert made(X).tolist() == [2.0]
+            assert made(X).tolist() == [2.0]
+            with made.set_kernel_enabled("cpu"):
+                assert made(X).tolist() == [5.0]
+            assert made(X).tolist() == [2.0]
+        assert repeatedly(lambda: made(X).tolist())[-1] == [5.0]
+        with pytest.raises(ZeroDivisionError), made.set_kernel_enabled("cpu", False):
+            raise ZeroDivisionError
+        assert made(X).tolist() == [5.0]
+
+
+def test_a_kernel_that_comes_while_it_is_off() -> None:
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        made.register_kernel("cpu", by_five)
+        with made.set_kernel_enabled("cpu", False):
+            made.register_kernel("cpu", by_seven)
+            assert made(X).tolist() == [2.0]
+        assert made(X).tolist() == [7.0]
+
+
+def test_switched_off_and_nothing_else_serves() -> None:
+    made = custom_op("mine::f", double, mutates_args=(), device_types="cpu")
+    with made, made.set_kernel_enabled("cpu", False), pytest.raises(MissingKernel):
+        made(X)
+
+
+def test_closed_while_switched_off() -> None:
+    made = custom_op("mine::f", double, mutates_args=(), device_types="cpu")
+    with made.set_kernel_enabled("cpu", False):
+        made.close()
+    with pytest.raises(OperatorGone):
+        made(X)
+
+
+def test_no_kernel_to_switch() -> None:
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        made.register_kernel("cpu", by_five)
+        with pytest.raises(NoSuchKernel) as refused, made.set_kernel_enabled("cuda"):
+            pass
+    assert str(refused.value) == (
+        "`mine::f` has no kernel of its own for 'cuda', so that there is none to "
+        "switch.\n"
+        "  kernels: CPU, all devices"
+    )
+
+
+def test_closing_ends_everything() -> None:
+    made = custom_op("mine::f", double, mutates_args=())
+    made.register_kernel("cpu", by_five)
+    made.register_fake(like)
+    made.register_autograd(lambda ctx, g: g)
+    made.register_autocast("cpu", "float16")
+    handle = made.handle
+    closed = [made.closed]
+    made.close()
+    made.close()
+    assert [*closed, made.closed] == [False, True]
+    assert handle.dump_state() == ""
+    with pytest.raises(OperatorGone):
+        made(X)
+
+
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda made: made.register_kernel("cpu", by_five),
+        lambda made: made.register_fake(like),
+        lambda made: made.register_autograd(lambda ctx, g: g),
+        lambda made: made.register_autocast("cpu", "float16"),
+        lambda made: made.register_torch_dispatch(int, like),
+    ],
+)
+def test_nothing_is_added_to_a_closed_operator(add: Any) -> None:
+    made = custom_op("mine::f", double, mutates_args=())
+    made.close()
+    with pytest.raises(LibraryClosed) as refused:
+        add(made)
+    assert refused.value.call.startswith("register_")
+
+
+def test_closing_lets_go_of_everything() -> None:
+    class Function:
+        def __call__(self, x: Tensor) -> Tensor:
+            return x * 2
+
+    class Mode(TorchDispatchMode):
+        pass
+
+    def fake(x: Tensor) -> Tensor:
+        return like(x)
+
+    def back(ctx: Any, g: Tensor) -> Tensor:
+        return g
+
+    def save(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.n = 1
+
+    def rule(*args: Any) -> Any:
+        return NotImplemented
+
+    function = Function()
+    made = custom_op(
+        "mine::f", function, mutates_args=(), schema="(Tensor x) -> Tensor"
+    )
+    made.register_kernel("cpu", function)
+    made.register_fake(fake)
+    made.register_autograd(back, setup_context=save)
+    made.register_autocast("cpu", "float16")
+    made.register_torch_dispatch(Mode, rule)
+    handle = made.handle
+    with autocast("cpu"):
+        repeatedly(lambda: handle(tensor([1.0], requires_grad=True)))
+    repeatedly(lambda: handle(tensor([1.0], device="meta")))
+    given = (function, Function, Mode, fake, back, save, rule, made)
+    gone = [ref(each) for each in given]
+    made.close()
+    del function, Function, Mode, fake, back, save, rule, made, given
+    gc.collect()
+    assert [each() for each in gone] == [None] * len(gone)
+    assert not handle.has_schema
+
+
+def test_closing_needs_no_garbage_collector_for_the_kernel() -> None:
+    def own(x: Tensor) -> Tensor:
+        return x * 2
+
+    made = custom_op("mine::f", own, mutates_args=())
+    repeatedly(lambda: made(X))
+    gone = ref(own)
+    made.close()
+    del own
+    gc.disable()
+    try:
+        assert gone() is None
+    finally:
+        gc.enable()
+
+
+def test_a_listener_cannot_close() -> None:
+    dispatcher = Dispatcher()
+    made = custom_op("mine::f", double, mutates_args=(), dispatcher=dispatcher)
+    refused: list[Exception] = []
+
+    class Closing:
+        def on_operator_registered(self, name: Any, schema: Any) -> None:
+            if str(name) == "mine::g":
+                try:
+                    made.close()
+                except WriteInsideListener as error:
+                    refused.append(error)
+
+        def on_operator_deregistered(self, name: Any, schema: Any) -> None: ...
+
+    with dispatcher.add_listener(Closing()):
+        custom_op("mine::g", add_one, mutates_args=("x",), dispatcher=dispatcher)
+    assert len(refused) == 1
+    assert not made.closed
+    made.register_kernel("cpu", by_five)
+    assert made(X).tolist() == [5.0]
+
+
+def test_a_listener_that_fails_leaves_nothing() -> None:
+    dispatcher = Dispatcher()
+
+    class Failing:
+        def on_operator_registered(self, name: Any, schema: Any) -> None:
+            raise ZeroDivisionError
+
+        def on_operator_deregistered(self, name: Any, schema: Any) -> None: ...
+
+    with dispatcher.add_listener(Failing()), pytest.raises(ZeroDivisionError):
+        custom_op("mine::f", double, mutates_args=(), dispatcher=dispatcher)
+    assert dispatcher.op_names() == ()
+
+
+def test_what_fails_half_way_leaves_nothing() -> None:
+    dispatcher = Dispatcher()
+    schema = parse_schema("mine::f(Tensor x) -> Tensor")
+    with pytest.raises(UnknownDevice) as refused:
+        CustomOpDef(schema, double, "gpu", (), dispatcher, "here")
+    # The error still holds the half that was made: nothing is left to a finalizer.
+    assert refused.value.__traceback__ is not None
+    assert dispatcher.op_names() == ()
+
+
+def test_a_kernel_of_a_library_beside_it() -> None:
+    with (
+        custom_op("mine::f", scale, mutates_args=()) as made,
+        Library("mine", "IMPL", "CPU") as library,
+    ):
+        library.impl("f", lambda x, factor=2.0: x * 100)
+        assert made(X).tolist() == [100.0]
+
+
+class Counting(TorchDispatchMode):
+    """Notes what it sees."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_rule_stands_before_the_handler_of_a_mode() -> None:
+    with custom_op("mine::f", double, mutates_args=()) as made:
+
+        @made.register_torch_dispatch(Counting)
+        def rule(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+            mode.seen.append("rule")
+            return func(*args)
+
+        with Counting() as mode:
+            assert made(X).tolist() == [2.0]
+        assert "rule" in mode.seen
+        made.register_torch_dispatch(Counting, lambda *given: tensor([9.0]))
+        with Counting():
+            assert made(X).tolist() == [9.0]
+    # The rule went with the operator; one of the same name has none.
+    with custom_op("mine::f", double, mutates_args=()) as made, Counting() as mode:
+        assert made(X).tolist() == [2.0]
+        assert mode.seen[0] == "mine.f.default"
+
+
+def test_a_rule_of_somebody_else() -> None:
+    from runtime.python_dispatch import register_torch_dispatch
+
+    with (
+        custom_op("mine::f", double, mutates_args=()) as made,
+        register_torch_dispatch(made.handle, Counting, lambda *given: None),
+        pytest.raises(RuleTaken),
+    ):
+        made.register_torch_dispatch(Counting, lambda *given: None)
+
+
+def test_there_is_no_rule_for_vmap() -> None:
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        assert not hasattr(made, "register_vmap")
+
+
+def test_it_is_an_operator_like_any_other() -> None:
+    with custom_op("mine::f", scale, mutates_args=()) as made:
+        found = ops.mine.f.default
+        assert found.call_boxed([X, 3.0])[0].tolist() == [3.0]
+        assert found.redispatch(KeySet(DispatchKey.CPU), X).tolist() == [2.0]
+        assert str(found) == "mine.f.default"
+        assert made.handle is found

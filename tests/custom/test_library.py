@@ -1,0 +1,67 @@
+"""`runtime.library`: the names that users of torch.library look for."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+import runtime.library
+from runtime.errors import custom_op as errors
+from runtime.errors.base import EveryorderError
+
+NAMES = (
+    *("Library", "custom_op", "define", "impl", "infer_schema", "get_kernel"),
+    *("register_kernel", "register_fake", "register_autograd", "register_autocast"),
+    *("register_torch_dispatch", "opcheck", "CustomOpDef", "fallthrough"),
+)
+
+
+def test_every_name_is_there() -> None:
+    assert sorted(runtime.library.__all__) == sorted(NAMES)
+    assert {*NAMES} <= {*dir(runtime.library)}
+    assert all(callable(getattr(runtime.library, n)) or n == NAMES[-1] for n in NAMES)
+
+
+def test_opcheck_is_loaded_once() -> None:
+    vars(runtime.library).pop("opcheck", None)
+    found = runtime.library.opcheck
+    assert found.__module__ == "runtime.custom.opcheck"
+    assert vars(runtime.library)["opcheck"] is found
+
+
+def test_other_names() -> None:
+    name = "register_vmap"
+    with pytest.raises(AttributeError) as refused:
+        getattr(runtime.library, name)
+    assert str(refused.value) == (
+        "module 'runtime.library' has no attribute 'register_vmap'"
+    )
+
+
+LEAVES: list[Any] = [
+    each
+    for each in vars(errors).values()
+    if isinstance(each, type)
+    and issubclass(each, errors.CustomOperatorError)
+    and "__dataclass_fields__" in vars(each)
+]
+VALUES = {"tuple[str, ...]": ("a", "b"), "bool": True, "str": "x"}
+
+
+@pytest.mark.parametrize("kind", LEAVES)
+def test_errors_cross_a_process(kind: type[EveryorderError]) -> None:
+    made: Any = kind(
+        **{
+            name: VALUES[str(getattr(field.type, "__name__", field.type))]
+            if field.type in (str, bool)
+            else VALUES["tuple[str, ...]"]
+            for name, field in kind.__dataclass_fields__.items()  # type: ignore[attr-defined]  # a dataclass
+        }
+    )
+    again = pickle.loads(pickle.dumps(made))
+    assert (type(again), again.fields(), str(again)) == (
+        kind,
+        made.fields(),
+        str(made),
+    )
+    assert all(len(line) <= 80 for line in str(made).splitlines())

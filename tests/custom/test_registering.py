@@ -1,0 +1,304 @@
+# What is done with tensors gives Any.
+# mypy: disable-error-code=no-any-return
+"""Free functions: spec 3.13.4, for operators of any origin."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from runtime import Dispatcher, DispatchKey, Library, Tensor, autocast, ops, tensor
+from runtime.custom import registering
+from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.errors.custom_op import (
+    FakeNotNeeded,
+    LibraryNeeded,
+    MalformedSignature,
+    NotFunctional,
+    NotQualified,
+)
+from runtime.errors.key import UnknownDevice
+from runtime.errors.registration import DuplicateDefinition, SchemaNotFound
+from runtime.library import (
+    custom_op,
+    define,
+    impl,
+    register_autocast,
+    register_autograd,
+    register_fake,
+    register_kernel,
+    register_torch_dispatch,
+)
+from runtime.python_dispatch import TorchDispatchMode
+from tests.custom.functions import double, like, repeatedly
+
+X = tensor([1.0])
+
+
+@pytest.fixture(autouse=True)
+def _kept() -> Iterator[None]:
+    """End what the libraries of the module keep for ever."""
+    yield
+    while registering._KEPT:
+        registering._KEPT.popitem()[1].close()
+
+
+@pytest.fixture
+def library() -> Iterator[Library]:
+    with Library("mine", "FRAGMENT") as made:
+        made.define("f(Tensor x) -> Tensor")
+        yield made
+
+
+def test_define_and_impl() -> None:
+    made = define("mine::f", "(Tensor x, int n=2) -> Tensor", tags="pointwise")
+
+    @impl("mine::f", "cpu")
+    def kernel(x, n=2):  # type: ignore[no-untyped-def]  # gets no defaults
+        return x * n
+
+    assert repeatedly(lambda: ops.mine.f(X).tolist())[-1] == [2.0]
+    assert kernel.__name__ == "kernel"
+    assert ops.mine.f.default.tags == ("pointwise",)
+    made.close()
+    assert default_dispatcher().find_schema("mine::f") is None
+
+
+def test_they_stay_without_being_kept_and_belong_to_a_library_if_one_is_given() -> None:
+    define("mine::f", "(Tensor x) -> Tensor")
+    assert ops.mine.f.default.has_schema
+    with Library("mine", "FRAGMENT") as own:
+        define("mine::g", "(Tensor x) -> Tensor", lib=own)
+        impl("mine::g", "default", double, lib=own)
+        assert ops.mine.g(X).tolist() == [2.0]
+    assert "mine::g" not in default_dispatcher().op_names()
+    with pytest.raises(DuplicateDefinition):
+        define("mine::f", "(Tensor x) -> Tensor")
+
+
+def test_what_is_no_definition() -> None:
+    with pytest.raises(NotQualified):
+        define("f", "(Tensor x) -> Tensor")
+    with pytest.raises(MalformedSignature) as refused:
+        define("mine::f", "Tensor x -> Tensor")
+    assert str(refused.value) == (
+        "The schema of `mine::f` is not of the form `(arguments) -> results`, "
+        "without a\nname.\n"
+        "  found: 'Tensor x -> Tensor'\n"
+        "  write: '(Tensor x, int n=1) -> Tensor'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("types", "keys"),
+    [
+        ("default", ["CompositeExplicitAutograd"]),
+        ("cpu", ["CPU"]),
+        ("CPU", ["CPU"]),
+        (("cpu", "cuda", "CPU"), ["CPU", "CUDA"]),
+        ("CompositeImplicitAutograd", ["CompositeImplicitAutograd"]),
+    ],
+)
+def test_what_types_are(library: Library, types: Any, keys: list[str]) -> None:
+    impl("mine::f", types, double)
+    assert [key for key in KEYS if ops.mine.f.default.has_kernel(key)] == keys
+
+
+KEYS = ("CPU", "CUDA", "CompositeImplicitAutograd", "CompositeExplicitAutograd")
+
+
+def test_what_is_no_type() -> None:
+    with pytest.raises(UnknownDevice) as refused:
+        impl("mine::f", "gpu", double)
+    assert refused.value.__notes__ == [
+        "`default` means all devices; dispatch keys are taken as well"
+    ]
+
+
+def test_a_kernel_without_definition_is_taken() -> None:
+    impl("mine::later", "cpu", double)
+    assert "mine::later" in default_dispatcher().dangling_impls()
+
+
+@pytest.mark.parametrize("form", ["text", "handle", "packet"])
+def test_kernels_of_an_operator_of_a_library(library: Library, form: str) -> None:
+    handle = ops.mine.f.default
+    op: Any = {"text": "mine::f", "handle": handle, "packet": ops.mine.f}[form]
+
+    @register_kernel(op, "cpu")
+    def kernel(x: Tensor) -> Tensor:
+        return x * 3
+
+    @register_fake(op)
+    def fake(x: Tensor) -> Tensor:
+        return like(x)
+
+    register_autograd(op, lambda ctx, g: g * 3)
+    register_autocast(op, "cpu", "float16")
+    assert kernel(X).tolist() == [3.0]
+    assert ops.mine.f(tensor([1.0, 2.0], device="meta")).shape == (2,)
+    assert fake is not kernel
+    x = tensor([1.0], requires_grad=True)
+    for result in repeatedly(lambda: ops.mine.f(x)):
+        assert result.tolist() == [3.0]
+    result.sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [3.0]
+    with autocast("cpu"):
+        assert ops.mine.f(X).dtype.name == "float16"
+
+
+def test_the_newest_fake_wins(library: Library) -> None:
+    register_fake("mine::f", like)
+    register_fake("mine::f", lambda x: x.sum())
+    assert ops.mine.f(tensor([1.0], device="meta")).shape == ()
+
+
+@pytest.mark.parametrize(
+    "register",
+    [
+        lambda op: register_fake(op, like),
+        lambda op: register_autograd(op, lambda ctx, g: g),
+    ],
+)
+def test_an_operator_that_is_not_there(library: Library, register: Any) -> None:
+    with pytest.raises(SchemaNotFound) as refused:
+        register("mine::ff")
+    assert str(refused.value) == (
+        "no schema is registered for mine::ff.\n  Near: mine::f."
+    )
+
+
+def test_a_fake_for_what_is_made_of_others() -> None:
+    with Library("mine", "FRAGMENT") as library:
+        library.define("f(Tensor x) -> Tensor", kernel=lambda x: x * 2)
+        with pytest.raises(FakeNotNeeded) as refused:
+            register_fake("mine::f", like)
+    assert str(refused.value) == (
+        "`mine::f` has a kernel at CompositeImplicitAutograd: it is made of other\n"
+        "operators, whose fake kernels it uses on meta tensors already.\n"
+        "  to do: register fakes for the operators that it calls"
+    )
+
+
+def test_a_formula_for_what_writes() -> None:
+    define("mine::f_", "(Tensor(a!) x) -> ()")
+    with pytest.raises(NotFunctional):
+        register_autograd("mine::f_", lambda ctx: None)
+
+
+def test_a_formula_of_an_operator_that_is_defined_anew() -> None:
+    define("mine::f", "(Tensor x) -> Tensor").close()
+    with Library("mine", "FRAGMENT") as library:
+        first = library.define("f(Tensor x) -> Tensor")
+        register_autograd("mine::f", first_of, setup_context=count)
+        first.close()
+        library.define("f(Tensor x, Tensor y) -> Tensor")
+        library.impl("f", lambda x, y: x * 2 + y * 0, "CPU")
+        x = tensor([1.0], requires_grad=True)
+        ops.mine.f(x, X).sum().backward()
+        assert x.grad is not None
+        assert x.grad.tolist() == [1.0]
+
+
+def count(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.count = len(inputs)
+
+
+def first_of(ctx: Any, gradient: Tensor) -> Any:
+    return (gradient, None)[: ctx.count]
+
+
+class Mode(TorchDispatchMode):
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def test_for_a_custom_operator_they_are_its_methods() -> None:
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        assert register_kernel("mine::f", "cpu", double) is double
+
+        @register_fake("mine::f")
+        def fake(x: Tensor) -> Tensor:
+            return like(x)
+
+        register_autograd(made, lambda ctx, g: g * 2)
+        register_autocast(made.handle, "cpu", "float16")
+
+        @register_torch_dispatch("mine::f", Mode)
+        def rule(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+            return tensor([9.0])
+
+        with Mode():
+            assert made(X).tolist() == [9.0]
+        assert made(tensor([1.0], device="meta")).shape == (1,)
+        x = tensor([1.0], requires_grad=True)
+        made(x).sum().backward()
+        assert x.grad is not None
+        assert registering._KEPT == {}
+    assert "mine::f" not in default_dispatcher().op_names()
+
+
+def test_a_rule_for_an_operator_of_a_library(library: Library) -> None:
+    class Own(Mode):
+        pass
+
+    library.impl("f", double, "CPU")
+    rule = lambda *given: tensor([9.0])  # noqa: E731  # short
+    assert register_torch_dispatch("mine::f", Own, rule) is rule
+    with Own():
+        assert ops.mine.f(X).tolist() == [9.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "register"),
+    [
+        ("register_fake", lambda op, **lib: register_fake(op, like, **lib)),
+        ("register_kernel", lambda op, **lib: register_kernel(op, "cpu", like, **lib)),
+        ("impl", lambda op, **lib: impl(op, "cpu", like, **lib)),
+        (
+            "register_autograd",
+            lambda op, **lib: register_autograd(op, lambda ctx, g: g, **lib),
+        ),
+        (
+            "register_autocast",
+            lambda op, **lib: register_autocast(op, "cpu", "float16", **lib),
+        ),
+    ],
+)
+def test_on_another_dispatcher_somebody_has_to_own_it(name: str, register: Any) -> None:
+    dispatcher = Dispatcher()
+    with Library("mine", dispatcher=dispatcher) as library:
+        library.define("f(Tensor x) -> Tensor")
+        handle = dispatcher.find_op("mine::f")
+        assert handle is not None
+        with pytest.raises(LibraryNeeded) as refused:
+            register(handle)
+        assert refused.value.fields() == {
+            "call": f"{name}(...)",
+            "operator": "mine::f",
+        }
+        before = len(library.tokens)
+        register(handle, lib=library)
+        assert len(library.tokens) == before + 1
+
+
+def test_the_text_of_a_missing_library() -> None:
+    dispatcher = Dispatcher()
+    with Library("mine", dispatcher=dispatcher) as library:
+        library.define("f(Tensor x) -> Tensor")
+        handle = dispatcher.find_op("mine::f")
+        assert handle is not None
+        with pytest.raises(LibraryNeeded) as refused:
+            impl(handle, "cpu", like)
+    assert str(refused.value) == (
+        "impl(...): `mine::f` is not on the default dispatcher, and nobody would keep\n"
+        "what is registered.\n"
+        "  to do: pass lib=Library(namespace, 'FRAGMENT', dispatcher=...)"
+    )
+
+
+def test_keys_may_be_keys() -> None:
+    assert registering._key_of("Meta") is DispatchKey.Meta
