@@ -22,12 +22,14 @@ TURNS = 31
 KEPT: list[object] = []
 
 
-def often(run: Callable[[Any], object], argument: Any) -> Callable[[], None]:
-    """`CALLS` calls in a row."""
+def often(
+    run: Callable[[Any], object], argument: Any, count: int = CALLS
+) -> Callable[[], None]:
+    """`count` calls in a row."""
 
     def loop() -> None:
         call = run
-        for each in repeat(argument, CALLS):
+        for each in repeat(argument, count):
             call(each)
 
     return loop
