@@ -12,6 +12,8 @@ Rules: importing this module imports neither NumPy nor Numba; a public name is i
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from runtime.locks import load
+
 if TYPE_CHECKING:
     from runtime.kernels.cuda import (
         Event,
@@ -62,9 +64,8 @@ def device_count() -> int:
     """How many CUDA devices there are: 0 without a driver or without numba-cuda."""
     if find_spec("numba_cuda") is None:
         return 0
-    from runtime.kernels.cuda import device_count as counted
-
-    return counted()
+    count: int = load("runtime.kernels.cuda").device_count()
+    return count
 
 
 def is_available() -> bool:
@@ -75,9 +76,7 @@ def is_available() -> bool:
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module `{__name__}` has no `{name}`", name=name)
-    from importlib import import_module
-
-    found = getattr(import_module("runtime.kernels.cuda"), name)
+    found = getattr(load("runtime.kernels.cuda"), name)
     globals()[name] = found
     return found
 

@@ -21,7 +21,12 @@ from runtime.autograd.saved import (
     save,
     save_output,
 )
-from runtime.errors.autograd import FunctionMisuse, GradientMismatch, GraphFreed
+from runtime.errors.autograd import (
+    FunctionMisuse,
+    GradientMismatch,
+    GraphFreed,
+    NotAGradient,
+)
 from runtime.operators.call import core
 from runtime.tensors.tensor import Tensor
 
@@ -135,8 +140,10 @@ class FunctionNode(Node):
     def apply(self, gradients: list[Any]) -> Gradients:
         """Call `backward`.
 
-        Raises `GradientMismatch` for another number of gradients than arguments, and
-        whatever `backward` raises.
+        Raises:
+            GradientMismatch: another number of gradients than arguments.
+            NotAGradient: what it returned for a tensor is neither a tensor nor None.
+            Exception: whatever `backward` raises.
         """
         if self._saved is None:
             raise GraphFreed(operator=self.operator)
@@ -164,7 +171,12 @@ class FunctionNode(Node):
                 expected=f"{self._arguments}, one for each argument of forward",
                 found=str(len(results)),
             )
-        return [results[place] for place in self._places]
+        wanted = [results[place] for place in self._places]
+        for place, each in zip(self._places, wanted, strict=True):
+            if each is not None and not isinstance(each, Tensor):
+                kind = type(each).__name__
+                raise NotAGradient(node=self.operator, position=place, type=kind)
+        return wanted
 
     def release(self) -> None:
         """Let go of what was saved, if anything was."""

@@ -16,10 +16,7 @@ class AutogradError(EveryorderError, RuntimeError):
 
 @dataclass(eq=False, kw_only=True)
 class SavedTensorModified(AutogradError):
-    """A tensor that was saved for a gradient was written to afterwards.
-
-    Clone the tensor before writing to it, or write out of place.
-    """
+    """A tensor that was saved for a gradient was written to afterwards."""
 
     operator: str
     argument: str
@@ -110,6 +107,23 @@ class GradientMismatch(AutogradError, ValueError):
 
 
 @dataclass(eq=False, kw_only=True)
+class NotAGradient(AutogradError, TypeError):
+    """`backward` returned a `type` for the argument of `forward` at `position`."""
+
+    node: str
+    position: int
+    type: str
+
+    def render(self) -> str:
+        """The function, the argument, and what there was."""
+        return page(
+            f"The backward of `{self.node}` gave argument {self.position} no gradient.",
+            ("expected", "a Tensor, or None"),
+            ("found", self.type),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
 class UnusedInput(AutogradError):
     """The gradient of an input was asked for that the outputs do not depend on."""
 
@@ -150,14 +164,12 @@ class NotImplementedFormula(AutogradError, NotImplementedError):
     def render(self) -> str:
         """The operator, its inputs that want a gradient, and what to do."""
         wanted = ", ".join(f"`{name}`" for name in self.inputs)
+        todo = "register a kernel at the key Autograd, use a runtime.autograd.Function,"
+        todo += " or compute it in no_grad()"
         return page(
             f"`{self.operator}` has no formula for its gradient.",
             *((("wanted", wanted),) if wanted else ()),
-            (
-                "to do",
-                "register a kernel at the key Autograd, use a "
-                "runtime.autograd.Function, or compute it in no_grad()",
-            ),
+            ("to do", todo),
         )
 
 
@@ -183,8 +195,7 @@ class LeafModified(AutogradError):
 class ViewModified(AutogradError):
     """A view was to be written to, or its base was, that cannot follow the change.
 
-    `made` says how the view was made: several at once, in no_grad(), in
-    inference_mode(), or by a Function.
+    `made` says how: several at once, in no_grad() or inference_mode(), by a Function.
     """
 
     operator: str
@@ -194,11 +205,9 @@ class ViewModified(AutogradError):
 
     def render(self) -> str:
         """The operator, the view, and why."""
-        how = (
-            "or its base was modified in place, and the view is used again"
-            if self.indirect
-            else "is modified in place"
-        )
+        how = "is modified in place"
+        if self.indirect:
+            how = "or its base was modified in place, and the view is used again"
         return page(
             f"A view of shape {self.shape} {how}, by `{self.operator}`; {self.made}, "
             "so gradients cannot follow.",

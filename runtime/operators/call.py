@@ -7,10 +7,15 @@ Rule: `core.name` is the operator without overload, `core.name_overload` one wit
 `core.clamp_Tensor` is `core::clamp.Tensor`, `core.mul_out` is `core::mul.out`.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
 from runtime.errors.registration import UnknownOperator
+from runtime.keys import LOCAL
 from runtime.schema.names import OperatorName
 
 # The namespace of the built-in operators.
@@ -49,3 +54,38 @@ def found(name: str) -> OperatorHandle:
 
 
 core = Core()
+
+
+def onward(name: str) -> Callable[..., Any]:
+    """The operator of one tensor, for a kernel that goes on with its own arguments.
+
+    Called with the tensor and with all others as kernels see them, so that nothing is
+    bound and converted again.  As a front (`runtime.dispatch.front`) it keeps nothing
+    of an entry, and finds on the published one what a front has put there; or else, and
+    while somebody watches, the call is an ordinary one.
+    """
+    # None until the first call: what is looked up may not be registered yet.
+    handle: Any = None
+    dispatcher: Any = None
+    text, key = "", None
+
+    def call(tensor: Any, *rest: Any) -> Any:
+        try:
+            entry = dispatcher.state.namespaces[NAMESPACE][text]
+            link = entry.memo[key][LOCAL.view][tensor.key_bits]
+        except (AttributeError, KeyError):
+            return ordinary(tensor, *rest)
+        if WATCH.active:
+            return handle(tensor, *rest)
+        return link(tensor, *rest)
+
+    def ordinary(*values: Any) -> Any:
+        nonlocal handle, dispatcher, text, key
+        handle = getattr(core, name)
+        found = handle(*values)
+        place = handle._place
+        dispatcher, text = place.dispatcher, place.text
+        key = place.keyring.key(place.caller(place.published()).reading)
+        return found
+
+    return call

@@ -11,7 +11,6 @@ Rules:
 """
 
 from collections.abc import Callable
-from importlib import import_module
 from math import ceil, isfinite, prod
 from typing import Any
 
@@ -20,6 +19,7 @@ from numpy import zeros
 from runtime.dispatch.kernel import linked
 from runtime.errors.operands import WrongOption
 from runtime.keys import KeySet, key_of_device
+from runtime.locks import load
 from runtime.operators.backends import MODULES, table_for
 from runtime.operators.expanding import MOST
 from runtime.operators.fast import fast_fill
@@ -110,7 +110,7 @@ def pinned(call: str, made: Tensor) -> Tensor:
 def pinned_array(count: int, form: Any) -> Any:
     """An array in pinned host memory.  Raises `DeviceUnavailable` without CUDA."""
     memory_of("cuda")
-    return import_module("runtime.kernels.cuda.memory").pinned_array(count, form)
+    return load("runtime.kernels.cuda.memory").pinned_array(count, form)
 
 
 def filled(shape: Shape, dtype: DType, device: Device, value: Any) -> Tensor:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from runtime.errors.operands import WrongOption
 from runtime.errors.operator import ShapesDoNotFit
-from runtime.operators.call import core
+from runtime.operators.call import core, onward
 from runtime.operators.plan import one_dim
 from runtime.operators.structured import Written
 from runtime.operators.views import sized
@@ -19,10 +19,19 @@ from runtime.tensors.tensor import Tensor
 
 def reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
     """The elements in another shape.  Raises `ShapesDoNotFit`."""
-    if not _viewable(self.shape, self.strides, tuple(shape)):
+    # One run of elements in order has a view of every shape.
+    if self._flat is None and not _viewable(self.shape, self.strides, tuple(shape)):
         self = core.contiguous(self)
-    viewed: Tensor = core.view(self, shape)
+    try:
+        viewed: Tensor = _view(self, shape)
+    except ShapesDoNotFit as error:
+        if error.operator == "core::view":
+            error.operator = "core::reshape"
+        raise
     return viewed
+
+
+_view = onward("view")
 
 
 # Programs see few shapes.

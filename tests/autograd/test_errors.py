@@ -16,6 +16,12 @@ TEXTS: dict[str, tuple[EveryorderError, str]] = {
         "  expected: (2,)\n"
         "  found:    (3,)",
     ),
+    "no gradient": (
+        errors.NotAGradient(node="Exp", position=1, type="float"),
+        "The backward of `Exp` gave argument 1 no gradient.\n"
+        "  expected: a Tensor, or None\n"
+        "  found:    float",
+    ),
     "input": (
         errors.InputWithoutGradient(index=1, shape=(2,)),
         "Input 1 of shape (2,) does not require grad.\n"

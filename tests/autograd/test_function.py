@@ -4,6 +4,7 @@ import gc
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 
 from runtime import Tensor, tensor
@@ -22,6 +23,7 @@ from runtime.errors.autograd import (
     GradientMismatch,
     GraphFreed,
     LeafModified,
+    NotAGradient,
     SavedTensorModified,
     ViewModified,
 )
@@ -243,6 +245,29 @@ def test_a_gradient_of_another_shape_is_refused() -> None:
     with pytest.raises(GradientMismatch) as mismatch:
         Wrong.apply(leaf(1, 2)).sum().backward()
     assert (mismatch.value.what, mismatch.value.found) == ("shape", "(3,)")
+
+
+@pytest.mark.parametrize("returned", [1.0, np.ones(1), (), "none", True])
+def test_what_is_no_tensor_is_no_gradient(returned: Any) -> None:
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx: Any, factor: float, x: Tensor, y: Tensor) -> Any:
+            return x * factor + y
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            return None, grad, returned
+
+    x, y = leaf(1), leaf(1)
+    with pytest.raises(NotAGradient) as caught:
+        Wrong.apply(2.0, x, y).sum().backward()
+    assert caught.value.fields() == {
+        "node": "Wrong",
+        "position": 2,
+        "type": type(returned).__name__,
+    }
+    assert isinstance(caught.value, TypeError)
+    assert x.grad is None
 
 
 def test_saved_tensors_are_checked_and_let_go() -> None:

@@ -4,11 +4,13 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import runtime.cuda
 from runtime.errors.storage import DeviceUnavailable
+from tests.tensors.loading import noted
 
 ROOT = Path(__file__).resolve().parents[2]
 WITHOUT = """
@@ -37,6 +39,19 @@ def test_every_public_name_is_there() -> None:
     pytest.importorskip("numba_cuda", reason="needs the extra `cuda`: numba-cuda")
     assert dir(runtime.cuda) == sorted(runtime.cuda.__all__)
     assert all(getattr(runtime.cuda, name) for name in runtime.cuda.__all__)
+
+
+def test_names_load_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    provided = SimpleNamespace(Stream="stream", device_count=lambda: 3)
+    asked = noted(monkeypatch, provided)
+    monkeypatch.setattr(runtime.cuda, "find_spec", lambda name: name)
+    monkeypatch.setitem(vars(runtime.cuda), "Stream", None)
+    del vars(runtime.cuda)["Stream"]
+    found: object = runtime.cuda.Stream
+    assert found == "stream"
+    assert runtime.cuda.device_count() == 3
+    names = ("runtime", "runtime.kernels", "runtime.kernels.cuda")
+    assert asked == [(name, True) for name in names * 2]
 
 
 def test_an_unknown_name() -> None:

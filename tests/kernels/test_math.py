@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from runtime.kernels import math
+from runtime.kernels.cpu.unary import REAL
 from runtime.kernels.jit import Family
 
 UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT") == "1"
@@ -39,8 +40,33 @@ BOUNDS: dict[str, tuple[float, float]] = {
 }
 
 
+# function -> greatest error where x is above 0, in ulp of the result, and below, where
+# the weight is what rounding left of 1 - 1, in ulp of x.
+WEIGHED: dict[str, tuple[float, float]] = {"gelu": (3, 2), "gelu_tanh": (2, 1)}
+
+
 def _sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
+
+
+def _silu(x: Any) -> Any:
+    return x / (1 + np.exp(-x))
+
+
+def _gelu(x: Any) -> Any:
+    # libm knows doubles only; what their rounding takes from z is put back by the
+    # derivative.
+    z = -x / np.sqrt(np.longdouble(2))
+    nearest = z.astype(np.float64)
+    tail = np.fromiter(map(libm.erfc, nearest), np.float64, x.size)
+    slope = np.exp(-np.square(nearest, dtype=np.longdouble)) * 2
+    lost = np.where(np.isfinite(nearest), z - nearest, 0)
+    return x * (tail - slope / np.sqrt(np.longdouble(np.pi)) * lost) / 2
+
+
+def _gelu_tanh(x: Any) -> Any:
+    root = np.sqrt(2 / np.longdouble(np.pi))
+    return x / (1 + np.exp(-2 * root * (x + np.longdouble("0.044715") * x**3)))
 
 
 def _erf(x: Any) -> Any:
@@ -100,6 +126,55 @@ def test_error_over_the_whole_range(name: str, precision: int) -> None:
     errors = _errors(found, exact)
     worst = int(np.argmax(np.nan_to_num(errors, nan=np.inf)))
     assert errors[worst] <= BOUNDS[name][precision], (x[worst], found[worst])
+
+
+needs_wider = pytest.mark.skipif(
+    np.finfo(np.longdouble).nmant < 60,
+    reason="no precision wider than double to compare with",
+)
+
+
+@needs_wider
+@pytest.mark.parametrize("precision", [0, 1], ids=["single", "double"])
+def test_rsqrt_over_the_whole_range(precision: int) -> None:
+    x = (_single, _double)[precision]()
+    exact = _wide(lambda x: 1 / np.sqrt(x), x)
+    found = np.empty_like(x)
+    REAL["rsqrt"].flat[x.dtype.name](x, found)
+    # A root and a quotient, half a unit each, of which the root's counts up to double.
+    assert _errors(found, exact).max() <= 1.5
+
+
+@needs_wider
+@pytest.mark.parametrize("precision", [0, 1], ids=["single", "double"])
+def test_silu_over_the_whole_range(precision: int) -> None:
+    x = (_single, _double)[precision]()
+    x = x[x != -np.inf]
+    found, exact = _applied(math.silu, x), _wide(_silu, x)
+    errors = _errors(found, exact)
+    # A denormal weight has lost digits: half of the least number, times x.
+    with np.errstate(all="ignore"):
+        lost = np.abs(x) * np.finfo(x.dtype).smallest_subnormal
+        units = lost / np.spacing(np.abs(exact.astype(x.dtype)))
+    weak = _wide(_sigmoid, x) < 2 * np.finfo(x.dtype).tiny
+    assert errors[~weak].max() <= 4
+    assert (errors[weak] <= 4 + units[weak]).all()
+
+
+@needs_wider
+@pytest.mark.parametrize("name", WEIGHED)
+@pytest.mark.parametrize("precision", [0, 1], ids=["single", "double"])
+def test_gelu_over_the_whole_range(name: str, precision: int) -> None:
+    x = (_single, _double)[precision]()
+    x = x[x != -np.inf]
+    exact = _wide(_gelu if name == "gelu" else _gelu_tanh, x)
+    found = _applied(getattr(math, name), x)
+    above, below = WEIGHED[name]
+    errors = _errors(found, exact)
+    assert errors[~(x < 0)].max() <= above
+    with np.errstate(all="ignore"):
+        units = np.abs(found - exact) / np.spacing(np.abs(x))
+    assert units[x < 0].max() <= below
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -1,6 +1,7 @@
 """Factories: shapes, dtypes, devices, and where a call without tensors goes."""
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.keys_of import inference, inference_keys_of, keys_of
 from tests.operators.made import LETTERS, META, shown, tensor
+from tests.tensors.loading import noted
 
 
 @pytest.mark.parametrize(("name", "value"), [("zeros", 0), ("ones", 1)])
@@ -175,6 +177,16 @@ def test_pinned_memory_is_host_memory() -> None:
         "`core::zeros` does not take True for `pin_memory`.\n"
         "  fits: False on meta: only host memory is pinned"
     )
+
+
+def test_what_pins_is_loaded_by_one_thread_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = noted(monkeypatch, SimpleNamespace(pinned_array=np.empty))
+    monkeypatch.setattr(factories, "memory_of", lambda kind: kind)
+    assert factories.pinned_array(3, np.dtype("int8")).shape == (3,)
+    names = ("runtime", "runtime.kernels", "runtime.kernels.cuda")
+    assert asked == [(n, True) for n in (*names, "runtime.kernels.cuda.memory")]
 
 
 def test_pinned_tensors_hold_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,4 @@
-"""Products of matrices: every shape as NumPy has it, and errors that name the "
-"shapes."""
+"""Products of matrices: every shape as NumPy has it, and errors that name them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,10 +12,9 @@ from runtime.operators.call import core
 from runtime.schema.codes import DType
 from runtime.tensors import tensor
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.tensor import Tensor
-from tests.operators.told import told, words
+from tests.operators.arrays import normal, on_meta, zeros
+from tests.operators.told import Refused, refused, told, words
 
-Array = np.ndarray[Any, Any]
 SHAPES = (
     ((3,), (3,)),
     ((0,), (0,)),
@@ -36,14 +34,9 @@ SHAPES = (
 )
 
 
-def made(shape: tuple[int, ...], seed: int) -> Array:
-    found: Array = np.random.default_rng(seed).standard_normal(shape)
-    return found
-
-
 @pytest.mark.parametrize(("left", "right"), SHAPES, ids=str)
 def test_matmul_is_that_of_numpy(left: Any, right: Any) -> None:
-    first, second = made(left, 1), made(right, 2)
+    first, second = normal(*left, seed=1), normal(*right, seed=2)
     found = core.matmul(tensor(first), tensor(second))
     expected = np.matmul(first, second)
     assert found.shape == expected.shape
@@ -70,27 +63,27 @@ def test_every_dtype_of_numbers(name: str) -> None:
 
 
 def test_operands_of_any_strides() -> None:
-    first, second = made((3, 2), 1), made((8, 3), 2)
+    first, second = normal(3, 2, seed=1), normal(8, 3, seed=2)
     turned = core.transpose(tensor(first), 0, 1)
     skipped = core.transpose(core.slice(tensor(second), 0, 0, None, 2), 0, 1)
     found = core.mm(turned, skipped)
     np.testing.assert_allclose(found.numpy(), first.T @ second[::2].T, rtol=1e-13)
-    row = core.expand(tensor(made((1, 3), 4)), [5, 3])
+    row = core.expand(tensor(normal(1, 3, seed=4)), [5, 3])
     np.testing.assert_allclose(
         core.mm(row, skipped).numpy(), row.numpy() @ skipped.numpy(), rtol=1e-13
     )
 
 
 def test_batches_and_vectors_by_their_own_operators() -> None:
-    first, second = made((4, 2, 3), 1), made((4, 3, 5), 2)
+    first, second = normal(4, 2, 3, seed=1), normal(4, 3, 5, seed=2)
     found = core.bmm(tensor(first), tensor(second))
     np.testing.assert_allclose(found.numpy(), first @ second, rtol=1e-13)
-    line = made((7,), 3)
+    line = normal(7, seed=3)
     assert core.dot(tensor(line), tensor(line)).item() == pytest.approx(line @ line)
 
 
 def test_a_result_may_be_written_to_a_target() -> None:
-    first, second = tensor(made((2, 3), 1)), tensor(made((3, 4), 2))
+    first, second = tensor(normal(2, 3, seed=1)), tensor(normal(3, 4, seed=2))
     out = tensor(np.zeros((2, 4)))
     assert core.mm_out(first, second, out=out) is out
     assert out.tolist() == core.mm(first, second).tolist()
@@ -113,53 +106,7 @@ def test_a_result_may_be_written_to_a_target() -> None:
     )
 
 
-@pytest.mark.parametrize("shape", [(3,), (5, 3), (4, 5, 3), (0, 3)], ids=str)
-@pytest.mark.parametrize("with_bias", [True, False])
-def test_linear(shape: tuple[int, ...], with_bias: bool) -> None:
-    x, weight, bias = made(shape, 1), made((2, 3), 2), made((2,), 3)
-    found = core.linear(tensor(x), tensor(weight), tensor(bias) if with_bias else None)
-    expected = x @ weight.T + (bias if with_bias else 0)
-    assert found.shape == expected.shape
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-13)
-
-
-def test_linear_of_integers() -> None:
-    x, weight = np.arange(12).reshape(3, 4), np.arange(8).reshape(2, 4) - 3
-    found = core.linear(tensor(x), tensor(weight), tensor([1, 2]))
-    assert found.dtype.name == "int64"
-    assert found.tolist() == (x @ weight.T + [1, 2]).tolist()
-
-
-def test_linear_of_any_strides() -> None:
-    x, weight = made((4, 3, 5), 1), made((3, 2), 2)
-    turned = core.permute(tensor(x), [2, 0, 1])
-    found = core.linear(turned, core.t(tensor(weight)))
-    np.testing.assert_allclose(
-        found.numpy(), x.transpose(2, 0, 1) @ weight, rtol=1e-13, atol=1e-13
-    )
-    assert core.linear(tensor(zeros(2, 3), device="meta"), on_meta(4, 3)).shape == (
-        2,
-        4,
-    )
-
-
-def on_meta(*shape: int) -> Tensor:
-    return tensor(np.zeros(shape), device="meta")
-
-
-def test_linear_of_sixteen_bits_computes_in_float32() -> None:
-    x = tensor(made((5, 3), 1), dtype="bfloat16")
-    weight = tensor(made((2, 3), 2), dtype="bfloat16")
-    found = core.linear(x, weight)
-    exact = x.numpy().astype(np.float32) @ weight.numpy().astype(np.float32).T
-    assert found.tolist() == exact.astype(found.numpy().dtype).tolist()
-
-
-def zeros(*shape: int, dtype: str = "float64") -> Tensor:
-    return tensor(np.zeros(shape), dtype=dtype)
-
-
-WRONG: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+WRONG: tuple[Refused, ...] = (
     (
         lambda: core.mm(zeros(2, 3), zeros(4, 5)),
         ShapesDoNotFit,
@@ -241,23 +188,6 @@ WRONG: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         "  given: self (2, 2, 3), other (3, 3, 2)\n"
         "  fits:  equal sizes in front of the matrices, or 1 where they differ",
     ),
-    (
-        lambda: core.linear(zeros(2, 3), zeros(4, 5)),
-        ShapesDoNotFit,
-        "`core::linear` cannot work on these shapes: the last dimension of input is "
-        "not\n"
-        "that of weight.\n"
-        "  given: input (2, 3), weight (4, 5)\n"
-        "  fits:  input of shape (..., 5)",
-    ),
-    (
-        lambda: core.linear(zeros(2, 3), zeros(4, 3), zeros(3)),
-        ShapesDoNotFit,
-        "`core::linear` cannot work on these shapes: bias has another shape than "
-        "asked.\n"
-        "  given: bias (3,)\n"
-        "  fits:  shape (4,)",
-    ),
 )
 
 
@@ -265,6 +195,4 @@ WRONG: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
 def test_what_does_not_go_together_is_refused(
     call: Callable[[], object], kind: type[Exception], text: str
 ) -> None:
-    with pytest.raises(kind) as caught:
-        call()
-    assert told(caught.value) == words(text)
+    refused(call, kind, text)

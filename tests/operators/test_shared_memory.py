@@ -63,23 +63,40 @@ def test_the_other_way_round() -> None:
     assert x.tolist() == [1, FAR, *[1] * (COUNT - 2)]
 
 
-def test_a_shifted_array_is_added_as_it_was() -> None:
-    array = np.arange(6.0)
-    x, y = from_numpy(array[1:]), from_numpy(array[:-1])
-    core.add_(x, y)
-    assert array.tolist() == [0, 1, 3, 5, 7, 9]
-    array = np.arange(6.0)
-    x, y = from_numpy(array[1:]), from_numpy(array[:-1])
-    core.add_(x, y, alpha=2)
-    assert array.tolist() == [0, 1, 4, 7, 10, 13]
-    array = np.arange(6.0)
-    core.add_out(from_numpy(array[:-1]), tensor([1.0] * 5, "float64"), out=x)
-    core.add_out(
-        from_numpy(array[:-1]),
-        tensor([1.0] * 5, "float64"),
-        out=from_numpy(array[1:]),
-    )
-    assert array.tolist() == [0, 1, 2, 3, 4, 5]
+SHIFTED: dict[str, tuple[Callable[[Tensor, Tensor], Any], list[float]]] = {
+    "in place": (core.add_, [0, 1, 3, 5, 7, 9]),
+    "in place, scaled": (
+        lambda x, y: core.add_(x, y, alpha=2),
+        [0, 1, 4, 7, 10, 13],
+    ),
+    "out": (
+        lambda x, y: core.add_out(y, tensor([2.0] * 5, "float64"), out=x),
+        [0, 2, 3, 4, 5, 6],
+    ),
+    "out, other": (
+        lambda x, y: core.add_out(tensor([2.0] * 5, "float64"), y, out=x),
+        [0, 2, 3, 4, 5, 6],
+    ),
+    "copied": (core.copy_, [0, 0, 1, 2, 3, 4]),
+}
+
+
+@pytest.mark.parametrize("name", SHIFTED)
+def test_a_shifted_array_is_read_as_it_was(name: str) -> None:
+    write, expected = SHIFTED[name]
+    # The first call of a dtype goes the general way, those after it the short one.
+    for _ in range(3):
+        array = np.arange(6.0)
+        write(from_numpy(array[1:]), from_numpy(array[:-1]))
+        assert array.tolist() == expected
+
+
+@pytest.mark.parametrize("size", [3, 200])
+def test_a_turned_array_is_copied_as_it_was(size: int) -> None:
+    array = np.arange(size * size, dtype=np.float64).reshape(size, size)
+    expected = array.T.copy()
+    core.copy_(from_numpy(array), from_numpy(array.T))
+    assert np.array_equal(array, expected)
 
 
 def test_offsets_of_two_widths_are_compared_in_bytes() -> None:

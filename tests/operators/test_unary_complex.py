@@ -8,6 +8,8 @@ import pytest
 from runtime.operators import core
 from tests.operators.made import tensor
 
+INF, NAN = float("inf"), float("nan")
+
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 def test_tanh_far_from_zero_is_one(dtype: str) -> None:
@@ -34,3 +36,43 @@ def test_exp_is_pythons() -> None:
     values = [0j, 1 + 2j, -3 - 0.5j, 5 + 100j, -800 + 1j]
     found = core.exp(tensor(values, "complex128")).tolist()
     assert np.allclose(found, [cmath.exp(value) for value in values], rtol=1e-14)
+
+
+def test_expm1_is_exact_near_zero() -> None:
+    values = [1e-20 + 0j, 1e-12 + 1e-9j, -1e-9 - 1e-12j, 1e-30j]
+    found = core.expm1(tensor(values, "complex128")).tolist()
+    # z + z^2 / 2: what follows is beyond double precision.
+    for value, given in zip(found, values, strict=True):
+        exact = given + given * given / 2
+        assert np.allclose(
+            (value.real, value.imag), (exact.real, exact.imag), rtol=1e-15, atol=0
+        )
+
+
+def test_expm1_is_exp_less_one() -> None:
+    values = [1 + 2j, -3 - 0.5j, 5 + 100j, -800 + 1j, 20 - 3j, complex(-INF, 2)]
+    found = core.expm1(tensor(values, "complex128")).tolist()
+    assert np.allclose(found, [cmath.exp(value) - 1 for value in values], rtol=1e-13)
+
+
+# (number, what torch and NumPy give, but for real numbers, which stay real)
+LIMITS = [
+    (complex(-INF, NAN), "(nan+nanj)"),
+    (complex(-INF, INF), "(nan+nanj)"),
+    (complex(-INF, 0.0), "(-1+0j)"),
+    (complex(-INF, -0.0), "(-1-0j)"),
+    (complex(INF, 0.0), "(inf+0j)"),
+    (complex(INF, 1.0), "(inf+infj)"),
+    (complex(INF, NAN), "(nan+nanj)"),
+    (complex(1000.0, -0.0), "(inf-0j)"),
+    (complex(0.0, NAN), "(nan+nanj)"),
+    (complex(NAN, 1.0), "(nan+nanj)"),
+    (complex(-0.0, 0.0), "(-0+0j)"),
+]
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_expm1_at_its_limits(dtype: str) -> None:
+    given = [number for number, _ in LIMITS]
+    found = core.expm1(tensor(given, dtype)).tolist()
+    assert [str(each) for each in found] == [text for _, text in LIMITS]

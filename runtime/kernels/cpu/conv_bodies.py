@@ -28,6 +28,20 @@ SWEPT = 1024
 CORRELATED = 2048
 
 
+def _inside(shift: int, stride: int, size: int, places: int) -> tuple[int, int]:
+    """The places t, from first to end, whose `t * stride + shift` is in range(size)."""
+    begin = min(max(-(shift // stride), 0), places)
+    return begin, min(max(-((shift - size) // stride), begin), places)
+
+
+def _unit(unit: int, swept: int, length: int) -> tuple[int, int, int]:
+    """The group of a unit of work, where in a plane it begins, and its elements."""
+    blocks = -(-length // swept)
+    group = unit // blocks
+    start = (unit - group * blocks) * swept
+    return group, start, min(swept, length - start)
+
+
 def _pack(
     planes: Any,
     source: Any,
@@ -52,9 +66,7 @@ def _pack(
         for kind in range(kinds):
             shift_y = phases[2 * kind] - pad_y
             shift_x = phases[2 * kind + 1] - pad_x
-            # The columns that lie inside of the image: begin <= t < end.
-            begin = min(max(-(shift_x // stride_x), 0), pitch)
-            end = min(max(-((shift_x - width) // stride_x), begin), pitch)
+            begin, end = _inside(shift_x, stride_x, width, pitch)
             column = begin * stride_x + shift_x
             base = (channel * kinds + kind) * segment
             for image in range(images):
@@ -90,11 +102,8 @@ def _sweep(
 ) -> None:
     taps = len(offsets)
     whole = taps // 3 * 3
-    blocks = -(-length // SWEPT)
-    for unit in range(groups * blocks):
-        group = unit // blocks
-        start = (unit - group * blocks) * SWEPT
-        n = min(SWEPT, length - start)
+    for unit in range(groups * -(-length // SWEPT)):
+        group, start, n = _unit(unit, SWEPT, length)
         origin = shift + group * group_step + start
         into = group * outputs * segment + start
         filters = group * outputs * taps
@@ -193,8 +202,7 @@ def _unpack(
     pitch: int,
     top: int,
 ) -> None:
-    begin = min(max(-(shift_x // stride_x), 0), columns)
-    end = min(max(-((shift_x - width) // stride_x), begin), columns)
+    begin, end = _inside(shift_x, stride_x, width, columns)
     column = begin * stride_x + shift_x
     for channel in range(channels):
         added = bias[channel]
@@ -231,11 +239,8 @@ def _correlate(
     taps = len(offsets)
     whole = taps // 3 * 3
     nothing = total.dtype.type(0)
-    blocks = -(-length // CORRELATED)
-    for unit in range(groups * blocks):
-        group = unit // blocks
-        start = (unit - group * blocks) * CORRELATED
-        n = min(CORRELATED, length - start)
+    for unit in range(groups * -(-length // CORRELATED)):
+        group, start, n = _unit(unit, CORRELATED, length)
         origin = shift + group * group_step + start
         slopes = group * outputs * segment + start
         filters = group * outputs * taps

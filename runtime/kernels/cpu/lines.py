@@ -44,188 +44,113 @@ def _outside(index: Any, first: int, table: Any) -> bool:
     return signs < 0
 
 
-def _copy(target: Any, source: Any, n: int) -> None:
-    for j in range(n):
-        target[j] = source[j]
+def _loop(along: Any, through: Any, one: Any) -> Any:
+    """The loop of one way for the data to go.
+
+    `along(linear, addressed, alpha)` moves a row of as many elements on either side,
+    `through(linear, addressed, values, a, step, alpha)` one through `values` of the
+    index, and `one(linear, o, addressed, a, alpha)` a single element.
+    """
+
+    def body(
+        addressed: Any,
+        index: Any,
+        linear: Any,
+        table: Any,
+        begin: int,
+        first: int,
+        start: int,
+        lo: int,
+        hi: int,
+        alpha: Any,
+    ) -> bool:
+        if _outside(index, first, table):
+            return True
+        step = table[STEP]
+        rows, a_row, i_row, o_row = (
+            table[ROWS],
+            table[ROWS + 1],
+            table[ROWS + 2],
+            table[ROWS + 3],
+        )
+        n, a_step, i_step, o_step = (
+            table[COLS],
+            table[COLS + 1],
+            table[COLS + 2],
+            table[COLS + 3],
+        )
+        for sheet in range(lo, hi):
+            a = begin + _shift(table, sheet, 1)
+            i = first + _shift(table, sheet, 2)
+            o = start + _shift(table, sheet, 3)
+            if i_step == 0 and a_step == 1 and o_step == 1:
+                for row in range(rows):
+                    at = a + row * a_row + index[np.uint64(i + row * i_row)] * step
+                    to = o + row * o_row
+                    along(linear[to : to + n], addressed[at : at + n], alpha)
+            elif i_step == 1 and a_step == 0 and o_step == 1:
+                for row in range(rows):
+                    at, to = i + row * i_row, o + row * o_row
+                    values, where = index[at : at + n], a + row * a_row
+                    through(linear[to : to + n], addressed, values, where, step, alpha)
+            else:
+                for row in range(rows):
+                    for j in range(n):
+                        at = index[np.uint64(i + row * i_row + j * i_step)] * step
+                        at += a + row * a_row + j * a_step
+                        to = o + row * o_row + j * o_step
+                        one(linear, to, addressed, at, alpha)
+        return False
+
+    return body
 
 
-def _sum(target: Any, source: Any, alpha: Any, n: int) -> None:
-    for j in range(n):
-        target[j] += alpha * source[j]
+def _read_along(linear: Any, addressed: Any, alpha: Any) -> None:
+    for j in range(len(linear)):
+        linear[j] = addressed[j]
 
 
-def _pick(target: Any, addressed: Any, values: Any, a: int, step: int) -> None:
-    for j in range(len(target)):
-        target[j] = addressed[np.uint64(a + values[j] * step)]
-
-
-def _put(addressed: Any, values: Any, source: Any, a: int, step: int) -> None:
-    for j in range(len(source)):
-        addressed[np.uint64(a + values[j] * step)] = source[j]
-
-
-def _sum_each(
-    addressed: Any, values: Any, source: Any, a: int, step: int, alpha: Any
+def _read_through(
+    linear: Any, addressed: Any, values: Any, a: int, step: int, alpha: Any
 ) -> None:
-    for j in range(len(source)):
-        addressed[np.uint64(a + values[j] * step)] += alpha * source[j]
+    for j in range(len(linear)):
+        linear[j] = addressed[np.uint64(a + values[j] * step)]
 
 
-def _read(
-    addressed: Any,
-    index: Any,
-    linear: Any,
-    table: Any,
-    begin: int,
-    first: int,
-    start: int,
-    lo: int,
-    hi: int,
-    alpha: Any,
-) -> bool:
-    """The linear operand from the addressed one."""
-    if _outside(index, first, table):
-        return True
-    step = table[STEP]
-    rows, a_row, i_row, o_row = (
-        table[ROWS],
-        table[ROWS + 1],
-        table[ROWS + 2],
-        table[ROWS + 3],
-    )
-    n, a_step, i_step, o_step = (
-        table[COLS],
-        table[COLS + 1],
-        table[COLS + 2],
-        table[COLS + 3],
-    )
-    for sheet in range(lo, hi):
-        a = begin + _shift(table, sheet, 1)
-        i = first + _shift(table, sheet, 2)
-        o = start + _shift(table, sheet, 3)
-        if i_step == 0 and a_step == 1 and o_step == 1:
-            for row in range(rows):
-                at = a + row * a_row + index[np.uint64(i + row * i_row)] * step
-                to = o + row * o_row
-                _copy(linear[to : to + n], addressed[at : at + n], n)
-        elif i_step == 1 and a_step == 0 and o_step == 1:
-            for row in range(rows):
-                at, to = i + row * i_row, o + row * o_row
-                values, where = index[at : at + n], a + row * a_row
-                _pick(linear[to : to + n], addressed, values, where, step)
-        else:
-            for row in range(rows):
-                for j in range(n):
-                    at = index[np.uint64(i + row * i_row + j * i_step)] * step
-                    at += a + row * a_row + j * a_step
-                    to = o + row * o_row + j * o_step
-                    linear[np.uint64(to)] = addressed[np.uint64(at)]
-    return False
+def _read_one(linear: Any, o: int, addressed: Any, a: int, alpha: Any) -> None:
+    linear[np.uint64(o)] = addressed[np.uint64(a)]
 
 
-def _write(
-    addressed: Any,
-    index: Any,
-    linear: Any,
-    table: Any,
-    begin: int,
-    first: int,
-    start: int,
-    lo: int,
-    hi: int,
-    alpha: Any,
-) -> bool:
-    """The addressed operand from the linear one."""
-    if _outside(index, first, table):
-        return True
-    step = table[STEP]
-    rows, a_row, i_row, o_row = (
-        table[ROWS],
-        table[ROWS + 1],
-        table[ROWS + 2],
-        table[ROWS + 3],
-    )
-    n, a_step, i_step, o_step = (
-        table[COLS],
-        table[COLS + 1],
-        table[COLS + 2],
-        table[COLS + 3],
-    )
-    for sheet in range(lo, hi):
-        a = begin + _shift(table, sheet, 1)
-        i = first + _shift(table, sheet, 2)
-        o = start + _shift(table, sheet, 3)
-        if i_step == 0 and a_step == 1 and o_step == 1:
-            for row in range(rows):
-                at = a + row * a_row + index[np.uint64(i + row * i_row)] * step
-                to = o + row * o_row
-                _copy(addressed[at : at + n], linear[to : to + n], n)
-        elif i_step == 1 and a_step == 0 and o_step == 1:
-            for row in range(rows):
-                at, to = i + row * i_row, o + row * o_row
-                values, where = index[at : at + n], a + row * a_row
-                _put(addressed, values, linear[to : to + n], where, step)
-        else:
-            for row in range(rows):
-                for j in range(n):
-                    at = index[np.uint64(i + row * i_row + j * i_step)] * step
-                    at += a + row * a_row + j * a_step
-                    to = o + row * o_row + j * o_step
-                    addressed[np.uint64(at)] = linear[np.uint64(to)]
-    return False
+def _write_along(linear: Any, addressed: Any, alpha: Any) -> None:
+    for j in range(len(linear)):
+        addressed[j] = linear[j]
 
 
-def _add(
-    addressed: Any,
-    index: Any,
-    linear: Any,
-    table: Any,
-    begin: int,
-    first: int,
-    start: int,
-    lo: int,
-    hi: int,
-    alpha: Any,
-) -> bool:
-    """The linear operand by a factor onto the addressed one."""
-    if _outside(index, first, table):
-        return True
-    step = table[STEP]
-    rows, a_row, i_row, o_row = (
-        table[ROWS],
-        table[ROWS + 1],
-        table[ROWS + 2],
-        table[ROWS + 3],
-    )
-    n, a_step, i_step, o_step = (
-        table[COLS],
-        table[COLS + 1],
-        table[COLS + 2],
-        table[COLS + 3],
-    )
-    for sheet in range(lo, hi):
-        a = begin + _shift(table, sheet, 1)
-        i = first + _shift(table, sheet, 2)
-        o = start + _shift(table, sheet, 3)
-        if i_step == 0 and a_step == 1 and o_step == 1:
-            for row in range(rows):
-                at = a + row * a_row + index[np.uint64(i + row * i_row)] * step
-                to = o + row * o_row
-                _sum(addressed[at : at + n], linear[to : to + n], alpha, n)
-        elif i_step == 1 and a_step == 0 and o_step == 1:
-            for row in range(rows):
-                at, to = i + row * i_row, o + row * o_row
-                values, where = index[at : at + n], a + row * a_row
-                source = linear[to : to + n]
-                _sum_each(addressed, values, source, where, step, alpha)
-        else:
-            for row in range(rows):
-                for j in range(n):
-                    at = index[np.uint64(i + row * i_row + j * i_step)] * step
-                    at += a + row * a_row + j * a_step
-                    to = o + row * o_row + j * o_step
-                    addressed[np.uint64(at)] += alpha * linear[np.uint64(to)]
-    return False
+def _write_through(
+    linear: Any, addressed: Any, values: Any, a: int, step: int, alpha: Any
+) -> None:
+    for j in range(len(linear)):
+        addressed[np.uint64(a + values[j] * step)] = linear[j]
+
+
+def _write_one(linear: Any, o: int, addressed: Any, a: int, alpha: Any) -> None:
+    addressed[np.uint64(a)] = linear[np.uint64(o)]
+
+
+def _add_along(linear: Any, addressed: Any, alpha: Any) -> None:
+    for j in range(len(linear)):
+        addressed[j] += alpha * linear[j]
+
+
+def _add_through(
+    linear: Any, addressed: Any, values: Any, a: int, step: int, alpha: Any
+) -> None:
+    for j in range(len(linear)):
+        addressed[np.uint64(a + values[j] * step)] += alpha * linear[j]
+
+
+def _add_one(linear: Any, o: int, addressed: Any, a: int, alpha: Any) -> None:
+    addressed[np.uint64(a)] += alpha * linear[np.uint64(o)]
 
 
 # addressed, index, linear, table, where each begins, first sheet, end, factor
@@ -234,7 +159,10 @@ _SIGNATURE = (
     "int64, T)"
 )
 
-# The three ways the data can go; the first two by words, the last by dtype.
-READ = Family("lines_read", _read, _SIGNATURE)
-WRITE = Family("lines_write", _write, _SIGNATURE)
-ADD = Family("lines_add", _add, _SIGNATURE)
+# The three ways the data can go; the first two by words, the last by dtype: the linear
+# operand from the addressed one, the other way round, and by a factor onto it.
+READ = Family("lines_read", _loop(_read_along, _read_through, _read_one), _SIGNATURE)
+WRITE = Family(
+    "lines_write", _loop(_write_along, _write_through, _write_one), _SIGNATURE
+)
+ADD = Family("lines_add", _loop(_add_along, _add_through, _add_one), _SIGNATURE)

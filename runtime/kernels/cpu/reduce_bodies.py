@@ -47,53 +47,57 @@ ROWS = "void(T[::1], U[::1], int64, int64, int64, int64, int64, U, float64)"
 COLUMNS = "void(T[::1], U[::1], int64, int64, int64, int64, int64, int64, float64)"
 
 
-def sum_rows(
-    a: Any,
-    out: Any,
-    task: int,
-    leaves: int,
-    length: int,
-    stride: int,
-    leaf: int,
-    start: Any,
-    divisor: float,
-) -> None:
-    """Sums of leaves of floats, divided; the sum stands here to be reassociated."""
-    for k in range(len(out)):
-        row = (task + k) // leaves
-        first = (task + k - row * leaves) * leaf
-        at = row * stride + first
-        part = a[at : at + min(leaf, length - first)]
-        total = start
-        for i in range(len(part)):
-            total += part[i]
-        if divisor != 1.0:
-            out[k] = total / divisor
-        else:
-            out[k] = total
+def leaf_of(a: Any, task: int, leaves: int, length: int, stride: int, leaf: int) -> Any:
+    """The elements of one leaf of a row."""
+    row = task // leaves
+    first = (task - row * leaves) * leaf
+    at = row * stride + first
+    return a[at : at + min(leaf, length - first)]
 
 
-def product_rows(
-    a: Any,
-    out: Any,
-    task: int,
-    leaves: int,
-    length: int,
-    stride: int,
-    leaf: int,
-    start: Any,
-    divisor: float,
-) -> None:
-    """Products of leaves; the product stands here to be reassociated."""
-    for k in range(len(out)):
-        row = (task + k) // leaves
-        first = (task + k - row * leaves) * leaf
-        at = row * stride + first
-        part = a[at : at + min(leaf, length - first)]
-        total = start
-        for i in range(len(part)):
-            total *= part[i]
-        out[k] = total
+def block_of(t: int, length: int, inner: int) -> tuple[int, int, int, int]:
+    """Which block a task is, which outer index, first row and first column it has."""
+    blocks = (length + BLOCK - 1) // BLOCK
+    tiles = (inner + TILE - 1) // TILE
+    part = t // tiles
+    outer = part // blocks
+    return part, outer, (part - outer * blocks) * BLOCK, (t - part * tiles) * TILE
+
+
+def _reassociated(product: bool) -> Body:
+    """Sums, or products, of leaves of floats, divided.
+
+    Step and loop stand in one body: what it calls keeps its order of sums.
+    """
+
+    def body(
+        a: Any,
+        out: Any,
+        task: int,
+        leaves: int,
+        length: int,
+        stride: int,
+        leaf: int,
+        start: Any,
+        divisor: float,
+    ) -> None:
+        for k in range(len(out)):
+            part = leaf_of(a, task + k, leaves, length, stride, leaf)
+            total = start
+            for i in range(len(part)):
+                if product:
+                    total *= part[i]
+                else:
+                    total += part[i]
+            if divisor != 1.0:
+                out[k] = total / divisor
+            else:
+                out[k] = total
+
+    return body
+
+
+sum_rows, product_rows = _reassociated(False), _reassociated(True)
 
 
 def rows(step: Step) -> Body:
@@ -111,10 +115,7 @@ def rows(step: Step) -> Body:
         divisor: float,
     ) -> None:
         for k in range(len(out)):
-            row = (task + k) // leaves
-            first = (task + k - row * leaves) * leaf
-            at = row * stride + first
-            part = a[at : at + min(leaf, length - first)]
+            part = leaf_of(a, task + k, leaves, length, stride, leaf)
             total = start
             for i in range(len(part)):
                 total = step(total, part[i])
@@ -146,10 +147,7 @@ def extreme_rows(greatest: bool, signed: Load, unsigned: Load) -> Body:
         infinity = bits(abs(start))
         minus_infinity = unsigned(bits(-abs(start)))
         for k in range(len(out)):
-            row = (task + k) // leaves
-            first = (task + k - row * leaves) * leaf
-            at = row * stride + first
-            part = a[at : at + min(leaf, length - first)]
+            part = leaf_of(a, task + k, leaves, length, stride, leaf)
             top = bits(part[0])
             bottom = top
             far = unsigned(top)
@@ -187,13 +185,8 @@ def columns(load: Load, step: Step, finish: Step) -> Body:
         inner: int,
         divisor: float,
     ) -> None:
-        blocks = (length + BLOCK - 1) // BLOCK
-        tiles = (inner + TILE - 1) // TILE
         for t in range(task, end):
-            part = t // tiles
-            column = (t - part * tiles) * TILE
-            outer = part // blocks
-            row = (part - outer * blocks) * BLOCK
+            part, outer, row, column = block_of(t, length, inner)
             width = min(TILE, inner - column)
             left = min(BLOCK, length - row)
             acc = out[part * inner + column : part * inner + column + width]

@@ -25,7 +25,7 @@ from runtime.kernels.cpu.reduce import (
     planned,
 )
 from runtime.kernels.cpu.reduce_axis import result
-from runtime.kernels.cpu.reduce_bodies import BLOCK, LEAF, TILE
+from runtime.kernels.cpu.reduce_bodies import BLOCK, LEAF, TILE, block_of
 from runtime.kernels.cpu.reduce_layout import Array, Pass, moved_last, passes
 from runtime.kernels.jit import Family
 from runtime.kernels.threads import parallel_for
@@ -45,6 +45,7 @@ def square_rows(
 ) -> None:
     """Sums of squared differences from the row's mean, leaf by leaf."""
     for k in range(len(out)):
+        # As `leaf_of`, whose division would be a second one for every short row.
         row = (task + k) // leaves
         first = (task + k - row * leaves) * leaf
         at = row * stride + first
@@ -68,13 +69,8 @@ def square_columns(
     inner: int,
 ) -> None:
     """Sums of squared differences from the column's mean, block by block of rows."""
-    blocks = (length + BLOCK - 1) // BLOCK
-    tiles = (inner + TILE - 1) // TILE
     for t in range(task, end):
-        part = t // tiles
-        column = (t - part * tiles) * TILE
-        outer = part // blocks
-        row = (part - outer * blocks) * BLOCK
+        part, outer, row, column = block_of(t, length, inner)
         width = min(TILE, inner - column)
         acc = out[part * inner + column : part * inner + column + width]
         mean = means[outer * inner + column : outer * inner + column + width]

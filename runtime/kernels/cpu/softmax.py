@@ -49,45 +49,32 @@ def greatest(row: Any) -> Any:
     return from_bits(top if top >= 0 else bottom)
 
 
-def softmax_rows(x: Any, out: Any, length: int) -> None:
-    """Softmax of each row."""
-    for k in range(len(x) // length):
-        row = x[k * length : (k + 1) * length]
-        made = out[k * length : (k + 1) * length]
-        peak = greatest(row)
-        total = 0.0
-        for first in range(0, length, LEAF):
-            part = row[first : first + LEAF]
-            to = made[first : first + LEAF]
-            some = like(peak, 0.0)
-            for i in range(len(part)):
-                e = exp(part[i] - peak)
-                to[i] = e
-                some += e
-            total += some
-        scale = like(peak, 1.0 / total)
-        for i in range(length):
-            made[i] *= scale
+def rows_of(logarithm: bool) -> Any:
+    """Softmax, or its logarithm, of each row."""
 
+    def body(x: Any, out: Any, length: int) -> None:
+        for k in range(len(x) // length):
+            row = x[k * length : (k + 1) * length]
+            made = out[k * length : (k + 1) * length]
+            peak = greatest(row)
+            total = 0.0
+            for first in range(0, length, LEAF):
+                part = row[first : first + LEAF]
+                to = made[first : first + LEAF]
+                some = like(peak, 0.0)
+                for i in range(len(part)):
+                    e = exp(part[i] - peak)
+                    to[i] = part[i] - peak if logarithm else e
+                    some += e
+                total += some
+            rest = like(peak, log(total) if logarithm else 1.0 / total)
+            for i in range(length):
+                if logarithm:
+                    made[i] -= rest
+                else:
+                    made[i] *= rest
 
-def log_softmax_rows(x: Any, out: Any, length: int) -> None:
-    """The logarithm of softmax of each row."""
-    for k in range(len(x) // length):
-        row = x[k * length : (k + 1) * length]
-        made = out[k * length : (k + 1) * length]
-        peak = greatest(row)
-        total = 0.0
-        for first in range(0, length, LEAF):
-            part = row[first : first + LEAF]
-            to = made[first : first + LEAF]
-            some = like(peak, 0.0)
-            for i in range(len(part)):
-                to[i] = part[i] - peak
-                some += exp(part[i] - peak)
-            total += some
-        shift = like(peak, log(total))
-        for i in range(length):
-            made[i] -= shift
+    return body
 
 
 def columns_of(logarithm: bool) -> Any:
@@ -150,41 +137,34 @@ def settle(some: Any, total: Any) -> None:
         some[i] = 0.0
 
 
-def softmax_back_rows(out: Any, grad: Any, result: Any, length: int) -> None:
-    """`(grad - sum(grad * result)) * result` of each row."""
-    for k in range(len(out) // length):
-        g = grad[k * length : (k + 1) * length]
-        y = result[k * length : (k + 1) * length]
-        to = out[k * length : (k + 1) * length]
-        total = 0.0
-        for first in range(0, length, LEAF):
-            p = g[first : first + LEAF]
-            q = y[first : first + LEAF]
-            some = like(p[0], 0.0)
-            for i in range(len(p)):
-                some += p[i] * q[i]
-            total += some
-        dot = like(g[0], total)
-        for i in range(length):
-            to[i] = (g[i] - dot) * y[i]
+def back_rows_of(logarithm: bool) -> Any:
+    """The gradient of each row.
 
+    `(grad - sum(grad * result)) * result`, or `grad - exp(result) * sum(grad)` of the
+    logarithm.
+    """
 
-def log_softmax_back_rows(out: Any, grad: Any, result: Any, length: int) -> None:
-    """`grad - exp(result) * sum(grad)` of each row."""
-    for k in range(len(out) // length):
-        g = grad[k * length : (k + 1) * length]
-        y = result[k * length : (k + 1) * length]
-        to = out[k * length : (k + 1) * length]
-        total = 0.0
-        for first in range(0, length, LEAF):
-            p = g[first : first + LEAF]
-            some = like(p[0], 0.0)
-            for i in range(len(p)):
-                some += p[i]
-            total += some
-        of_grad = like(g[0], total)
-        for i in range(length):
-            to[i] = g[i] - exp(y[i]) * of_grad
+    def body(out: Any, grad: Any, result: Any, length: int) -> None:
+        for k in range(len(out) // length):
+            g = grad[k * length : (k + 1) * length]
+            y = result[k * length : (k + 1) * length]
+            to = out[k * length : (k + 1) * length]
+            total = 0.0
+            for first in range(0, length, LEAF):
+                p = g[first : first + LEAF]
+                q = y[first : first + LEAF]
+                some = like(p[0], 0.0)
+                for i in range(len(p)):
+                    some += p[i] if logarithm else p[i] * q[i]
+                total += some
+            whole = like(g[0], total)
+            for i in range(length):
+                if logarithm:
+                    to[i] = g[i] - exp(y[i]) * whole
+                else:
+                    to[i] = (g[i] - whole) * y[i]
+
+    return body
 
 
 def back_columns_of(logarithm: bool) -> Any:
@@ -297,25 +277,25 @@ def _backward(name: str, by_rows: Any, by_columns: Any, doc: str) -> Kernel:
 KERNELS = {
     "softmax": _forward(
         "softmax",
-        softmax_rows,
+        rows_of(False),
         columns_of(False),
         "exp(x) by its sum along `dim`.",
     ),
     "log_softmax": _forward(
         "log_softmax",
-        log_softmax_rows,
+        rows_of(True),
         columns_of(True),
         "x less the logarithm of the sum of exp(x) along `dim`.",
     ),
     "softmax_backward": _backward(
         "softmax_backward",
-        softmax_back_rows,
+        back_rows_of(False),
         back_columns_of(False),
         "The gradient of softmax from that of its result.",
     ),
     "log_softmax_backward": _backward(
         "log_softmax_backward",
-        log_softmax_back_rows,
+        back_rows_of(True),
         back_columns_of(True),
         "The gradient of log_softmax from that of its result.",
     ),

@@ -163,6 +163,18 @@ def complex_exp(x: Any) -> Any:
     return complex(size * np.cos(x.imag), size * np.sin(x.imag))
 
 
+def _complex_expm1(x: Any) -> Any:
+    """The exponential less 1, exact near 0; of a real number it is real."""
+    size = np.expm1(x.real)
+    if x.imag == 0:
+        return complex(size, x.imag)
+    # cos y - 1 = -2 sin^2(y / 2), which no difference of equals spoils.
+    half = np.sin(x.imag * like(x.imag, 0.5))
+    return complex(
+        size * np.cos(x.imag) - (half + half) * half, np.exp(x.real) * np.sin(x.imag)
+    )
+
+
 def _complex_tanh(x: Any) -> Any:
     size = abs(x.real)
     if size <= FLAT:
@@ -255,11 +267,12 @@ _COMPLEX: dict[str, Scalar] = {
     "silu": _complex_silu,
     "conj": _conj,
     "exp": complex_exp,
+    "expm1": _complex_expm1,
     "tanh": _complex_tanh,
     **{
         function.__name__: _numpy_scalar(function)
         for function in (
-            *(np.expm1, np.log, np.log1p, np.log10, np.sqrt),
+            *(np.log, np.log1p, np.log10, np.sqrt),
             *(np.sin, np.cos, np.tan),
         )
     },

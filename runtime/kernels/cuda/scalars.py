@@ -64,12 +64,13 @@ complex_cos = _pick(cmath.cos, np.cos)
 complex_tan = _pick(cmath.tan, np.tan)
 
 
-def _complex_exp(x):  # type: ignore[no-untyped-def]  # compiled for the device
+@device
+def complex_exp(x):  # type: ignore[no-untyped-def]  # compiled for the device
     """Real for real numbers, also where the size is infinite."""
-    size = math.exp(x.real)
+    size = exp(x.real)
     if x.imag == 0:
         return complex(size, x.imag)
-    return complex(size * math.cos(x.imag), size * math.sin(x.imag))
+    return complex(size * cos(x.imag), size * sin(x.imag))
 
 
 def _complex_tanh(x):  # type: ignore[no-untyped-def]  # compiled for the device
@@ -81,7 +82,6 @@ def _complex_tanh(x):  # type: ignore[no-untyped-def]  # compiled for the device
     return complex(math.tanh(x.real), (bend + bend) + (bend + bend))
 
 
-complex_exp = _pick(device(_complex_exp), np.exp)
 complex_tanh = _pick(device(_complex_tanh), np.tanh)
 
 

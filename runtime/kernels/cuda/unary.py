@@ -126,8 +126,19 @@ def _log1p(kind: Any) -> Scalar:
 def _expm1(kind: Any) -> Scalar:
     if not is_complex(kind):
         return scalars.expm1
-    one, exp = kind(1), scalars.complex_exp
-    return lambda x: exp(x) - one
+    exp, expm1, sin, cos = scalars.exp, scalars.expm1, scalars.sin, scalars.cos
+    half = kind(0.5).real
+
+    def less_one(x):  # type: ignore[no-untyped-def]  # compiled for the device
+        size = expm1(x.real)
+        if x.imag == 0:
+            return complex(size, x.imag)
+        # cos y - 1 = -2 sin^2(y / 2), which no difference of equals spoils.
+        sine = sin(x.imag * half)
+        real = size * cos(x.imag) - (sine + sine) * sine
+        return complex(real, exp(x.real) * sin(x.imag))
+
+    return less_one
 
 
 def _gelu(kind: Any) -> Scalar:

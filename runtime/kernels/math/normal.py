@@ -146,7 +146,10 @@ def weight(x: Any) -> Any:
 
 
 def gelu(x: Any) -> Any:
-    """x weighed by the normal distribution: `x (1 + erf(x / sqrt 2)) / 2`."""
+    """x weighed by the normal distribution: `x (1 + erf(x / sqrt 2)) / 2`.
+
+    At most 3 ulp off where x is positive; where it is not, 2 ulp of x, as 1 is added.
+    """
     share = like(x, 1.0) + weight(x * like(x, ROOT_HALF))
     return like(x, 0.5) * x * share
 
@@ -158,7 +161,10 @@ def gelu_slope(x: Any) -> Any:
 
 
 def gelu_tanh(x: Any) -> Any:
-    """`gelu` with the distribution approximated by a hyperbolic tangent."""
+    """`gelu` with the distribution approximated by a hyperbolic tangent.
+
+    At most 2 ulp off where x is positive; where it is not, 1 ulp of x.
+    """
     inner = like(x, ROOT_TWO_BY_PI) * (x + like(x, CUBIC) * x * x * x)
     return like(x, 0.5) * x * (like(x, 1.0) + tanh(inner))
 
@@ -173,7 +179,10 @@ def gelu_tanh_slope(x: Any) -> Any:
 
 
 def silu(x: Any) -> Any:
-    """x weighed by the logistic function: `x sigmoid(x)`."""
+    """x weighed by the logistic function: `x sigmoid(x)`.
+
+    At most 4 ulp off; with a denormal weight, x times the least number besides.
+    """
     return x * sigmoid(x)
 
 

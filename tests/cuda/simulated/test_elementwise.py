@@ -60,6 +60,28 @@ def test_unary(name: str) -> None:
         agree(name, result_of(UNARY[name].signature, key[0]), array)
 
 
+@pytest.mark.parametrize("dtype", COMPLEX)
+@pytest.mark.parametrize("name", ["exp", "expm1"])
+def test_complex_exponentials_at_their_limits(name: str, dtype: str) -> None:
+    parts = [0.0, -0.0, 1.5, 1000.0, -1000.0, np.inf, -np.inf, np.nan]
+    array = np.array([complex(x, y) for x in parts for y in parts]).astype(dtype)
+    expected, out = host(array.shape, dtype), fresh(array.shape, dtype)
+    CPU[name](expected, on_host(array))
+    CUDA[name](out, put(array))
+    real = "float32" if dtype == "complex64" else "float64"
+    close(get(out).view(real), get(expected).view(real))
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_complex_expm1_is_exact_near_zero(dtype: str) -> None:
+    array = np.array([1e-12 + 1e-9j, -1e-9 - 1e-12j, 1e-20 + 0j]).astype(dtype)
+    out = fresh(array.shape, dtype)
+    CUDA["expm1"](out, put(array))
+    real = "float32" if dtype == "complex64" else "float64"
+    exact = (array + array * array / 2).view(real)
+    np.testing.assert_allclose(get(out).view(real), exact, rtol=1e-6, atol=0)
+
+
 @pytest.mark.parametrize("name", WHOLE_TOO)
 def test_unary_of_integers(name: str) -> None:
     for dtype in ("int32", "uint8"):

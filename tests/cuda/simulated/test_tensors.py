@@ -31,6 +31,13 @@ def test_views_share_memory() -> None:
     assert x.to("cpu").tolist() == [[10.0, 2.0], [30.0, 4.0]]
 
 
+def test_a_turned_tensor_is_copied_as_it_was() -> None:
+    data = np.arange(36, dtype=np.float32).reshape(6, 6)
+    x = on_device(data)
+    x.copy_(x.t())
+    assert x.to("cpu").tolist() == data.T.tolist()
+
+
 def test_sixteen_bits_compute_in_single_precision() -> None:
     x = on_device([1.0, 2.0, 3.0]).to(dtype=runtime.bfloat16)
     found = (x * 1.5).sum()

@@ -1,6 +1,5 @@
-"""Convolution and pooling, against torch and by hand."""
+"""Convolution and its gradients, against torch and by hand."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,23 +9,8 @@ from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.errors.operator import ShapesDoNotFit
 from runtime.operators.call import core
 from runtime.tensors import tensor
-from runtime.tensors.tensor import Tensor
-from tests.operators.told import told, words
-
-Array = np.ndarray[Any, Any]
-REASON = "torch is not installed"
-
-
-def normal(*shape: int, seed: int = 0) -> Array:
-    found: Array = np.random.default_rng(seed).standard_normal(shape)
-    return found
-
-
-def agree(ours: Tensor, expected: Any, rtol: float = 1e-11) -> None:
-    array = np.asarray(expected)
-    assert ours.shape == array.shape
-    np.testing.assert_allclose(ours.numpy(), array, rtol=rtol, atol=rtol)
-
+from tests.operators.arrays import REASON, agree, normal
+from tests.operators.told import Refused, refused
 
 # input, weight, stride, padding, dilation, groups
 CONVOLUTIONS: tuple[tuple[Any, ...], ...] = (
@@ -87,53 +71,7 @@ def test_gradients_that_are_not_wanted_are_none() -> None:
     assert to_weight.shape == (1, 1, 2, 2)
 
 
-# shape, kernel, stride, padding, dilation, ceil
-POOLS: tuple[tuple[Any, ...], ...] = (
-    ((2, 3, 6, 7), [2], [], [0], [1], False),
-    ((2, 3, 6, 7), [3, 2], [2, 1], [1, 1], [1], False),
-    ((2, 3, 7, 7), [2], [2], [0], [1], True),
-    ((2, 3, 7, 7), [3], [2], [1], [2], True),
-    ((1, 1, 5, 5), [2], [3], [1], [1], True),
-    ((3, 6, 7), [2, 3], [], [1], [1], False),
-    ((0, 3, 6, 7), [2], [], [0], [1], False),
-)
-
-
-@pytest.mark.parametrize("case", POOLS, ids=str)
-def test_max_pool2d_and_its_gradient(case: tuple[Any, ...]) -> None:
-    torch = pytest.importorskip("torch", reason=REASON)
-    shape, kernel, stride, padding, dilation, ceil = case
-    array = np.random.default_rng(1).permutation(int(np.prod(shape)) or 1)
-    array = array[: int(np.prod(shape))].reshape(shape).astype(np.float64)
-    theirs = torch.tensor(array, requires_grad=True)
-    expected, places = torch.nn.functional.max_pool2d(
-        theirs, kernel, stride or None, padding, dilation, ceil, True
-    )
-    options = (kernel, stride, padding, dilation, ceil)
-    found, indices = core.max_pool2d_with_indices(tensor(array), *options)
-    agree(found, expected.detach().numpy())
-    assert indices.tolist() == places.tolist()
-    agree(core.max_pool2d(tensor(array), *options), expected.detach().numpy())
-    grad = normal(*found.shape)
-    expected.backward(torch.tensor(grad))
-    agree(
-        core.max_pool2d_backward(tensor(grad), tensor(array), indices),
-        theirs.grad.numpy(),
-    )
-    there = core.max_pool2d_with_indices(tensor(array, device="meta"), *options)
-    assert [each.shape for each in there] == [found.shape, found.shape]
-
-
-def test_max_pool2d_by_hand() -> None:
-    image = tensor([[[1.0, 2.0, 0.0], [3.0, float("nan"), 0.0], [0.0, 0.0, 9.0]]])
-    maxima, places = core.max_pool2d_with_indices(image, 2, 1)
-    assert np.isnan(maxima.numpy()).all()
-    assert places.tolist() == [[[4, 4], [4, 4]]]
-    whole = core.max_pool2d(tensor([[[1, 5], [3, 2]]]), 2)
-    assert (whole.dtype.name, whole.tolist()) == ("int64", [[[5]]])
-
-
-WRONG: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
+WRONG: dict[str, Refused] = {
     "channels": (
         lambda: core.conv2d(tensor(normal(1, 3, 5, 5)), tensor(normal(2, 2, 3, 3))),
         ShapesDoNotFit,
@@ -187,38 +125,9 @@ WRONG: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         "`core::conv2d` does not take `input` of dtype int64. fits: floating-point "
         "numbers",
     ),
-    "pool padding": (
-        lambda: core.max_pool2d(tensor(normal(1, 4, 4)), 2, padding=2),
-        WrongOption,
-        "`core::max_pool2d` does not take [2, 2] for `padding`. fits: at "
-        "most half of kernel_size (2, 2)",
-    ),
-    "pool window": (
-        lambda: core.max_pool2d(tensor(normal(1, 2, 2)), 3),
-        ShapesDoNotFit,
-        "`core::max_pool2d` cannot work on these shapes: a window of (3, "
-        "3) is larger than the padded image. given: self (1, 2, 2) fits: a kernel_size "
-        "of at most the image plus twice the padding",
-    ),
-    "pool gradient": (
-        lambda: core.max_pool2d_backward(
-            tensor(normal(1, 2, 2)),
-            tensor(normal(2, 4, 4)),
-            tensor(np.zeros((1, 2, 2), np.int64)),
-        ),
-        ShapesDoNotFit,
-        "`core::max_pool2d_backward` cannot work on these shapes: they are not the "
-        "same "
-        "images. given: grad (1, 2, 2), self (2, 4, 4) fits: grad of shape (2,) and "
-        "the "
-        "size of the maxima",
-    ),
 }
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_does_not_fit_is_refused(case: str) -> None:
-    call, kind, text = WRONG[case]
-    with pytest.raises(kind) as caught:
-        call()
-    assert told(caught.value) == words(text)
+    refused(*WRONG[case])

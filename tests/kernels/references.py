@@ -1,0 +1,64 @@
+"""What elementwise kernels compute, in NumPy's words, and for which dtypes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tests.kernels.made import INEXACT, REAL, WHOLE
+
+UNARY: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
+    "neg": (np.negative, (*WHOLE, *INEXACT)),
+    "abs": (np.abs, (*WHOLE, *REAL)),
+    "sign": (np.sign, (*WHOLE, *INEXACT)),
+    "square": (np.square, (*WHOLE, *INEXACT)),
+    "relu": (lambda x: np.maximum(x, 0), (*WHOLE, *REAL)),
+    "floor": (np.floor, (*WHOLE, *REAL)),
+    "ceil": (np.ceil, REAL),
+    "round": (np.rint, REAL),
+    "trunc": (np.trunc, REAL),
+    "rsqrt": (lambda x: 1 / np.sqrt(x), INEXACT),
+    "reciprocal": (lambda x: 1 / x, INEXACT),
+    "sigmoid": (lambda x: 1 / (1 + np.exp(-x)), INEXACT),
+    "silu": (lambda x: x / (1 + np.exp(-x)), INEXACT),
+    "conj": (np.conj, ("int64", *INEXACT)),
+    "bitwise_not": (np.invert, ("bool", *WHOLE)),
+    **{
+        name: (getattr(np, name), INEXACT)
+        for name in (
+            *("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt"),
+            *("sin", "cos", "tan", "tanh"),
+        )
+    },
+}
+
+
+TESTS = ("logical_not", "isnan", "isinf", "isfinite")
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+NUMPY_NAMES = {
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "pow": "power",
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "atan2": "arctan2",
+}
+
+
+TO_BOOL = (*COMPARISONS, "logical_and", "logical_or", "logical_xor")
+BINARY = {
+    **dict.fromkeys(("add", "sub", "mul"), (*WHOLE, *INEXACT)),
+    "div": INEXACT,
+    **dict.fromkeys(("floor_divide", "remainder"), (*WHOLE, *REAL)),
+    **dict.fromkeys(("maximum", "minimum"), (*WHOLE, *REAL)),
+    "pow": INEXACT,
+    "atan2": REAL,
+    **dict.fromkeys(TO_BOOL, ("bool", "uint8", *REAL)),
+    "eq": ("bool", "int64", "float32", "complex64"),
+    **{f"bitwise_{name}": ("bool", "uint8", "int64") for name in ("and", "or", "xor")},
+}

@@ -1,0 +1,35 @@
+"""The table of kernels: every name is there, and once."""
+
+import pytest
+
+from runtime.kernels.cpu import KERNELS
+from tests.kernels.references import BINARY, TESTS, UNARY
+
+# What the other files of the folder bring.
+ELSEWHERE = """
+    uniform normal randint bernoulli sum prod mean max min any all var argmax argmin
+    cumsum softmax log_softmax softmax_backward log_softmax_backward layer_norm
+    layer_norm_backward nll_loss nll_loss_backward mm bmm dot linear cat gather scatter
+    scatter_add index_select index_add index index_put nonzero_count nonzero sort topk
+    embedding_backward conv2d conv2d_backward max_pool2d max_pool2d_backward
+"""
+
+
+HERE = """
+    erf gelu where clamp relu_backward sigmoid_backward tanh_backward gelu_backward
+    silu_backward fill copy arange
+"""
+
+
+def test_the_table_has_every_kernel() -> None:
+    expected = {*UNARY, *TESTS, *BINARY, *HERE.split(), *ELSEWHERE.split()}
+    assert expected <= set(KERNELS)
+    assert all(callable(kernel) for kernel in KERNELS.values())
+
+
+def test_two_kernels_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from runtime.kernels.cpu import fill, table
+
+    monkeypatch.setitem(fill.KERNELS, "add", fill.fill)
+    with pytest.raises(AssertionError, match="two CPU kernels are called add"):
+        table._merged()

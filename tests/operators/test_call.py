@@ -1,0 +1,74 @@
+"""The operators of `core` by attribute, and calls that go on from a kernel."""
+
+import pytest
+
+from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.dispatch.library import Library
+from runtime.errors.registration import UnknownOperator
+from runtime.keys import DispatchKey, KeySet, include_keys
+from runtime.operators import core
+from runtime.operators.call import onward
+from runtime.tensors.tensor import Tensor
+from tests.operators.made import tensor
+
+
+def test_handles_by_attribute() -> None:
+    assert core.add is core.add
+    assert str(core.add.name) == "core::add"
+    assert str(core.add_out.name) == "core::add.out"
+    assert str(core.add_.name) == "core::add_"
+    assert str(core.clamp_Tensor_out.name) == "core::clamp.Tensor_out"
+    with pytest.raises(UnknownOperator) as caught:
+        core.ad  # noqa: B018  # asked for
+    assert "core::add" in caught.value.near
+    with pytest.raises(AttributeError):
+        core.__wrapped__  # noqa: B018  # asked for
+
+
+def test_going_on_is_a_call_without_conversions() -> None:
+    on = onward("select")
+    x = tensor([[1.0, 2.0], [3.0, 4.0]])
+    # The first calls are ordinary; then there is a front, and what it has found.
+    for _ in range(20):
+        assert on(x, 0, 1).tolist() == [3.0, 4.0]
+    with pytest.raises(UnknownOperator):
+        onward("no_such_operator")(x)
+
+
+def test_what_is_registered_later_is_what_runs() -> None:
+    on, x = onward("alias"), tensor([1.0])
+    for _ in range(20):
+        assert on(x).storage is x.storage
+    other = tensor([7.0])
+    with Library("core", "IMPL", "CPU") as library:
+        library.impl("alias", lambda self: other)
+        assert on(x).tolist() == [7.0]
+        assert on(x).tolist() == [7.0]
+    assert on(x).storage is x.storage
+
+
+def test_the_threads_keys_count() -> None:
+    on, x = onward("alias"), tensor([1.0])
+    for _ in range(20):
+        on(x)
+    with Library("core", "IMPL", "Tracer") as library:
+        seen: list[str] = []
+
+        def traced(self: Tensor) -> Tensor:
+            seen.append("traced")
+            return self
+
+        library.impl("alias", traced)
+        with include_keys(KeySet(DispatchKey.Tracer)):
+            assert on(x) is x
+        on(x)
+    assert seen == ["traced"]
+
+
+def test_who_watches_hears_of_it() -> None:
+    on, x = onward("alias"), tensor([1.0])
+    for _ in range(20):
+        on(x)
+    with default_dispatcher().trace() as lines:
+        on(x)
+    assert ["op=[core::alias]" in line for line in lines if "call]" in line] == [True]

@@ -1,0 +1,31 @@
+"""Which modules declare operators: all that have any, each operator once."""
+
+from importlib import import_module
+from pathlib import Path
+
+from runtime import operators
+from runtime.operators.registry import FAMILIES, declared
+
+# Their operators are those of `movement`.
+PARTS = {"gathering", "scattering", "reshaping"}
+# What is called so there is a list of names.
+NAMES = {"functions"}
+
+
+def test_every_module_with_operators_is_a_family() -> None:
+    assert operators.__file__ is not None
+    folder = Path(operators.__file__).parent
+    found = {
+        path.stem: import_module(f"runtime.operators.{path.stem}").OPERATORS
+        for path in folder.glob("*.py")
+        if "\nOPERATORS = (" in path.read_text() and path.stem not in NAMES
+    }
+    families = [id(family) for family in FAMILIES]
+    assert {name for name in found if id(found[name]) not in families} == PARTS
+    members = {id(each) for family in FAMILIES for each in family}
+    assert {id(each) for name in PARTS for each in found[name]} <= members
+
+
+def test_no_operator_is_declared_twice() -> None:
+    names = [each.schema.partition("(")[0] for each in declared()]
+    assert len(names) == len(set(names)) > 300
