@@ -1,0 +1,18 @@
+"""Every test with a world is run twice: by the short ways, and by the general one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from runtime.python_dispatch import fallback
+from tests.python_dispatch.worlds import Ours, opened
+
+
+@pytest.fixture(params=["short", "general"])
+def world(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Ours]:
+    if request.param == "general":
+        monkeypatch.setattr(fallback, "short_way", lambda schema, general: None)
+    with opened(Ours) as made:
+        yield made

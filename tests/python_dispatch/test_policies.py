@@ -1,0 +1,233 @@
+"""Policies: metadata that a handler tells, and what it costs everybody else."""
+
+from typing import Any
+
+import pytest
+
+import runtime
+from runtime import Tensor
+from runtime.errors.python_dispatch import NoImplementation, WrongHandlerResult
+from runtime.errors.tensor import FixedAttribute
+from runtime.python_dispatch import TorchDispatchMode, no_dispatch
+from runtime.python_dispatch.metadata import OPERATORS, STRIDED
+from runtime.schema.device import Device
+from tests.python_dispatch.kinds import TENSOR, core
+
+# Operator -> what the handler of `Telling` answers; others get NotImplemented.
+ANSWERS: dict[str, Any] = {}
+LOG: list[str] = []
+
+
+def make(**options: Any) -> Any:
+    """A tensor of shape (2, 3) of a class of its own, whose handler tells ANSWERS."""
+
+    class Telling(Tensor):
+        def __new__(cls, **options: Any) -> Any:
+            return TENSOR._make_wrapper_subclass(cls, (2, 3), **options)
+
+        @classmethod
+        def __torch_dispatch__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            LOG.append(func.__name__)
+            assert kwargs == {}
+            return ANSWERS.get(str(func), NotImplemented)
+
+    LOG.clear()
+    return Telling(**options)
+
+
+@pytest.fixture(autouse=True)
+def answers() -> Any:
+    ANSWERS.clear()
+    yield ANSWERS
+    ANSWERS.clear()
+
+
+# What is read, the operator, what the handler answers, what is read then, the default.
+STRIDE_ROWS: list[tuple[str, Any, str, Any, Any, Any]] = [
+    ("strides", lambda x: x.strides, "sym_stride", [1, 7], (1, 7), (3, 1)),
+    ("stride()", lambda x: x.stride(), "sym_stride", [1, 7], (1, 7), (3, 1)),
+    ("stride(0)", lambda x: x.stride(-1), "sym_stride", [1, 7], 7, 1),
+    ("is_contiguous", lambda x: x.is_contiguous(), "is_contiguous", False, False, True),
+]
+SIZE_ROWS: list[tuple[str, Any, str, Any, Any, Any]] = [
+    ("shape", lambda x: x.shape, "sym_size", [5], (5,), (2, 3)),
+    ("size()", lambda x: x.size(), "sym_size", [5], (5,), (2, 3)),
+    ("len()", len, "sym_size", [5], 5, 2),
+    ("dim()", lambda x: x.dim(), "dim", 4, 4, 2),
+    ("ndim", lambda x: x.ndim, "dim", 4, 4, 2),
+    ("numel()", lambda x: x.numel(), "sym_numel", 9, 9, 6),
+    ("storage_offset", lambda x: x.storage_offset(), "sym_storage_offset", 2, 2, 0),
+    ("offset", lambda x: x.offset, "sym_storage_offset", 2, 2, 0),
+    ("nbytes", lambda x: x.nbytes, "sym_size", [5], 20, 24),
+]
+CPU, META = Device("cpu"), Device("meta")
+DEVICE_ROWS: list[tuple[str, Any, str, Any, Any, Any]] = [
+    ("device", lambda x: x.device, "device", META, META, CPU),
+    ("is_meta", lambda x: x.is_meta, "device", META, True, False),
+]
+LAYOUT_ROWS: list[tuple[str, Any, str, Any, Any, Any]] = [
+    (
+        "layout",
+        lambda x: x.layout,
+        "layout",
+        type(STRIDED)(1),
+        type(STRIDED)(1),
+        STRIDED,
+    )
+]
+ROWS: list[tuple[dict[str, Any], Any]] = [
+    *[({"dispatch_sizes_strides_policy": "strides"}, row) for row in STRIDE_ROWS],
+    *[
+        ({"dispatch_sizes_strides_policy": "sizes"}, row)
+        for row in (*STRIDE_ROWS, *SIZE_ROWS)
+    ],
+    *[({"dispatch_device": True}, row) for row in DEVICE_ROWS],
+    *[({"dispatch_layout": True}, row) for row in LAYOUT_ROWS],
+]
+NAMED = [f"{next(iter(policy.values()))}-{row[0]}" for policy, row in ROWS]
+
+
+@pytest.mark.parametrize(("policy", "row"), ROWS, ids=NAMED)
+def test_the_handler_tells(policy: dict[str, Any], row: Any) -> None:
+    """7.11: 8.4 is_contiguous, strides, sizes, dim, device, layout _slow_path."""
+    _, read, operator, answer, expected, default = row
+    made = make(**policy)
+    ANSWERS[f"core.{operator}.default"] = answer
+    assert read(made) == expected
+    # `len()` asks whether there are dimensions, too.
+    assert {*LOG} == {f"{operator}.default"}
+    # None is the default value, NotImplemented an error that names the operator.
+    ANSWERS[f"core.{operator}.default"] = None
+    assert read(made) == default
+    del ANSWERS[f"core.{operator}.default"]
+    with pytest.raises(NoImplementation, match=rf"`core\.{operator}\.default`"):
+        read(made)
+
+
+@pytest.mark.parametrize(("policy", "row"), ROWS, ids=NAMED)
+def test_the_default_is_told_where_nobody_is_asked(
+    policy: dict[str, Any], row: Any
+) -> None:
+    """7.11: `no_dispatch`, and a tensor of the same class without that policy."""
+    _, read, operator, answer, _, default = row
+    made = make(**policy)
+    ANSWERS[f"core.{operator}.default"] = answer
+    with no_dispatch():
+        assert read(made) == default
+    other = type(made)()
+    assert read(other) == default
+    assert LOG == []
+
+
+def test_strides_alone_leave_the_sizes() -> None:
+    """7.11: "strides" is less than "sizes"."""
+    made = make(dispatch_sizes_strides_policy="strides")
+    assert (made.shape, made.dim(), made.numel(), made.device) == ((2, 3), 2, 6, CPU)
+    made = make(dispatch_device=True)
+    assert (made.strides, made.layout) == ((3, 1), STRIDED)
+    assert LOG == []
+
+
+def test_fancy_strides() -> None:
+    """7.11: 8.4 test_fancy_strides: of one that is a tensor, the handler decides."""
+
+    class Fancy(Tensor):
+        @classmethod
+        def __torch_dispatch__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            if str(func) == "core.is_contiguous.default":
+                return False
+            if str(func) == "core.sym_stride.default":
+                return None
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    made = TENSOR._make_subclass(
+        Fancy, runtime.ones(2, 2), dispatch_sizes_strides_policy="strides"
+    )
+    assert (made.is_contiguous(), made.strides) == (False, (2, 1))
+    assert (made + 1).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_a_subclass_inherits_and_overrides() -> None:
+    made = make(dispatch_sizes_strides_policy="sizes")
+    ANSWERS["core.sym_size.default"] = [4]
+
+    class Longer(type(made)):  # type: ignore[misc]  # a class made in a function
+        @property
+        def shape(self) -> Any:
+            return (*super().shape, 1)
+
+    own = vars(Longer)["shape"]
+    longer = Longer(dispatch_sizes_strides_policy="sizes")
+    assert vars(Longer)["shape"] is own
+    assert longer.shape == (4, 1)
+    assert LOG == ["sym_size.default"]
+
+
+def test_answers_are_checked() -> None:
+    made = make(dispatch_sizes_strides_policy="sizes")
+    ANSWERS["core.sym_size.default"] = "many"
+    with pytest.raises(WrongHandlerResult) as caught:
+        made.shape  # noqa: B018  # asked for, not used
+    assert caught.value.operator == "core::sym_size"
+
+
+def test_setting_stays_refused() -> None:
+    made = make(dispatch_sizes_strides_policy="sizes", dispatch_device=True)
+    for name in ("shape", "device"):
+        with pytest.raises(FixedAttribute):
+            setattr(made, name, None)
+
+
+def test_modes_come_first() -> None:
+    """7.3: modes win over subclasses, for metadata as for operators."""
+
+    class Seven(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return 7 if str(func) == "core.dim.default" else NotImplemented
+
+    made, plain = make(dispatch_sizes_strides_policy="sizes"), runtime.ones(2)
+    ANSWERS["core.sym_numel.default"] = 8
+    with Seven():
+        assert (made.dim(), made.numel(), plain.dim()) == (7, 8, 1)
+
+
+def test_plain_tensors_pay_nothing() -> None:
+    """7.11: the properties are put on the class with a policy, and on no other."""
+    before = {name: vars(Tensor)[name] for name in ("shape", "dim", "strides")}
+    kind = type(make(dispatch_sizes_strides_policy="sizes"))
+    assert before == {name: vars(Tensor)[name] for name in before}
+    assert {"shape", "dim", "strides"} <= {*vars(kind)}
+    assert "shape" not in vars(type(make()))
+
+
+def test_the_operators_are_ordinary_ones() -> None:
+    """7.11: `func` is a real handle, and `func(plain)` reads the plain tensor."""
+    plain = runtime.zeros(2, 3).t()
+    grads = runtime.zeros(2, 3, requires_grad=True).t()
+    expected = {
+        "dim": 2,
+        "sym_size": [3, 2],
+        "sym_numel": 6,
+        "sym_stride": [1, 3],
+        "sym_storage_offset": 0,
+        "is_contiguous": False,
+        "device": CPU,
+        "layout": STRIDED.code,
+    }
+    assert {f.__name__ for _, f in OPERATORS} == {*expected}
+    for name, value in expected.items():
+        for tensor in (plain, grads):
+            assert getattr(core, name)(tensor) == value, name
+    fresh = runtime.zeros(4)
+    assert [core.sym_stride(fresh), core.sym_storage_offset(fresh)] == [[1], 0]
+    assert core.is_contiguous(fresh) is True
+    assert (
+        str(core.sym_size.default.schema) == "core::sym_size(Tensor self) -> SymInt[]?"
+    )
+    assert plain.layout is STRIDED

@@ -1,0 +1,194 @@
+"""What a handler returned, and what its operator returns."""
+
+from typing import Any
+
+import pytest
+
+import runtime
+from runtime.errors.call import MissingKernel
+from runtime.errors.python_dispatch import WrongHandlerResult
+from tests.python_dispatch.worlds import Ours
+
+tensors: Any = runtime.Tensor
+PLAIN = runtime.tensor([1.0])
+
+# The part of a schema behind its name, what the handler returns, what is found.
+REFUSED = (
+    ("(Tensor x) -> Tensor", 3, "an int 3; `Tensor` belongs there"),
+    (
+        "(Tensor x) -> Tensor",
+        [PLAIN],
+        "a list of Tensor [tensor([1.])]; `Tensor` belongs there",
+    ),
+    (
+        "(Tensor x) -> Tensor[]",
+        [PLAIN, 3],
+        "a list of Tensor and int [tensor([1.]), 3]; `Tensor[]` belongs there",
+    ),
+    (
+        "(Tensor x) -> Tensor[]",
+        PLAIN,
+        "a Tensor tensor([1.]); `Tensor[]` belongs there",
+    ),
+    ("(Tensor x) -> (Tensor, int)", (PLAIN,), "1 value; the operator has 2"),
+    ("(Tensor x) -> (Tensor, int)", [PLAIN, 1, 2], "3 values; the operator has 2"),
+    (
+        "(Tensor x) -> (Tensor, int)",
+        (PLAIN, "s"),
+        "a str 's' at position 1; `int` belongs there",
+    ),
+    (
+        "(Tensor x) -> (Tensor, int)",
+        3,
+        "an int 3; a sequence of 2 values belongs there",
+    ),
+    ("(Tensor x) -> ()", PLAIN, "a Tensor tensor([1.]); None belongs there"),
+    ("(Tensor x) -> int", 3.5, "a float 3.5; `int` belongs there"),
+    ("(Tensor(a!) x) -> Tensor(a!)", 3, "an int 3; `Tensor` belongs there"),
+)
+
+
+@pytest.fixture
+def answers(world: Ours) -> Any:
+    """(schema, answer) -> what the operator gives for a tensor whose class answers."""
+
+    def play(schema: str, answer: Any, *more: Any) -> Any:
+        op = world.operator(f"f{schema}", lambda *given: None)
+        x = world.made(world.subclass("A", answer=lambda *given: answer))
+        return x, op(x, *more)
+
+    return play
+
+
+@pytest.mark.parametrize(("schema", "answer", "found"), REFUSED)
+def test_what_does_not_fit(answers: Any, schema: str, answer: Any, found: str) -> None:
+    """5.7: 8.4 test_invalid_ret; [D] the number of results is checked."""
+    with pytest.raises(WrongHandlerResult) as caught:
+        answers(schema, answer)
+    assert str(caught.value) == (
+        "`A.__torch_dispatch__` handled `everyorder_worlds::f`, and its result is not\n"
+        "what the operator returns.\n"
+        f"  found:  {found}\n"
+        f"  schema: everyorder_worlds::f{schema}"
+    )
+    assert isinstance(caught.value, TypeError)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    ("schema", "answer", "result"),
+    [
+        ("(Tensor x) -> Tensor[]", (PLAIN, PLAIN), [PLAIN, PLAIN]),
+        ("(Tensor x) -> Tensor[]", [PLAIN], [PLAIN]),
+        ("(Tensor x) -> (Tensor, int)", [PLAIN, 4], (PLAIN, 4)),
+        ("(Tensor x) -> float", 3, 3.0),
+        ("(Tensor x) -> int", True, 1),
+        ("(Tensor x) -> ()", None, None),
+        ("(Tensor x) -> Tensor", None, None),
+        ("(Tensor x) -> ...", (PLAIN, "any"), (PLAIN, "any")),
+    ],
+)
+def test_what_fits(answers: Any, schema: str, answer: Any, result: Any) -> None:
+    """5.7: 8.4 test_list_ret: a list or a tuple; None is an undefined tensor."""
+    _, found = answers(schema, answer)
+    assert type(found) is type(result)
+    if isinstance(result, (list, tuple)):
+        assert len(found) == len(result)
+        assert all(one is other for one, other in zip(found, result, strict=True))
+    else:
+        assert found == result
+
+
+def test_none_is_an_undefined_tensor(world: Ours) -> None:
+    """8.4 test_none_wrapping: None passes as a result, and not as an argument."""
+    op = world.operator("f(Tensor x) -> Tensor", lambda x: None)
+    x = world.made(world.subclass("A", answer=lambda *given: None))
+    assert op(x) is None
+    core: Any = runtime.ops.core
+    with pytest.raises(MissingKernel, match="has no tensor to choose a kernel by"):
+        core.relu(op(x))
+
+
+@pytest.mark.parametrize("answer", [None, PLAIN])
+def test_what_is_written_to_is_the_result(answers: Any, answer: Any) -> None:
+    """7.12: 8.4 test_out: an in-place operator returns its very argument."""
+    x, found = answers("(Tensor(a!) x) -> Tensor(a!)", answer)
+    assert found is x
+
+
+def test_several_that_are_written_to(answers: Any) -> None:
+    """7.12: each result is its own argument, in the order of the results."""
+    out = runtime.tensor([2.0])
+    x, found = answers(
+        "(Tensor(a!) x, Tensor(b!) y) -> (Tensor(b!), Tensor(a!))", [None, None], out
+    )
+    assert type(found) is tuple
+    assert found[0] is out
+    assert found[1] is x
+
+
+def test_a_list_that_is_written_to(answers: Any) -> None:
+    """7.12: also what is written to by list is the very list's."""
+    first, second = runtime.tensor([2.0]), runtime.tensor([3.0])
+    _, found = answers("(Tensor x, Tensor(a!)[] ys) -> Tensor", PLAIN, [first, second])
+    assert found is PLAIN
+
+
+def test_out_reaches_the_handler_by_name() -> None:
+    """8.4 test_out: `out` is in kwargs, and is what comes back."""
+    heard = []
+
+    class A(runtime.Tensor):
+        @classmethod
+        def __torch_dispatch__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            heard.append((str(func), len(args), [*kwargs]))
+            return kwargs["out"]
+
+    library = runtime.Library("everyorder_out", "DEF")
+    library.define("g(Tensor x, *, Tensor(a!) out) -> Tensor(a!)")
+    x: Any = runtime.tensor([1.0]).as_subclass(A)
+    out = runtime.tensor([0.0])
+    op: Any = runtime.ops.everyorder_out.g
+    assert op(x, out=out) is out
+    assert heard == [("everyorder_out.g.default", 1, ["out"])]
+    library.close()
+
+
+@pytest.mark.parametrize(
+    ("schema", "answer"),
+    [
+        ("(Tensor(a) x) -> Tensor(a)", PLAIN),
+        ("(Tensor(a) x) -> Tensor(a)", None),
+        ("(Tensor(a!) x) -> (Tensor(a!), Tensor)", (PLAIN, PLAIN)),
+    ],
+)
+def test_what_may_be_another_tensor_is_the_handlers_own(
+    answers: Any, schema: str, answer: Any
+) -> None:
+    """7.12: views, and results of which one is new: none becomes the argument."""
+    _, found = answers(schema, answer)
+    assert type(found) is type(answer)
+    several = found if isinstance(found, tuple) else (found,)
+    wanted = answer if isinstance(answer, tuple) else (answer,)
+    assert all(one is other for one, other in zip(several, wanted, strict=True))
+
+
+def test_views_of_wrappers_count_their_versions_together(world: Ours) -> None:
+    """7.12: a wrapper that a handler made as a view is written to with its origin."""
+
+    def wrapper() -> Any:
+        return tensors._make_wrapper_subclass(cls, (2,))
+
+    made: list[Any] = []
+    cls: Any = world.subclass("A", answer=lambda *given: made[-1])
+    op = world.operator("f(Tensor(a) x) -> Tensor(a)[]", lambda x: [x])
+    x, one, other = wrapper(), wrapper(), wrapper()
+    made.append([one, other, x, PLAIN])
+    op(x)
+    before = (x._version, one._version, other._version, PLAIN._version)
+    one.storage.version = 5
+    assert before == (0, 0, 0, PLAIN._version)
+    assert (x._version, other._version) == (5, 5)
+    assert PLAIN._version == before[-1]
