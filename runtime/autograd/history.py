@@ -18,10 +18,20 @@ from weakref import ReferenceType
 
 from runtime.autograd.node import Node, Table
 from runtime.locks import renewed
+from runtime.schema.codes import DType
+from runtime.tensors.elements import SUPPORTED
 from runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from runtime.autograd.views import ViewOf
+
+
+# The dtypes of tensors that can have gradients.
+DIFFERENTIABLE = frozenset(
+    dtype
+    for dtype in map(DType.named, SUPPORTED)
+    if dtype.is_floating or dtype.is_complex
+)
 
 
 class Extra:

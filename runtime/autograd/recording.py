@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from runtime.autograd.history import History
+from runtime.autograd.history import DIFFERENTIABLE, History
 from runtime.autograd.node import SEQUENCE, Edge, Gradients, Meta, Node
 from runtime.autograd.plan import Plan
 from runtime.autograd.recipe import Recipe
@@ -27,16 +27,7 @@ from runtime.autograd.saved import save_output, sharing
 from runtime.autograd.views import edge_of
 from runtime.keys import AUTOGRAD_KEYS, LOCAL
 from runtime.keys.local import View, view_of
-from runtime.schema.codes import DType
-from runtime.tensors.elements import SUPPORTED
 from runtime.tensors.tensor import Tensor
-
-# The dtypes of tensors that can have gradients.
-DIFFERENTIABLE = frozenset(
-    dtype
-    for dtype in map(DType.named, SUPPORTED)
-    if dtype.is_floating or dtype.is_complex
-)
 
 # A thread's view of the keys -> the same without Autograd.
 _BELOW: dict[View, View] = {}

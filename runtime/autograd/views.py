@@ -19,13 +19,18 @@ Rules:
 from weakref import ref
 
 from runtime.autograd.accumulate import accumulator_of
-from runtime.autograd.history import History, history_of, replace_node
+from runtime.autograd.history import (
+    DIFFERENTIABLE,
+    History,
+    history_of,
+    replace_node,
+)
 from runtime.autograd.modes import GRAD, enable_grad
 from runtime.autograd.node import Edge
 from runtime.errors.autograd import ViewModified
 from runtime.locks import renewed
 from runtime.operators.call import core
-from runtime.tensors.keys_of import inference
+from runtime.tensors.keys_of import INFERRING, inference
 from runtime.tensors.tensor import Tensor
 
 # How views are made that cannot follow; "" is made as any.
@@ -52,8 +57,7 @@ class ViewOf:
 
 def follow(origin: Tensor, view: Tensor, made: str, operator: str) -> None:
     """Note that `view`, which is new, shows a part of `origin`."""
-    dtype = view.dtype
-    if not (dtype.is_floating or dtype.is_complex) or inference.active:
+    if view._dtype not in DIFFERENTIABLE or (INFERRING and inference.active):
         return
     known = origin._history
     base = origin
@@ -63,7 +67,9 @@ def follow(origin: Tensor, view: Tensor, made: str, operator: str) -> None:
     if not GRAD.enabled:
         made = made or NO_GRAD
     history = view._history = History()
-    history.view = ViewOf(base, made, operator, view._version)
+    place = view._place
+    version = 0 if place is None else place[0].version
+    history.view = ViewOf(base, made, operator, version)
     if base._requires_grad:
         view._requires_grad = True
     else:
