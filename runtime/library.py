@@ -19,6 +19,7 @@ from runtime.custom import (
     register_kernel,
     register_torch_dispatch,
 )
+from runtime.custom.absent import missing
 from runtime.dispatch.kernel import fallthrough
 from runtime.dispatch.library import Library
 from runtime.locks import load
@@ -32,6 +33,7 @@ __all__ = [
     "custom_op",
     "define",
     "fallthrough",
+    "fallthrough_kernel",
     "get_kernel",
     "impl",
     "infer_schema",
@@ -43,13 +45,14 @@ __all__ = [
     "register_torch_dispatch",
 ]
 
+# The name that programs for torch have for it.
+fallthrough_kernel = fallthrough
+
 
 def __getattr__(name: str) -> Any:
     """`opcheck`, loaded; it is an ordinary name from then on."""
     if name != "opcheck":
-        raise AttributeError(
-            f"module {__name__!r} has no attribute {name!r}", name=name
-        )
+        raise missing(f"module {__name__!r}", name)
     found = load("runtime.custom.opcheck").opcheck
     globals()[name] = found
     return found

@@ -14,7 +14,7 @@ first cannot be overlooked, and is the default.
 
 Rules: nothing is asked of arguments that are not tensors; a kernel below runs with the
 Autograd keys excluded, as below every recorded call; what an operator writes to, its
-schema says.
+schema says, whether it is a tensor or a list of them.
 """
 
 import warnings
@@ -141,6 +141,18 @@ def _tensors(values: Sequence[Any]) -> Iterator[Tensor]:
             yield from _tensors(value)
 
 
+def _written(schema: Schema, arguments: Sequence[Any]) -> list[Tensor]:
+    """The tensors that a call writes to, each once."""
+    found = _tensors(
+        [
+            value
+            for argument, value in zip(schema.arguments, arguments, strict=False)
+            if argument.is_write
+        ]
+    )
+    return [*{id(tensor): tensor for tensor in found}.values()]
+
+
 def _called(
     schema: Schema,
     arguments: Sequence[Any],
@@ -153,14 +165,9 @@ def _called(
     if mode == "fallthrough" or not GRAD.enabled or not any(map(_requires_grad, given)):
         return call()
     operator = str(schema.name)
-    written = [
-        value
-        for argument, value in zip(schema.arguments, arguments, strict=False)
-        if argument.is_write and isinstance(value, Tensor)
-    ]
+    written = _written(schema, arguments)
     for tensor in written:
         check_write(tensor, operator)
-    before = [edge_before(tensor) for tensor in written]
     edges: list[Edge | None] = [
         edge_of(tensor) if tensor._requires_grad else None for tensor in given
     ]
@@ -175,7 +182,7 @@ def _called(
         for argument, value in zip(schema.arguments, arguments, strict=False)
         if any(map(_requires_grad, _tensors([value])))
     )
-    _finish(operator, names, mode, edges, (written, before), results)
+    _finish(operator, names, mode, edges, written, results)
     return results
 
 
@@ -184,7 +191,7 @@ def _finish(
     names: tuple[str, ...],
     mode: str,
     edges: list[Edge | None],
-    writing: tuple[list[Tensor], list[Edge | None]],
+    written: list[Tensor],
     results: list[Any],
 ) -> None:
     def made(tensor: Tensor) -> Node:
@@ -198,10 +205,10 @@ def _finish(
             lambda: NotImplementedFormula(operator=operator, inputs=names),
         )
 
-    written, before = writing
-    for tensor, edge in zip(written, before, strict=True):
+    for tensor in written:
         if _differentiable(tensor):
-            rebase(tensor, made(tensor), edge)
+            # Asked now: another one that was written to may be a view of the same base.
+            rebase(tensor, made(tensor), edge_before(tensor))
     for place, result in enumerate(results):
         results[place] = _ended(result, written, made)
 

@@ -8,9 +8,14 @@ takes the gradient of the part that was written to through the operator's own no
 lets the rest pass.  The view itself follows when it is asked next
 (`runtime.autograd.views`).
 
+An in-place view, such as `t_`, writes no element: the tensor becomes an output of its
+node, and that is all.  The base of a view has nothing to learn; whoever saved the
+tensor, or has a view of it, hears of it by the version.
+
 Rules:
 - refused, before anything is written: a leaf that requires grad and its views, a view
-  that cannot follow, a tensor whose elements share memory among themselves;
+  that cannot follow, and, where elements are written, a tensor of which some share
+  memory;
 - what a formula saves of the tensor that is written to is a clone of it.
 """
 
@@ -51,6 +56,18 @@ def check_write(tensor: Tensor, operator: str) -> None:
 
     Raises `LeafModified`, `ViewModified`, `OverlappingWrite`.
     """
+    check_history(tensor, operator)
+    if tensor._place is not None and may_overlap_itself(tensor.shape, tensor.strides):
+        raise OverlappingWrite(
+            operator=operator, shape=tensor.shape, strides=tensor.strides
+        )
+
+
+def check_history(tensor: Tensor, operator: str) -> None:
+    """Whether a recorded call may become the history of the tensor.
+
+    Raises `LeafModified`, `ViewModified`.
+    """
     history = tensor._history
     view = None if history is None else history.view
     if view is not None:
@@ -61,10 +78,6 @@ def check_write(tensor: Tensor, operator: str) -> None:
             raise LeafModified(operator=operator, shape=tensor.shape, is_view=True)
     elif tensor._requires_grad and (history is None or history.node is None):
         raise LeafModified(operator=operator, shape=tensor.shape, is_view=False)
-    if tensor._place is not None and may_overlap_itself(tensor.shape, tensor.strides):
-        raise OverlappingWrite(
-            operator=operator, shape=tensor.shape, strides=tensor.strides
-        )
 
 
 def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
@@ -85,6 +98,30 @@ def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
         rebase(written, node, before)
         if node.plan.results:
             node.values.append(save_output(written, 0))  # type: ignore[union-attr]  # just made
+        return result
+
+    return record
+
+
+def showing(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
+    """As `modifying`, of an in-place view."""
+
+    def record(*args: Any) -> Any:
+        shown = args[0]
+        check_history(shown, recipe.operator)
+        node = start(recipe, args)
+        view = LOCAL.view
+        LOCAL.view = without_autograd(view)
+        try:
+            result = run(*args)
+        finally:
+            LOCAL.view = view
+        node.metas = (meta_of(shown),)
+        history = shown._history
+        replace_node(history, node, 0)
+        if history.view is not None:
+            # What it has become, it is without looking at its base again.
+            history.view.version = shown._version
         return result
 
     return record

@@ -8,6 +8,7 @@ True only here: which kernel an operator gets at which key; its schema tells:
 | out= form | writes to a keyword       | refuses grad     | raises the version |
 | in place  | writes to its first       | checks, records, | raises the version |
 |           | argument                  | rebases          |                    |
+| ... view  | its tag `inplace_view`    | checks, records  | raises the version |
 | view      | an alias, nothing written | records          | notes the base     |
 | constant  | the table of formulas     | falls through    | falls through      |
 | others    |                           | records          | falls through      |
@@ -18,6 +19,9 @@ to be run backwards; what falls through is not touched by `runtime.autograd.vers
 the default dispatcher is installed on once, when this module is imported.
 """
 
+from collections.abc import Callable, Collection
+from typing import Any
+
 from runtime.autograd.autocast import install_autocast
 from runtime.autograd.fallback import not_implemented
 from runtime.autograd.formulas import (
@@ -26,7 +30,7 @@ from runtime.autograd.formulas import (
     FORMULAS,
 )
 from runtime.autograd.formulas.unary import nothing
-from runtime.autograd.inplace import modifying
+from runtime.autograd.inplace import modifying, showing
 from runtime.autograd.kernels import (
     bumping,
     following,
@@ -83,13 +87,17 @@ def _installed(dispatcher: Dispatcher) -> tuple[Library, ...]:
         if schema is None:
             continue
         composite = DispatchKey.CompositeImplicitAutograd in entry.implementations
-        for key, kernel in _PASSING if composite else kernels_of(schema):
+        definition = entry.definition
+        tags = () if definition is None else definition.tags
+        for key, kernel in _PASSING if composite else kernels_of(schema, tags):
             libraries[key].impl(entry.name, kernel, debug=kernel.facts.name)
     autocast = install_autocast(dispatcher, ORIGIN)
     return (*libraries.values(), *autocast)
 
 
-def kernels_of(schema: Schema) -> tuple[tuple[str, Kernel], ...]:
+def kernels_of(
+    schema: Schema, tags: Collection[str] = ()
+) -> tuple[tuple[str, Kernel], ...]:
     """The kernels of an operator, by key; see the table of the module."""
     arguments = schema.arguments
     if not any(is_tensor(a.type) or is_tensor_list(a.type) for a in arguments):
@@ -101,7 +109,8 @@ def kernels_of(schema: Schema) -> tuple[tuple[str, Kernel], ...]:
         if written[0].kwarg_only:
             refuse = linked(refusing_out(schema), f"{shown}_autograd")
             return ("Autograd", refuse), ("ADInplaceOrView", bump)
-        return ("Autograd", _in_place(schema, shown)), ("ADInplaceOrView", bump)
+        record = showing if "inplace_view" in tags else modifying
+        return ("Autograd", _in_place(schema, shown, record)), ("ADInplaceOrView", bump)
     autograd = ("Autograd", _functional(schema, shown))
     # What is detached is no view: it does not follow its base.
     if any(a.alias is not None for a in arguments) and shown != "detach":
@@ -123,13 +132,13 @@ def _functional(schema: Schema, shown: str) -> Kernel:
     return linked(recording(schema, recipe.call.places, slow), f"{shown}_autograd")
 
 
-def _in_place(schema: Schema, shown: str) -> Kernel:
+def _in_place(schema: Schema, shown: str, record: Callable[..., Any]) -> Kernel:
     formulas = _in_place_formulas(schema)
     if formulas is None:
         return linked(not_implemented(), f"{shown}_autograd")
     recipe = recipe_of(schema, formulas)
     assert recipe.call.places[0] == 0, "the first gradient is that of what is written"
-    slow = slow_path(recipe, modifying)
+    slow = slow_path(recipe, record)
     return linked(recording(schema, recipe.call.places, slow), f"{shown}_autograd")
 
 

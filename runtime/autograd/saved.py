@@ -22,7 +22,7 @@ from runtime.errors.python_dispatch import WrongDetach, WrongHandlerResult
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
 from runtime.keys.local import view_of
 from runtime.operators.call import core
-from runtime.tensors.handled import HANDLED, PYTHON, is_handled
+from runtime.tensors.handled import HANDLED, MODED, PYTHON, is_handled
 from runtime.tensors.tensor import Tensor, claimed
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ def checked(saved: SavedOutput, operator: str, argument: str) -> Tensor:
 def sharing(tensor: Tensor) -> Tensor:
     """Another tensor on the same elements, without history.
 
-    One with a handler is detached by that.  Raises `WrongDetach`.
+    One that is handled is detached by that.  Raises `WrongDetach`.
     """
-    if tensor.key_bits & PYTHON:
+    if tensor.key_bits & PYTHON or (MODED and is_handled(tensor)):
         return _detached(tensor)
     place = tensor._place or claimed(tensor)
     made = Tensor(

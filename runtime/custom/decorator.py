@@ -33,6 +33,7 @@ from runtime.errors.custom_op import (
     NotQualified,
 )
 from runtime.schema.definition import check_definition
+from runtime.schema.excerpt import described
 from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name, parse_schema
 from runtime.schema.schema import Schema
@@ -145,7 +146,9 @@ def qualified(name: str) -> OperatorName:
     """
     parsed = parse_name(name) if isinstance(name, str) and name else None
     if parsed is None or parsed.namespace is None:
-        raise NotQualified(name=str(name))
+        raise NotQualified(
+            found=repr(name) if isinstance(name, str) else described(name)
+        )
     return parsed
 
 

@@ -18,8 +18,9 @@ Rules:
 - what a second addition replaces is ended; a fake is ended after the new one is there;
 - whatever can be refused is refused before anything ends or is registered;
 - kernels know nothing of the definition: closed, or lost, it leaves nothing behind;
+- one on the default dispatcher is pickled by name, and copied as itself;
 - there is no `register_vmap`: nothing in this runtime makes batched tensors, so that a
-  rule would never run; a kernel of one's own at FuncTorchBatched is `Library.impl`'s.
+  rule would never run (`runtime.custom.absent`).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -29,15 +30,17 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, overload
 
 from runtime.autograd.kernels import refusing_out
+from runtime.custom.absent import missing
 from runtime.custom.casting import casting
 from runtime.custom.fake import first_fake
 from runtime.custom.gradient import gradient_kernel
 from runtime.custom.kernel import kernel_of
-from runtime.custom.live import forget
+from runtime.custom.live import forget, live
 from runtime.custom.selection import selecting, takes_tensors
 from runtime.custom.versions import version_kernel
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.introspection import SignatureOf
 from runtime.dispatch.kernel import Kernel, linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
@@ -77,6 +80,9 @@ class CustomOpDef:
         MissingFake: it was called with meta tensors, and has no fake kernel.
     """
 
+    # What `inspect.signature` shows: the parameters that the schema has.
+    __signature__ = SignatureOf()
+
     def __init__(
         self,
         schema: Schema,
@@ -90,6 +96,8 @@ class CustomOpDef:
         self.schema = schema
         self.dispatcher = dispatcher
         self.__name__ = str(getattr(function, "__name__", self.name))
+        self.__qualname__ = str(getattr(function, "__qualname__", self.__name__))
+        self.__module__ = str(getattr(function, "__module__", __name__))
         self.__doc__ = getattr(function, "__doc__", None)
         namespace = self.name.partition("::")[0]
         self._library = Library(
@@ -307,6 +315,23 @@ class CustomOpDef:
             before.close()
         self._registered[key] = self._library.impl(self.name, kernel, key)
 
+    def schemas(self) -> tuple[Schema, ...]:
+        """The one schema, as every operator has a tuple of those that are live."""
+        return (self.schema,)
+
+    def __getattr__(self, name: str) -> Any:
+        # Asked for what nothing else has; it may be a name of torch.library's.
+        raise missing(f"{type(self).__name__!r} object", name, self)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return again, (self.dispatcher, self.name)
+
     def __enter__(self) -> Self:
         return self
 
@@ -320,6 +345,18 @@ class CustomOpDef:
 
     def __repr__(self) -> str:
         return f"<CustomOpDef {self.name}>"
+
+
+def again(dispatcher: Dispatcher, name: str) -> Any:
+    """The live operator that was pickled by name.
+
+    Raises `SchemaNotFound`, and `OperatorGone` if another kind of operator has it.
+    """
+    found = live(dispatcher, name)
+    if found is None:
+        dispatcher.find_schema_or_raise(name)
+        raise OperatorGone(operator=name)
+    return found
 
 
 def _shown(key: DispatchKey) -> str:

@@ -78,10 +78,21 @@ def check_fit(function: Any, schema: Schema) -> None:
 
     One that shows no signature (a builtin, a ufunc) is believed.  Raises `UnfitKernel`.
     """
-    from inspect import signature
+    from inspect import (
+        isasyncgenfunction,
+        iscoroutinefunction,
+        isgeneratorfunction,
+        signature,
+    )
 
     if not callable(function):
         raise _unfit(function, schema, "it cannot be called")
+    if iscoroutinefunction(function) or isasyncgenfunction(function):
+        raise _unfit(function, schema, "it is `async`, and a call of it runs nothing")
+    if isgeneratorfunction(function):
+        raise _unfit(
+            function, schema, "it has a `yield`, and a call of it runs nothing"
+        )
     try:
         found = signature(function)
     except (TypeError, ValueError):

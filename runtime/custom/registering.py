@@ -5,10 +5,14 @@ methods.  For any other it is `lib`, or a library of this module that is never c
 one for each namespace of the default dispatcher; a `Registration` that is returned ends
 one of its registrations all the same.
 
-Rule: kernels given here are those of `Library.impl`: an annotated function gets every
-argument, any other the arguments that differ from their defaults.
+Rules:
+- kernels given here are those of `Library.impl`: an annotated function gets every
+  argument, any other the arguments that differ from their defaults;
+- what the libraries of this module own says in dumps and warnings where it was
+  registered, as each is registered from everywhere.
 """
 
+import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, TypeVar, overload
@@ -25,8 +29,10 @@ from runtime.custom.target import (
     handle_of,
     schema_known,
 )
+from runtime.dispatch.completion import description_of
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.kernel import Kernel, describe
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.errors.custom_op import FakeNotNeeded, LibraryNeeded
@@ -36,6 +42,8 @@ from runtime.locks import load
 from runtime.schema.codes import DType
 
 Given = TypeVar("Given", bound=Callable[..., Any])
+# `impl` takes ready kernels as well: fallthrough, boxed(...), ...
+AnyKernel = TypeVar("AnyKernel", bound=Callable[..., Any] | Kernel)
 
 # What dumps show as the place of registration.
 ORIGIN = "registered by name"
@@ -63,17 +71,18 @@ def define(
     name = qualified(qualname)
     full = signature_of(name, schema)
     owner = lib or _kept(name.namespace or "")
-    return owner.define(full, "FROM_SCHEMA", tags=tag_names(tags))
+    debug = None if lib else _registered_at()
+    return owner.define(full, "FROM_SCHEMA", tags=tag_names(tags), debug=debug)
 
 
 @overload
 def impl(
     qualname: Operator,
     types: str | Iterable[str],
-    fn: Given,
+    fn: AnyKernel,
     *,
     lib: Library | None = None,
-) -> Given: ...
+) -> AnyKernel: ...
 
 
 @overload
@@ -83,13 +92,13 @@ def impl(
     fn: None = None,
     *,
     lib: Library | None = None,
-) -> Callable[[Given], Given]: ...
+) -> Callable[[AnyKernel], AnyKernel]: ...
 
 
 def impl(
     qualname: Operator,
     types: str | Iterable[str],
-    fn: Callable[..., Any] | None = None,
+    fn: Callable[..., Any] | Kernel | None = None,
     *,
     lib: Library | None = None,
 ) -> Any:
@@ -106,7 +115,8 @@ def impl(
     handle = handle_of("impl(...)", qualname)
     words = (types,) if isinstance(types, str) else types
     keys = tuple(dict.fromkeys(map(_key_of, words)))
-    _owner("impl", handle, lib).impl(handle.name, fn, keys)
+    owner = _owner("impl", handle, lib)
+    owner.impl(handle.name, fn, keys, debug=_debug(lib, fn))
     return fn
 
 
@@ -145,13 +155,13 @@ def register_kernel(
     Raises as `CustomOpDef.register_kernel`, or as `Library.impl`.
     """
     if fn is None:
-        return lambda function: register_kernel(op, device_types, function, lib=lib)
+        return partial(register_kernel, op, device_types, lib=lib)
     handle = handle_of("register_kernel(...)", op)
     custom = custom_of(handle)
     if custom is not None:
         return custom.register_kernel(device_types, fn)
     owner = _owner("register_kernel", handle, lib)
-    owner.impl(handle.name, fn, keys_of(device_types))
+    owner.impl(handle.name, fn, keys_of(device_types), debug=_debug(lib, fn))
     return fn
 
 
@@ -190,7 +200,7 @@ def register_fake(
         LibraryMisuse, Conflict: as `Library.impl`, or `CustomOpDef.register_fake`.
     """
     if fn is None:
-        return lambda function: register_fake(op, function, lib=lib)
+        return partial(register_fake, op, lib=lib)
     handle = handle_of("register_fake(...)", op)
     custom = custom_of(handle)
     if custom is not None:
@@ -198,7 +208,8 @@ def register_fake(
     schema_known(handle)
     if handle.has_kernel(DispatchKey.CompositeImplicitAutograd):
         raise FakeNotNeeded(operator=str(handle.name))
-    _owner("register_fake", handle, lib).impl(handle.name, fn, DispatchKey.Meta)
+    owner = _owner("register_fake", handle, lib)
+    owner.impl(handle.name, fn, DispatchKey.Meta, debug=_debug(lib, fn))
     return fn
 
 
@@ -222,7 +233,8 @@ def register_autograd(
         custom.register_autograd(backward, setup_context=setup_context)
         return
     kernel = gradient_kernel(schema_known(handle), backward, setup_context)
-    _owner("register_autograd", handle, lib).impl(handle.name, kernel, "Autograd")
+    owner = _owner("register_autograd", handle, lib)
+    owner.impl(handle.name, kernel, "Autograd", debug=_debug(lib, backward))
 
 
 def register_autocast(
@@ -243,7 +255,8 @@ def register_autocast(
         custom.register_autocast(device_type, cast_inputs)
         return
     key, kernel = casting(device_type, cast_inputs)
-    _owner("register_autocast", handle, lib).impl(handle.name, kernel, key)
+    owner = _owner("register_autocast", handle, lib)
+    owner.impl(handle.name, kernel, key, debug=_debug(lib, kernel))
 
 
 @overload
@@ -265,7 +278,7 @@ def register_torch_dispatch(
     `runtime.python_dispatch.register_torch_dispatch`.
     """
     if fn is None:
-        return lambda function: register_torch_dispatch(op, cls, function)
+        return partial(register_torch_dispatch, op, cls)
     handle = handle_of("register_torch_dispatch(...)", op)
     custom = custom_of(handle)
     if custom is not None:
@@ -293,6 +306,21 @@ def _owner(call: str, handle: OperatorHandle, lib: Library | None) -> Library:
     if dispatcher_of(handle) is not default_dispatcher():
         raise LibraryNeeded(call=f"{call}(...)", operator=str(handle.name))
     return _kept(handle.name.namespace or "")
+
+
+def _debug(lib: Library | None, fn: Any) -> str | None:
+    """What dumps show of a kernel; a library of somebody's says it itself."""
+    if lib is not None:
+        return None
+    origin = _registered_at(3)
+    if isinstance(fn, Kernel):
+        return description_of(fn, None, origin)
+    return f"{describe(fn)} ({origin})"
+
+
+def _registered_at(depth: int = 2) -> str:
+    frame = sys._getframe(depth)
+    return f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _kept(namespace: str) -> Library:

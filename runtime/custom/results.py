@@ -32,12 +32,18 @@ from runtime.tensors.tensor import Tensor
 class Look:
     """Looks at the results of one kernel of one operator."""
 
-    __slots__ = ("_kernel", "_names", "_schema", "_tied", "_views")
+    __slots__ = ("_kernel", "_names", "_schema", "_tied", "_views", "_written")
 
     def __init__(self, schema: Schema, kernel: str) -> None:
         self._schema = schema
         self._kernel = kernel
         self._names = tuple(argument.name for argument in schema.arguments)
+        # As results are compared with them.
+        self._written = frozenset(
+            f"its argument `{argument.name}`"
+            for argument in schema.arguments
+            if argument.is_write
+        )
         # For each result: the argument that it must be, and those that it may share.
         self._tied = tuple(_tied(schema, at) for at in range(len(schema.returns)))
         self._views = tuple(
@@ -93,6 +99,7 @@ class Look:
             other=other,
             same=tensor is with_,
             schema=str(self._schema),
+            written=other in self._written,
         )
 
     def _other(self, name: str, argument: int) -> OtherResult:

@@ -11,6 +11,7 @@ from runtime.custom.definition import CustomOpDef
 from runtime.custom.live import live
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.library import Library
 from runtime.dispatch.namespace import OperatorPacket
 from runtime.errors.custom_op import NotAnOperator, OverloadNeeded
 from runtime.schema.excerpt import described
@@ -37,7 +38,7 @@ def handle_of(call: str, op: Operator) -> OperatorHandle:
         return OperatorHandle(default_dispatcher(), qualified(op))
     if isinstance(op, OperatorPacket):
         return _only(call, op)
-    raise NotAnOperator(call=call, found=described(op))
+    raise NotAnOperator(call=call, found=described(op), library=isinstance(op, Library))
 
 
 def dispatcher_of(handle: OperatorHandle) -> Dispatcher:

@@ -39,7 +39,13 @@ from runtime.schema.codes import Code
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
-from runtime.schema.types import ListType, OptionalType, TensorType, is_dispatch_type
+from runtime.schema.types import (
+    ListType,
+    OptionalType,
+    TensorType,
+    is_dispatch_type,
+    unwrap_optional,
+)
 from runtime.schema.values import Converter, present, presenter
 
 # make(dispatcher, key, resolve, slow) -> the front
@@ -119,8 +125,7 @@ def _globals(schema: Schema, numbers: bool) -> dict[str, Any]:
 
 
 def _is_list(argument: Argument) -> bool:
-    kind = argument.type
-    kind = kind.element if isinstance(kind, OptionalType) else kind
+    kind = unwrap_optional(argument.type)
     return isinstance(kind, ListType) and presenter(kind.element) is None
 
 

@@ -9,7 +9,7 @@ Rules:
 - there is one handle of a name as long as somebody keeps it
   (`runtime.dispatch.interned`): `is` compares operators, a copy is the operator itself;
 - pickling goes by the name, and only for the default dispatcher;
-- what torch calls things is there: `_schema`, `overloadpacket`, `__name__`, ...
+- torch's names are there, too: `_schema`, `overloadpacket`, `__name__`, ...
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +21,8 @@ from runtime.dispatch.dump import dump_state, dump_table
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.introspection import DocumentationOf, SignatureOf
 from runtime.dispatch.place import Place, Published
-from runtime.dispatch.reading import namespace_of
-from runtime.errors.call import NoSuchOverload, OperatorGone, OverloadGone
+from runtime.dispatch.reading import DefinitionReading, namespace_of
+from runtime.errors.call import OperatorGone
 from runtime.errors.registration import NoKernelForKey
 from runtime.keys import DispatchKey, KeySet
 from runtime.locks import load
@@ -139,7 +139,7 @@ class OperatorHandle(partial[Any]):
         Raises:
             NoKernelForKey: there is neither.
         """
-        entry, place = self._entry(), self._place
+        entry, place = self.entry, self._place
         caller = place.caller(entry)
         values = caller.bind(*_split(caller.schema, args))
         key = DispatchKey.parse(key) if isinstance(key, str) else key
@@ -174,6 +174,31 @@ class OperatorHandle(partial[Any]):
         return () if entry is None or entry.schema is None else (entry.schema,)
 
     @property
+    def reading(self) -> DefinitionReading:
+        """What the definition says; its `memo` is for functions of the schema.
+
+        Raises as `schema`.
+        """
+        return self._caller().reading
+
+    @property
+    def entry(self) -> OperatorEntry:
+        """Everything that is registered for the operator now, as a value.
+
+        Raises:
+            OperatorGone: nothing is registered under the name.
+        """
+        entry = self._published()
+        if entry is None:
+            raise OperatorGone(operator=str(self.name))
+        return entry
+
+    @property
+    def dispatcher(self) -> Published:
+        """The dispatcher that the operator is one of."""
+        return self._place.dispatcher
+
+    @property
     def _schema(self) -> Schema:
         """`schema`, by the name that torch has for it."""
         return self.schema
@@ -196,7 +221,7 @@ class OperatorHandle(partial[Any]):
     @property
     def overloadpacket(self) -> "OperatorPacket":
         """All overloads of the operator."""
-        packet: OperatorPacket = PACKETS[-1](self._place.dispatcher, self.name.name)
+        packet: OperatorPacket = PACKETS[-1](self.dispatcher, self.name.name)
         return packet
 
     @property
@@ -208,13 +233,13 @@ class OperatorHandle(partial[Any]):
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags of the definition, sorted; none without a definition."""
-        definition = self._entry().definition
+        definition = self.entry.definition
         return () if definition is None else definition.tags
 
     def has_kernel(self, key: DispatchKey | str) -> bool:
         """Whether a kernel is registered at exactly `key`."""
         wanted = DispatchKey.parse(key) if isinstance(key, str) else key
-        return wanted in self._entry().implementations
+        return wanted in self.entry.implementations
 
     def has_computed_kernel(self, key: DispatchKey | str) -> bool:
         """Whether a call whose highest key is the runtime key `key` finds a kernel.
@@ -223,7 +248,7 @@ class OperatorHandle(partial[Any]):
             NoKernelForKey: `key` is an alias or a building block: it has no slot.
         """
         wanted = DispatchKey.parse(key) if isinstance(key, str) else key
-        entry = self._entry()
+        entry = self.entry
         if wanted.slot is None:
             raise NoKernelForKey(
                 operator=str(self.name),
@@ -242,35 +267,8 @@ class OperatorHandle(partial[Any]):
         entry = self._published()
         return "" if entry is None else dump_table(entry)
 
-    def sibling(self, overload: str) -> "OperatorHandle":
-        """Another overload of the same operator.
-
-        Raises:
-            NoSuchOverload: there is none of that name.
-            OverloadGone: there is none at all any more.
-        """
-        name = "" if overload == DEFAULT else overload
-        wanted = OperatorName(self.name.name, name)
-        if self._place.dispatcher.state.entry(wanted) is None:
-            names = [
-                entry.name.overload or DEFAULT
-                for entry in self._place.dispatcher.state.overloads(self.name)
-            ]
-            if not names:
-                raise OverloadGone(operator=self.name.name)
-            raise NoSuchOverload(
-                operator=self.name.name, overload=overload, near=tuple(names)
-            )
-        return OperatorHandle(self._place.dispatcher, wanted)
-
     def _published(self) -> OperatorEntry | None:
         return self._place.published()
-
-    def _entry(self) -> OperatorEntry:
-        entry = self._published()
-        if entry is None:
-            raise OperatorGone(operator=str(self.name))
-        return entry
 
     def _caller(self) -> Caller:
         return self._place.caller(self._published())
@@ -282,7 +280,7 @@ class OperatorHandle(partial[Any]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return again, (self._place.dispatcher, self.name)
+        return again, (self.dispatcher, self.name)
 
     def __str__(self) -> str:
         return f"{self.namespace}.{self.__name__}"

@@ -18,11 +18,10 @@ Rules:
 - a description in a dump is `debug`, else the kernel's name and the library's origin.
 """
 
-import sys
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from runtime.dispatch.closing import Closing
 from runtime.dispatch.completion import KernelLike as KernelLike
 from runtime.dispatch.completion import (
     KeyLike,
@@ -38,6 +37,7 @@ from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.kind import WILDCARD, check_kind
+from runtime.dispatch.origin import origin_of_caller
 from runtime.dispatch.overriding import warn_of_overrides
 from runtime.dispatch.reading import (
     DefinitionReading,
@@ -72,7 +72,7 @@ REMEMBERED = 1024
 _PLAIN_KEYS = frozenset((str, DispatchKey, type(None)))
 
 
-class Library:
+class Library(Closing):
     """A group of registrations in one namespace, ended together.
 
     Args:
@@ -116,8 +116,7 @@ class Library:
         key = None if dispatch_key is None else key_of(dispatch_key)
         self.key = None if key is DispatchKey.Undefined else key
         if origin is None:
-            frame = sys._getframe(1)
-            origin = f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
+            origin = origin_of_caller()
         self.origin = text_of("origin", origin)
         self._dispatcher = dispatcher or default_dispatcher()
         # What was asked before, with readings, which hold no kernel.
@@ -371,17 +370,6 @@ class Library:
             raise KeyMismatch(
                 call=call, given=key.name, key=self.key.name, library=repr(self)
             )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __del__(self) -> None:
         # Only append: a finalizer runs inside arbitrary code, a lock would deadlock.

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.dispatch.kernel import Kernel
-from runtime.dispatch.running import Running
+from runtime.dispatch.running import Runner, Running
 from runtime.dispatch.watch import DEPTH, WATCH
 from runtime.keys import SLOTS, DispatchKey, KeySet, full_after, slot_of
 from runtime.schema.schema import Schema
@@ -47,6 +47,21 @@ class Below:
     def at(self, keyset: KeySet) -> Link:
         """The function that runs the kernel of the highest key of `keyset`."""
         return self._links.at(keyset.bits)
+
+    def instead(
+        self, kernel: Kernel, keyset: KeySet, key: DispatchKey, fallback: bool
+    ) -> Link:
+        """The function that runs `kernel` where the linked one stands, at `key`.
+
+        `fallback` says that it gets the operator; `fallthrough` is what lies below.
+        """
+        function = kernel.function
+        if function is None:
+            return self.run
+        if kernel.facts.kind == "linked":
+            made: Link = function(self, keyset)
+            return made
+        return self._links.ran(kernel, keyset.bits, key, fallback)
 
     def operator(self) -> Any:
         """The `OperatorHandle` of the operator; keep it no longer than a call."""
@@ -87,7 +102,8 @@ class Links:
         kernel = running.link_at(number)
         if kernel is not None:
             return self.of(kernel, bits, SLOTS[number])
-        return running.direct_at(number) or self._run(number, bits)
+        direct = running.direct_at(number)
+        return direct or self._stacked(running.runner(number), bits)
 
     def of(self, kernel: Kernel, bits: int, key: DispatchKey) -> Link:
         """The link of a linked kernel, as if it were the one of `key`."""
@@ -104,13 +120,15 @@ class Links:
 
     def nothing(self) -> Link:
         """The link that says that there is no kernel below."""
-        refuse, operator = self._running.missing(DispatchKey.Undefined), self.operator
-        stacking = self._running.stacking
-        return lambda *values: refuse(operator, 0, stacking(values))
+        return self._stacked(self._running.missing(DispatchKey.Undefined), 0)
 
-    def _run(self, number: int, bits: int) -> Link:
-        runner, operator = self._running.runner(number), self.operator
-        stacking = self._running.stacking
+    def ran(self, kernel: Kernel, bits: int, key: DispatchKey, fallback: bool) -> Link:
+        """The link of any other kernel, as if it were the one of `key`."""
+        return self._stacked(self._running.runner_of(kernel, fallback, key.name), bits)
+
+    def _stacked(self, runner: Runner, bits: int) -> Link:
+        """The link of a runner, whose values are those of the stack."""
+        operator, stacking = self.operator, self._running.stacking
         return lambda *values: runner(operator, bits, stacking(values))
 
     def _redispatched(self, bits: int) -> Link:

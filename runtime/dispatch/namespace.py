@@ -14,7 +14,13 @@ from functools import partial
 from typing import Any, Self
 
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.handle import PACKETS, PROVIDERS, OperatorHandle, provide
+from runtime.dispatch.handle import (
+    DEFAULT,
+    PACKETS,
+    PROVIDERS,
+    OperatorHandle,
+    provide,
+)
 from runtime.dispatch.introspection import DocumentationOf, SignatureOf
 from runtime.dispatch.place import Place, Published
 from runtime.errors.base import nearest
@@ -102,7 +108,7 @@ class OperatorPacket(partial[Any]):
     def overloads(self) -> tuple[str, ...]:
         """The names of the defined overloads; the unnamed one is `default`."""
         found = self._dispatcher.state.overloads(self._name)
-        return tuple(e.name.overload or "default" for e in found if e.definitions)
+        return tuple(e.name.overload or DEFAULT for e in found if e.definitions)
 
     def schemas(self) -> tuple[Schema, ...]:
         """The schemas of the defined overloads, in the order of their names."""
@@ -121,7 +127,7 @@ class OperatorPacket(partial[Any]):
                 overload=overload,
                 near=nearest(overload, names) or names,
             )
-        wanted = "" if overload == "default" else overload
+        wanted = "" if overload == DEFAULT else overload
         name = OperatorName(self._name.name, wanted)
         handle = OperatorHandle(self._dispatcher, name)
         if self._lasting:

@@ -12,9 +12,9 @@ Rules:
 
 from collections import deque
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
+from runtime.dispatch.closing import Closing
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Token
 from runtime.errors.registration import WriteInsideListener
@@ -37,7 +37,7 @@ class Registry(Protocol):
         """Take all tokens down."""
 
 
-class Registration:
+class Registration(Closing):
     """What one call registered; a context manager that closes on exit."""
 
     __slots__ = ("__weakref__", "_ledger", "_registry")
@@ -71,17 +71,6 @@ class Registration:
             except WriteInsideListener:
                 self._ledger[self] = tokens
                 raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         tokens = self._ledger.get(self)

@@ -56,17 +56,14 @@ class WrappedElsewhere(ContextError):
 
 @dataclass(eq=False, kw_only=True)
 class ContextClosed(ContextError):
-    """A context that was closed is asked something new.
+    """A context that was closed is asked something new: a call, or as `asked` says."""
 
-    `operator` is that of a call, or what else was asked.
-    """
-
-    operator: str
+    asked: str
 
     def render(self) -> str:
         """What was asked, and the context."""
         return page(
-            f"`{self.operator}` needs the context `{self.context}`, which is closed.",
+            f"`{self.asked}` needs the context `{self.context}`, which is closed.",
             ("to do", "let go of its tensors and modes before it is closed"),
         )
 
@@ -151,6 +148,7 @@ class SchemaDiffers(ContextError):
             "than the main context.",
             ("here", self.schema),
             ("there", self.expected),
+            ("to do", "define it alike, or under another name"),
         )
 
 

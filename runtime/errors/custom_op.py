@@ -27,15 +27,16 @@ class BrokenPromise(CustomOperatorError):
 
 @dataclass(eq=False, kw_only=True)
 class NotQualified(DefinitionRefused, ValueError):
-    """The name of a new operator has no namespace."""
+    """The name of a new operator has no namespace, or is none."""
 
-    name: str
+    found: str
 
     def render(self) -> str:
-        """The name, and the form it should have."""
+        """What came, and the form it should have."""
+        name = self.found.strip("'\"")
         return page(
-            f"A custom operator is named `namespace::name`; found {self.name!r}.",
-            ("write", f"custom_op('mylib::{self.name or 'name'}', ...)"),
+            f"A custom operator is named `namespace::name`; found {self.found}.",
+            ("write", f"'mylib::{name if name.isidentifier() else 'name'}'"),
         )
 
 
@@ -232,18 +233,21 @@ class FakeNotNeeded(DefinitionRefused, RuntimeError):
 
 @dataclass(eq=False, kw_only=True)
 class NotAnOperator(DefinitionRefused, TypeError):
-    """What was given as an operator is none."""
+    """What was given as an operator is none; `library` if it is a library."""
 
     call: str
     found: str
+    library: bool = False
 
     def render(self) -> str:
         """The call, what came, and what it can be."""
-        return page(
-            f"{self.call} needs an operator; found {self.found}.",
+        rows = [
             ("give", "'namespace::name', ops.namespace.name.overload, or what "
              "custom_op returned"),
-        )  # fmt: skip
+        ]  # fmt: skip
+        if self.library:
+            rows.append(("or call", "its own method: library.impl(name, kernel, key)"))
+        return page(f"{self.call} needs an operator; found {self.found}.", *rows)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -300,7 +304,8 @@ class NoSuchKernel(CustomOperatorError, LookupError):
 class AliasedResult(BrokenPromise, RuntimeError):
     """A result shares memory that the schema says it does not share.
 
-    `result` and `other` say which values; `same` that they are one tensor.
+    `result` and `other` say which values; `same` that they are one tensor, `written`
+    that the operator writes to it.
     """
 
     operator: str
@@ -309,15 +314,20 @@ class AliasedResult(BrokenPromise, RuntimeError):
     other: str
     same: bool
     schema: str
+    written: bool = False
 
     def render(self) -> str:
         """Both values, the schema, and the ways out."""
         how = "is" if self.same else "shares memory with"
+        remedy = "return a copy (`.clone()`), or leave it out of the results"
+        if self.same and self.written:
+            remedy = "return None; or, where the operator should return what it "
+            remedy += "writes to, say so: tags='inplace', or 'out'"
         return page(
             f"`{self.operator}` ({self.kernel}) returned {self.result} that {how} "
             f"{self.other}, which its schema rules out.",
             ("schema", self.schema),
-            ("to do", "return a copy (`.clone()`), or leave it out of the results"),
+            ("to do", remedy),
         )
 
 

@@ -38,6 +38,7 @@ class OpCheckError(EveryorderError, AssertionError):
     schema: str
 
     def _page(self, head: str, *rows: tuple[str, str]) -> str:
+        head = f"{head[0].upper()}{head[1:]}"
         told = tuple(row for row in rows if row[1])
         about = ("call", self.call), ("schema", self.schema)
         return page(f"{self.test}: {head}", *about, *told)

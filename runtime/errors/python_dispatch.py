@@ -72,6 +72,7 @@ class NoImplementation(HandlerError, TypeError):
             f"Nobody handles `{self.handler}`: every `__torch_dispatch__` that was "
             "asked returned NotImplemented.",
             ("asked", ", ".join(self.asked)),
+            ("to do", "return a result for the operator from one of them"),
         )
 
 
@@ -105,6 +106,7 @@ class WrongDetach(HandlerError, TypeError):
         return page(
             f"`{self.handler}` was asked to detach a tensor for {self.operator} and "
             f"returned {self.found}, which is no tensor.",
+            ("to do", "return a tensor on the same elements for `core::detach`"),
         )
 
 
@@ -227,6 +229,23 @@ class ModeSlotTaken(ModeStackError):
 
 
 @dataclass(eq=False, kw_only=True)
+class NotATensorClass(PythonDispatchError, TypeError):
+    """What tensors are to be made of is no class of tensors, or no tensor."""
+
+    call: str
+    argument: str
+    expected: str
+    found: str
+
+    def render(self) -> str:
+        """The call, the argument, and what it is."""
+        return page(
+            f"`{self.call}` takes {self.expected} as `{self.argument}`, and was given "
+            f"{self.found}.",
+        )
+
+
+@dataclass(eq=False, kw_only=True)
 class SubclassError(PythonDispatchError, TypeError):
     """A class of tensors is not made as it has to be; `cls` names it."""
 
@@ -243,21 +262,6 @@ class NoHandler(SubclassError):
             f"`{self.cls}` defines no `__torch_dispatch__`, and a wrapper without one "
             "could do nothing: it has no elements.",
             ("to do", "define the handler, or call `_make_subclass` on a tensor"),
-        )
-
-
-@dataclass(eq=False, kw_only=True)
-class NotATensorClass(SubclassError):
-    """Tensors can be made of subclasses of `Tensor` only."""
-
-    call: str
-    found: str
-
-    def render(self) -> str:
-        """The call, and what it was given."""
-        return page(
-            f"`{self.call}` takes a subclass of Tensor and what fits it, and was given "
-            f"{self.found} for `{self.cls}`.",
         )
 
 

@@ -152,6 +152,7 @@ class UnsupportedAliases(AliasError):
         return page(
             f"The results of `{self.operator}` cannot be corrected: {self.reason}.",
             ("schema", self.schema),
+            ("to do", "let the handler itself return what its schema says"),
         )
 
 

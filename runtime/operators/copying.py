@@ -269,6 +269,8 @@ def _each(function: Any) -> dict[str, Any]:
 
 
 _EXPLICIT = "CompositeExplicitAutograd"
+# Of what reads elements, and gives none of them as a tensor.
+_READS = ("data_dependent_output",)
 _IMPLICIT = "CompositeImplicitAutograd"
 
 OPERATORS = (
@@ -290,6 +292,6 @@ OPERATORS = (
     Structured("clone", "Tensor self", plan_clone, fast=short_clone),
     Written("fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", _each(fill)),
     Written("zero_(Tensor(a!) self) -> Tensor(a!)", _each(zero)),
-    Written("equal(Tensor self, Tensor other) -> bool", {_EXPLICIT: equal}),
-    Written("_local_scalar(Tensor self) -> Scalar", {_EXPLICIT: local_scalar}),
+    Written("equal(Tensor self, Tensor other) -> bool", {_EXPLICIT: equal}, _READS),
+    Written("_local_scalar(Tensor self) -> Scalar", {_EXPLICIT: local_scalar}, _READS),
 )

@@ -248,7 +248,11 @@ def _linspace(
 
 
 OPERATORS = (
-    factory(f"empty(int[] size, {OPTIONS}) -> Tensor", _empty),
+    factory(
+        f"empty(int[] size, {OPTIONS}) -> Tensor",
+        _empty,
+        ("nondeterministic_bitwise",),
+    ),
     factory(f"zeros(int[] size, {OPTIONS}) -> Tensor", _constant(0)),
     factory(f"ones(int[] size, {OPTIONS}) -> Tensor", _constant(1)),
     factory(f"full(int[] size, Scalar fill_value, {OPTIONS}) -> Tensor", _full),

@@ -255,7 +255,14 @@ def plan_nonzero(call: str, self: Tensor) -> Plan:
 _PUT = "Tensor?[] indices, Tensor values, bool accumulate=False"
 
 OPERATORS = (
-    Structured("index", "Tensor self, Tensor?[] indices", plan_index, out=False),
+    Structured(
+        "index",
+        "Tensor self, Tensor?[] indices",
+        plan_index,
+        out=False,
+        # Where there is a mask among the indices.
+        tags=("dynamic_output_shape",),
+    ),
     Structured(
         "index_put", f"Tensor self, {_PUT}", plan_index_put, in_place=True, out=False
     ),

@@ -49,7 +49,8 @@ def _inner(call: str, x: Tensor, normalized: tuple[int, ...]) -> int:
     return inner
 
 
-def _check_affine(call: str, name: str, given: Tensor | None, x: Tensor) -> None:
+def _check_dtype(call: str, name: str, given: Tensor | None, x: Tensor) -> None:
+    """Make sure of the dtype of the input, or of the one it is computed in."""
     if given is not None and given.dtype not in (
         x.dtype,
         compute_dtype(x.dtype),
@@ -77,7 +78,7 @@ def plan_forward(
     inner = _inner(call, x, normalized)
     for name, given in (("weight", weight), ("bias", bias)):
         require_shape(call, (name, given), normalized)
-        _check_affine(call, name, given, x)
+        _check_dtype(call, name, given, x)
     computed = compute_dtype(x.dtype)
     groups = x.shape[: -len(normalized)] + (1,) * len(normalized)
     return Plan(
@@ -156,6 +157,11 @@ def plan_backward(
     require_shape(call, ("mean", mean), groups)
     require_shape(call, ("rstd", rstd), groups)
     require_shape(call, ("weight", weight), normalized)
+    for name, given in (
+        *(("grad", grad), ("mean", mean), ("rstd", rstd)),
+        *(("weight", weight), ("bias", bias)),
+    ):
+        _check_dtype(call, name, given, x)
     to_input, to_weight, to_bias = output_mask
     outputs = (
         (x.shape, x.dtype) if to_input else None,

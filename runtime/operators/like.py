@@ -1,83 +1,158 @@
-"""Tensors like another one: its shape, and its dtype and device unless given.
+"""Tensors like another one: what is not given, its shape, dtype or device, is its.
 
-True only here: each calls the factory of its name, which chooses the backend by the
-device.  For tensors in host memory that are to stay as they are there is nothing to
-choose: constants have kernels of the CPU.
+True only here: `zeros_like(x)` has the shape of `x`, `x.new_zeros(size)` another one;
+the rest of what is not given is that of `x`, in both.
+
+Rules:
+- each calls the factory of its name, which chooses the backend by the device, and is
+  refused by its own name;
+- for tensors in host memory that are to stay as they are there is nothing to choose:
+  constants have kernels of the CPU;
+- random numbers come from the default generator.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from runtime.operators.call import core
-from runtime.operators.factories import filled
-from runtime.operators.plan import CPU
+from runtime.operators.factories import check_size, filled
+from runtime.operators.plan import CPU, Shape
 from runtime.operators.produce import fresh
 from runtime.operators.scalar import check_fill
-from runtime.operators.structured import Written
+from runtime.operators.structured import Written, composed
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.tensor import Tensor
 
 NAMES = ("empty", "zeros", "ones", "rand", "randn")
+RANDOM = ("rand", "randn")
 # What they hold; None: whatever it is.
 CONSTANTS: dict[str, int | None] = {"empty": None, "zeros": 0, "ones": 1}
+# What two calls in a row give of them is not the same.
+TAGS = {
+    "empty": ("nondeterministic_bitwise",),
+    **dict.fromkeys(RANDOM, ("nondeterministic_seeded",)),
+}
 OPTIONS = "*, ScalarType? dtype=None, Device? device=None"
+NEW_OPTIONS = OPTIONS + ", bool pin_memory=False"
+
+_EXPLICIT = "CompositeExplicitAutograd"
+Maker = Callable[..., Tensor]
 
 
-def _like(name: str) -> Callable[..., Tensor]:
+def _own(self: Tensor, dtype: DType | None, device: Device | None) -> dict[str, Any]:
+    """The options of a factory: those of `self` where others are not given."""
+    return {
+        "dtype": self.dtype if dtype is None else dtype,
+        "device": self.device if device is None else device,
+    }
+
+
+def _stays(self: Tensor, device: Device | None) -> bool:
+    """Whether what is made like `self` lies in host memory, as `self` does."""
+    return self.device is CPU and (device is None or device is CPU)
+
+
+def _like(name: str) -> Maker:
     def make(self: Tensor, dtype: DType | None, device: Device | None) -> Tensor:
-        made: Tensor = getattr(core, name)(
-            self.shape,
-            dtype=self.dtype if dtype is None else dtype,
-            device=self.device if device is None else device,
-        )
+        made: Tensor = getattr(core, name)(self.shape, **_own(self, dtype, device))
         return made
 
-    return make
+    return composed(f"core::{name}_like", make)
 
 
-def _short(name: str) -> Callable[..., Tensor]:
+def _short(name: str) -> Maker:
     """The kernel of the CPU, of a constant."""
     general = _like(name)
     value = CONSTANTS[name]
 
     def make(self: Tensor, dtype: DType | None, device: Device | None) -> Tensor:
-        if self.device is not CPU or (device is not None and device is not CPU):
+        if not _stays(self, device):
             return general(self, dtype, device)
-        kind = self.dtype if dtype is None else dtype
-        if value is None:
-            return fresh(self.shape, kind, CPU)
-        return filled(self.shape, kind, CPU, value)
+        return _constant(self.shape, self.dtype if dtype is None else dtype, value)
 
     return make
 
 
+def _constant(shape: Shape, kind: DType, value: int | None) -> Tensor:
+    """A tensor in host memory; without a value, its elements are any."""
+    if value is None:
+        return fresh(shape, kind, CPU)
+    return filled(shape, kind, CPU, value)
+
+
 def _kernels(name: str) -> dict[str, Any]:
-    explicit = {"CompositeExplicitAutograd": _like(name)}
+    explicit = {_EXPLICIT: _like(name)}
     return {**explicit, "CPU": _short(name)} if name in CONSTANTS else explicit
 
 
 def _full_like(
     self: Tensor, value: Any, dtype: DType | None, device: Device | None
 ) -> Tensor:
-    made: Tensor = core.full(
-        self.shape,
-        value,
-        dtype=self.dtype if dtype is None else dtype,
-        device=self.device if device is None else device,
-    )
+    made: Tensor = core.full(self.shape, value, **_own(self, dtype, device))
     return made
+
+
+_general_full: Maker = composed("core::full_like", _full_like)
 
 
 def _short_full(
     self: Tensor, value: Any, dtype: DType | None, device: Device | None
 ) -> Tensor:
     """`full_like` on the CPU."""
-    if self.device is not CPU or (device is not None and device is not CPU):
-        return _full_like(self, value, dtype, device)
+    if not _stays(self, device):
+        return _general_full(self, value, dtype, device)
     kind = self.dtype if dtype is None else dtype
     check_fill("core::full_like", value, kind, "fill_value")
     return filled(self.shape, kind, CPU, value)
+
+
+def _new(name: str) -> Maker:
+    def make(
+        self: Tensor,
+        size: list[int],
+        dtype: DType | None,
+        device: Device | None,
+        pin_memory: bool,
+    ) -> Tensor:
+        options = _own(self, dtype, device)
+        made: Tensor = getattr(core, name)(size, **options, pin_memory=pin_memory)
+        return made
+
+    return composed(f"core::new_{name}", make)
+
+
+def _short_new(name: str) -> Maker:
+    """The kernel of the CPU, of a constant of any size."""
+    general, call = _new(name), f"core::new_{name}"
+    value = CONSTANTS[name]
+
+    def make(
+        self: Tensor,
+        size: list[int],
+        dtype: DType | None,
+        device: Device | None,
+        pin_memory: bool,
+    ) -> Tensor:
+        if pin_memory or not _stays(self, device):
+            return general(self, size, dtype, device, pin_memory)
+        kind = self.dtype if dtype is None else dtype
+        return _constant(check_size(call, size), kind, value)
+
+    return make
+
+
+def _new_full(
+    self: Tensor,
+    size: list[int],
+    value: Any,
+    dtype: DType | None,
+    device: Device | None,
+    pin_memory: bool,
+) -> Tensor:
+    options = _own(self, dtype, device)
+    made: Tensor = core.full(size, value, **options, pin_memory=pin_memory)
+    return made
 
 
 OPERATORS = (
@@ -85,11 +160,25 @@ OPERATORS = (
         Written(
             f"{name}_like(Tensor self, {OPTIONS}) -> Tensor",
             _kernels(name),
+            TAGS.get(name, ()),
         )
         for name in NAMES
     ),
     Written(
         f"full_like(Tensor self, Scalar fill_value, {OPTIONS}) -> Tensor",
-        {"CompositeExplicitAutograd": _full_like, "CPU": _short_full},
+        {_EXPLICIT: _general_full, "CPU": _short_full},
+    ),
+    *(
+        Written(
+            f"new_{name}(Tensor self, int[] size, {NEW_OPTIONS}) -> Tensor",
+            {_EXPLICIT: _new(name), "CPU": _short_new(name)},
+            TAGS.get(name, ()),
+        )
+        for name in CONSTANTS
+    ),
+    Written(
+        "new_full(Tensor self, int[] size, Scalar fill_value,"
+        f" {NEW_OPTIONS}) -> Tensor",
+        {_EXPLICIT: composed("core::new_full", _new_full)},
     ),
 )

@@ -130,6 +130,14 @@ def plan_backward(
     """The gradient of the scores."""
     device = same_device(call, grad, self, target, weight, total_weight)
     _check(call, self, target, weight, reduction)
+    one_dtype(
+        call,
+        FLOATS,
+        "floating-point numbers",
+        ("self", self),
+        ("grad", grad),
+        ("total_weight", total_weight),
+    )
     shape = _targets(self.shape) if reduction == "none" else ()
     require_shape(call, ("grad", grad), shape)
     require_shape(call, ("total_weight", total_weight), ())

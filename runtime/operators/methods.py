@@ -40,7 +40,7 @@ UNARY = (
     *("reciprocal", "square", "floor", "ceil", "round", "trunc", "logical_not"),
     *("bitwise_not", "conj"),
 )
-TESTS = ("isnan", "isinf", "isfinite", "t", "detach", "alias", "nonzero", "zero_")
+TESTS = ("isnan", "isinf", "isfinite", "t", "detach", "alias", "nonzero", "zero_", "t_")
 # Called with whatever the operator takes.
 GENERAL = (
     *("gelu", "gelu_", "add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_"),
@@ -55,10 +55,15 @@ GENERAL = (
     *("index_select", "index_add", "index_add_", "index_put", "index_put_"),
     *("masked_select", "argsort", "select", "transpose", "unsqueeze", "as_strided"),
     *("flatten", "diagonal", "copy_", "fill_", "uniform_", "normal_", "equal"),
-    *("clone", "contiguous"),
+    *("clone", "contiguous", "transpose_", "unsqueeze_"),
 )
 # The last argument is a list of numbers, which may come one by one.
-LISTED = (*("view", "reshape", "permute", "expand", "flip", "sum_to_size", "squeeze"),)
+LISTED = (
+    *("view", "reshape", "permute", "expand", "flip", "sum_to_size", "squeeze"),
+    "squeeze_",
+)
+# Makes a tensor of another size.
+NEW = ("new_empty", "new_zeros", "new_ones", "new_full")
 # Python's operator -> the operator; `__r...__` exchanges the two sides.
 ARITHMETIC = {
     "add": "add",
@@ -117,6 +122,24 @@ def _listed(name: str) -> Method:
             except CallError as error:
                 return again(run, (self, *given), kwargs, error)
         return run(self, calling.sizes(given))
+
+    return calling.named(name, method)
+
+
+def _new(name: str) -> Method:
+    run = found(name)
+    # `new_full(size, fill_value)`: its size is one argument.
+    filled = name == "new_full"
+
+    def method(
+        self: Tensor, *given: Any, requires_grad: bool = False, **options: Any
+    ) -> Any:
+        if filled and given:
+            args: tuple[Any, ...] = (calling.sizes(given[:1]), *given[1:])
+        else:
+            args = (calling.sizes(given),) if given else ()
+        made: Tensor = run(self, *args, **calling.spelled(options))
+        return made.requires_grad_() if requires_grad else made
 
     return calling.named(name, method)
 
@@ -322,6 +345,8 @@ def install_methods() -> None:
         install(name, _general(name))
     for name in LISTED:
         install(name, _listed(name))
+    for name in NEW:
+        install(name, _new(name))
     for symbol, name in ARITHMETIC.items():
         install(f"__{symbol}__", _two_sided(f"__{symbol}__", name))
         install(f"__i{symbol}__", _two_sided(f"__i{symbol}__", f"{name}_"))

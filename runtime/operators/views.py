@@ -7,6 +7,8 @@ of its base, are the business of the keys above.
 
 Rules:
 - a view operator checks everything before it makes anything;
+- its in-place form makes the view and gives the tensor itself the view's place: no
+  element is written, and other views of the same elements stay as they are;
 - arguments come in schema order, defaults filled in;
 - sizes and dimensions follow torch: negative dimensions count from the end, one size
   of `view` may be -1, a size of `expand` may be -1 and keeps what is there.
@@ -21,7 +23,7 @@ from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit, ViewImpossi
 from runtime.errors.storage import BadStrides, OutOfStorage
 from runtime.operators.expanding import check_count, expand
 from runtime.operators.plan import one_dim
-from runtime.operators.structured import Written
+from runtime.operators.structured import Written, composed
 from runtime.tensors.making import view_of
 from runtime.tensors.shape import check_bounds, view_strides
 from runtime.tensors.tensor import Tensor, claimed
@@ -332,6 +334,21 @@ def _view(schema: str, function: Callable[..., Any]) -> Written:
     return Written(schema, {"CompositeExplicitAutograd": function})
 
 
+def _in_place(schema: str, function: Callable[..., Tensor]) -> Written:
+    """The form that turns the tensor itself into the view; refused by its own name."""
+    show = composed(f"core::{schema.partition('(')[0]}", function)
+
+    def kernel(self: Tensor, *arguments: Any) -> Tensor:
+        view = show(self, *arguments)
+        self._shape, self._place, self.number = view._shape, view._place, None
+        # Last, as it is filled in from the others.
+        self._flat = None
+        return self
+
+    kernels = {"CompositeExplicitAutograd": kernel}
+    return Written(schema, kernels, ("inplace", "inplace_view"))
+
+
 OPERATORS = (
     _view("view(Tensor(a) self, int[] size) -> Tensor(a)", view),
     _view("select(Tensor(a) self, int dim, int index) -> Tensor(a)", select),
@@ -346,6 +363,12 @@ OPERATORS = (
     _view("expand(Tensor(a) self, int[] size) -> Tensor(a)", expand),
     _view("squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)", squeeze),
     _view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze),
+    _in_place(
+        "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", transpose
+    ),
+    _in_place("t_(Tensor(a!) self) -> Tensor(a!)", t),
+    _in_place("squeeze_(Tensor(a!) self, int[1]? dim=None) -> Tensor(a!)", squeeze),
+    _in_place("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueeze),
     _view(
         "as_strided(Tensor(a) self, int[] size, int[] stride,"
         " int? storage_offset=None) -> Tensor(a)",

@@ -1,4 +1,18 @@
-"""Dispatch to Python: classes of tensors and modes that handle every operator."""
+"""Dispatch to Python: classes of tensors and modes that handle every operator.
+
+What programs for torch look for, where it has another name here:
+
+| there                                       | here                        |
+|---------------------------------------------|-----------------------------|
+| `_get_current_dispatch_mode`                | `current_mode`              |
+| `_get_current_dispatch_mode_stack`          | `current_modes`             |
+| `_disable_current_modes`                    | `disable_current_modes`     |
+| `_pop_mode_temporarily`                     | `pop_mode_temporarily`      |
+| `transform_subclass`                        | `flatten`, then `unflatten` |
+| `_disabled_torch_dispatch_impl`             | `disabled`                  |
+| `no_dispatch`, `_DisableTorchDispatch`      | `no_dispatch`               |
+| `is_infra_mode`, `_mode_key`                | `TorchDispatchMode.infra`   |
+"""
 
 from runtime.python_dispatch.aliasing import return_and_correct_aliasing
 from runtime.python_dispatch.context import MAIN, Context, current_context

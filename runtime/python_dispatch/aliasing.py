@@ -15,12 +15,11 @@ view of its argument, or the argument itself.  In three steps (the same as upstr
 3. results that *are* arguments that were written to become these very objects.
 
 Rules: arguments are found by the live schema of the operator, however they were passed;
-what its results share is worked out once for a schema, and known by its identity.
+what its results share is worked out once, and kept with the reading of its definition.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.subclass import (
@@ -30,7 +29,6 @@ from runtime.errors.subclass import (
 )
 from runtime.python_dispatch.modes import no_dispatch
 from runtime.python_dispatch.wrapper_protocol import is_traceable_wrapper_subclass
-from runtime.schema.alias import AliasInfo
 from runtime.schema.schema import Schema
 from runtime.tensors.tensor import Tensor, claimed
 
@@ -63,11 +61,11 @@ def return_and_correct_aliasing(
             operator that changes the shape of its arguments changes several.
         CallError: the arguments do not fit the schema.
     """
-    schema = func.schema
-    known = _KNOWN.get(func)
-    if known is None or known[0] is not schema:
-        known = _KNOWN[func] = schema, aliases_of(schema)
-    aliases = known[1]
+    reading = func.reading
+    schema = reading.schema
+    aliases: Aliases | None = reading.memo.get("aliases")
+    if aliases is None:
+        aliases = reading.memo["aliases"] = aliases_of(schema)
     if not aliases.shown and aliases.written is None:
         return out
     values = func.bind(tuple(args), kwargs or {})
@@ -85,17 +83,13 @@ def return_and_correct_aliasing(
     return kind(values[place] for place in aliases.written)
 
 
-# Of the handles that somebody keeps.
-_KNOWN: WeakKeyDictionary[OperatorHandle, tuple[Schema, Aliases]] = WeakKeyDictionary()
-
-
 def aliases_of(schema: Schema) -> Aliases:
     """What the results of a schema share.  Raises `UnsupportedAliases`."""
     names = tuple(argument.name for argument in schema.arguments)
     shown, written = [], []
     for number, result in enumerate(schema.returns):
         for place, argument in enumerate(schema.arguments):
-            if not _meet(argument.alias, result.alias):
+            if argument.sets_before.isdisjoint(result.sets_before):
                 continue
             if not argument.is_write:
                 shown.append((place, number))
@@ -111,17 +105,6 @@ def aliases_of(schema: Schema) -> Aliases:
             schema=str(schema),
         )
     return Aliases(tuple(shown), tuple(written), names)
-
-
-def _meet(argument: AliasInfo | None, result: AliasInfo | None) -> bool:
-    return not _sets(argument).isdisjoint(_sets(result))
-
-
-def _sets(alias: AliasInfo | None) -> set[str]:
-    """The sets of a value and, where it is a list, of its elements."""
-    if alias is None:
-        return set()
-    return {*alias.before, *(name for each in alias.contained for name in each.before)}
 
 
 def _results(func: OperatorHandle, schema: Schema, out: Any) -> Sequence[Any]:

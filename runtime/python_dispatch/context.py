@@ -21,27 +21,27 @@ Rules:
   libraries is always possible.
 """
 
-import sys
 import threading
-from typing import Any, Self
+from typing import Any, ClassVar, NoReturn, Self
 from weakref import WeakKeyDictionary, WeakSet, ref
 
 from runtime.dispatch.completion import KeyLike
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.library import Library
+from runtime.dispatch.origin import origin_of_caller
 from runtime.errors.context import (
     ContextClosed,
     ContextNotEntered,
     MainStaysOpen,
     WrappedElsewhere,
 )
-from runtime.errors.python_dispatch import NotATensorClass
 from runtime.python_dispatch.context_call import OTHERS
 from runtime.python_dispatch.context_library import (
     CHANGED,
     MainLibrary,
     VerifiedLibrary,
 )
+from runtime.python_dispatch.tensor_class import check_class
 from runtime.tensors.handled import PYTHON, STATE
 from runtime.tensors.tensor import Tensor
 
@@ -73,18 +73,17 @@ class Context:
         "alive",
         "name",
         "noted",
-        "registrar",
         "timeout",
     )
+
+    registrar: ClassVar[bool] = False
 
     def __init__(self, name: str, *, timeout: float = TIMEOUT) -> None:
         self.name = name
         self.timeout = timeout
         self.alive = True
-        # The first one is made by this module.
-        self.registrar = STATE.context is None
         if not self.registrar:
-            OTHERS.add(name)
+            OTHERS.add(ref(self, OTHERS.discard))
         # References, which hash faster than what a WeakSet makes of them.
         self.noted: set[ref[type[Tensor]]] = set()
         self._libraries: WeakSet[Library] = WeakSet()
@@ -109,14 +108,21 @@ class Context:
             ContextClosed: the context is closed.
             LibraryRefused, NamespaceTaken: as `Library`, and as its methods do.
         """
-        call = f"Context.library({ns!r}, {kind!r})"
-        self.check_open(call)
+        self.check_open(f"Context.library({ns!r}, {kind!r})")
         if origin is None:
-            frame = sys._getframe(1)
-            origin = f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
+            origin = origin_of_caller()
         main = dispatcher or default_dispatcher()
-        if self.registrar:
-            return MainLibrary(ns, kind, dispatch_key, dispatcher=main, origin=origin)
+        return self._library(main, ns, kind, dispatch_key, origin)
+
+    def _library(
+        self,
+        main: Dispatcher,
+        ns: str,
+        kind: str,
+        dispatch_key: KeyLike | None,
+        origin: str,
+    ) -> Library:
+        call = f"Context.library({ns!r}, {kind!r})"
         own = self._own_beside(main, call)
         made = VerifiedLibrary(self, main, own, ns, kind, dispatch_key, origin)
         with CHANGED:
@@ -143,22 +149,20 @@ class Context:
     def register_class(self, cls: type[Tensor]) -> None:
         """Count a class of tensors among its own; several contexts may have it.
 
-        Raises `ContextClosed`, and `NotATensorClass` for what is no subclass.
+        Raises:
+            ContextClosed: the context is closed.
+            NotATensorClass, PlainHandler: no tensors can be made of it.
         """
         call = "Context.register_class"
-        if not isinstance(cls, type) or not issubclass(cls, Tensor) or cls is Tensor:
-            found = cls.__name__ if isinstance(cls, type) else type(cls).__name__
-            raise NotATensorClass(call=call, cls="cls", found=found)
+        check_class(cls, call)
         self.check_open(f"{call}({cls.__name__})")
         self.note(cls)
 
     def close(self) -> None:
         """Let go of what belongs to it; the second time nothing happens.
 
-        Raises `MainStaysOpen`.
+        Raises `MainStaysOpen` for the main one.
         """
-        if self.registrar:
-            raise MainStaysOpen(context=self.name)
         with CHANGED:
             self.alive = False
             libraries, owned = tuple(self._libraries), tuple(self._own.values())
@@ -174,7 +178,7 @@ class Context:
     def check_open(self, asked: str) -> None:
         """Whether something new can be asked of it.  Raises `ContextClosed`."""
         if not self.alive:
-            raise ContextClosed(context=self.name, operator=asked)
+            raise ContextClosed(context=self.name, asked=asked)
 
     def _own_beside(self, main: Dispatcher, call: str) -> Dispatcher:
         with CHANGED:
@@ -214,7 +218,28 @@ class Context:
         return f"<Context {self.name}{'' if self.alive else ', closed'}>"
 
 
-MAIN = Context("main")
+class _Main(Context):
+    """The context that is there from the start, and registers."""
+
+    __slots__ = ()
+
+    registrar = True
+
+    def _library(
+        self,
+        main: Dispatcher,
+        ns: str,
+        kind: str,
+        dispatch_key: KeyLike | None,
+        origin: str,
+    ) -> Library:
+        return MainLibrary(ns, kind, dispatch_key, dispatcher=main, origin=origin)
+
+    def close(self) -> NoReturn:
+        raise MainStaysOpen(context=self.name)
+
+
+MAIN: Context = _Main("main")
 # What every thread starts in.
 type(STATE).context = MAIN
 

@@ -12,13 +12,14 @@ Rules:
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from weakref import ref
 
 from runtime.errors.context import ContextClosed, MixedContexts
 from runtime.tensors.handled import PYTHON, STATE
 
-# The names of the contexts that were ever made beside the main one.  A set that only
-# grows: a tensor of a closed context may be anywhere.
-OTHERS: set[str] = set()
+# The contexts beside the main one, closed ones too: a tensor of one may be anywhere,
+# and keeps it.  A reference takes itself out.
+OTHERS: set[ref[Any]] = set()
 
 
 def context_of(arguments: Sequence[Any], operator: Callable[[], Any]) -> Any:
@@ -44,7 +45,7 @@ def check_contexts(
                 context=context.name, other=other.name, operator=str(operator())
             )
     if not context.alive:
-        raise ContextClosed(context=context.name, operator=str(operator()))
+        raise ContextClosed(context=context.name, asked=str(operator()))
 
 
 def _contexts(arguments: Sequence[Any]) -> Iterator[Any]:

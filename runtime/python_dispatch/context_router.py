@@ -53,7 +53,8 @@ class Router:
     def __call__(self, below: Below, keyset: KeySet) -> Link:
         """The function of all arguments, for one keyset of one entry."""
         key = self._place[2] if self._place else SLOTS[slot_of(keyset.bits)]
-        main = self._running(self._kernel, below, keyset, key)
+        fallback = self._place is None
+        main = below.instead(self._kernel, keyset, key, fallback)
         links: WeakKeyDictionary[Held, Link] = WeakKeyDictionary()
 
         def routed(*arguments: Any) -> Any:
@@ -64,7 +65,7 @@ class Router:
             if not context.registrar:
                 held = self._copy(context, key, below.operator)
                 link = links.get(held) or links.setdefault(
-                    held, self._running(held.kernel, below, keyset, key)
+                    held, below.instead(held.kernel, keyset, key, fallback)
                 )
             before = STATE.context
             if context is before:
@@ -87,7 +88,7 @@ class Router:
         if held is not None:
             return held
         if not context.alive:
-            raise ContextClosed(context=context.name, operator=str(operator()))
+            raise ContextClosed(context=context.name, asked=str(operator()))
         raise NoCopy(context=context.name, operator=str(operator()), key=key.name)
 
     def _held(self, state: DispatcherState, key: DispatchKey) -> Held | None:
@@ -97,20 +98,6 @@ class Router:
         entry = state.find(self._place[0], self._place[1])
         tokens = None if entry is None else entry.implementations.get(key)
         return tokens[0] if tokens else None
-
-    def _running(
-        self, kernel: Kernel, below: Below, keyset: KeySet, key: DispatchKey
-    ) -> Link:
-        """The function that runs a kernel in the place of the router."""
-        if kernel.function is None:
-            return below.run
-        if kernel.facts.kind == "linked":
-            made: Link = kernel.function(below, keyset)
-            return made
-        running = below._links._running
-        run = running.runner_of(kernel, self._place is None, key.name)
-        stacking, operator, bits = running.stacking, below.operator, keyset.bits
-        return lambda *arguments: run(operator, bits, stacking(arguments))
 
 
 def routed(token: Token, dispatcher: Dispatcher) -> Token:

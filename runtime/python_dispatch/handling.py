@@ -133,7 +133,9 @@ def _context(func: Any, stack: Any, found: Overloaded, arguments: Any) -> Any:
     """
     if not (stack or found):
         raise NothingToHandle(handler=str(func))
-    context = stack[-1].context if stack else found[0]._context
+    # A tensor whose keys were set by hand has no context.
+    here = STATE.context
+    context = stack[-1].context if stack else getattr(found[0], "_context", here)
     if OTHERS:
         # Of a class that two tensors have, only the first one is in `found`.
         check_contexts(context, arguments, lambda: func)

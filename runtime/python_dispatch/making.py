@@ -9,18 +9,16 @@ True only here: the three ways to such a tensor.
 | `_make_wrapper_subclass` | none                     | that *have* tensors            |
 
 Rules:
-- whether the class has a handler is asked here, once, and never again; a handler that
-  is a plain method is refused here;
+- whether the class has a handler is asked when a tensor is made, and never again; what
+  no tensor can be made of is refused (`runtime.python_dispatch.tensor_class`);
 - the new tensor shares the elements of the other one and is not its view; a tensor with
   a handler is detached by its handler, all modes kept out;
 - a wrapper allocates nothing, so that its size and its device may be any.
 """
 
 from collections.abc import Sequence
-from inspect import getattr_static
 from math import prod
 from sys import maxsize
-from types import FunctionType
 from typing import Any, TypeVar
 
 from runtime.autograd.saved import sharing
@@ -28,29 +26,27 @@ from runtime.errors.python_dispatch import (
     AlreadyWrapped,
     NoHandler,
     NotATensorClass,
-    PlainHandler,
 )
 from runtime.errors.subclass import UnsupportedForWrappers
 from runtime.errors.tensor import NoGradient
 from runtime.python_dispatch.context import check_wrapped_here
 from runtime.python_dispatch.modes import disable_current_modes
 from runtime.python_dispatch.policies import set_policy
+from runtime.python_dispatch.tensor_class import check_class
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
+from runtime.schema.excerpt import described
 from runtime.tensors.elements import supported
 from runtime.tensors.handled import PYTHON, handler_bits
 from runtime.tensors.instance import instance_of
 from runtime.tensors.keys_of import fresh_key_bits
 from runtime.tensors.methods import install
 from runtime.tensors.shape import check_bounds, contiguous_strides, span
-from runtime.tensors.tensor import Tensor, claimed
+from runtime.tensors.tensor import CPU, FLOAT32, Tensor, claimed
 from runtime.tensors.wrapper import WrapperStorage
 
 T = TypeVar("T", bound=Tensor)
 Ints = tuple[int, ...]
-
-_FLOAT32 = DType.named("float32")
-_CPU = Device("cpu")
 
 
 def make_subclass(
@@ -79,7 +75,10 @@ def make_subclass(
     check_class(cls, "_make_subclass")
     if not isinstance(data, Tensor):
         raise NotATensorClass(
-            call="_make_subclass", cls="data", found=f"a {type(data).__name__}"
+            call="_make_subclass",
+            argument="data",
+            expected="a tensor",
+            found=described(data),
         )
     check_wrapped_here(data, "_make_subclass")
     with disable_current_modes():
@@ -144,7 +143,7 @@ def make_wrapper_subclass(
     # Of the size of the storage nothing is asked: there is none.
     check_bounds(shape, steps, offset, maxsize)
     where = _device(device)
-    kind = _FLOAT32 if dtype is None else supported(dtype)
+    kind = FLOAT32 if dtype is None else supported(dtype)
     count = offset + span(shape, steps) if prod(shape) else offset
     storage = WrapperStorage(cls.__name__, where, kind, count)
     bits = fresh_key_bits(where.type)
@@ -159,21 +158,6 @@ def as_subclass(tensor: Tensor, cls: type[T]) -> T:
     The new tensor is a leaf.  Raises as `_make_subclass`.
     """
     return make_subclass(cls, tensor)
-
-
-def check_class(cls: type, call: str) -> None:
-    """Whether tensors can be made of `cls`.
-
-    Raises `NotATensorClass`, and `PlainHandler` for a handler without `@classmethod`.
-    """
-    if not isinstance(cls, type) or not issubclass(cls, Tensor) or cls is Tensor:
-        found = cls.__name__ if isinstance(cls, type) else type(cls).__name__
-        raise NotATensorClass(call=call, cls="cls", found=found)
-    # A classmethod is bound; what is not may still be a staticmethod.
-    if type(cls.__torch_dispatch__) is FunctionType and isinstance(
-        getattr_static(cls, "__torch_dispatch__"), FunctionType
-    ):
-        raise PlainHandler(handler=f"{cls.__qualname__}.__torch_dispatch__")
 
 
 # What a wrapper can be made with, besides None.
@@ -197,7 +181,7 @@ def _check_options(cls: type, *given: Any) -> None:
 
 def _device(given: Device | str | None) -> Device:
     if given is None:
-        return _CPU
+        return CPU
     return Device.parse(given) if isinstance(given, str) else given
 
 

@@ -14,13 +14,19 @@ Rules:
   asked after them, whenever it was entered;
 - an instance can be entered again inside of itself; it is left innermost first;
 - every mode is of the context that was current when it was entered;
-- like all modes these belong to threads, not to tasks.
+- like all modes these belong to threads, not to tasks;
+- the stack and the keys change together, with no call in between: neither a signal nor
+  the end of recursion finds one without the other, and leaving needs no more depth than
+  entering; what a signal before the first instruction of `__exit__`, or while an infra
+  mode is left, leaves entered is taken along by the next mode outside, if there is one;
+- a `with` block that ends takes its mode along, also where that is an error.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from inspect import getattr_static
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+from weakref import ref
 
 from runtime.errors.python_dispatch import (
     ClassHandler,
@@ -33,7 +39,10 @@ from runtime.errors.python_dispatch import (
 )
 from runtime.keys import LOCAL, exclude_keys
 from runtime.keys.keyset import KeySet
+from runtime.keys.local import View, view_of
 from runtime.tensors.handled import HANDLED, MODED, STATE
+
+Given = TypeVar("Given")
 
 # The places of infra modes, outermost first: a fake mode is asked last of all.
 INFRA = ("FAKE", "PROXY", "FUNCTIONAL")
@@ -42,25 +51,31 @@ INFRA = ("FAKE", "PROXY", "FUNCTIONAL")
 class _Presence:
     """Lives as long as an entry of any stack, also of one that is put aside.
 
-    A thread that ends with modes entered takes its stack with it.
+    A thread that ends with modes entered takes its stack with it.  No code of Python's
+    runs at its end, so that nothing can interrupt it.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     def __init__(self) -> None:
-        MODED.add(id(self))
-
-    def __del__(self) -> None:
-        MODED.discard(id(self))
+        MODED.add(ref(self, MODED.discard))
 
 
 class Entered(NamedTuple):
-    """A mode on the stack: its context, and the bits that entering it included."""
+    """A mode on the stack: its context, and the bits that entering it included.
+
+    `outside` is what the thread included and excluded before, `inside` what after.
+    """
 
     mode: "TorchDispatchMode"
     context: Any
     included: int
+    outside: View
+    inside: View
     presence: _Presence
+
+
+Stack = tuple[Entered, ...]
 
 
 class TorchDispatchMode:
@@ -85,11 +100,21 @@ class TorchDispatchMode:
 
     def __enter__(self) -> Self:
         check_mode(type(self))
-        push(self)
+        STATE.stack, LOCAL.view = _entered(self)
         return self
 
-    def __exit__(self, *_exception: object) -> None:
-        pop(self)
+    def __exit__(self, *exception: object) -> None:
+        stack = STATE.stack
+        if stack and stack[-1].mode is self:
+            rest, last = stack[:-1], stack[-1]
+            # As `_without` has it, for most; without a call.
+            if not last.included:
+                STATE.stack = rest
+                return
+            if not rest and LOCAL.view is last.inside:
+                STATE.stack, LOCAL.view = rest, last.outside
+                return
+        _leave(self, bool(exception), _interrupts(*exception[:1]))
 
 
 def check_mode(cls: type) -> None:
@@ -112,30 +137,47 @@ def check_mode(cls: type) -> None:
         )
 
 
-def push(mode: TorchDispatchMode) -> None:
-    """Enter a mode.  Raises `ModeSlotTaken`, `ModeStackError`."""
-    stack = STATE.stack
-    added = HANDLED & ~LOCAL.included
-    entered = Entered(mode, STATE.context, added, _Presence())
+def _entered(mode: TorchDispatchMode) -> tuple[Stack, View]:
+    """The stack and the keys with one more mode.
+
+    Raises `ModeSlotTaken`, `ModeStackError`.
+    """
+    stack, view = STATE.stack, LOCAL.view
+    added = HANDLED & ~view.included
+    inside = view_of(view.included | added, view.excluded) if added else view
+    entered = Entered(mode, STATE.context, added, view, inside, _Presence())
     user = mode.infra is None
-    stack = (*stack, entered) if user else _with_infra(stack, entered)
-    STATE.stack = stack
-    LOCAL.included |= added
+    return (*stack, entered) if user else _with_infra(stack, entered), inside
 
 
-def pop(mode: TorchDispatchMode) -> None:
-    """Leave a mode.  Raises `ModeNotInnermost`, `EmptyModeStack`."""
-    stack = STATE.stack
-    if not stack:
+def _interrupts(kind: Any = None) -> bool:
+    """Whether it is a class of exceptions that come from outside, as by Ctrl-C."""
+    outside = isinstance(kind, type) and issubclass(kind, BaseException)
+    return outside and not issubclass(kind, (Exception, GeneratorExit))
+
+
+def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
+    """Leave a mode.  Raises `ModeNotInnermost`, `EmptyModeStack`.
+
+    `over` says that nobody will leave it again: it goes wherever it stands.  What was
+    entered later, and is there still when the thread is `interrupted`, goes with it:
+    then it is no error, and the interruption goes on.
+    """
+    stack, view = STATE.stack, LOCAL.view
+    if not stack and not interrupted:
         raise EmptyModeStack(
             problem=f"{named(mode)} is left, and no mode is entered in this thread.",
             stack=(),
         )
-    at = len(stack) - 1
-    if mode.infra is not None:
-        places = [i for i, each in enumerate(stack) if each.mode is mode]
-        at = places[0] if places else at
-    if stack[at].mode is not mode:
+    places = [place for place, each in enumerate(stack) if each.mode is mode]
+    last, infra = len(stack) - 1, mode.infra is not None
+    fits = interrupted or (bool(places) and (infra or places[-1] == last))
+    if places and (over or fits):
+        rest, at = stack, places[-1]
+        for place in range(last if interrupted and not infra else at, at - 1, -1):
+            rest, view = _without(rest, place, view)
+        STATE.stack, LOCAL.view = rest, view
+    if not fits:
         raise ModeNotInnermost(
             problem=f"{named(mode)} is left, but {named(stack[-1].mode)} is the "
             "innermost mode.",
@@ -143,7 +185,6 @@ def pop(mode: TorchDispatchMode) -> None:
             remedy="leave modes in the reverse of the order they were entered in, in "
             "the thread that entered them",
         )
-    _take_out(stack, at)
 
 
 def leave(mode: TorchDispatchMode) -> None:
@@ -155,7 +196,7 @@ def leave(mode: TorchDispatchMode) -> None:
     stack = STATE.stack
     for at in reversed(range(len(stack))):
         if stack[at].mode is mode:
-            _take_out(stack, at)
+            STATE.stack, LOCAL.view = _without(stack, at, LOCAL.view)
             return
     problem = f"{named(mode)} is left, and it is not entered in this thread."
     if not stack:
@@ -167,23 +208,23 @@ def leave(mode: TorchDispatchMode) -> None:
     )
 
 
-def _take_out(stack: tuple[Entered, ...], at: int) -> None:
-    """Make the stack one without the entry at a place."""
+def _without(stack: Stack, at: int, view: View) -> tuple[Stack, View]:
+    """The stack and the keys without the entry at a place."""
     rest = (*stack[:at], *stack[at + 1 :])
     included = stack[at].included
     if rest and included:
         # What it brought is needed as long as there is any other.
-        at = min(at, len(rest) - 1)
-        rest = tuple(
-            each._replace(included=each.included | included) if i == at else each
-            for i, each in enumerate(rest)
+        heir = rest[min(at, len(rest) - 1)]
+        heir_now = heir._replace(
+            included=heir.included | included, outside=stack[at].outside
         )
-        included = 0
-    STATE.stack = rest
-    LOCAL.included &= ~included
+        rest = tuple(heir_now if each is heir else each for each in rest)
+    elif included:
+        view = view_of(view.included & ~included, view.excluded)
+    return rest, view
 
 
-def _with_infra(stack: tuple[Entered, ...], entered: Entered) -> tuple[Entered, ...]:
+def _with_infra(stack: Stack, entered: Entered) -> Stack:
     mode = entered.mode
     places = {each.mode.infra: each for each in stack if each.mode.infra is not None}
     if mode.infra in places:
@@ -210,12 +251,12 @@ def named(mode: TorchDispatchMode) -> str:
     return type(mode).__name__
 
 
-def alike(left: tuple[Entered, ...], right: tuple[Entered, ...]) -> bool:
+def alike(left: Stack, right: Stack) -> bool:
     """Whether two stacks have the same modes in the same order."""
     return [id(each.mode) for each in left] == [id(each.mode) for each in right]
 
 
-def names(stack: tuple[Entered, ...]) -> tuple[str, ...]:
+def names(stack: Stack) -> tuple[str, ...]:
     """The classes of the modes of a stack."""
     return tuple(named(each.mode) for each in stack)
 
@@ -243,45 +284,69 @@ def mode_at(place: int) -> TorchDispatchMode:
     return found
 
 
-@contextmanager
-def pop_mode_temporarily() -> Iterator[TorchDispatchMode]:
+class _Aside(Generic[Given]):
+    """Context: fewer modes are entered; on exit all are again.
+
+    Raises `ModeStackError` where another thread leaves it, as the garbage collector may
+    do with a generator: the modes of that thread are not touched.
+    """
+
+    __slots__ = ("_choose", "_saved")
+
+    def __init__(self, choose: Callable[[Stack], tuple[Stack, Given]]) -> None:
+        self._choose = choose
+        self._saved: Any = None
+
+    def __enter__(self) -> Given:
+        stack, outside = STATE.stack, LOCAL.view
+        rest, given = self._choose(stack)
+        inside = outside
+        if stack and not rest:
+            inside = view_of(outside.included & ~HANDLED, outside.excluded)
+        self._saved = stack, outside, inside, STATE.thread, self._saved
+        STATE.stack, LOCAL.view = rest, inside
+        return given
+
+    def __exit__(self, *_exception: object) -> None:
+        stack, view, inside, thread, before = self._saved
+        if STATE.thread is not thread:
+            raise ModeStackError(
+                problem="Modes were put aside in another thread than the one that "
+                "wants them back.",
+                stack=names(STATE.stack),
+                remedy="leave what puts modes aside in the thread that entered it",
+            )
+        now = LOCAL.view
+        if now is not inside:
+            handled = view.included & HANDLED
+            view = view_of((now.included & ~HANDLED) | handled, now.excluded)
+        self._saved, STATE.stack, LOCAL.view = before, stack, view
+
+
+def pop_mode_temporarily() -> AbstractContextManager[TorchDispatchMode]:
     """Context: the innermost mode is not entered; on exit it is again.
 
     Raises `EmptyModeStack`.
     """
-    stack = STATE.stack
+    return _Aside(_but_the_innermost)
+
+
+def disable_current_modes() -> AbstractContextManager[tuple[TorchDispatchMode, ...]]:
+    """Context: no mode is entered; on exit all are again.  Gives them."""
+    return _Aside(_none)
+
+
+def _but_the_innermost(stack: Stack) -> tuple[Stack, TorchDispatchMode]:
     if not stack:
         raise EmptyModeStack(
             problem="The innermost mode was asked for, and no mode is entered.",
             stack=(),
         )
-    with _only(stack[:-1]):
-        yield stack[-1].mode
+    return stack[:-1], stack[-1].mode
 
 
-@contextmanager
-def disable_current_modes() -> Iterator[tuple[TorchDispatchMode, ...]]:
-    """Context: no mode is entered; on exit all are again.  Gives them."""
-    if not STATE.stack:
-        yield ()
-        return
-    modes = current_modes()
-    with _only(()):
-        yield modes
-
-
-@contextmanager
-def _only(stack: tuple[Entered, ...]) -> Iterator[None]:
-    """Context: these are the modes, of those that there are."""
-    before = STATE.stack
-    taken = 0 if stack else HANDLED & LOCAL.included
-    STATE.stack = stack
-    LOCAL.included &= ~taken
-    try:
-        yield
-    finally:
-        STATE.stack = before
-        LOCAL.included |= taken
+def _none(stack: Stack) -> tuple[Stack, tuple[TorchDispatchMode, ...]]:
+    return (), tuple(each.mode for each in stack)
 
 
 def no_dispatch() -> exclude_keys:
@@ -289,23 +354,32 @@ def no_dispatch() -> exclude_keys:
     return exclude_keys(KeySet.from_bits(HANDLED))
 
 
-@contextmanager
-def enable_reentrant_dispatch() -> Iterator[None]:
+class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
     """Context, inside of a handler: the keys are those that the outermost call found.
 
     What is called inside goes through autograd again, and through everything else.
-    Modes that are on the stack are asked, and no others.  Raises `OutsideOfHandler`.
+    Modes that are on the stack are asked, and no others.  Raises `OutsideOfHandler`,
+    also where it is left after the handler, or in another thread.
     """
-    snapshot = STATE.snapshot
-    if snapshot is None:
-        raise OutsideOfHandler(handler="enable_reentrant_dispatch()")
-    view = LOCAL.view
-    LOCAL.view = snapshot
-    if STATE.stack:
-        LOCAL.included |= HANDLED
-    else:
-        LOCAL.included &= ~HANDLED
-    try:
-        yield
-    finally:
-        LOCAL.view = view
+
+    __slots__ = ("_saved",)
+
+    def __init__(self) -> None:
+        self._saved: Any = None
+
+    def __enter__(self) -> None:
+        snapshot = STATE.snapshot
+        if snapshot is None:
+            raise OutsideOfHandler(handler="enable_reentrant_dispatch()")
+        included = snapshot.included & ~HANDLED
+        if STATE.stack:
+            included |= HANDLED
+        inside = view_of(included, snapshot.excluded)
+        self._saved = LOCAL.view, STATE.thread, self._saved
+        LOCAL.view = inside
+
+    def __exit__(self, *_exception: object) -> None:
+        view, thread, before = self._saved
+        if STATE.snapshot is None or STATE.thread is not thread:
+            raise OutsideOfHandler(handler="enable_reentrant_dispatch()")
+        self._saved, LOCAL.view = before, view

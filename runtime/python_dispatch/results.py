@@ -15,8 +15,10 @@ from runtime.errors.call import KernelError
 from runtime.errors.python_dispatch import WrongHandlerResult
 from runtime.schema.alias import AliasInfo
 from runtime.schema.argument import Argument
+from runtime.schema.excerpt import shortened
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
+from runtime.tensors.tensor import Tensor
 from runtime.tensors.wrapper import WrapperStorage
 
 # (what the handler returned, all arguments, the mode or tensor) -> the result
@@ -34,14 +36,20 @@ def finisher(schema: Schema) -> Finish:
 
     def converted(value: Any, handler: Any) -> Any:
         try:
-            return convert(value)
+            result = convert(value)
         except KernelError as error:
-            raise WrongHandlerResult(
-                handler=handler_name(handler),
-                operator=str(schema.name),
-                problem=_problem(error),
-                schema=str(schema),
-            ) from None
+            problem = _problem(error)
+        else:
+            found = _foreign(result)
+            if not found:
+                return result
+            problem = f"{found}, which has keys and is no tensor"
+        raise WrongHandlerResult(
+            handler=handler_name(handler),
+            operator=str(schema.name),
+            problem=problem,
+            schema=str(schema),
+        )
 
     written = _written(schema)
     if written is not None:
@@ -109,6 +117,15 @@ def _sets(alias: AliasInfo | None) -> frozenset[str]:
     if alias is None:
         return frozenset()
     return frozenset(alias.before).union(*map(_sets, alias.contained))
+
+
+def _foreign(result: Any) -> str:
+    """What passes for a tensor and is none, for instance the class itself; or ""."""
+    if isinstance(result, (list, tuple)):
+        return next(filter(None, map(_foreign, result)), "")
+    if isinstance(result, Tensor) or not hasattr(result, "key_bits"):
+        return ""
+    return shortened(result)
 
 
 def _problem(error: KernelError) -> str:

@@ -11,8 +11,10 @@ handler back; who calls an operator without rules pays for one look at an empty 
 from collections.abc import Callable
 from typing import Any, Self
 
-from runtime.errors.python_dispatch import RuleTaken
+from runtime.dispatch.handle import OperatorHandle
+from runtime.errors.python_dispatch import RuleTaken, WrongSuperCall
 from runtime.locks import renewed
+from runtime.schema.excerpt import described
 
 Rule = Callable[..., Any]
 
@@ -55,8 +57,14 @@ class RuleHandle:
 def register_torch_dispatch(func: Any, cls: type, rule: Rule) -> RuleHandle:
     """Let `rule` handle the operator `func` for modes or tensors of class `cls`.
 
-    `func` is an `OperatorHandle`.  Raises `RuleTaken`.
+    `func` is an `OperatorHandle`.  Raises `RuleTaken`, and `WrongSuperCall` for an
+    argument that is something else.
     """
+    _check(
+        "func", "an operator with its overload", isinstance(func, OperatorHandle), func
+    )
+    _check("cls", "a class", isinstance(cls, type), cls)
+    _check("rule", "a function", callable(rule), rule)
     with _LOCK:
         rules = RULES.get(func, {})
         if cls in rules:
@@ -65,6 +73,16 @@ def register_torch_dispatch(func: Any, cls: type, rule: Rule) -> RuleHandle:
             )
         RULES[func] = {**rules, cls: rule}
     return RuleHandle(func, cls)
+
+
+def _check(argument: str, expected: str, fits: bool, found: object) -> None:
+    if not fits:
+        raise WrongSuperCall(
+            handler="register_torch_dispatch",
+            argument=argument,
+            expected=expected,
+            found=described(found),
+        )
 
 
 def rule_of(func: Any, cls: type) -> Rule | None:

@@ -17,7 +17,8 @@ and what goes wrong, goes there.
             result = first.__torch_dispatch__(func, (type(first),), given, by_name)
 
 Rules: a text is compiled once for all schemas whose arguments look alike; a class that
-returned NotImplemented, or left other modes, is not asked again.
+returned NotImplemented, or left other modes, is not asked again; a tensor whose keys
+were set by hand, which is of no context, goes the general way.
 """
 
 from collections.abc import Callable
@@ -33,19 +34,17 @@ from runtime.python_dispatch.rules import RULES
 from runtime.schema.schema import Schema
 from runtime.schema.types import ListType, OptionalType, Type, is_dispatch_type
 from runtime.tensors.handled import PYTHON, STATE
+from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 
 # What tracebacks show for the file of the short ways.
 FILE = "<handling of a call in Python>"
 
-# A tensor is what has keys, and one that is nobody's alias is the result itself.
+# A tensor that is nobody's alias is the result itself.
 _PLAIN = (
-    "        try:",
-    "            result.key_bits",
+    "        if isinstance(result, Tensor):",
     "            return result",
-    "        except AttributeError:",
-    "            pass",
 )
 
 
@@ -86,19 +85,23 @@ def _maker(count: int, places: tuple[int, ...], plain: bool) -> Function:
         f"    def handle({given}):",
         "        stack = STATE.stack",
         "        first = None",
+        "        try:",
     ]
     for number, place in enumerate(places):
         text += [
-            f"        if a{place} is not None and a{place}.key_bits & PYTHON:",
+            f"            if a{place} is not None and a{place}.key_bits & PYTHON:",
             *_found(f"a{place}", number == 0, given),
         ]
     text += [
-        "        if first is None:",
-        "            types = ()",
-        "            context = stack[-1].context if stack else None",
-        "        else:",
-        "            types = (type(first),)",
-        "            context = first._context",
+        "            if first is None:",
+        "                types = ()",
+        "                context = stack[-1].context if stack else None",
+        "            else:",
+        "                types = (type(first),)",
+        "                context = first._context",
+        # Keys that were set by hand are no handler's.
+        "        except AttributeError:",
+        f"            return general({given})",
         "        if context is not STATE.context or not context.alive or RULES:",
         f"            return general({given})",
         "        func = known()",
@@ -146,6 +149,7 @@ def _maker(count: int, places: tuple[int, ...], plain: bool) -> Function:
         "PYTHON": PYTHON,
         "RULES": RULES,
         "STATE": STATE,
+        "Tensor": Tensor,
         "check_stack": check_stack,
         "inside": inside,
         "inside_last": inside_last,
@@ -157,11 +161,11 @@ def _maker(count: int, places: tuple[int, ...], plain: bool) -> Function:
 
 def _found(name: str, alone: bool, given: str) -> list[str]:
     if alone:
-        return [f"            first = {name}"]
+        return [f"                first = {name}"]
     return [
-        "            if first is None:",
-        f"                first = {name}",
-        f"            elif type({name}) is not type(first) or "
+        "                if first is None:",
+        f"                    first = {name}",
+        f"                elif type({name}) is not type(first) or "
         f"{name}._context is not first._context:",
-        f"                return general({given})",
+        f"                    return general({given})",
     ]

@@ -35,6 +35,18 @@ class AliasInfo:
         """Whether the value may share memory with anything after the call."""
         return WILDCARD in self.after
 
+    @property
+    def sets_before(self) -> frozenset[str]:
+        """The sets before the call, those of contained values too."""
+        inner = frozenset[str]().union(*(each.sets_before for each in self.contained))
+        return inner.union(self.before) - {FRESH}
+
+    @property
+    def sets_after(self) -> frozenset[str]:
+        """The sets after the call, those of contained values too."""
+        inner = frozenset[str]().union(*(each.sets_after for each in self.contained))
+        return inner.union(self.after) - {FRESH}
+
     def __str__(self) -> str:
         """The annotation itself, without that of contained values."""
         if not self.before:

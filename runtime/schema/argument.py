@@ -16,7 +16,14 @@ from typing import Any, Final
 
 from runtime.schema.alias import AliasInfo
 from runtime.schema.default import default_identity, default_text
-from runtime.schema.types import IntType, ListType, OptionalType, Type, fake
+from runtime.schema.types import (
+    IntType,
+    ListType,
+    OptionalType,
+    Type,
+    fake,
+    unwrap_optional,
+)
 
 
 class NoDefault:
@@ -66,6 +73,16 @@ class Argument:
         return self.alias is not None and self.alias.is_write
 
     @property
+    def sets_before(self) -> frozenset[str]:
+        """The alias sets that the value, or an element of it, is in before a call."""
+        return frozenset() if self.alias is None else self.alias.sets_before
+
+    @property
+    def sets_after(self) -> frozenset[str]:
+        """The alias sets that the value, or an element of it, is in after a call."""
+        return frozenset() if self.alias is None else self.alias.sets_after
+
+    @property
     def is_out(self) -> bool:
         """Whether the caller passes it only to receive a result in it."""
         return self.kwarg_only and self.is_write
@@ -96,6 +113,15 @@ class Argument:
         ):
             return default_text(value[0])
         return default_text(value)
+
+
+def placed_alias(type: Type, alias: AliasInfo) -> AliasInfo:  # noqa: A002  # the field's own word
+    """The annotation of a type as its values carry it: of a list, its elements do."""
+    inner = unwrap_optional(type)
+    if not isinstance(inner, ListType):
+        return alias
+    element = placed_alias(inner.element, alias)
+    return AliasInfo(is_write=alias.is_write, contained=(element,))
 
 
 def type_text(type: Type, alias: AliasInfo | None, size: int | None = None) -> str:  # noqa: A002  # the field's own word

@@ -23,7 +23,7 @@ from runtime.keys.keyset import KeySet
 from runtime.schema.alias import AliasInfo
 from runtime.schema.annotation import annotated_type, result_types, tensor_stand_in
 from runtime.schema.annotation import register_annotation as register_annotation
-from runtime.schema.argument import NO_DEFAULT, Argument
+from runtime.schema.argument import NO_DEFAULT, Argument, placed_alias
 from runtime.schema.codes import Code
 from runtime.schema.device import Device
 from runtime.schema.names import OperatorName
@@ -127,7 +127,7 @@ def _named_argument(
                 "Take it from `mutates`.",
             )
             raise _fault(fn, parameter.name, str(type), reason, remedy)
-        alias = _write(index, type)
+        alias = placed_alias(type, AliasInfo((f"a{index}",), (f"a{index}",), True))
     return Argument(
         parameter.name,
         type,
@@ -135,15 +135,6 @@ def _named_argument(
         kwarg_only=parameter.kind is parameter.KEYWORD_ONLY,
         alias=alias,
     )
-
-
-def _write(index: int, type: Type) -> AliasInfo:  # noqa: A002  # the field's own word
-    """The annotation of a written argument; of a list, its elements are written."""
-    own = AliasInfo((f"a{index}",), (f"a{index}",), True)
-    inner = type.element if isinstance(type, OptionalType) else type
-    if isinstance(inner, ListType):
-        return AliasInfo(is_write=True, contained=(own,))
-    return own
 
 
 def _default(fn: Callable[..., Any], parameter: Parameter) -> Any:

@@ -17,8 +17,8 @@ sees more of a schema than it says: that an operator takes numbers for tensors i
 of its definition (`OperatorHandle.normalize` knows it).
 
 How it works: `stripper` takes the values of the stack, `presented_stripper` those that
-kernels see.  The second is on the way of every call of a handler, so it is compiled
-from text; for `f(Tensor x, int n=2, *, Scalar alpha=1)` that is
+kernels see.  They are on the way of every call of a handler, so they are compiled from
+text, one for both; for `f(Tensor x, int n=2, *, Scalar alpha=1)` that is
 
     def strip(_0, _1, _2, /):
         _named = {}
@@ -48,9 +48,6 @@ if TYPE_CHECKING:
 Stripped = tuple[tuple[Any, ...], dict[str, Any]]
 Stripper = Callable[[Sequence[Any]], Stripped]
 PresentedStripper = Callable[..., Stripped]
-
-# Stands where an argument has no default; `same` to no value of a call.
-_REQUIRED = object()
 
 # Lists whose elements are of one kind once they are converted: `==` is `same`.
 _EXACT = tuple(map(ListType, (IntType, SymIntType, FloatType, BoolType)))
@@ -95,36 +92,15 @@ def spread(schema: "Schema", values: Sequence[Any]) -> Stripped:
 
 def stripper(schema: "Schema") -> Stripper:
     """The function that strips a bound call of `schema`; for `values` see `spread`."""
-    arguments = schema.arguments
-    count = len(arguments)
-    positional = schema.kwarg_only_start
-    names = tuple(argument.name for argument in arguments)
-    shown = tuple(
-        (index, turn)
-        for index, argument in enumerate(arguments)
+    shown = {
+        place: turn
+        for place, argument in enumerate(schema.arguments)
         if (turn := presenter(argument.type)) is not None
-    )
-    defaults = tuple(
-        stored_default(argument) if argument.has_default else _REQUIRED
-        for argument in arguments
-    )
-
-    def strip(values: Sequence[Any]) -> Stripped:
-        seen = list(values[:count])
-        for index, turn in shown:
-            seen[index] = turn(seen[index])
-        surplus = values[count:]
-        end = positional
-        while not surplus and end and same(values[end - 1], defaults[end - 1]):
-            end -= 1
-        kwargs = {
-            names[index]: seen[index]
-            for index in range(positional, count)
-            if not same(values[index], defaults[index])
-        }
-        return (*seen[:end], *surplus), kwargs
-
-    return strip
+    }
+    lines = [f"_{place} = _turn{place}(_{place})" for place in shown]
+    turns = {f"_turn{place}": turn for place, turn in shown.items()}
+    strip = _made(schema, lines, turns)
+    return lambda values: strip(*values)
 
 
 def presented_stripper(schema: "Schema") -> PresentedStripper:
@@ -133,8 +109,20 @@ def presented_stripper(schema: "Schema") -> PresentedStripper:
     It takes every argument by position, in the order of the schema, then the surplus
     of a schema with `...`; lists are copied, so that a handler may keep them.
     """
-    lines = []
-    values: dict[str, Any] = {"_same": same}
+    lists = [
+        f"_{place}"
+        for place, argument in enumerate(schema.arguments)
+        if presenter(argument.type) is not None
+    ]
+    lines = [f"if type({name}) is list: {name} = {name}.copy()" for name in lists]
+    return _made(schema, lines, {})
+
+
+def _made(
+    schema: "Schema", lines: Sequence[str], names: Mapping[str, Any]
+) -> PresentedStripper:
+    """The function of every argument that runs `lines`, and strips what they leave."""
+    values: dict[str, Any] = {"_same": same, **names}
     start = schema.kwarg_only_start
     given = [f"_{place}" for place in range(len(schema.arguments))]
     for place, argument in enumerate(schema.arguments):
@@ -142,10 +130,7 @@ def presented_stripper(schema: "Schema") -> PresentedStripper:
             default = present(argument.type, stored_default(argument))
             values[f"_default{place}"] = default
             values[f"_kind{place}"] = type(default)
-        if presenter(argument.type) is not None:
-            lines.append(f"if type(_{place}) is list:")
-            lines.append(f"    _{place} = _{place}.copy()")
-    lines.append("_named = {}")
+    lines = [*lines, "_named = {}"]
     for place, argument in enumerate(schema.arguments[start:], start):
         lines += _unless_default(place, argument, f"_named[{argument.name!r}] = ")
     if schema.is_vararg:

@@ -290,6 +290,11 @@ def fake(type: Type) -> Type:  # noqa: A002  # the field's own word
     return type
 
 
+def unwrap_optional(type: Type) -> Type:  # noqa: A002  # the field's own word
+    """The element of an optional type; any other type itself."""
+    return type.element if isinstance(type, OptionalType) else type
+
+
 def is_dispatch_type(type: Type) -> Literal["tensor", "list"] | None:  # noqa: A002  # the field's own word
     """How an argument of `type` contributes tensors to the choice of a kernel.
 

@@ -20,12 +20,12 @@ from operator import index
 from sys import maxsize
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import NoGradient, NotALeaf
+from runtime.errors.tensor import NoGradient, NotALeaf, UnfitValue
 from runtime.keys import KeySet
-from runtime.schema.codes import DType
+from runtime.schema.excerpt import described, shortened
 from runtime.tensors.arrays import claimed
-from runtime.tensors.elements import itemsize
-from runtime.tensors.handled import HANDLED
+from runtime.tensors.elements import itemsize, supported
+from runtime.tensors.handled import HANDLED, PYTHON
 from runtime.tensors.instance import POLICIES, instance_of
 from runtime.tensors.keys_of import fresh_key_bits, keys_of
 from runtime.tensors.shape import check_bounds
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
+
+# What a wrapped number can be.
+_NUMBERS = (bool, int, float, complex)
 
 # Slots that are Python's own.
 _NO_STATE = frozenset({"__dict__", "__weakref__"})
@@ -80,7 +83,8 @@ def deep_copy(tensor: "Tensor", memo: dict[int, Any]) -> "Tensor":
 
 
 def _policy_of(tensor: "Tensor") -> tuple[int, ...]:
-    policy = getattr(tensor, "_policy", 0)
+    # Whose keys were set by hand has none.
+    policy = getattr(tensor, "_policy", 0) if tensor.key_bits & PYTHON else 0
     return (policy,) if policy else ()
 
 
@@ -117,14 +121,38 @@ def _slots_of(kind: type) -> list[str]:
 
 def _give(made: "Tensor", state: Any) -> None:
     """Put the state of `_state_of` on a tensor."""
-    if hasattr(made, "__setstate__"):
+    # Of the class: the tensor may answer for what it wraps, which it has not yet.
+    if hasattr(type(made), "__setstate__"):
         made.__setstate__(state)
         return
     attributes, slots = state if isinstance(state, tuple) else (state, None)
     if attributes:
         made.__dict__.update(attributes)
+    own = _slots_of(type(made)) if slots else ()
     for name, value in (slots or {}).items():
+        # Those of every tensor say where its elements are: they are not for the taking.
+        if name not in own:
+            raise _unfit(shortened(name), f"the slots of `{type(made).__name__}`")
         setattr(made, name, value)
+
+
+def _unfit(found: str, fits: str) -> UnfitValue:
+    return UnfitValue(asked="reading a pickled tensor", found=found, fits=fits)
+
+
+def _check_parts(kind: Any, storage: Any, keys: Any, number: Any, shape: Ints) -> None:
+    """Whether these are parts of a tensor.  Raises `UnfitValue`."""
+    if not isinstance(kind, type) or "key_bits" not in dir(kind):
+        raise _unfit(shortened(kind), "a class of tensors")
+    if not isinstance(storage, Storage):
+        raise _unfit(described(storage), "a storage")
+    if not (keys is None or isinstance(keys, KeySet)):
+        raise _unfit(described(keys), "a set of keys")
+    if number is not None and (shape or not isinstance(number, _NUMBERS)):
+        raise _unfit(
+            f"{described(number)} for one of shape {shape}",
+            "a number for a tensor without dimensions",
+        )
 
 
 def _restored(
@@ -140,8 +168,10 @@ def _restored(
     policy: int = 0,
 ) -> "Tensor":
     # What is loaded may have been written by anybody.
-    device, known = storage.device, DType.named(dtype)
     shape, strides = tuple(map(index, shape)), tuple(map(index, strides))
+    offset = index(offset)
+    _check_parts(kind, storage, keys, number, shape)
+    device, known = storage.device, supported(dtype)
     # A wrapper may show more than there would be: nothing is read.
     bare = isinstance(storage, WrapperStorage)
     count = maxsize if bare else storage.nbytes // itemsize(known)
@@ -150,8 +180,9 @@ def _restored(
         raise NoGradient(dtype=dtype)
     bits = fresh_key_bits(device.type) if keys is None else keys.bits
     made = instance_of(kind, shape, known, device, bits, (storage, offset, strides))
-    made._requires_grad = requires_grad
+    made._requires_grad = bool(requires_grad)
     made.number = number
-    if policy:
-        POLICIES[-1](made, policy)
+    # A class without handler is not made to ask one, least of all the one of all.
+    if policy and made.key_bits & PYTHON:
+        POLICIES[-1](made, index(policy))
     return made

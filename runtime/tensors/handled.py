@@ -15,6 +15,7 @@ Rules:
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 from runtime.errors.python_dispatch import NotForSubclasses, NotMade, WrongSuperCall
 from runtime.keys import LOCAL, DispatchKey, full_after
@@ -35,8 +36,8 @@ ABOVE = full_after(DispatchKey.PythonDispatcher).bits & ~(
     full_after(DispatchKey.Python).bits | PYTHON
 )
 
-# The threads that have entered a mode; see `runtime.tensors.keys_of.INFERRING`.
-MODED: set[int] = set()
+# The entries of all stacks of modes, of every thread; they take themselves out.
+MODED: set[ref[Any]] = set()
 
 # What reads the one element of a tensor that is handled: the last one does.
 READERS: list[Callable[["Tensor"], Any]] = []
@@ -48,11 +49,15 @@ class _State(threading.local):
     `stack` holds the modes that were entered, outermost first; `snapshot` is what the
     thread included and excluded when the outermost call was dispatched to Python, None
     outside of one; `context` is the interpreter that new tensors with handlers are of.
+    `thread` is no other thread's.
     """
 
     stack: tuple[Any, ...] = ()
     snapshot: View | None = None
     context: Any = None
+
+    def __init__(self) -> None:
+        self.thread = object()
 
 
 STATE = _State()

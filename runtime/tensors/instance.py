@@ -47,6 +47,7 @@ def instance_of(
     made._history = None
     made.number = None
     if made.key_bits & PYTHON:
+        made._policy = 0
         made._context = context = STATE.context
         if ref(kind) not in context.noted:
             context.note(kind)

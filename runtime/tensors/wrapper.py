@@ -10,11 +10,14 @@ Rules:
   a write to either is noticed by who saved the other.
 """
 
+from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from runtime.errors.python_dispatch import NoElements
+from runtime.errors.tensor import BadSize
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
+from runtime.tensors.elements import supported
 from runtime.tensors.storage import Storage
 
 if TYPE_CHECKING:
@@ -86,4 +89,8 @@ class WrapperStorage(Storage):
 
 
 def _restored(owner: str, device: str, dtype: str, count: int) -> WrapperStorage:
-    return WrapperStorage(owner, Device.parse(device), DType.named(dtype), count)
+    # What is loaded may have been written by anybody.
+    count = index(count)
+    if count < 0:
+        raise BadSize(asked=(count,), elements=0)
+    return WrapperStorage(str(owner), Device.parse(device), supported(dtype), count)

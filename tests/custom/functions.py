@@ -5,7 +5,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from runtime import Tensor, ops
+from runtime import Tensor, ops, tensor
 from runtime.dispatch.caller import WARM
 
 # So many calls that the operator has had its front for some.
@@ -27,6 +27,16 @@ def add_one(x: Tensor) -> None:
 def repeatedly(call: Callable[[], Any]) -> list[Any]:
     """The results of calls the plain way, and by the front."""
     return [call() for _ in range(CALLS)]
+
+
+def leaf(*values: float) -> Tensor:
+    return tensor([*values], requires_grad=True)
+
+
+def grad(output: Tensor, *inputs: Tensor, create_graph: bool = False) -> Any:
+    from runtime.autograd import grad as gradient
+
+    return gradient(output, inputs, create_graph=create_graph)
 
 
 def like(x: Tensor) -> Tensor:

@@ -177,13 +177,21 @@ def test_an_operator_of_a_library_is_not_ended() -> None:
         assert not ops.mine.f.default.has_kernel("CompositeExplicitAutograd")
 
 
-@pytest.mark.parametrize(("name", "shown"), [("f", "f"), ("", ""), (3, "3")])
-def test_a_name_without_namespace(name: Any, shown: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "found", "near"),
+    [
+        ("f", "'f'", "f"),
+        ("", "''", "name"),
+        ("f.b", "'f.b'", "name"),
+        (3, "an int", "name"),
+    ],
+)
+def test_a_name_without_namespace(name: Any, found: str, near: str) -> None:
     with pytest.raises(NotQualified) as refused:
         custom_op(name, double, mutates_args=())
     assert str(refused.value) == (
-        f"A custom operator is named `namespace::name`; found {shown!r}.\n"
-        f"  write: custom_op('mylib::{shown or 'name'}', ...)"
+        f"A custom operator is named `namespace::name`; found {found}.\n"
+        f"  write: 'mylib::{near}'"
     )
 
 

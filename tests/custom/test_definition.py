@@ -3,6 +3,9 @@
 """What can be added to a custom operator, and how it ends (spec 3.13.3)."""
 
 import gc
+import pickle
+from copy import copy, deepcopy
+from inspect import signature
 from typing import Any
 from weakref import ref
 
@@ -18,11 +21,15 @@ from runtime import (
     ops,
     tensor,
 )
-from runtime.errors.call import MissingKernel, OperatorGone
+from runtime.errors.call import MissingKernel, OperatorGone, PrivateDispatcher
 from runtime.errors.custom_op import NoSuchKernel, UnfitKernel
 from runtime.errors.key import UnknownDevice
 from runtime.errors.python_dispatch import RuleTaken
-from runtime.errors.registration import LibraryClosed, WriteInsideListener
+from runtime.errors.registration import (
+    LibraryClosed,
+    SchemaNotFound,
+    WriteInsideListener,
+)
 from runtime.library import CustomOpDef, custom_op
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.schema.parser import parse_schema
@@ -334,3 +341,38 @@ def test_it_is_an_operator_like_any_other() -> None:
         assert found.redispatch(KeySet(DispatchKey.CPU), X).tolist() == [2.0]
         assert str(found) == "mine.f.default"
         assert made.handle is found
+
+
+def test_it_looks_like_the_function() -> None:
+    with custom_op("mine::f", scale, mutates_args=()) as made:
+        assert str(signature(made)) == "(x, factor=2.0)"
+        assert (made.__name__, made.__qualname__, made.__module__, made.__doc__) == (
+            "scale",
+            "scale",
+            "tests.custom.functions",
+            None,
+        )
+        assert made.schemas() == (made.schema,)
+    assert next(iter(signature(CustomOpDef).parameters)) == "schema"
+
+
+def test_copies_are_itself_and_pickles_are_by_name() -> None:
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        assert copy(made) is made
+        assert deepcopy([made])[0] is made
+        sent = pickle.dumps(made)
+        assert pickle.loads(sent) is made
+    with pytest.raises(SchemaNotFound):
+        pickle.loads(sent)
+    with Library("mine", "FRAGMENT") as library:
+        library.define("f(Tensor x) -> Tensor")
+        with pytest.raises(OperatorGone):
+            pickle.loads(sent)
+
+
+def test_one_of_another_dispatcher_is_not_pickled() -> None:
+    mine = Dispatcher()
+    with custom_op("mine::f", double, mutates_args=(), dispatcher=mine) as made:
+        with pytest.raises(PrivateDispatcher):
+            pickle.dumps(made)
+        assert deepcopy(made) is made

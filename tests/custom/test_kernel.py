@@ -5,9 +5,11 @@
 from typing import Any
 
 import numpy as np
+import pytest
 
 from runtime import DType, Tensor, tensor
 from runtime.custom.kernel import kernel_of
+from runtime.errors.custom_op import UnfitKernel
 from runtime.library import custom_op
 from runtime.schema.parser import parse_schema
 from tests.custom.functions import repeatedly
@@ -99,3 +101,37 @@ def test_an_operator_of_nothing() -> None:
         assert [r.tolist() for r in repeatedly(made)][-1] == [7.0]
     with custom_op("mine::f", pair, mutates_args=()) as made:
         assert [r.tolist() for r in repeatedly(made)[-1]] == [[7.0], [8.0]]
+
+
+async def later(x: Tensor) -> Tensor:
+    return x
+
+
+async def several_later(x: Tensor) -> Any:
+    yield x
+
+
+def one_by_one(x: Tensor) -> Any:
+    yield x
+
+
+@pytest.mark.parametrize(
+    ("function", "fault"),
+    [
+        (later, "it is `async`, and a call of it runs nothing"),
+        (several_later, "it is `async`, and a call of it runs nothing"),
+        (one_by_one, "it has a `yield`, and a call of it runs nothing"),
+    ],
+)
+def test_a_function_that_runs_nothing_when_it_is_called(
+    function: Any, fault: str
+) -> None:
+    with pytest.raises(UnfitKernel) as refused:
+        custom_op("mine::f", function, mutates_args=(), schema="(Tensor x) -> Tensor")
+    assert refused.value.fault == fault
+
+
+def test_a_function_that_shows_no_signature_is_believed() -> None:
+    made = custom_op("mine::f", max, mutates_args=(), schema="(int x, int y) -> int")
+    with made:
+        assert set(repeatedly(lambda: made(3, 4))) == {4}

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import runtime.custom.opcheck
 import runtime.library
 from runtime.errors import custom_op as errors
 from runtime.errors.base import EveryorderError
@@ -13,29 +14,34 @@ NAMES = (
     *("Library", "custom_op", "define", "impl", "infer_schema", "get_kernel"),
     *("register_kernel", "register_fake", "register_autograd", "register_autocast"),
     *("register_torch_dispatch", "opcheck", "CustomOpDef", "fallthrough"),
+    "fallthrough_kernel",
 )
 
 
 def test_every_name_is_there() -> None:
     assert sorted(runtime.library.__all__) == sorted(NAMES)
     assert {*NAMES} <= {*dir(runtime.library)}
-    assert all(callable(getattr(runtime.library, n)) or n == NAMES[-1] for n in NAMES)
+    assert all(
+        callable(getattr(runtime.library, n)) or "fallthrough" in n for n in NAMES
+    )
 
 
 def test_opcheck_is_loaded_once() -> None:
     vars(runtime.library).pop("opcheck", None)
     found = runtime.library.opcheck
-    assert found.__module__ == "runtime.custom.opcheck"
+    assert found is runtime.custom.opcheck.opcheck
     assert vars(runtime.library)["opcheck"] is found
 
 
 def test_other_names() -> None:
-    name = "register_vmap"
+    name = "fallback"
     with pytest.raises(AttributeError) as refused:
         getattr(runtime.library, name)
-    assert str(refused.value) == (
-        "module 'runtime.library' has no attribute 'register_vmap'"
-    )
+    assert str(refused.value) == "module 'runtime.library' has no attribute 'fallback'"
+
+
+def test_the_name_that_programs_for_torch_have() -> None:
+    assert runtime.library.fallthrough_kernel is runtime.fallthrough
 
 
 LEAVES: list[Any] = [

@@ -2,12 +2,22 @@
 # mypy: disable-error-code=no-any-return
 """Free functions: spec 3.13.4, for operators of any origin."""
 
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from runtime import Dispatcher, DispatchKey, Library, Tensor, autocast, ops, tensor
+from runtime import (
+    Dispatcher,
+    DispatchKey,
+    Library,
+    Tensor,
+    autocast,
+    fallthrough,
+    ops,
+    tensor,
+)
 from runtime.custom import registering
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.custom_op import (
@@ -302,3 +312,40 @@ def test_the_text_of_a_missing_library() -> None:
 
 def test_keys_may_be_keys() -> None:
     assert registering._key_of("Meta") is DispatchKey.Meta
+
+
+def here() -> str:
+    """This place, one line further down in the caller, as dumps show it."""
+    frame = sys._getframe(1)
+    return f"(registered at {frame.f_code.co_filename}:{frame.f_lineno + 1})"
+
+
+def test_dumps_say_where_it_was_registered() -> None:
+    places = {"schema": here()[1:-1]}
+    define("mine::f", "(Tensor x) -> Tensor")
+    handle = ops.mine.f.default
+    places["CPU: double"] = here()
+    impl("mine::f", "cpu", double)
+    places["CUDA: double"] = here()
+    impl("mine::f", "cuda")(double)
+    places["CompositeExplicitAutograd[alias]: double"] = here()
+    register_kernel("mine::f", None)(double)
+    places["Meta: like"] = here()
+    register_fake("mine::f")(like)
+    places["Autograd[alias]: lambda"] = here()
+    register_autograd("mine::f", lambda ctx, g: g)
+    places["AutocastCPU: autocast_to_bfloat16"] = here()
+    register_autocast("mine::f", "cpu", "bfloat16")
+    places["Tracer"] = here()[1:-1]
+    impl("mine::f", "Tracer", fallthrough)
+    lines = handle.dump_state().splitlines()
+    assert f"debug: {places.pop('schema')}" in lines
+    fall = places.pop("Tracer")
+    assert any(line.startswith(f"Tracer: {fall} ::") for line in lines)
+    for what, place in places.items():
+        assert any(line.startswith(f"{what} {place}") for line in lines), what
+
+
+def test_a_library_says_it_itself(library: Library) -> None:
+    impl("mine::f", "cpu", double, lib=library)
+    assert library.origin in ops.mine.f.default.dump_state().splitlines()[-1]

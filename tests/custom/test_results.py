@@ -53,6 +53,23 @@ def test_a_result_that_is_a_view_of_an_argument() -> None:
     )
 
 
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_a_result_that_is_a_written_argument(name: str) -> None:
+    def write(x: Tensor, y: Tensor) -> Tensor:
+        x.add_(1)
+        return x if name == "x" else y
+
+    made = custom_op("mine::f", write, mutates_args=("x",))
+    with made, pytest.raises(AliasedResult) as refused:
+        made(tensor([1.0]), tensor([1.0]))
+    assert refused.value.written is (name == "x")
+    if name == "x":
+        assert str(refused.value).endswith(
+            "\n  to do:  return None; or, where the operator should return what it "
+            "writes to,\n          say so: tags='inplace', or 'out'"
+        )
+
+
 class Same(Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:

@@ -40,7 +40,23 @@ def test_several_overloads() -> None:
 def test_what_is_no_operator(given: Any, found: str) -> None:
     with pytest.raises(NotAnOperator) as refused:
         handle_of("register_fake(...)", given)
-    assert refused.value.fields() == {"call": "register_fake(...)", "found": found}
+    assert refused.value.fields() == {
+        "call": "register_fake(...)",
+        "found": found,
+        "library": False,
+    }
+
+
+def test_a_library_in_the_place_of_an_operator() -> None:
+    given: Any = Library("mine", "FRAGMENT")
+    with given, pytest.raises(NotAnOperator) as refused:
+        handle_of("impl(...)", given)
+    assert str(refused.value) == (
+        "impl(...) needs an operator; found a Library.\n"
+        "  give:    'namespace::name', ops.namespace.name.overload, or what custom_op\n"
+        "           returned\n"
+        "  or call: its own method: library.impl(name, kernel, key)"
+    )
 
 
 def test_the_text() -> None:

@@ -156,7 +156,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
         KeySet(DispatchKey["HPU"]), on("CPU")
     ),
     "call_for_key": lambda w: op(w.d).call_for_key(DispatchKey.Autograd, [tensor(1.0)]),
-    "sibling": lambda w: op(w.d, "test::two").sibling("c"),
+    "overload": lambda w: op(w.d, "test::two").overloadpacket.c,
     "has_computed_kernel": lambda w: op(w.d).has_computed_kernel("Autograd"),
 }
 

@@ -147,16 +147,15 @@ def test_overloads() -> None:
     library.define("foo.b(int x) -> int")
     library.impl("foo.c", says(1), "CPU")
     handle = op(d)
-    assert handle.sibling("b").name == OperatorName("test::foo", "b")
-    assert handle.sibling("b").sibling("default").name == handle.name
-    assert handle.sibling("").name == handle.name
-    assert not handle.sibling("c").has_schema
+    overloads = handle.overloadpacket
+    assert overloads.b.name == OperatorName("test::foo", "b")
+    assert overloads.b.overloadpacket.default is handle
     with pytest.raises(NoSuchOverload) as caught:
-        handle.sibling("d")
+        overloads.c  # noqa: B018  # asked for, not used
     assert caught.value.fields() == {
         "operator": "test::foo",
-        "overload": "d",
-        "near": ("default", "b", "c"),
+        "overload": "c",
+        "near": ("default", "b"),
     }
 
 
@@ -235,7 +234,7 @@ def test_an_operator_of_the_runtime() -> None:
     assert func.overloadpacket is runtime.ops.core.mul
     assert f"{func.__module__}.{func.__name__}" == "runtime.ops.core.mul.default"
     assert str(func) == "core.mul.default"
-    assert func is runtime.ops.core.mul.out.sibling("default")
+    assert func is runtime.ops.core.mul.out.overloadpacket.default
 
 
 def test_a_copy_is_the_operator_itself() -> None:
@@ -311,11 +310,24 @@ def test_normalizing_a_call() -> None:
         handle.normalize((x,), {})
 
 
-def test_nothing_is_a_sibling_of_what_is_gone() -> None:
+def test_what_a_handle_knows() -> None:
+    d = silent()
+    library = defined(d)
+    handle = op(d)
+    assert handle.dispatcher is d
+    assert handle.entry is d.state.entry(handle.name)
+    assert handle.reading.schema is handle.schema
+    library.close()
+    for name in ("entry", "reading"):
+        with pytest.raises(OperatorGone):
+            getattr(handle, name)
+
+
+def test_what_is_gone_has_no_overloads() -> None:
     d = silent()
     library = defined(d)
     handle = op(d)
     library.close()
     with pytest.raises(OverloadGone) as caught:
-        handle.sibling("out")
+        handle.overloadpacket.out  # noqa: B018  # asked for, not used
     assert caught.value.fields() == {"operator": "test::foo"}

@@ -9,7 +9,8 @@ import pytest
 
 from runtime.dispatch import Dispatcher, Library, boxed, fallthrough
 from runtime.dispatch.builtin import release
-from runtime.dispatch.kernel import direct, linked
+from runtime.dispatch.kernel import direct, linked, untyped_kernel_of
+from runtime.dispatch.links import Below
 from runtime.errors.call import MissingKernel, WrongReturnType
 from runtime.errors.registration import NotAKernel, WrongArgument
 from runtime.keys import DispatchKey, KeySet, full_after
@@ -319,6 +320,35 @@ def test_a_fallback_may_be_linked() -> None:
     assert set(made) == {"test::foo"}
     assert op(dispatcher).call_for_key("AutogradCPU", [x]) == [x]
     assert "AutogradCPU: passes" in dispatcher.dump_table("test::foo")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "fallback", "found"),
+    [
+        (direct(lambda x: ("direct", x), "d"), False, ("direct", 3)),
+        (linked(lambda below, keyset: lambda x: below.run(x), "l"), False, ("own", 3)),
+        (boxed(lambda op, keys, stack: stack.append(("boxed", stack.pop())), "b"),
+         False, ("boxed", 3)),
+        (untyped_kernel_of(lambda op, x: (str(op), x), False), True,
+         ("test.foo.default", 3)),
+        (fallthrough, False, ("own", 3)),
+    ],
+)  # fmt: skip
+def test_another_kernel_runs_where_the_linked_one_stands(
+    kernel: Any, fallback: bool, found: Any
+) -> None:
+    dispatcher = silent()
+    library = Library("test", "DEF", dispatcher=dispatcher)
+    library.define("foo(Any x) -> Any")
+    own = direct(lambda x: ("own", x), "own")
+    library.impl("foo", own, "CompositeExplicitAutograd")
+
+    def factory(below: Below, keyset: KeySet) -> Callable[..., Any]:
+        return below.instead(kernel, keyset, DispatchKey.BackendSelect, fallback)
+
+    library.impl("foo", linked(factory, "stands"), "BackendSelect")
+    keyset = KeySet([DispatchKey.BackendSelect, DispatchKey.CPU])
+    assert op(dispatcher).redispatch(keyset, 3) == found
 
 
 def test_full_after_is_what_lies_below() -> None:

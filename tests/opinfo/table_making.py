@@ -36,12 +36,31 @@ def like(*more: Any) -> Samples:
     return samples
 
 
+def resized(*more: Any) -> Samples:
+    """Calls with a tensor as the pattern of all but the size."""
+
+    def samples(dtype: str) -> list[Sample]:
+        x = array(dtype, (2, 3), 1, layout="transposed")
+        return [
+            Sample(x, [3, 2], *more),
+            Sample(x, [], *more, dtype=D("float64")),
+            Sample(array(dtype, ()), [0, 4], *more),
+            Sample(array(dtype, (0, 2)), [5], *more),
+        ]
+
+    return samples
+
+
 def filled(value: Any) -> Callable[..., Any]:
     return lambda size, **_: np.full(size, value)
 
 
 def filled_like(value: Any) -> Callable[..., Any]:
     return lambda x, **_: np.full(x.shape, value)
+
+
+def filled_new(value: Any) -> Callable[..., Any]:
+    return lambda x, size, *_, **__: np.full(size, value)
 
 
 def as_dtype(function: Any) -> Callable[..., Any]:
@@ -59,6 +78,14 @@ def factory(name: str, samples: Samples, reference: Any, **more: Any) -> OpInfo:
     more.setdefault("dtypes", ALL)
     return OpInfo(name=name, samples=samples, reference=reference, gradient=False,
                   **more)  # fmt: skip
+
+
+def _method(name: str) -> Callable[[Any], Callable[..., Any]]:
+    return lambda torch: getattr(torch.Tensor, name)
+
+
+def new(name: str, samples: Samples, reference: Any, **more: Any) -> OpInfo:
+    return factory(name, samples, reference, kind="free", torch=_method(name), **more)
 
 
 SIZES: tuple[tuple[Any, ...], ...] = (([2, 3],), ([],), ([0, 4],))
@@ -81,6 +108,10 @@ FACTORIES = (
     factory("full_like", like(1), lambda x, v, **_: np.full(x.shape, v), kind="free",
             torch=None),
     factory("empty_like", like(), None, kind="free", random=True, torch=None),
+    new("new_empty", resized(), None, random=True),
+    new("new_zeros", resized(), filled_new(0)),
+    new("new_ones", resized(), filled_new(1)),
+    new("new_full", resized(1), filled_new(1)),
 )  # fmt: skip
 
 
@@ -137,10 +168,6 @@ def copied(x: Any, source: Any, *_: Any) -> Any:
     if x.dtype.kind == "u" and source.dtype.kind in "fi":
         source = source.astype(np.int64)
     return np.broadcast_to(source, x.shape).astype(x.dtype)
-
-
-def _method(name: str) -> Callable[[Any], Callable[..., Any]]:
-    return lambda torch: getattr(torch.Tensor, name)
 
 
 WRITERS = (

@@ -58,7 +58,11 @@ def test_wrong_targets(row: OpInfo) -> None:
         refused(handle, args, {**kwargs, "out": target}, kind, target)
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.form("in-place")], ids=repr)
+# In-place views write nothing, so that what overlaps is as good as any other.
+IN_PLACE = [row for row in ROWS if row.form("in-place") and not row.view]
+
+
+@pytest.mark.parametrize("row", IN_PLACE, ids=repr)
 def test_wrong_targets_in_place(row: OpInfo) -> None:
     """An expanded tensor, a dtype too narrow, and one too small."""
     handle = row.form("in-place")

@@ -79,7 +79,26 @@ def test_views_share_their_storage(row: OpInfo) -> None:
         assert result.device is args[0].device
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.form("in-place")], ids=repr)
+IN_PLACE = [row for row in ROWS if row.form("in-place")]
+
+
+@pytest.mark.parametrize("row", [row for row in IN_PLACE if row.view], ids=repr)
+def test_in_place_views(row: OpInfo) -> None:
+    """The target becomes what the functional form shows; no element is written."""
+    handle = row.form("in-place")
+    assert {"inplace", "inplace_view"} <= {*handle.tags}
+    for sample in row.samples(dtype_for(row)):
+        args, kwargs = sample.bound(on_cpu)
+        case = f"{handle}({sample})"
+        expected, elements = row.call(*args, **kwargs), storage_of(args[0])
+        check(handle, args, kwargs, case)
+        np.testing.assert_array_equal(storage_of(args[0]), elements, case)
+        for part in ("shape", "strides", "offset", "dtype", "storage"):
+            assert getattr(args[0], part) == getattr(expected, part), case
+        np.testing.assert_array_equal(args[0].numpy(), expected.numpy(), case)
+
+
+@pytest.mark.parametrize("row", [row for row in IN_PLACE if not row.view], ids=repr)
 def test_in_place_forms(row: OpInfo) -> None:
     """The target keeps its place; its elements are those of the functional form."""
     handle = row.form("in-place")

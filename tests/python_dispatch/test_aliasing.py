@@ -164,7 +164,8 @@ def test_one_changed_argument_can_be_followed(library: Any) -> None:
         "The results of `aliasing_test::swap_` cannot be corrected: it changes the "
         "shape\nof 2 arguments; one can be followed.\n"
         "  schema: aliasing_test::swap_(Tensor(a!) x, Tensor(b!) y) -> (Tensor(a!),\n"
-        "          Tensor(b!))"
+        "          Tensor(b!))\n"
+        "  to do:  let the handler itself return what its schema says"
     )
 
 
@@ -198,7 +199,8 @@ def test_mixed_results_are_unsupported() -> None:
     assert str(caught.value) == (
         "The results of `aliasing_test::mixed` cannot be corrected: some results are\n"
         "arguments that were written to, and some are not.\n"
-        "  schema: aliasing_test::mixed(Tensor(a!) x) -> (Tensor(a!), Tensor)"
+        "  schema: aliasing_test::mixed(Tensor(a!) x) -> (Tensor(a!), Tensor)\n"
+        "  to do:  let the handler itself return what its schema says"
     )
 
 

@@ -106,7 +106,8 @@ def test_nobody_implements_it(world: Ours) -> None:
     assert str(caught.value) == (
         "Nobody handles `everyorder_worlds.many.default`: every `__torch_dispatch__` "
         "that\nwas asked returned NotImplemented.\n"
-        "  asked: the class D, the class B, the class A"
+        "  asked: the class D, the class B, the class A\n"
+        "  to do: return a result for the operator from one of them"
     )
     assert caught.value.fields() == {
         "handler": "everyorder_worlds.many.default",

@@ -270,15 +270,18 @@ def test_a_context_keeps_no_class_alive() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "found"), [(Tensor, "Tensor"), (int, "int"), (3, "int")]
+    ("given", "found"),
+    [(Tensor, "the class Tensor"), (int, "the class int"), (3, "an int")],
 )
 def test_only_subclasses_of_tensor_are_classes(given: Any, found: str) -> None:
     with pytest.raises(NotATensorClass) as caught:
         MAIN.register_class(given)
-    assert str(caught.value) == (
-        "`Context.register_class` takes a subclass of Tensor and what fits it, and "
-        f"was\ngiven {found} for `cls`."
-    )
+    assert caught.value.fields() == {
+        "call": "Context.register_class",
+        "argument": "cls",
+        "expected": "a subclass of Tensor",
+        "found": found,
+    }
 
 
 def test_a_tensor_is_not_made_of_one_of_another_context() -> None:

@@ -1,5 +1,6 @@
 """Which context a call is of: that of its tensors, and of no two."""
 
+import gc
 from typing import Any
 
 import pytest
@@ -101,9 +102,18 @@ def test_the_first_tensor_counts_and_then_the_thread() -> None:
                 assert context_of(arguments, lambda: "t.f") is expected
 
 
-def test_other_contexts_are_known_by_name() -> None:
-    with contexts("known by name"):
-        pass
-    assert "known by name" in OTHERS
-    assert "main" not in OTHERS
-    assert isinstance(MAIN, Context)
+def known() -> list[str]:
+    gc.collect()
+    found = [reference() for reference in tuple(OTHERS)]
+    return [each.name for each in found if each is not None]
+
+
+def test_other_contexts_are_known_as_long_as_anything_is_of_them() -> None:
+    context = Context("known")
+    x = wrapped(context)
+    context.close()
+    del context
+    assert known().count("known") == 1
+    del x
+    assert known().count("known") == 0
+    assert MAIN.name not in known()

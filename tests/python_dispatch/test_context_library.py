@@ -221,7 +221,8 @@ def test_definitions_are_equal(world: Dispatcher, a: Context) -> None:
     assert text == (
         "The context `a` defined `t::f` in another way than the main context.\n"
         "  here:  t::f(Tensor x, int n) -> Tensor\n"
-        "  there: t::f(Tensor x) -> Tensor"
+        "  there: t::f(Tensor x) -> Tensor\n"
+        "  to do: define it alike, or under another name"
     )
     assert theirs.tokens == ()
     assert not theirs.define("f(Tensor x) -> Tensor").closed

@@ -237,8 +237,7 @@ def test_what_no_tensor_can_be_made_of() -> None:
     with pytest.raises(NotATensorClass) as refused:
         TENSOR._make_subclass(Plain, [1.0])
     assert str(refused.value) == (
-        "`_make_subclass` takes a subclass of Tensor and what fits it, and was given "
-        "a\nlist for `data`."
+        "`_make_subclass` takes a tensor as `data`, and was given a list of float."
     )
     with pytest.raises(NoGradient):
         TENSOR._make_subclass(Counted, base, True)

@@ -30,6 +30,14 @@ def test_wildcard_after() -> None:
     assert not AliasInfo(("*",), ("a",)).is_wildcard_after
 
 
+def test_the_sets_of_a_value_and_of_its_elements() -> None:
+    inner = AliasInfo(("b",), ("c",))
+    alias = AliasInfo(("a", "$"), ("*",), contained=(inner,))
+    assert alias.sets_before == {"a", "b"}
+    assert alias.sets_after == {"*", "c"}
+    assert AliasInfo(("$",), (), True).sets_before == frozenset()
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

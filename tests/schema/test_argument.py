@@ -3,7 +3,7 @@
 import pickle
 
 from runtime.schema.alias import AliasInfo
-from runtime.schema.argument import NO_DEFAULT, Argument, type_text
+from runtime.schema.argument import NO_DEFAULT, Argument, placed_alias, type_text
 from runtime.schema.types import (
     IntType,
     ListType,
@@ -47,6 +47,21 @@ def test_what_follows_from_the_fields() -> None:
     given = Argument("x", TensorType, default=None, alias=A)
     assert (given.has_default, given.is_write, given.is_out) == (True, True, False)
     assert not Argument("x", TensorType, kwarg_only=True).is_out
+
+
+def test_the_sets_of_an_argument() -> None:
+    moved = Argument("x", TensorType, alias=AliasInfo(("a",), ("b",)))
+    assert [*moved.sets_before, *moved.sets_after] == ["a", "b"]
+    bare = Argument("x", TensorType)
+    assert bare.sets_before == bare.sets_after == frozenset()
+
+
+def test_elements_of_a_list_carry_its_annotation() -> None:
+    written = AliasInfo(("a",), ("a",), True)
+    assert placed_alias(OptionalType(TensorType), written) == written
+    listed = placed_alias(OptionalType(ListType(TensorType)), written)
+    assert listed == AliasInfo(is_write=True, contained=(written,))
+    assert str(Argument("x", ListType(TensorType), alias=listed)) == "Tensor(a!)[] x"
 
 
 def test_no_default_survives_pickling() -> None:

@@ -109,6 +109,11 @@ def test_fake(real: Type, boxed: Type) -> None:
     assert fake(real) == boxed
 
 
+def test_the_type_of_an_optional_value_that_is_there() -> None:
+    assert t.unwrap_optional(OptionalType(IntType)) == IntType
+    assert t.unwrap_optional(ListType(IntType)) == ListType(IntType)
+
+
 def test_only_four_types_dispatch() -> None:
     tensors = ListType(TensorType)
     maybe = OptionalType(TensorType)

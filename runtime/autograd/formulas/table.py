@@ -43,5 +43,6 @@ CONSTANT_OPERATORS = frozenset(
         *("nonzero", "equal", "_local_scalar", "detach"),
         *("empty_like", "zeros_like", "ones_like", "full_like"),
         *("rand_like", "randn_like"),
+        *("new_empty", "new_zeros", "new_ones", "new_full"),
     }
 )

@@ -1,0 +1,114 @@
+"""opcheck: whether an operator does what its schema and its registrations say.
+
+True only here: what can be checked, and in which order it is reported.
+
+| name                        | what it compares                                     |
+|-----------------------------|------------------------------------------------------|
+| test_schema                 | writes and sharing with the annotations              |
+| test_autograd_registration  | gradients with finite differences                    |
+| test_faketensor             | the kernel at Meta with the real one                 |
+| test_functionalization      | a call in place with one on clones                   |
+
+How it works: the sample is bound once; every check plays it on copies of its own, so
+that the caller's tensors stay as they are.  A check returns its first finding.
+
+A new check is a module with a name, `TEST`, and a function from a `Sample` to a finding
+or None; and a row of `CHECKS`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+from runtime.custom.opcheck import autograd, fake, functionalization, schema
+from runtime.custom.opcheck.sample import Sample
+from runtime.custom.target import Operator, handle_of
+from runtime.dispatch.handle import OperatorHandle
+from runtime.errors.base import nearest
+from runtime.errors.opcheck import OpCheckError, OpCheckMisuse
+from runtime.keys import DispatchKey
+from runtime.schema.excerpt import written_call
+
+# By name, in the order of reports.
+CHECKS: Mapping[str, Callable[[Sample], OpCheckError | None]] = {
+    schema.TEST: schema.check_schema,
+    autograd.TEST: autograd.check_autograd,
+    fake.TEST: fake.check_fake,
+    functionalization.TEST: functionalization.check_functional,
+}
+
+Report = dict[str, Literal["SUCCESS"] | OpCheckError]
+
+
+def opcheck(
+    op: Operator,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = tuple(CHECKS),
+    raise_exception: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> Report:
+    """Check an operator at one sample; `SUCCESS` or the first finding for each check.
+
+    Args:
+        op: a handle of any dispatcher, the name of an operator, `ops.ns.name` with one
+            overload, or what `custom_op` returned.
+        args, kwargs: a call that works; tensors that require grad are differentiated,
+            and, if they are float64 or complex128, compared with finite differences.
+        test_utils: which checks, see the table of the module.
+        raise_exception: raise the first finding, instead of reporting it.
+        rtol, atol: how far results of clones, and gradients, may be apart; both or
+            neither; by default what suits the dtypes.
+
+    Raises:
+        OpCheckError: a finding.
+        OpCheckMisuse: there is no such check, one tolerance without the other, or a
+            tensor with a handler of its own.
+        NotAnOperator, OverloadNeeded, NotQualified: `op` is not one operator.
+        CallError: the arguments do not fit the schema.
+        and whatever the operator raises for the sample.
+    """
+    if (rtol is None) != (atol is None):
+        raise OpCheckMisuse(
+            asked="one tolerance",
+            fault="says nothing",
+            fits="both rtol and atol, or neither",
+        )
+    names = [test_utils] if isinstance(test_utils, str) else [*test_utils]
+    for name in names:
+        if name not in CHECKS:
+            near = nearest(name, list(CHECKS)) or tuple(CHECKS)
+            raise OpCheckMisuse(
+                asked=f"{name!r}", fault="is no check", fits=", ".join(near)
+            )
+    sample = _sample(
+        handle_of("opcheck(...)", op), tuple(args), kwargs or {}, rtol, atol
+    )
+    report: Report = {}
+    for name in names:
+        found = CHECKS[name](sample)
+        if found is not None and raise_exception:
+            raise found
+        report[name] = "SUCCESS" if found is None else found
+    return report
+
+
+def _sample(
+    handle: OperatorHandle,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    rtol: float | None,
+    atol: float | None,
+) -> Sample:
+    values = tuple(handle.bind(args, kwargs))
+    call = written_call(str(handle.name), args, kwargs)
+    sample = Sample(handle, handle.schema, handle.tags, call, values, rtol, atol)
+    for part in sample.arguments(values):
+        if part.tensor.key_bits & DispatchKey.Python.bits:
+            raise OpCheckMisuse(
+                asked=f"argument `{part.label}`, a {type(part.tensor).__name__},",
+                fault="has a handler of its own",
+                fits="a plain tensor",
+            )
+    return sample
