@@ -17,7 +17,7 @@ from weakref import ref
 
 from runtime.autograd.history import CLAIMING, Extra, extra_of
 from runtime.autograd.modes import GRAD
-from runtime.autograd.node import Gradients, Node
+from runtime.autograd.node import SEQUENCE, Gradients, Node
 from runtime.operators.call import core
 from runtime.tensors.tensor import Tensor
 
@@ -39,7 +39,11 @@ class AccumulateGrad(Node):
     __slots__ = ("extra", "variable")
 
     def __init__(self, variable: Tensor, extra: Extra) -> None:
-        super().__init__([], ((variable.shape, variable.dtype, variable.device),))
+        # Spelled out: every graph has one for each of its leaves.
+        self.next_edges = []
+        self.metas = ((variable._shape, variable._dtype, variable._device),)
+        self.sequence = next(SEQUENCE)
+        self.hooks = None
         self.variable = variable
         self.extra = extra
 

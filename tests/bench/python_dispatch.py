@@ -6,6 +6,7 @@ sides.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from statistics import median
 from typing import Any
 
@@ -124,11 +125,17 @@ def logging() -> Iterator[Row]:
     yield row(what, 1 / 3, "≤ 1/3", measured)
 
 
+CUSTOM = (
+    "a `custom_op`, less its function, over torch's",
+    "the same, recorded by autograd",
+)
+
+
 def custom_operators() -> Iterator[Row]:
     """A custom operator around a function that makes a tensor."""
-    what = "a `custom_op`, less its function, over torch's"
     if torch is None:
-        yield Row(what, "-", "≤ 1/4", None, NO_TORCH)
+        for what in CUSTOM:
+            yield Row(what, "-", "≤ 1/4", None, NO_TORCH)
         return
 
     def ours(x: Tensor, y: Tensor) -> Tensor:
@@ -139,6 +146,9 @@ def custom_operators() -> Iterator[Row]:
         made = x.clone()
         return made  # noqa: RET504  # as ours
 
+    def backward(context: Any, gradient: Any) -> Any:
+        return gradient, gradient
+
     theirs.__annotations__ = {
         "x": torch.Tensor,
         "y": torch.Tensor,
@@ -147,16 +157,18 @@ def custom_operators() -> Iterator[Row]:
     mine = runtime.library.custom_op("everyorder_bench::twice", ours, mutates_args=())
     other = torch.library.custom_op("everyorder_bench::twice", theirs, mutates_args=())
     KEPT.append((mine, other))
+    for each in (mine, other):
+        each.register_autograd(backward)
     p, q = runtime.ones(2), torch.ones(2)
-    yield row(
-        what,
-        1 / 4,
-        "≤ 1/4",
-        differences(
-            less(loop(lambda: mine(p, p)), loop(lambda: ours(p, p))),
-            less(loop(lambda: other(q, q)), loop(lambda: theirs(q, q))),
-        ),
-    )
+    for what, records in zip(CUSTOM, (False, True), strict=True):
+        p.requires_grad_(records)
+        q.requires_grad_(records)
+        d, e = p.detach(), q.detach()
+        measured = differences(
+            less(loop(partial(mine, p, p)), loop(partial(ours, d, d))),
+            less(loop(partial(other, q, q)), loop(partial(theirs, e, e))),
+        )
+        yield row(what, 1 / 4, "≤ 1/4", measured)
 
 
 def plain_tensors() -> Iterator[Row]:
