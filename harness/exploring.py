@@ -38,14 +38,20 @@ def explore(
     Raises:
         HarnessError: the question cannot be asked (unknown strategy, no fingerprint).
     """
-    exploration = explore_system(
-        system_of(scenario),
-        strategy,
-        order_dependent=scenario.order_dependent is not None,
-        budget=budget,
-        progress=progress,
-        stop_after=stop_after,
-    )
+    system = system_of(scenario)
+    try:
+        exploration = explore_system(
+            system,
+            strategy,
+            order_dependent=scenario.order_dependent is not None,
+            budget=budget,
+            progress=progress,
+            stop_after=stop_after,
+        )
+    finally:
+        if isinstance(system, DispatcherSystem):
+            # A thread keeps what it is in when its system is forgotten.
+            system.close()
     return Report(
         scenario=scenario.path,
         steps=tuple(step.text for step in scenario.steps),

@@ -1,9 +1,16 @@
 """Laws over frozen states of a dispatcher, over its steps and over whole runs."""
 
-from invariants.checking import check, check_run, check_step, forget
+from invariants.checking import (
+    check,
+    check_memory,
+    check_run,
+    check_step,
+    check_thread,
+    forget,
+)
 from invariants.law import Law, Violation
 from invariants.laws import LAWS
-from invariants.run import Call, Run
+from invariants.run import Call, Deed, Run
 from invariants.second_table import second_masks, second_table, slot_reached
 from invariants.sometimes import SOMETIMES, Sometimes, never_seen, sightings
 from invariants.step import Change
@@ -14,14 +21,17 @@ __all__ = [
     "SOMETIMES",
     "Call",
     "Change",
+    "Deed",
     "Law",
     "Run",
     "Sometimes",
     "Surroundings",
     "Violation",
     "check",
+    "check_memory",
     "check_run",
     "check_step",
+    "check_thread",
     "forget",
     "never_seen",
     "second_masks",

@@ -11,23 +11,26 @@ Rules:
 - `forget` is for those who exchange the code of the runtime under the laws' feet.
 """
 
-from collections.abc import Hashable, Iterable
-from typing import get_args
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, get_args
+from weakref import ReferenceType
 
 from invariants.law import Law, Violation
 from invariants.laws import (
+    MEMORY_LAWS,
     OPERATOR_LAWS,
     RUN_LAWS,
     STATE_LAWS,
     STEP_LAWS,
+    THREAD_LAWS,
 )
 from invariants.laws.table import callers_belong_to_their_entry
 from invariants.live import replaced
 from invariants.placed import Placed
-from invariants.run import Run
+from invariants.run import Call, Deed, Run
 from invariants.shape import shape_of
 from invariants.step import Change, step_of
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import EMPTY, DispatcherState
 from runtime.dispatch.token import Token
 
 # As many as the sets of sixteen steps; a shape is about a kilobyte.
@@ -99,6 +102,19 @@ def check_step(
 def check_run(run: Run) -> list[Violation]:
     """The laws of a run that `run` breaks."""
     return _broken(RUN_LAWS, run)
+
+
+def check_thread(calls: Sequence[Call], deeds: Sequence[Deed] = ()) -> list[Violation]:
+    """The laws about threads and locks alone, for calls of which no more is known."""
+    if not (calls or deeds):
+        return []
+    run = Run(EMPTY, EMPTY, calls=tuple(calls), deeds=tuple(deeds))
+    return _broken(THREAD_LAWS, run)
+
+
+def check_memory(gone: Sequence[tuple[str, ReferenceType[Any]]]) -> list[Violation]:
+    """The law about memory alone: `gone` must be dead."""
+    return _broken(MEMORY_LAWS, Run(EMPTY, EMPTY, gone=tuple(gone)))
 
 
 def _broken(laws: Iterable[Law], subject: object) -> list[Violation]:

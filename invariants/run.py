@@ -32,11 +32,20 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Deed:
+    """Something besides a call: a registration, a removal, a look; what it was."""
+
+    what: str
+    before: Surroundings
+    after: Surroundings
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """One run, finished; `held` are the tokens whose handles are still open.
 
-    `gone` names what must be dead by now: kernels, handles.  The caller collects
-    garbage first, if what it drove is allowed to have cycles.
+    `gone` names what must be dead by now: kernels, handles, modes, classes, contexts.
+    The caller collects garbage first, if what it drove is allowed to have cycles.
     """
 
     start: DispatcherState
@@ -44,3 +53,4 @@ class Run:
     held: tuple[Token, ...] = ()
     calls: tuple[Call, ...] = ()
     gone: tuple[tuple[str, ReferenceType[Any]], ...] = ()
+    deeds: tuple[Deed, ...] = ()

@@ -25,33 +25,39 @@ def shape_of(operator: Placed) -> Hashable | None:
     if fallbacks is not operator.fallbacks or len(recipe.lines) != len(table.kernels):
         return None
     held = entry.implementations
-    live: list[Any] = [*entry.definitions, *entry.reservations]
+    defined, reserved = entry.definitions, entry.reservations
+    live: list[Any] = [*defined, *reserved]
     kernels: list[Any] = []
+    # A tenth of a checked step is spent here: no call that can be done without.
     for key, tokens in held.items():
-        live += tokens
+        readings: list[Any] = [key]
         for token in tokens:
             reading, kernel = token.reading, token.kernel
             if reading.through is not (kernel.function is None):
                 return None
             if reading.facts is not kernel.facts:
                 return None
-        kernels.append((key, tuple([token.reading for token in tokens])))
+            readings.append(reading)
+        live += tokens
+        kernels.append(tuple(readings))
     if len(set(live)) != len(live):
         return None
     ambiguous = 0
     for line, drawn in zip(recipe.lines, table.kernels, strict=True):
-        if drawn is None:
+        if drawn is not None:
+            newest = held.get(line.source)
+            if not newest or newest[0] is not drawn:
+                return None
+        else:
             ambiguous |= line.slots
-        elif not (newest := held.get(line.source)) or newest[0] is not drawn:
-            return None
     return (
         operator.namespace,
         operator.text,
         operator.merges_alias_kinds,
         entry.name,
         entry.total,
-        tuple([token.reading for token in entry.definitions]),
-        tuple([token.operator for token in entry.reservations]),
+        tuple([each.reading for each in defined]) if defined else (),
+        tuple([each.operator for each in reserved]) if reserved else (),
         tuple(kernels),
         entry.extractor,
         recipe,

@@ -67,13 +67,17 @@ class Step:
         moved = len(self.came) + len(self.went)
         old = {} if before is None else before.implementations
         new = {} if after is None else after.implementations
-        for key, kernels in new.items():
-            known = old.get(key, ())
-            if known is not kernels:
-                self.compare(text, key.name, known, kernels)
-        for key, kernels in old.items():
-            if key not in new:
-                self.compare(text, key.name, kernels, ())
+        if new is not old:
+            fresh = 0
+            for key, kernels in new.items():
+                known = old.get(key, ())
+                if known is not kernels:
+                    fresh += not known
+                    self.compare(text, key.name, known, kernels)
+            if len(old) > len(new) - fresh:
+                for key, kernels in old.items():
+                    if key not in new:
+                        self.compare(text, key.name, kernels, ())
         held = () if before is None else before.definitions
         now = () if after is None else after.definitions
         if held is not now:
@@ -93,7 +97,7 @@ def step_of(
     tokens: tuple[Token, ...] | None = None,
 ) -> Step:
     """The step from one published state to the next."""
-    step = Step(before, after, change, tokens)
+    step = Step(before, after, change, tokens, [], [], [], [])
     if before.claims is not after.claims:
         step.compare("", "claims", before.claims, after.claims)
     if before.subscriptions is not after.subscriptions:

@@ -1,12 +1,15 @@
-"""What surrounds a call: the thread's keys, the trace's nesting, the writer's lock.
+"""What surrounds a call: keys, modes and context of the thread, nesting, the lock.
 
 True only here: the one place where something is looked at that is no value.  Callers
 sample it before, inside and after a call; the laws of a run compare the samples.
+
+Rule: a sample keeps nothing alive; modes and contexts are told apart by identity and
+shown by name.
 """
 
-from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 
 class ThreadKeys(Protocol):
@@ -37,6 +40,22 @@ class Nesting(Protocol):
         """0 outside of all calls."""
 
 
+class Dispatching(Protocol):
+    """What the thread is in as regards dispatch to Python."""
+
+    @property
+    def stack(self) -> Sequence[Any]:
+        """The modes that were entered, outermost first, each as `mode`."""
+
+    @property
+    def snapshot(self) -> Any:
+        """The keys that the outermost call found; None outside of all calls."""
+
+    @property
+    def context(self) -> Any:
+        """The interpreter, which has a `name`."""
+
+
 class Lockable(Protocol):
     """A lock that can be asked."""
 
@@ -45,8 +64,21 @@ class Lockable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Named:
+    """A mode or a context: which one it is, and what it is called."""
+
+    name: str
+    identity: int = field(repr=False)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
-    """One sample; only `locked` may differ between before and inside a call."""
+    """One sample; before and inside of a call that no handler sees, only `locked` and
+    the nesting may differ, and after it nothing.
+    """
 
     included: int
     excluded: int
@@ -54,11 +86,19 @@ class Surroundings:
     switched_out: Hashable
     nesting: int
     locked: bool
+    modes: tuple[Named, ...] = ()
+    snapshot: tuple[int, int] | None = None
+    context: Named | None = None
 
 
-def surroundings(keys: ThreadKeys, nesting: Nesting, lock: Lockable) -> Surroundings:
-    """Sample now, on this thread."""
-    return Surroundings(
+def surroundings(
+    keys: ThreadKeys,
+    nesting: Nesting,
+    lock: Lockable,
+    dispatching: Dispatching | None = None,
+) -> Surroundings:
+    """Sample now, on this thread; without `dispatching`, keys and nesting only."""
+    values = (
         keys.included,
         keys.excluded,
         keys.switched_in,
@@ -66,3 +106,17 @@ def surroundings(keys: ThreadKeys, nesting: Nesting, lock: Lockable) -> Surround
         nesting.level,
         lock.locked(),
     )
+    if dispatching is None:
+        return Surroundings(*values)
+    taken, context = dispatching.snapshot, dispatching.context
+    stack = dispatching.stack
+    return Surroundings(
+        *values,
+        tuple([_named(entered.mode) for entered in stack]) if stack else (),
+        None if taken is None else (taken.included, taken.excluded),
+        None if context is None else Named(context.name, id(context)),
+    )
+
+
+def _named(mode: Any) -> Named:
+    return Named(type(mode).__name__, id(mode))

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from harness.errors import NotAScenario
-from harness.scenario.recorder import Recorder, recorded
+from harness.scenario.recorder import Recorder, recording
 from harness.scenario.step import Closable, Perform, Step
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import Kernel, kernel_of
@@ -48,14 +48,14 @@ def define(
         debug=debug and _quoted(debug),
     )
 
-    def perform(library: Library, run: Kernel | None) -> Perform:
+    def register(library: Library, run: Kernel | None) -> Closable:
         if run is None and not tags and debug is None:
-            return partial(library.define, schema, alias_analysis)
-        return partial(
-            library.define, schema, alias_analysis, kernel=run, tags=tags, debug=debug
+            return library.define(schema, alias_analysis)
+        return library.define(
+            schema, alias_analysis, kernel=run, tags=tags, debug=debug
         )
 
-    return _step(text, name, kind, None, kernel, False, debug, perform)
+    return _step(text, name, kind, None, kernel, False, debug, register)
 
 
 def impl(
@@ -85,14 +85,15 @@ def impl(
         debug=debug and _quoted(debug),
     )
 
-    def perform(library: Library, run: Kernel | None) -> Perform:
+    def register(library: Library, run: Kernel | None) -> Closable:
         assert run is not None, "an impl has a kernel"
         # `run` takes the keyset by itself, if it does.
-        named = {} if allow_override else {"allow_override": False}
-        return partial(library.impl, op, run, dispatch_key, debug=debug, **named)
+        return library.impl(
+            op, run, dispatch_key, allow_override=allow_override, debug=debug
+        )
 
     name = _with_namespace(parse_name(op))
-    made = _step(text, name, kind, library_key, kernel, with_keyset, debug, perform)
+    made = _step(text, name, kind, library_key, kernel, with_keyset, debug, register)
     if debug is None:
         return made
     at = dispatch_key or library_key or ""
@@ -116,18 +117,18 @@ def fallback(
         debug=debug and _quoted(debug),
     )
 
-    def perform(library: Library, run: Kernel | None) -> Perform:
+    def register(library: Library, run: Kernel | None) -> Closable:
         assert run is not None, "a fallback has a kernel"
-        return partial(library.fallback, run, dispatch_key, debug=debug)
+        return library.fallback(run, dispatch_key, debug=debug)
 
-    return _step(text, None, "IMPL", None, kernel, with_keyset, debug, perform)
+    return _step(text, None, "IMPL", None, kernel, with_keyset, debug, register)
 
 
 def reserve(op: str) -> Step:
     """`Library.reserve`: keeps the name of an operator alive."""
 
-    def perform(library: Library, run: Kernel | None) -> Perform:
-        return partial(library.reserve, op)
+    def register(library: Library, run: Kernel | None) -> Closable:
+        return library.reserve(op)
 
     text = _call("reserve", _quoted(op))
     return _step(
@@ -138,7 +139,7 @@ def reserve(op: str) -> Step:
         None,
         False,
         None,
-        perform,
+        register,
     )
 
 
@@ -179,7 +180,15 @@ def listen() -> Step:
     """`Dispatcher.add_listener`, with a listener that keeps a list of schemas."""
 
     def prepare(target: Dispatcher, origin: str) -> Perform:
-        return lambda: target.add_listener(Known(), origin)
+        recorder: Recorder | None = getattr(target, "recorder", None)
+
+        def perform() -> Closable:
+            made = Known()
+            if recorder is not None:
+                recorder.watch(f"listener ({origin})", made)
+            return target.add_listener(made, origin)
+
+        return perform
 
     return Step("listen()", prepare)
 
@@ -229,7 +238,8 @@ def together(*steps: Step) -> Step:
     names = tuple(dict.fromkeys(name for each in steps for name in each.operators))
     kernels = tuple(dict.fromkeys(each for step in steps for each in step.kernels))
     text = f"together({', '.join(each.text for each in steps)})"
-    return Step(text, prepare, names, kernels)
+    beside = any(each.beside for each in steps)
+    return Step(text, prepare, names, kernels, beside)
 
 
 def operator_of(schema: str | Schema) -> OperatorName:
@@ -256,26 +266,33 @@ def _step(
     kernel: KernelLike | None,
     with_keyset: bool,
     debug: str | None,
-    perform: Callable[[Library, Kernel | None], Perform],
+    register: Callable[[Library, Kernel | None], Closable],
 ) -> Step:
     """A step in a library of its own; a DEF library is opened by the step itself."""
     namespace = "_" if name is None else name.namespace or "_"
 
     def prepare(target: Dispatcher, origin: str) -> Perform:
         recorder: Recorder | None = getattr(target, "recorder", None)
-        run = None
-        if kernel is not None:
-            run = recorded(kernel_of(kernel, with_keyset), origin, recorder, debug)
+        made = None if kernel is None else kernel_of(kernel, with_keyset)
         opened = partial(
-            Library, namespace, kind, library_key, dispatcher=target, origin=origin
+            opener(target),
+            namespace,
+            kind,
+            library_key,
+            dispatcher=target,
+            origin=origin,
         )
+
+        # Another kernel each time: what is undone must die.
+        run = recording(made, origin, recorder, debug) if made else _nothing
         if kind != "DEF":
-            return perform(opened(), run)
+            library = opened()
+            return lambda: register(library, run())
 
         def claim_and_perform() -> Closable:
             owner = opened()
             try:
-                perform(owner, run)()
+                register(owner, run())
             except BaseException:
                 owner.close()
                 raise
@@ -284,6 +301,17 @@ def _step(
         return claim_and_perform
 
     return Step(text, prepare, () if name is None else (str(name),))
+
+
+def _nothing() -> None:
+    """The kernel of a step that has none."""
+
+
+def opener(target: Any) -> Callable[..., Library]:
+    """What opens the libraries of the steps that are prepared now."""
+    effects = getattr(target, "effects", None)
+    opens: Callable[..., Library] = Library if effects is None else effects.opens
+    return opens
 
 
 def _call(function: str, *positional: object, **named: object) -> str:

@@ -14,8 +14,8 @@ from hashlib import blake2b
 from typing import Any
 
 from harness.errors import NotAScenario
+from harness.scenario.probes import check_probe
 from harness.scenario.step import Step, UseStep
-from harness.scenario.uses import check_probe
 
 # Twelve hex digits tell 10,000 scenarios apart with a chance of 2e-7 to collide.
 DIGEST_BYTES = 6
@@ -35,7 +35,7 @@ class Scenario:
         operators: the operators that are observed; those of all steps, of what is
             given and of the uses if None.
         probes: the kinds of tensors that every operator is called with, at every
-            step; see `harness.scenario.uses.PROBES`.
+            step; see `harness.scenario.probes`.
         create: makes a fresh registry; the dispatcher's own if None.
         observe: what of a registry must depend on the active steps only, as text; of
             the dispatcher, what is to be looked at besides.

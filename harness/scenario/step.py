@@ -36,12 +36,15 @@ class Step:
 
     `operators` are the names of the operators that it concerns, for the dispatcher;
     `kernels` describe its kernels where the scenario says how: key, operator, words.
+    A step is `beside` if it does more than register in the dispatcher's state; see
+    `harness.scenario.effects`.
     """
 
     text: str
     prepare: Prepare
     operators: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
+    beside: bool = False
 
     def __str__(self) -> str:
         return self.text

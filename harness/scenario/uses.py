@@ -1,130 +1,118 @@
 """Uses of the dispatcher: calls and look-ups that must not change anything.
 
-True only here: what a call looks like to the harness.  Its arguments are made from the
-schema that is live (so a call is possible at every state), its answer is the kernels
-that ran, or the error.
+True only here: what the answer of a call is: the kernels and handlers that ran, or the
+error.  Its arguments are those of `harness.scenario.probes`.
 
-`PROBES` are the kinds of tensors that every operator of a scenario is called with at
-every step: several backends, each with its autograd keys and, as in inference, without.
+After every single call the thread must be what it was; whoever asks finds the calls of
+which that is not true among `Recorder.disturbed`.
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from functools import cache, lru_cache
+from dataclasses import replace
 from typing import Any
 
-from harness.errors import UnknownProbe
+from harness.scenario.effects import effects_of
+from harness.scenario.probes import (
+    CONTEXT,
+    arguments_of,
+    calls_for,
+    check_probe,
+    is_beside,
+    probe_tensor,
+)
 from harness.scenario.recorder import Recorder
 from harness.scenario.step import UseStep
+from harness.scenario.thread import Moment
 from invariants.run import Call
 from invariants.surroundings import Lockable, Surroundings, surroundings
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.reading import DefinitionReading
 from runtime.dispatch.watch import DEPTH
-from runtime.errors.base import EveryorderError, nearest
+from runtime.errors.base import EveryorderError
 from runtime.errors.call import MissingKernel
-from runtime.keys import LOCAL, DispatchKey, KeySet
-from runtime.schema.argument import Argument
+from runtime.keys import LOCAL
 from runtime.schema.parser import parse_name
+from runtime.tensors.handled import STATE
 
-# What a tensor of each kind carries; "below" leaves out autograd, as inference does.
-PROBES: dict[str, tuple[str, ...]] = {
-    "cpu": ("CPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU"),
-    "cpu below autograd": ("CPU", "AutocastCPU"),
-    "cuda": ("CUDA", "ADInplaceOrView", "AutogradCUDA", "AutocastCUDA"),
-    "cuda below autograd": ("CUDA", "AutocastCUDA"),
-    "meta": ("Meta", "ADInplaceOrView", "AutogradMeta"),
-    "sparse": ("SparseCPU", "ADInplaceOrView", "AutogradCPU", "AutocastCPU"),
-    "mkldnn": ("MkldnnCPU", "ADInplaceOrView", "AutogradOther"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeTensor:
-    """The least that the dispatcher takes for a tensor; kernels may return it."""
-
-    kind: str
-    key_bits: int
-
-
-@cache
-def probe_tensor(kind: str) -> ProbeTensor:
-    """The tensor of a kind in `PROBES`; any other text lists keys, as "CPU+Tracer"."""
-    names = PROBES.get(kind) or tuple(kind.split("+"))
-    return ProbeTensor(kind, KeySet(DispatchKey.parse(name) for name in names).bits)
-
-
-def check_probe(kind: str) -> None:
-    """Whether there are tensors of a kind.  Raises `UnknownProbe`."""
-    try:
-        probe_tensor(kind)
-    except EveryorderError:
-        near = nearest(kind, tuple(PROBES))
-        raise UnknownProbe(kind=kind, near=near, known=tuple(PROBES)) from None
-
-
-# Values for the arguments of a schema that are no tensors, by the type as printed.
-_PLAIN: dict[str, object] = {
-    "int": 1,
-    "SymInt": 1,
-    "float": 1.0,
-    "bool": True,
-    "str": "text",
-    "Scalar": 1,
-    "complex": 1j,
-    "Device": "cpu",
-}
-
-
-# One for each definition that is being explored.
-@lru_cache(maxsize=4096)
-def calls_for(
-    definition: DefinitionReading, kinds: tuple[str, ...]
-) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """The arguments of a call with each kind of tensors, after the kind."""
-    return tuple([(kind, arguments_for(definition, kind)) for kind in kinds])
-
-
-def arguments_for(definition: DefinitionReading, kind: str) -> tuple[Any, ...]:
-    """Arguments for the positional parameters without a default, all tensors alike."""
-    return tuple(
-        _argument(argument, probe_tensor(kind))
-        for argument in definition.schema.arguments
-        if not argument.has_default and not argument.kwarg_only
-    )
-
-
-def _argument(argument: Argument, tensor: ProbeTensor) -> object:
-    text = str(argument.type)
-    if text.endswith("?"):
-        text = text[:-1]
-    if text == "Tensor":
-        return tensor
-    if text.startswith("Tensor") and text.endswith("[]"):
-        return [tensor]
-    if text.endswith("[]"):
-        return [_PLAIN.get(text[:-2])]
-    return _PLAIN.get(text)
+# The kind of tensors that a call in a context is made with.
+PLAIN = "cpu"
 
 
 def answers(
-    target: Dispatcher, handle: OperatorHandle, kinds: tuple[str, ...]
+    target: Dispatcher,
+    handle: OperatorHandle,
+    kinds: tuple[str, ...],
+    before: Moment | None = None,
 ) -> list[tuple[str, str]]:
-    """Call an operator with each kind of tensors; which kernels ran, or the error.
+    """Call an operator with each kind of tensors; what ran, or the error.
 
     Without a schema there are no arguments to make: one call answers for all kinds.
+    `before` is what the thread is in now, if the caller knows it.
     """
-    ran: list[str] = target.recorder.ran  # type: ignore[attr-defined]  # the system's dispatcher has one
+    recorder: Recorder = target.recorder  # type: ignore[attr-defined]  # the system's dispatcher has one
+    ran, locked = recorder.ran, recorder.locked
+    call, before = handle.call, before or Moment()
     entry = target.state.entry(handle.name)
     if entry is None or not entry.definitions:
-        found = _answer(handle.call, (), ran)
+        found = _answer(call, (), ran)
+        if locked or not before.is_now():
+            _disturbed(target, recorder, handle, before)
         return [(kind, found) for kind in kinds]
-    call = handle.call
-    return [
-        (kind, _answer(call, arguments, ran))
-        for kind, arguments in calls_for(entry.definitions[0].reading, kinds)
-    ]
+    now, then = before.now, before.then
+    said = []
+    for kind, arguments in calls_for(entry.definitions[0].reading, kinds):
+        # As `_answer` and `is_now`, without the calls: most of a walk is spent here.
+        ran.clear()
+        try:
+            call(*arguments)
+        except MissingKernel as error:
+            ran.append(f"MissingKernel: {error.reason}")
+        except Exception as error:
+            ran.append(_told(error))
+        said.append((kind, ran[0] if len(ran) == 1 else _joined(ran)))
+        if now != then or locked:
+            before = _disturbed(target, recorder, handle, before)
+            now, then = before.now, before.then
+    return said
+
+
+def answer_beside(target: Dispatcher, handle: OperatorHandle, kind: str) -> str:
+    """Call an operator with a tensor that a step made, or where a step made a context.
+
+    The answer says so where the step is not active.
+    """
+    effects = effects_of(target)
+    what, _, name = kind.partition(":")
+    before = Moment()
+    if what == CONTEXT:
+        context = effects.contexts.get(name)
+        if context is None:
+            return f"no {kind}"
+        call = handle.call
+
+        def inside(*arguments: Any) -> Any:
+            with context:
+                return call(*arguments)
+
+        found = _answer_with(target, inside, handle, probe_tensor(PLAIN))
+    else:
+        tensor = effects.tensor(kind)
+        if tensor is None:
+            return f"no {kind}"
+        found = _answer_with(target, handle.call, handle, tensor)
+    if effects.recorder.locked or not before.is_now():
+        _disturbed(target, effects.recorder, handle, before)
+    return found
+
+
+def _answer_with(
+    target: Dispatcher, call: Callable[..., Any], handle: OperatorHandle, tensor: Any
+) -> str:
+    entry = target.state.entry(handle.name)
+    arguments: tuple[Any, ...] = ()
+    if entry is not None and entry.definitions:
+        arguments = arguments_of(entry.definitions[0].reading, tensor)
+    return _answer(call, arguments, effects_of(target).recorder.ran)
 
 
 def watched(
@@ -135,7 +123,7 @@ def watched(
     lock: Lockable = target.lock  # type: ignore[attr-defined]  # and this
 
     def sample() -> Surroundings:
-        return surroundings(LOCAL, DEPTH, lock)
+        return surroundings(LOCAL, DEPTH, lock, STATE)
 
     found: list[tuple[str, str]] = []
     calls = []
@@ -155,6 +143,8 @@ def watched(
         recorder.inside.clear()
         ran = recorder.ran[0] if inside else None
         calls.append(Call(str(handle.name), state, bits, before, sample(), inside, ran))
+    # They are told among these calls.
+    recorder.disturbed.clear()
     return found, tuple(calls)
 
 
@@ -164,28 +154,58 @@ def _answer(
     ran.clear()
     try:
         call(*arguments)
-    except MissingKernel as error:
-        ran.append(f"MissingKernel: {error.reason}")
-    except EveryorderError as error:
-        ran.append(type(error).__name__)
-    except Exception as error:  # a kernel's own error is an answer like any other
-        ran.append(f"raises {type(error).__name__}")
-    if len(ran) == 1:
-        return ran[0]
+    except Exception as error:
+        ran.append(_told(error))
+    return _joined(ran)
+
+
+def _told(error: Exception) -> str:
+    """An error as an answer; a kernel's own error is one like any other."""
+    if isinstance(error, MissingKernel):
+        return f"MissingKernel: {error.reason}"
+    if isinstance(error, EveryorderError):
+        return type(error).__name__
+    return f"raises {type(error).__name__}"
+
+
+def _joined(ran: list[str]) -> str:
     return " > ".join(ran) or "ran no step's kernel"
 
 
+def _disturbed(
+    target: Dispatcher,
+    recorder: Recorder,
+    handle: OperatorHandle,
+    before: Moment,
+) -> Moment:
+    """Note a call that changed its thread, or ran something under the lock.
+
+    What the thread is in after it.
+    """
+    lock: Lockable = target.lock  # type: ignore[attr-defined]  # the system's dispatcher has one
+    after = Moment()
+    early, late = before.with_lock(lock), after.with_lock(lock)
+    inside = (replace(early, locked=True),) if recorder.locked else ()
+    recorder.locked.clear()
+    call = Call(str(handle.name), target.state, 0, early, late, inside)
+    recorder.disturbed.append(call)
+    return after
+
+
 def call(op: str, kind: str = "cpu") -> UseStep:
-    """Call an operator with tensors of a kind (`PROBES`), or of keys ("CPU+Tracer").
+    """Call an operator with tensors of a kind (`harness.scenario.probes`).
 
     Raises:
-        UnknownProbe: `kind` is neither.
+        UnknownProbe: there is no such kind, and there are no such keys.
     """
     name = parse_name(op)
     check_probe(kind)
 
     def perform(target: Dispatcher) -> Hashable:
-        return answers(target, OperatorHandle(target, name), (kind,))[0][1]
+        handle = OperatorHandle(target, name)
+        if is_beside(kind):
+            return answer_beside(target, handle, kind)
+        return answers(target, handle, (kind,))[0][1]
 
     return UseStep(f'call("{op}", "{kind}")', perform, (op,))
 

@@ -3,10 +3,15 @@
 True only here: what is observed of a dispatcher, and when laws are checked.
 
 At every step: the dumped state and the live table of each operator, what listeners
-know, and real calls with tensors of several backends (`Scenario.probes`), of which the
-kernels that ran are noted.  After every action: the laws of the state and of the step.
-Only texts and laws of a value are remembered, by that value; every edge goes through
-`Library` and `Registration`.
+know, what stands beside the state (modes, rules, contexts, classes with handlers), and
+real calls with tensors of several backends (`Scenario.probes`), of which the kernels
+and handlers that ran are noted.  After every action: the laws of the state and of the
+step, and those about the thread and about memory (`leftovers`), which speak of every
+single call, too.  Only texts and laws of a value are remembered, by that value; every
+edge goes through public calls.
+
+The fingerprint is that of the state and of all that stands beside it; why it is
+complete is said in `runtime.dispatch.fingerprint` and `harness.scenario.effects`.
 
 `view="upstream"` observes what upstream's own harness observes: `dump_state` and
 `dump_table`, whole, of one operator.
@@ -14,13 +19,18 @@ Only texts and laws of a value are remembered, by that value; every edge goes th
 
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal
+from weakref import ref
 
+from harness.scenario.effects import Effects, Row, shown
+from harness.scenario.probes import PROBES, is_beside
 from harness.scenario.recorder import Recorder
 from harness.scenario.registrations import Known
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Closable, Perform
-from harness.scenario.uses import PROBES, answers, watched
+from harness.scenario.thread import Moment
+from harness.scenario.uses import answer_beside, answers, watched
 from harness.systems.condensed import condensed
+from harness.systems.leftovers import Leftovers
 from invariants import Change, Run, check, check_run, check_step
 from invariants.surroundings import Lockable
 from runtime.dispatch.dispatcher import Dispatcher
@@ -42,13 +52,14 @@ Observation = tuple[tuple[str, str], ...]
 
 
 class RecordingDispatcher(Dispatcher):
-    """A dispatcher whose recorded kernels note that they ran."""
+    """A dispatcher whose recorded kernels note that they ran, and what is beside it."""
 
-    __slots__ = ("recorder",)
+    __slots__ = ("effects", "recorder")
 
     def __init__(self, recorder: Recorder | None = None) -> None:
         super().__init__(warns_of_overrides=False)
         self.recorder = recorder or Recorder()
+        self.effects = Effects(self.recorder)
 
     @property
     def lock(self) -> Lockable:
@@ -71,7 +82,8 @@ class DispatcherSystem:
         self.uses = len(scenario.uses)
         self._names = [parse_name(name) for name in scenario.operators]
         probes = tuple(PROBES) if scenario.probes is None else scenario.probes
-        self._probes = probes
+        self._probes = tuple(kind for kind in probes if not is_beside(kind))
+        self._beside = tuple(kind for kind in probes if is_beside(kind))
         self._handles: list[OperatorHandle] = []
         self._places = [(namespace_of(name), str(name)) for name in self._names]
         self._titles = _titles(scenario)
@@ -81,11 +93,23 @@ class DispatcherSystem:
         self._given: list[Perform] = []
         self._held: list[Closable] = []
         self._recorder = Recorder()
+        self._left = Leftovers(self._recorder)
+        # What the thread is in where nothing is active.
+        self._thread: Moment | None = None
+        # The steps that do something beside the state; what is given there is given
+        # anew with each fresh dispatcher.
+        steps = enumerate(scenario.steps)
+        self._others = frozenset(number for number, step in steps if step.beside)
+        self._anew = any(step.beside for step in scenario.given)
+        self._affects = self._anew or bool(self._others)
         self._base: DispatcherState | None = None
         self.dispatcher = RecordingDispatcher(self._recorder)
+        self._lock = self.dispatcher.lock
         self._before: DispatcherState = self.dispatcher.state
         self._lawful: DispatcherState | None = None
         self._change: Change | None = None
+        # The step that was done or undone last, if that was the last action.
+        self._stepped: int | None = None
         # What each active step holds live, and what the last change was about.
         self._open: dict[int, tuple[Token, ...]] = {}
         self._tokens: tuple[Token, ...] | None = None
@@ -99,11 +123,20 @@ class DispatcherSystem:
         self._read: set[Hashable] = set()
 
     def reset(self) -> None:
-        """A fresh dispatcher, with what the scenario gives."""
-        if self._base is None or self._base.subscriptions:
-            self._base = self._give()
+        """A fresh dispatcher, with what the scenario gives; nothing is left beside."""
+        self.close()
+        if self._thread is None or not self._thread.is_here():
+            self._thread = Moment()
+        self._left.ended(("the dispatcher", ref(self.dispatcher)))
         self.dispatcher = dispatcher = RecordingDispatcher(self._recorder)
-        dispatcher.state = self._cold(self._base)
+        self._lock = dispatcher.lock
+        self._recorder.is_locked = self._lock.locked
+        if self._anew:
+            self._give(dispatcher)
+        else:
+            if self._base is None or self._base.subscriptions:
+                self._base = self._give(RecordingDispatcher(self._recorder))
+            dispatcher.state = self._cold(self._base)
         self._handles = [OperatorHandle(dispatcher, name) for name in self._names]
         self._performs = [
             step.prepare(dispatcher, f"step {number}")
@@ -112,14 +145,20 @@ class DispatcherSystem:
         self._note(None)
         self._start = dispatcher.state
         self._open.clear()
+        self._left.begin(given=self._anew)
 
-    def _give(self) -> DispatcherState:
+    def close(self) -> None:
+        """End what is left beside the state, as a reset does."""
+        self.dispatcher.effects.end_all()
+        if self._thread is not None and self._thread.is_here():
+            self._thread.restore()
+
+    def _give(self, giver: RecordingDispatcher) -> DispatcherState:
         """The state that every fresh dispatcher starts from.
 
         It is a value, so it is made once, but see `_cold`; and a listener that is
         given is told things, and is made anew each time.
         """
-        giver = RecordingDispatcher(self._recorder)
         # A library ends with its last reference, so what is given keeps its own.
         self._given = [
             given.prepare(giver, f"given {number}")
@@ -144,10 +183,16 @@ class DispatcherSystem:
     def do(self, step: int) -> Closable:
         """Register, through the step's own library."""
         self._before, self._change = self.dispatcher.state, "fail"
-        self._tokens = None
-        handle = self._performs[step]()
+        self._tokens, self._stepped = None, step
+        try:
+            handle = self._performs[step]()
+        except BaseException:
+            self._left.refused()
+            raise
         self._change = "add"
         if self._checks:
+            if self._recorder.made:
+                self._left.done(step)
             tokens = getattr(handle, "tokens", None)
             if tokens is not None:
                 self._open[step] = self._tokens = tokens
@@ -156,6 +201,7 @@ class DispatcherSystem:
     def undo(self, step: int, handle: Any) -> None:
         """Close the registration; under laws twice, which must be the same as once."""
         self._before, self._change = self.dispatcher.state, "remove"
+        self._stepped = step
         self._tokens = self._open.pop(step, None)
         handle.close()
         if self._checks:
@@ -164,6 +210,7 @@ class DispatcherSystem:
             if self.dispatcher.state is not after:
                 now = self.dispatcher.state
                 self._again += check_step(after, now, "again", ())
+            self._left.undone(step)
 
     def use(self, use: int) -> Hashable:
         """A call or a look-up."""
@@ -187,14 +234,17 @@ class DispatcherSystem:
             entry = state.find(*place)
             texts.append("" if entry is None else dump_state(entry))
             texts.append("" if entry is None else condensed(table_reading(entry)))
-        shown = list(zip(self._titles, texts, strict=False))
-        if self._probes and self._handles:
-            shown.append(("calls", self._call_all(state, tuple(texts))))
+        beside = shown(self._beside_the_state()) if self._affects else ""
+        titled = list(zip(self._titles, texts, strict=False))
+        if (self._probes or self._beside) and self._handles:
+            titled.append(("calls", self._call_all(state, (*texts, beside))))
         if self.scenario.observe is not None:
-            shown.append(("observed", self.scenario.observe(self.dispatcher)))
+            titled.append(("observed", self.scenario.observe(self.dispatcher)))
         if state.subscriptions or state.claims:
-            shown.append(("holders", _holders(state)))
-        return tuple(shown)
+            titled.append(("holders", _holders(state)))
+        if beside:
+            titled.append(("beside", beside))
+        return tuple(titled)
 
     def _call_all(self, state: DispatcherState, texts: tuple[str, ...]) -> str:
         """The answers of all operators to all kinds of tensors.
@@ -207,9 +257,10 @@ class DispatcherSystem:
         lines = []
         judged = not self._checks or self._judged(texts)
         for handle in self._handles:
-            shown = f"{handle.name} " if several else ""
+            prefix = f"{handle.name} " if several else ""
             if judged:
-                found = answers(dispatcher, handle, self._probes)
+                # What the thread is in is known, and looking again would be dear.
+                found = answers(dispatcher, handle, self._probes, self._recorder.moment)
             else:
                 found, calls = watched(dispatcher, handle, self._probes)
                 tokens = tuple(t for held in self._open.values() for t in held)
@@ -218,7 +269,9 @@ class DispatcherSystem:
                     # Told at every look, also when a word is replayed.
                     self._read.discard(texts)
                     self._broken += broken
-            lines += [f"{shown}{kind}: {said}\n" for kind, said in found]
+            for kind in self._beside:
+                found.append((kind, answer_beside(dispatcher, handle, kind)))
+            lines += [f"{prefix}{kind}: {said}\n" for kind, said in found]
         return "".join(lines)
 
     def _judged(self, texts: tuple[str, ...]) -> bool:
@@ -234,9 +287,13 @@ class DispatcherSystem:
         """The laws that the last action, or the last look, broke."""
         if not self._checks:
             return ()
+        left, recorder = self._left, self._recorder
         if self._looked:
             told, self._broken, self._looked = self._broken, [], False
-            return told
+            # Calls were judged one by one; who observes may do anything.
+            if self.scenario.observe is None and not recorder.disturbed:
+                return told
+            return told + left.thread("look", self._lock, beside=False)
         state = self.dispatcher.state
         broken: list[Hashable] = [*check(state, self._lawful)]
         if not broken:
@@ -245,6 +302,14 @@ class DispatcherSystem:
             broken += check_step(self._before, state, self._change, self._tokens)
         if self._again:
             broken, self._again = [*broken, *self._again], []
+        # No moment is to stay in a local of ours: it holds the modes of its time.
+        if recorder.moment.now != recorder.moment.then or recorder.disturbed:
+            beside = self._stepped in self._others
+            broken += left.thread(self._change or "reset", self._lock, beside=beside)
+        if left.gone and not broken:
+            # What we remember keeps kernels alive.
+            self._before, self._tokens, self._printed = state, None, (None, None)
+            broken += left.memory()
         return broken
 
     def failure(self, error: Exception) -> Hashable:
@@ -258,18 +323,23 @@ class DispatcherSystem:
         return (*named, ("text", str(error)))
 
     def fingerprint(self) -> Hashable:
-        """The whole state, listeners' knowledge included."""
+        """The whole state, listeners' knowledge and what stands beside it included."""
         state = self.dispatcher.state
-        if state.subscriptions:
-            return (fingerprint(state), _holders(state))
+        beside = self._beside_the_state() if self._affects else ()
+        if state.subscriptions or beside:
+            return (fingerprint(state), _holders(state), beside)
         if self._printed[0] is not state:
             self._printed = (state, fingerprint(state))
         return self._printed[1]
 
+    def _beside_the_state(self) -> tuple[Row, ...]:
+        """What steps did beside the state; the thread has a law of its own."""
+        return self.dispatcher.effects.reading(self.dispatcher)
+
     def _note(self, change: Change | None) -> None:
         self._before = self.dispatcher.state
         self._change = change
-        self._tokens = None
+        self._tokens = self._stepped = None
 
 
 def _titles(scenario: Scenario) -> list[str]:

@@ -5,7 +5,16 @@ its shape holds (see `invariants.shape`), for that is what verdicts are remember
 `callers_belong_to_their_entry`, which reads the entry's memory, is never remembered.
 """
 
-from invariants.laws import extractor, masks, runs, signatures, steps, structure, table
+from invariants.laws import (
+    extractor,
+    masks,
+    runs,
+    signatures,
+    steps,
+    structure,
+    table,
+    thread,
+)
 
 OPERATOR_LAWS = (
     structure.operators_are_filed_under_their_names,
@@ -54,12 +63,19 @@ STEP_LAWS = (
     (("add", "remove"), steps.bystanders_are_left_alone),
 )
 
+# These two need no state, so that they can be asked of every call, step and look.
+MEMORY_LAWS = (runs.what_is_gone_is_dead,)
+THREAD_LAWS = (
+    runs.calls_restore_their_thread,
+    thread.deeds_leave_the_thread_alone,
+    runs.kernels_run_without_the_lock,
+)
+
 RUN_LAWS = (
     runs.teardown_leaves_nothing,
     runs.open_handles_own_what_is_live,
-    runs.what_is_gone_is_dead,
-    runs.calls_restore_their_thread,
-    runs.kernels_run_without_the_lock,
+    *MEMORY_LAWS,
+    *THREAD_LAWS,
     runs.calls_run_what_the_state_says,
 )
 

@@ -6,6 +6,7 @@ True only here: these laws look at what no single state shows.
 from collections import Counter
 
 from invariants.law import Finding, law
+from invariants.laws.thread import changed
 from invariants.live import (
     described,
     differing,
@@ -22,7 +23,6 @@ from invariants.second_table import (
     second_table,
     slot_reached,
 )
-from invariants.surroundings import Surroundings
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.state import DispatcherState
 
@@ -54,7 +54,7 @@ def open_handles_own_what_is_live(run: Run) -> list[Finding]:
 
 @law("run")
 def what_is_gone_is_dead(run: Run) -> list[Finding]:
-    """Nothing keeps a kernel or a handle alive once its registration is gone."""
+    """Nothing keeps alive what a step made once the step is undone."""
     return [(name, "dead", "alive") for name, watch in run.gone if watch() is not None]
 
 
@@ -62,16 +62,15 @@ def what_is_gone_is_dead(run: Run) -> list[Finding]:
 def calls_restore_their_thread(run: Run) -> list[Finding]:
     """After a call, raised or returned, thread and lock are as they were before it."""
     return [
-        (f"a call of {call.operator}, {field}", f"{old}", f"{new}")
+        finding
         for call in run.calls
-        for field in Surroundings.__slots__
-        if (old := getattr(call.before, field)) != (new := getattr(call.after, field))
+        for finding in changed(f"a call of {call.operator}", call.before, call.after)
     ]
 
 
 @law("run")
 def kernels_run_without_the_lock(run: Run) -> list[Finding]:
-    """While a kernel runs, the writer's lock is free."""
+    """While a kernel or a handler runs, the writer's lock is free."""
     return [
         (f"a kernel of {call.operator}", "the lock is free", "the lock is held")
         for call in run.calls

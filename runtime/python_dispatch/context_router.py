@@ -17,12 +17,14 @@ Rules:
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.kernel import Kernel
+from runtime.dispatch.kernel import Facts, Kernel
 from runtime.dispatch.links import Below, Link
+from runtime.dispatch.reading import REMEMBERED, read_kernel
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Fallback, Implementation, Token
 from runtime.errors.context import ContextClosed, NoCopy
@@ -100,16 +102,29 @@ class Router:
         return tokens[0] if tokens else None
 
 
+@lru_cache(maxsize=REMEMBERED)
+def _standing(facts: Facts) -> Facts:
+    """What a router tells about itself: all that its kernel does, but for the kind.
+
+    One object for each kernel, as what is remembered of an operator goes by it.
+    """
+    return replace(facts, kind="linked")
+
+
 def routed(token: Token, dispatcher: Dispatcher) -> Token:
     """What is registered instead of `token`; it reads the same."""
     if isinstance(token, (Implementation, Fallback)):
         kernel = token.kernel
         if kernel.function is not None:
-            facts = replace(kernel.facts, kind="linked")
+            facts = _standing(kernel.facts)
             standing = Kernel(Router(token, dispatcher), facts)
             if isinstance(token, Fallback):
                 return Fallback(token.keys, standing, token.debug)
-            return Implementation(token.reading, standing)
+            told = token.reading
+            reading = read_kernel(
+                told.operator, told.key, facts, told.debug, kernel.with_keyset
+            )
+            return Implementation(reading, standing)
     return token
 
 

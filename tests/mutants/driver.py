@@ -15,6 +15,7 @@ from typing import Any
 from invariants import (
     Call,
     Change,
+    Deed,
     Run,
     Surroundings,
     Violation,
@@ -29,6 +30,7 @@ from runtime.dispatch.token import Token
 from runtime.dispatch.watch import DEPTH
 from runtime.errors.base import EveryorderError
 from runtime.keys import LOCAL, DispatchKey, KeySet, include_keys
+from runtime.tensors.handled import STATE
 
 
 @dataclass
@@ -172,6 +174,7 @@ class Driver:
         self.closed: dict[str, Held] = {}
         self.gone: list[tuple[str, weakref.ref[Any]]] = []
         self.calls: list[Call] = []
+        self.deeds: list[Deed] = []
         self.found: list[Violation] = []
         self._libraries: list[Library] = []
         self._new: list[tuple[str, weakref.ref[Any]]] = []
@@ -201,7 +204,7 @@ class Driver:
 
     def sample(self) -> Surroundings:
         """What surrounds us now."""
-        return surroundings(LOCAL, DEPTH, self.dispatcher._lock)
+        return surroundings(LOCAL, DEPTH, self.dispatcher._lock, STATE)
 
     def play(self, word: str) -> list[Violation]:
         """Play letters, up to the first that breaks a law; the violations."""
@@ -226,10 +229,11 @@ class Driver:
     ) -> list[Violation]:
         tokens = [token for held in self.held.values() for token in held.tokens]
         end, calls = self.dispatcher.snapshot(), tuple(self.calls)
-        return check_run(Run(self.start, end, tuple(tokens), calls, gone))
+        deeds = tuple(self.deeds)
+        return check_run(Run(self.start, end, tuple(tokens), calls, gone, deeds))
 
     def _letter(self, kind: str, name: str) -> list[Violation]:
-        before = self.dispatcher.snapshot()
+        before, early = self.dispatcher.snapshot(), self.sample()
         tokens: tuple[Token, ...] | None = None
         change: Change
         if kind == "+":
@@ -255,6 +259,8 @@ class Driver:
             change = "use"
             self._look()
         after = self.dispatcher.snapshot()
+        if kind != "?":
+            self.deeds.append(Deed(f"{kind}{name}", early, self.sample()))
         if self.blind:
             tokens = None
         found = check(after, since=before) + check_step(before, after, change, tokens)

@@ -5,12 +5,13 @@ from typing import Any
 
 from runtime.dispatch import kernel, library
 from runtime.dispatch.caller import Caller
+from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.place import Place
 from runtime.dispatch.running import Running
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Claim
 from runtime.dispatch.watch import DEPTH
-from runtime.keys import BACKEND_BITS, LOCAL, include_keys
+from runtime.keys import BACKEND_BITS, LOCAL, DispatchKey, include_keys
 from tests.mutants.mutant import Change, Mutant, removing, replacing
 
 
@@ -41,6 +42,14 @@ def _counts_no_errors(right: Any) -> Any:
         result = caller.run(handle, bits, values)
         DEPTH.level -= 1
         return result
+
+    return wrong
+
+
+def _includes_what_it_registers(right: Any) -> Any:
+    def wrong(dispatcher: Dispatcher, *rest: Any) -> None:
+        right(dispatcher, *rest)
+        LOCAL.included |= DispatchKey.Tracer.bits
 
     return wrong
 
@@ -110,6 +119,13 @@ RUN = (
         "calls_restore_their_thread",
         "+def +cpu ?raise",
         replacing(Caller, "_traced", _counts_no_errors),
+    ),
+    Mutant(
+        "keys_left_by_registering",
+        "who registers something has a key included from then on",
+        "deeds_leave_the_thread_alone",
+        "+cpu",
+        replacing(Dispatcher, "register", _includes_what_it_registers),
     ),
     Mutant(
         "called_under_the_lock",

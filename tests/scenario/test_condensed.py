@@ -68,6 +68,7 @@ def test_nothing_is_lost(path: str) -> None:
             assert rebuilt(condensed(table_reading(entry))) == dump_table(entry)
     for handle in held:
         handle.close()
+    system.close()
 
 
 def test_an_empty_table_is_no_line() -> None:

@@ -159,6 +159,8 @@ def test_failures_are_fields_as_text() -> None:
         ("difference", "the numbers of arguments differ: 1 and 2"),
     )
     assert system.fingerprint() == before
+    # A traceback keeps the frames in which the kernel was refused.
+    del caught
     assert system.laws() == []
     system.undo(0, handle)
 

@@ -141,8 +141,8 @@ def test_tensors_of_no_kind_are_refused_where_they_are_written() -> None:
     assert caught.value.near == ("cuda",)
     assert str(caught.value) == (
         "there are no tensors of kind 'cdua'. Near: 'cuda'. Kinds: 'cpu', 'cpu below "
-        "autograd', 'cuda', 'cuda below autograd', 'meta', 'sparse', 'mkldnn'; or name "
-        "keys, as 'CPU+Tracer'."
+        "autograd', 'cuda', 'cuda below autograd', 'meta', 'sparse', 'mkldnn', "
+        "'subclass'; or name keys, as 'CPU+Tracer'."
     )
     with pytest.raises(UnknownProbe):
         Scenario(ADD, probes=["gpu"])

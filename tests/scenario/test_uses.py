@@ -1,7 +1,8 @@
 import pytest
 
 from harness.scenario import PROBES, Step, call, define, impl, look_up
-from harness.scenario.uses import answers, arguments_for, probe_tensor
+from harness.scenario.probes import arguments_for, probe_tensor
+from harness.scenario.uses import answers
 from harness.systems.dispatcher import RecordingDispatcher
 from runtime.dispatch import OperatorHandle
 from runtime.dispatch.reading import read_definition

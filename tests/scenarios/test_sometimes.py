@@ -6,6 +6,7 @@ over all scenarios together every one of them must be met.
 """
 
 from collections.abc import Hashable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,12 @@ def see(scenarios: Sequence[Scenario]) -> set[str]:
     seen: set[str] = set()
     for scenario in scenarios:
         if scenario.operators:
-            explore(
-                Watched(scenario, seen),
-                "walk:0",
-                order_dependent=scenario.order_dependent is not None,
-            )
+            with closing(Watched(scenario, seen)) as system:
+                explore(
+                    system,
+                    "walk:0",
+                    order_dependent=scenario.order_dependent is not None,
+                )
     return seen
 
 

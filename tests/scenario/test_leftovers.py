@@ -1,0 +1,164 @@
+"""What an action left behind: which law is asked when, and what is waited for."""
+
+import gc
+from collections.abc import Iterator
+from threading import Lock
+from typing import Any
+from weakref import ref
+
+import pytest
+
+from harness.scenario.recorder import Recorder
+from harness.scenario.thread import Moment
+from harness.systems import leftovers
+from harness.systems.leftovers import Leftovers
+from runtime.keys import LOCAL, DispatchKey, preserve_keys
+
+LOCK = Lock()
+
+
+class Made:
+    """Something that a step makes."""
+
+
+@pytest.fixture(autouse=True)
+def _clean_thread() -> Iterator[None]:
+    with preserve_keys():
+        yield
+
+
+@pytest.fixture
+def collected(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How often the collector was asked."""
+    found: list[int] = []
+
+    class Collector:
+        @staticmethod
+        def collect() -> int:
+            found.append(1)
+            return gc.collect()
+
+    monkeypatch.setattr(leftovers, "gc", Collector)
+    return found
+
+
+def told(left: Leftovers) -> list[str]:
+    return [str(each) for each in left.memory()]
+
+
+def test_what_is_dead_at_once_needs_no_collector(collected: list[int]) -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    made = Made()
+    recorder.watch("kernel", made)
+    left.done(0)
+    assert (recorder.made, left.gone) == ([], [])
+    left.undone(0)
+    del made
+    assert (told(left), collected) == ([], [])
+
+
+def test_what_is_kept_is_told_every_time(collected: list[int]) -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    kept = Made()
+    for _ in range(2):
+        recorder.watch("kernel", kept)
+        left.refused()
+        assert told(left) == [
+            "what_is_gone_is_dead at kernel: expected dead, found alive"
+        ]
+    assert len(collected) == 2
+
+
+def test_what_lies_in_a_cycle_waits_for_others_of_its_kind(
+    collected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leftovers, "TOGETHER", 2)
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    kept: list[Any] = []
+
+    def cycle() -> None:
+        made: Any = Made()
+        made.itself = made
+        recorder.watch("class", made)
+        left.done(0)
+        left.undone(0)
+        kept[:] = [made] if keep else []
+
+    keep = False
+    counts = []
+    for _ in range(3):
+        cycle()
+        assert told(left) == []
+        counts.append(len(collected))
+    # Once to learn that it is one, and once for two together.
+    assert counts == [1, 1, 2]
+    keep = True
+    cycle()
+    assert told(left) == []
+    cycle()
+    assert told(left) == ["what_is_gone_is_dead at class: expected dead, found alive"]
+
+
+def test_a_step_may_say_only_when_it_is_undone_what_goes_with_it() -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    kept = Made()
+    recorder.watch("context", kept)
+    left.undone(0)
+    assert told(left) == ["what_is_gone_is_dead at context: expected dead, found alive"]
+
+
+def test_what_a_system_made_goes_with_it() -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    given, done, dispatcher = Made(), Made(), Made()
+    recorder.watch("given", given)
+    left.begin(given=True)
+    recorder.watch("done", done)
+    left.done(0)
+    left.ended(("the dispatcher", ref(dispatcher)))
+    assert [where for where, _ in left.gone] == ["the dispatcher", "given", "done"]
+    recorder.watch("given to all", given)
+    left.begin(given=False)
+    assert recorder.made == []
+
+
+def test_the_thread_is_judged_modes_and_keys_excepted_where_they_may_change() -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    left.begin(given=False)
+    assert left.thread("add", LOCK, beside=False) == []
+    LOCAL.included |= DispatchKey.Tracer.bits
+    assert [each.law for each in left.thread("add", LOCK, beside=False)] == [
+        "deeds_leave_the_thread_alone"
+    ]
+    # It is told once.
+    assert left.thread("add", LOCK, beside=False) == []
+    LOCAL.included &= ~DispatchKey.Tracer.bits
+    assert left.thread("remove", LOCK, beside=True) == []
+
+
+def test_moments() -> None:
+    before = Moment()
+    assert before.is_now()
+    assert before.is_here()
+    LOCAL.excluded |= DispatchKey.Tracer.bits
+    now = Moment()
+    assert (before.is_now(), now.is_now()) == (False, True)
+    assert before.with_lock(LOCK) != now.with_lock(LOCK)
+    assert before.with_lock(LOCK, like=now) == now.with_lock(LOCK)
+    before.restore()
+    assert (before.is_now(), now.is_now()) == (True, False)
+
+
+def test_a_moment_of_another_thread_is_not_here() -> None:
+    from threading import Thread
+
+    made: list[Moment] = []
+    thread = Thread(target=lambda: made.append(Moment()))
+    thread.start()
+    thread.join()
+    assert not made[0].is_here()
