@@ -44,7 +44,9 @@ test: $(STAMP)
 
 test-extras: $(STAMP)
 	$(BIN)/python $(RUN) -n auto -m torch
-	EVERYORDER_ALL_KERNELS=1 $(BIN)/python $(RUN) -n auto tests/cuda $(BESIDE_TORCH)
+	EVERYORDER_ALL_KERNELS=1 $(BIN)/python -m pytest -q -n auto tests/cuda/test_compile.py
+	$(BIN)/python $(RUN) -n auto --ignore=tests/cuda/test_compile.py tests/cuda \
+		$(BESIDE_TORCH)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) -n auto -m "not torch" tests/kernels
 
 test-gpu: $(STAMP)
