@@ -138,7 +138,7 @@ class Effects:
         rules = [
             ("rule", str(func), cls.__name__, _labelled(rule))
             for func, held in tuple(RULES.items())
-            if func._place.dispatcher is dispatcher
+            if func.dispatcher is dispatcher
             for cls, rule in held.items()
         ]
         rows += sorted(rules)

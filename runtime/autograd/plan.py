@@ -42,6 +42,7 @@ from runtime.autograd.saved import (
     save,
 )
 from runtime.errors.autograd import GraphFreed
+from runtime.errors.python_dispatch import UndefinedResult
 
 Formula = Callable[..., Any]
 Formulas = Mapping[str | tuple[str, ...], Formula]
@@ -199,6 +200,8 @@ def _run(values: tuple[Saved, ...], returned: str) -> Callable[..., Any]:
             )
         elif saved.kind == RESULT:
             text += [
+                f"        if {v} is None:",
+                f"            raise UndefinedResult(operator=operator, result={name})",
                 "        if node.host is not None:",
                 f"            {x} = node.host({v}, operator, {name})",
                 "        elif GRAD.enabled:",
@@ -220,6 +223,7 @@ def _made(text: list[str]) -> Callable[..., Any]:
         "GraphFreed": GraphFreed,
         "modified": modified,
         "TRACKED": TRACKED,
+        "UndefinedResult": UndefinedResult,
         "restore": restore,
         "restore_output": restore_output,
         "save": save,

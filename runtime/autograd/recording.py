@@ -12,7 +12,8 @@ Rules:
 - a node is made before the call and given to the results after it: a call that raises
   leaves nothing;
 - a result that cannot have a gradient (integers, `Recipe.constant`) gets no history;
-- a result that has a history is an argument or belongs to somebody: it is shared.
+- a result that has a history is an argument or belongs to somebody: it is shared;
+- None, which a handler in Python may return, is a result without history.
 """
 
 from collections.abc import Callable
@@ -188,8 +189,10 @@ def _recording(count: int, places: tuple[int, ...]) -> Callable[..., Any]:
     return make
 
 
-def finish(node: OperatorNode, result: Tensor) -> Tensor:
-    """Give the one result of a call its history."""
+def finish(node: OperatorNode, result: Tensor | None) -> Tensor | None:
+    """Give the one result of a call its history, if there is one."""
+    if result is None:
+        return None
     dtype = result.dtype
     if dtype not in DIFFERENTIABLE:
         return result
@@ -227,7 +230,9 @@ def _finish_all(node: OperatorNode, results: Any) -> Any:
         result._requires_grad = True
     node.metas = tuple([None if r is None else meta_of(r) for r in given])  # type: ignore[misc]  # no edge leads to an absent result
     for spec in node.plan.results:
-        result = given[spec.place]
-        output = spec.place if result._requires_grad else None
-        node.values.append(save_output(result, output))  # type: ignore[union-attr]  # just made
+        result, kept = given[spec.place], None
+        if result is not None:
+            output = spec.place if result._requires_grad else None
+            kept = save_output(result, output)
+        node.values.append(kept)  # type: ignore[union-attr]  # just made
     return given if isinstance(results, list) else tuple(given)

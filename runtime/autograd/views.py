@@ -55,9 +55,14 @@ class ViewOf:
         self.version = version
 
 
-def follow(origin: Tensor, view: Tensor, made: str, operator: str) -> None:
-    """Note that `view`, which is new, shows a part of `origin`."""
-    if view._dtype not in DIFFERENTIABLE or (INFERRING and inference.active):
+def follow(origin: Tensor, view: Tensor | None, made: str, operator: str) -> None:
+    """Note that `view`, which is new, shows a part of `origin`.
+
+    A handler in Python may give None for it.
+    """
+    if view is None or view._dtype not in DIFFERENTIABLE:
+        return
+    if INFERRING and inference.active:
         return
     known = origin._history
     base = origin

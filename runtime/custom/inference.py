@@ -22,7 +22,7 @@ from runtime.errors.custom_op import (
 )
 from runtime.errors.schema import InferenceError
 from runtime.schema.alias import AliasInfo
-from runtime.schema.argument import Argument
+from runtime.schema.argument import Argument, placed_alias
 from runtime.schema.excerpt import described
 from runtime.schema.infer import infer_named_schema
 from runtime.schema.names import OperatorName
@@ -74,7 +74,7 @@ def schema_of(
     function = str(getattr(fn, "__name__", type(fn).__name__))
     written = _written(function, mutates_args, plain)
     arguments = tuple(
-        replace(argument, alias=_write(place, argument.type))
+        replace(argument, alias=_write(place, argument))
         if argument.name in written
         else argument
         for place, argument in enumerate(plain.arguments)
@@ -127,13 +127,10 @@ def _written(
     return frozenset(names)
 
 
-def _write(place: int, kind: Type) -> AliasInfo:
-    """The annotation of a written argument; of a list, its elements are written."""
-    own = AliasInfo((f"a{place}",), (f"a{place}",), True)
-    inner = kind.element if isinstance(kind, OptionalType) else kind
-    if isinstance(inner, ListType):
-        return AliasInfo(is_write=True, contained=(own,))
-    return own
+def _write(place: int, argument: Argument) -> AliasInfo:
+    """The annotation of an argument that is written to."""
+    own = (f"a{place}",)
+    return placed_alias(argument.type, AliasInfo(own, own, True))
 
 
 def _tagged(function: str, schema: Schema, tags: frozenset[str]) -> Schema:

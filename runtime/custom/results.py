@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from runtime.errors.custom_op import AliasedResult, OtherResult
-from runtime.schema.alias import WILDCARD, AliasInfo
+from runtime.schema.alias import WILDCARD
 from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType
 from runtime.tensors.shape import span
@@ -182,19 +182,12 @@ def _label(count: int, place: int) -> str:
 
 def annotated(schema: Schema, result: int) -> frozenset[int]:
     """The places of the arguments whose memory a result may share, by its sets."""
-    sets = _sets(schema.returns[result].alias)
+    sets = schema.returns[result].sets_after
     return frozenset(
         place
         for place, argument in enumerate(schema.arguments)
-        if sets & _sets(argument.alias) or WILDCARD in sets
+        if sets & argument.sets_after or WILDCARD in sets
     )
-
-
-def _sets(alias: AliasInfo | None) -> frozenset[str]:
-    """The sets of an annotation after the call, those of elements too."""
-    if alias is None:
-        return frozenset()
-    return frozenset(alias.after).union(*map(_sets, alias.contained))
 
 
 def _tied(schema: Schema, result: int) -> int | None:

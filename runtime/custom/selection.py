@@ -11,7 +11,7 @@ from runtime.dispatch.kernel import Kernel, linked
 from runtime.errors.custom_op import NoDeviceArgument
 from runtime.keys import KeySet, key_of_device
 from runtime.schema.schema import Schema
-from runtime.schema.types import DeviceType, OptionalType, is_dispatch_type
+from runtime.schema.types import DeviceType, is_dispatch_type, unwrap_optional
 
 
 def takes_tensors(schema: Schema) -> bool:
@@ -22,8 +22,7 @@ def takes_tensors(schema: Schema) -> bool:
 def selecting(schema: Schema) -> Kernel:
     """The kernel for an operator without tensors.  Raises `NoDeviceArgument`."""
     for place, argument in enumerate(schema.arguments):
-        kind = argument.type
-        kind = kind.element if isinstance(kind, OptionalType) else kind
+        kind = unwrap_optional(argument.type)
         if argument.name == "device" and kind == DeviceType:
             return linked(_factory(place), "backend_select")
     raise NoDeviceArgument(operator=str(schema.name), schema=str(schema))

@@ -43,7 +43,7 @@ def handle_of(call: str, op: Operator) -> OperatorHandle:
 
 def dispatcher_of(handle: OperatorHandle) -> Dispatcher:
     """The dispatcher of a handle."""
-    found: Any = handle._place.dispatcher
+    found: Any = handle.dispatcher
     dispatcher: Dispatcher = found
     return dispatcher
 

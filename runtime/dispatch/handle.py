@@ -231,6 +231,14 @@ class OperatorHandle(partial[Any]):
         return entry is not None and bool(entry.definitions)
 
     @property
+    def is_view(self) -> bool:
+        """Whether a result shares an argument's memory and nothing is written.
+
+        Raises as `schema`.
+        """
+        return self.schema.is_view
+
+    @property
     def tags(self) -> tuple[str, ...]:
         """The tags of the definition, sorted; none without a definition."""
         definition = self.entry.definition

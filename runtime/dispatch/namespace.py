@@ -105,6 +105,11 @@ class OperatorPacket(partial[Any]):
             made._lasting = True
         return made
 
+    @property
+    def __name__(self) -> str:
+        """The name without its namespace: `mul`."""
+        return self._name.name.partition("::")[2]
+
     def overloads(self) -> tuple[str, ...]:
         """The names of the defined overloads; the unnamed one is `default`."""
         found = self._dispatcher.state.overloads(self._name)

@@ -1,9 +1,11 @@
 """Overriding: a second kernel for a key that has one is allowed, and warned of.
 
 True only here: the warning.  It comes before anything is registered, since it may be an
-error; refusing to override is a check (see `checks.check_no_override`).
+error; refusing to override is a check (see `checks.check_no_override`).  It points to
+the line of whoever registers, however many functions of the runtime lie between.
 """
 
+import sys
 import warnings
 
 from runtime.dispatch.dispatcher import Dispatcher
@@ -18,7 +20,7 @@ class KernelOverridden(UserWarning):
 def warn_of_overrides(
     dispatcher: Dispatcher, tokens: tuple[Implementation, ...]
 ) -> None:
-    """Warn whoever called the library's method that calls this.
+    """Warn whoever called the function of the runtime that registers.
 
     Meta kernels are overridden silently.  What lost libraries left is no kernel.
     """
@@ -32,5 +34,16 @@ def warn_of_overrides(
                 f"{token.operator} gets another kernel for {token.key.name}:\n"
                 f"  until now: {held[0].debug}\n  from now:  {token.debug}",
                 KernelOverridden,
-                stacklevel=3,
+                stacklevel=_outside(),
             )
+
+
+def _outside() -> int:
+    """How far above whoever asks the first frame is that is not of the runtime."""
+    runtime = __name__.partition(".")[0]
+    level, frame = 1, sys._getframe(1)
+    while frame.f_globals.get("__name__", "").partition(".")[0] == runtime:
+        level, above = level + 1, frame.f_back
+        assert above is not None, "the runtime is always called by somebody"
+        frame = above
+    return level

@@ -164,8 +164,8 @@ class NotImplementedFormula(AutogradError, NotImplementedError):
     def render(self) -> str:
         """The operator, its inputs that want a gradient, and what to do."""
         wanted = ", ".join(f"`{name}`" for name in self.inputs)
-        todo = "register a kernel at the key Autograd, use a runtime.autograd.Function,"
-        todo += " or compute it in no_grad()"
+        todo = "use register_autograd (custom operators), a kernel at the key Autograd,"
+        todo += " a runtime.autograd.Function, or no_grad()"
         return page(
             f"`{self.operator}` has no formula for its gradient.",
             *((("wanted", wanted),) if wanted else ()),

@@ -35,6 +35,13 @@ def _row(label: str, *names: str) -> tuple[tuple[str, str], ...]:
     return ((label, ", ".join(names)),) if names else ()
 
 
+def _array_row(expected: str, found: str) -> tuple[tuple[str, str], ...]:
+    """What to do where a tensor is expected, and NumPy's arrays were found."""
+    if "Tensor" not in expected or not found.endswith("ndarray"):
+        return ()
+    return (("to do", "runtime.from_numpy(x) makes a tensor of an array"),)
+
+
 def _quoted(names: tuple[str, ...]) -> str:
     *most, last = (f"`{name}`" for name in names)
     return f"{', '.join(most)} and {last}" if most else last
@@ -102,10 +109,8 @@ class UnknownArgument(CallError):
 
     def render(self) -> str:
         """The keyword and the nearest names."""
-        return self._page(
-            f"`{self.operator}` has no argument `{self.argument}`.",
-            *_row("near", *self.near),
-        )
+        head = f"`{self.operator}` has no argument `{self.argument}`."
+        return self._page(head, *_row("near", *self.near))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -139,6 +144,7 @@ class WrongArgumentType(CallError):
             f"Argument {self.position + 1} of `{self.operator}`, `{self.argument}`, "
             f"takes `{self.expected}`, but was given {self.found}.",
             ("value", self.value),
+            *_array_row(self.expected, self.found),
         )
 
 
@@ -152,10 +158,8 @@ class WrongValue(EveryorderError, TypeError):
 
     def render(self) -> str:
         """The type and what was found."""
-        return page(
-            f"Expected a value for `{self.expected}`, found {self.found}.",
-            ("value", self.value),
-        )
+        head = f"Expected a value for `{self.expected}`, found {self.found}."
+        return page(head, ("value", self.value))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -203,6 +207,7 @@ class WrongReturnType(KernelError, TypeError):
             f"but returned {self.found}.",
             ("value", self.value),
             ("schema", self.schema),
+            *_array_row(self.expected, self.found),
         )
 
 
@@ -312,10 +317,8 @@ class NamedNotSupported(EveryorderError, RuntimeError):
 
     def render(self) -> str:
         """The operator and the way around."""
-        return page(
-            f"`{self.operator}` has no rule for named dimensions.",
-            ("to do", "drop the names, call, and name the result"),
-        )
+        head = f"`{self.operator}` has no rule for named dimensions."
+        return page(head, ("to do", "drop the names, call, and name the result"))
 
 
 @dataclass(eq=False, kw_only=True)
@@ -375,10 +378,8 @@ class NoSuchOverload(EveryorderError, AttributeError):
 
     def render(self) -> str:
         """The overload asked for, and those like it."""
-        return page(
-            f"`{self.operator}` has no overload `{self.overload}`.",
-            *_row("near", *self.near),
-        )
+        head = f"`{self.operator}` has no overload `{self.overload}`."
+        return page(head, *_row("near", *self.near))
 
 
 @dataclass(eq=False, kw_only=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from runtime.errors.base import EveryorderError
+from runtime.errors.call import page
 
 
 def _choices(names: tuple[str, ...]) -> str:
@@ -52,17 +53,19 @@ class UnknownDevice(EveryorderError, ValueError):
     device: str
     reason: Literal["type", "form"]
     known: tuple[str, ...]
+    near: tuple[str, ...] = ()
 
     def render(self) -> str:
         """Says what is wrong with the string, and lists the device types."""
         if self.reason == "form":
-            return (
+            return page(
                 f"{self.device!r} is not a device: write a type, or a type and an "
                 f"index without leading zeros, such as 'cuda' or 'cuda:1'."
             )
-        return (
-            f"{self.device!r} does not begin with a known device type.  "
-            f"Types: {', '.join(self.known)}."
+        return page(
+            f"{self.device!r} does not begin with a known device type.",
+            *((("near", ", ".join(self.near)),) if self.near else ()),
+            ("types", ", ".join(self.known)),
         )
 
 

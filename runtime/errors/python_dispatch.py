@@ -1,7 +1,8 @@
-"""Errors of dispatch to Python: handlers, modes, and the classes of tensors.
+"""Errors of dispatch to Python: handlers, and the classes of tensors.
 
-Who must act: the author of a handler (`HandlerError` and its leaves), of a class of
-tensors (`SubclassError` and its leaves), or whoever enters modes (`ModeStackError`).
+Who must act: the author of a handler (`HandlerError` and its leaves), or of a class of
+tensors (`SubclassError` and its leaves).  What whoever enters modes does wrong is said
+by `runtime.errors.mode_stack`.
 
 Rules: classes, modes and tensors are named by text, so that an error keeps nothing
 alive; an exception that a handler raises is never wrapped, but for endless recursion.
@@ -57,22 +58,70 @@ class ClassHandler(HandlerError, TypeError):
 
 
 @dataclass(eq=False, kw_only=True)
-class NoImplementation(HandlerError, TypeError):
+class HandlerNotCallable(HandlerError, TypeError):
+    """The handler of a class of tensors is no function: `found`."""
+
+    found: str
+
+    def render(self) -> str:
+        """The handler, what it is, and what it can be."""
+        return page(
+            f"`{self.handler}` is {self.found}, which cannot be called.",
+            ("to do", "make it a classmethod, or `disabled` for no handler at all"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class ModeWithoutHandler(HandlerError, TypeError):
+    """A mode has no handler, or one that cannot be called."""
+
+    def render(self) -> str:
+        """The handler, and how it is written."""
+        return page(
+            f"There is no `{self.handler}` that could be asked: the mode cannot be "
+            "entered.",
+            (
+                "to do",
+                "define `def __torch_dispatch__(self, func, types, args=(), "
+                "kwargs=None)`",
+            ),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class NoImplementation(PythonDispatchError, TypeError):
     """All handlers of a call returned NotImplemented.
 
-    `handler` is the operator as a handler sees it; `asked` are the mode and the classes
-    that were asked, in that order.
+    `operator` is the one that was called, as a handler sees it; `asked` are the mode
+    and the classes that were asked, in that order.
     """
 
+    operator: str
     asked: tuple[str, ...]
 
     def render(self) -> str:
         """The operator and who was asked."""
         return page(
-            f"Nobody handles `{self.handler}`: every `__torch_dispatch__` that was "
+            f"Nobody handles `{self.operator}`: every `__torch_dispatch__` that was "
             "asked returned NotImplemented.",
             ("asked", ", ".join(self.asked)),
             ("to do", "return a result for the operator from one of them"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class UndefinedResult(PythonDispatchError, RuntimeError):
+    """A gradient needs a result of its operator, and a handler returned None for it."""
+
+    operator: str
+    result: str
+
+    def render(self) -> str:
+        """The operator, the result, and what to return."""
+        return page(
+            f"The gradient of `{self.operator}` is computed from its result "
+            f"`{self.result}`, and a `__torch_dispatch__` returned None for that.",
+            ("to do", "return a tensor, or call the operator in no_grad()"),
         )
 
 
@@ -164,68 +213,33 @@ class RuleTaken(HandlerError, ValueError):
 
 
 @dataclass(eq=False, kw_only=True)
-class OutsideOfHandler(HandlerError, RuntimeError):
-    """What only makes sense inside of a handler was asked for outside."""
+class OutsideOfHandler(PythonDispatchError, RuntimeError):
+    """What only makes sense inside of a handler was asked for outside, by `call`."""
+
+    call: str
 
     def render(self) -> str:
         """What was asked, and where it belongs."""
         return page(
-            f"`{self.handler}` brings back what held when dispatch to Python began, "
+            f"`{self.call}` brings back what held when dispatch to Python began, "
             "and no handler runs in this thread.",
             ("to do", "call it inside of a `__torch_dispatch__`"),
         )
 
 
 @dataclass(eq=False, kw_only=True)
-class NothingToHandle(HandlerError, RuntimeError):
+class NothingToHandle(PythonDispatchError, RuntimeError):
     """The Python key is included by hand, and there is neither mode nor subclass."""
+
+    operator: str
 
     def render(self) -> str:
         """The operator, and how it got there."""
         return page(
-            f"`{self.handler}` was dispatched to Python, but no mode is entered and no "
-            "argument is of a class with a `__torch_dispatch__`.",
+            f"`{self.operator}` was dispatched to Python, but no mode is entered and "
+            "no argument is of a class with a `__torch_dispatch__`.",
             ("to do", "enter a mode instead of including the key Python"),
         )
-
-
-@dataclass(eq=False, kw_only=True)
-class ModeStackError(PythonDispatchError, RuntimeError):
-    """The stack of modes is not as it has to be; `stack` names them, outermost first.
-
-    `problem` says what was found, `remedy` what to do.
-    """
-
-    problem: str
-    stack: tuple[str, ...]
-    remedy: str = ""
-
-    def render(self) -> str:
-        """What was found, and the stack."""
-        rows = [("modes", ", ".join(self.stack) or "none are entered")]
-        if self.remedy:
-            rows.append(("to do", self.remedy))
-        return page(self.problem, *rows)
-
-
-@dataclass(eq=False, kw_only=True)
-class ModeStackChanged(ModeStackError):
-    """A handler entered or left modes and did not put them back; they are put back."""
-
-
-@dataclass(eq=False, kw_only=True)
-class EmptyModeStack(ModeStackError):
-    """A mode was asked for, and none is entered."""
-
-
-@dataclass(eq=False, kw_only=True)
-class ModeNotInnermost(ModeStackError):
-    """A mode is left that is not the innermost one, or was not entered here."""
-
-
-@dataclass(eq=False, kw_only=True)
-class ModeSlotTaken(ModeStackError):
-    """There is one place for an infra mode of that kind, and another one has it."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -343,4 +357,26 @@ class UnknownPolicy(SubclassError, ValueError):
         return page(
             f"`{self.cls}` was made with dispatch_sizes_strides_policy="
             f"{self.found!r}; it is {known}, or left out.",
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class WrongMetadata(SubclassError, ValueError):
+    """What a tensor was told of its sizes or strides is not what these can be.
+
+    `operator` asked, and `found` is the answer.
+    """
+
+    operator: str
+    found: str
+
+    def render(self) -> str:
+        """The class, the operator, the answer, and what it can be."""
+        return page(
+            f"A `{self.cls}` asked `{self.operator}` and was told {self.found}: no "
+            "size, stride, offset or number of dimensions is negative.",
+            (
+                "to do",
+                "answer in its handler with what it has, or None for the default",
+            ),
         )

@@ -17,9 +17,16 @@ The call path works on raw ints: `slot_of` and `mask_index` are table look-ups.
 
 from collections.abc import Iterable, Iterator
 
+from runtime.errors.call import WrongValue
 from runtime.errors.key import ForeignBits, NoPriority, UnknownBackend
 from runtime.keys.dispatch_key import BACKEND_BITS, SLOTS, DispatchKey
 from runtime.keys.model import BACKENDS, FUNCTIONALITIES, LEGACY_IGNORED
+
+# A key, or its name.
+Key = DispatchKey | str
+
+# A line of a terminal, less the label: errors repeat no more of a value.
+_SHOWN = 60
 
 _SHIFT = len(BACKENDS)
 _ALL = (1 << (_SHIFT + len(FUNCTIONALITIES))) - 1
@@ -65,20 +72,28 @@ def mask_index(bits: int) -> int:
 
 
 class KeySet:
-    """An immutable set of dispatch keys; see the module for its quirks."""
+    """An immutable set of dispatch keys; see the module for its quirks.
+
+    Made of keys, sets of them, and anything that lists keys.  A key may be given by its
+    name, here and where a method takes one.
+
+    Raises:
+        UnknownKey: a name that no key has.
+        WrongValue: something else.
+    """
 
     __slots__ = ("bits",)
 
     bits: int
 
-    def __init__(self, *keys: "DispatchKey | KeySet | Iterable[DispatchKey]") -> None:
+    def __init__(self, *keys: "Key | KeySet | Iterable[Key]") -> None:
         bits = 0
         for each in keys:
-            if isinstance(each, DispatchKey | KeySet):
-                bits |= each.bits
+            if isinstance(each, _ALONE) or not isinstance(each, Iterable):
+                bits |= _bits_of(each)
             else:
                 for key in each:
-                    bits |= key.bits
+                    bits |= _bits_of(key)
         object.__setattr__(self, "bits", bits)
 
     @classmethod
@@ -90,9 +105,10 @@ class KeySet:
         object.__setattr__(made, "bits", bits)
         return made
 
-    def has(self, key: DispatchKey) -> bool:
+    def has(self, key: Key) -> bool:
         """Whether all bits of `key` are set; false for a key without bits."""
-        return key.bits != 0 and self.bits & key.bits == key.bits
+        bits = _bits_of(key)
+        return bits != 0 and self.bits & bits == bits
 
     def has_all(self, other: "KeySet") -> bool:
         """Whether every bit of `other` is set here."""
@@ -102,13 +118,13 @@ class KeySet:
         """Whether the backend's bit is set; raises `UnknownBackend`."""
         return bool(self.bits & backend_bit(backend))
 
-    def add(self, key: DispatchKey) -> "KeySet":
+    def add(self, key: Key) -> "KeySet":
         """The union with the key's bits."""
-        return self.from_bits(self.bits | key.bits)
+        return self.from_bits(self.bits | _bits_of(key))
 
-    def remove(self, key: DispatchKey) -> "KeySet":
+    def remove(self, key: Key) -> "KeySet":
         """Without the key's functionality, for all backends; backend bits stay."""
-        return self.from_bits(self.bits & (BACKEND_BITS | ~key.bits))
+        return self.from_bits(self.bits & (BACKEND_BITS | ~_bits_of(key)))
 
     def remove_backend(self, backend: str) -> "KeySet":
         """Without the backend's bit; raises `UnknownBackend`."""
@@ -158,7 +174,7 @@ class KeySet:
             return NotImplemented
         return self.from_bits(self.bits & (BACKEND_BITS | ~other.bits))
 
-    def __contains__(self, key: DispatchKey) -> bool:
+    def __contains__(self, key: Key) -> bool:
         return self.has(key)
 
     def __iter__(self) -> Iterator[DispatchKey]:
@@ -185,6 +201,25 @@ class KeySet:
 
     def __reduce__(self) -> tuple[object, ...]:
         return KeySet.from_bits, (self.bits,)
+
+
+# What stands for itself, although it may list others.
+_ALONE = (DispatchKey, str, KeySet)
+
+
+def _bits_of(key: object) -> int:
+    """The bits of a key, of the key of that name, or of a set."""
+    if isinstance(key, DispatchKey | KeySet):
+        return key.bits
+    if isinstance(key, str):
+        return DispatchKey.parse(key).bits
+    from re import sub
+
+    raise WrongValue(
+        expected="DispatchKey | str | KeySet",
+        found=f"something of type {type(key).__name__}",
+        value=sub(r" at 0x[0-9a-fA-F]+", "", repr(key))[:_SHOWN],
+    )
 
 
 def backend_bit(backend: str) -> int:

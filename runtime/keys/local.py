@@ -16,7 +16,10 @@ brought.  Switching one off drops the brought bits that no other switched key ne
 A key that is there for another reason (the defaults, a guard) is recorded by no
 switch; switching it off removes its functionality, as `KeySet.remove` does.
 
-A guard belongs to the thread that entered it.
+A guard belongs to the thread that entered it.  What it remembers and what the thread
+has change together, with no call in between, so that no signal finds one without the
+other: a guard that is left as it was entered restores the view it found, and the view
+of any other is looked up, not made, unless nobody had it before.
 
 The two sets together are the thread's `view`, one object for each pair: what is
 remembered of calls is remembered by it.
@@ -24,7 +27,7 @@ remembered of calls is remembered by it.
 
 import threading
 from collections.abc import Iterable
-from typing import Self
+from typing import Any, Self
 
 from runtime.keys.aliases import DEFAULT_EXCLUDED, DEFAULT_INCLUDED
 from runtime.keys.dispatch_key import BACKEND_BITS, DispatchKey
@@ -48,17 +51,21 @@ class View:
         self.handling_last: View | None = None
 
 
+class _Views(dict[tuple[int, int], View]):
+    """The bits and their views; one that is not there is made."""
+
+    def __missing__(self, bits: tuple[int, int]) -> View:
+        # Whoever comes second gets what the first one made.
+        return self.setdefault(bits, View(*bits))
+
+
 # A program sees few pairs: one for each combination of nested guards.
-_VIEWS: dict[tuple[int, int], View] = {}
+_VIEWS = _Views()
 
 
 def view_of(included: int, excluded: int) -> View:
     """The one view with these bits."""
-    found = _VIEWS.get((included, excluded))
-    if found is None:
-        # Whoever comes second gets what the first one made.
-        found = _VIEWS.setdefault((included, excluded), View(included, excluded))
-    return found
+    return _VIEWS[included, excluded]
 
 
 class _Local(threading.local):
@@ -99,39 +106,53 @@ def effective(bits: int) -> int:
 class include_keys:  # noqa: N801  # used as a verb: `with include_keys(...)`
     """Context: the keys are included; on exit the bits this added go."""
 
-    __slots__ = ("_added", "_bits")
+    __slots__ = ("_bits", "_entry")
 
     def __init__(self, keys: Keys) -> None:
         self._bits = KeySet(keys).bits
-        self._added: list[int] = []
+        # What it added, the views outside and inside, and the same of the entry before.
+        self._entry: Any = None
 
     def __enter__(self) -> Self:
-        added = self._bits & ~LOCAL.included
-        self._added.append(added)
-        LOCAL.included |= added
+        view = LOCAL.view
+        added = self._bits & ~view.included
+        inside = _VIEWS[view.included | added, view.excluded]
+        entry = added, view, inside, self._entry
+        self._entry, LOCAL.view = entry, inside
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        LOCAL.included &= ~self._added.pop()
+        added, outside, inside, before = self._entry
+        view = LOCAL.view
+        if view is not inside:
+            outside = _VIEWS[view.included & ~added, view.excluded]
+        self._entry, LOCAL.view = before, outside
 
 
 class exclude_keys:  # noqa: N801  # used as a verb: `with exclude_keys(...)`
     """Context: the keys are excluded; on exit the bits this added go."""
 
-    __slots__ = ("_added", "_bits")
+    __slots__ = ("_bits", "_entry")
 
     def __init__(self, keys: Keys) -> None:
         self._bits = KeySet(keys).bits
-        self._added: list[int] = []
+        # What it added, the views outside and inside, and the same of the entry before.
+        self._entry: Any = None
 
     def __enter__(self) -> Self:
-        added = self._bits & ~LOCAL.excluded
-        self._added.append(added)
-        LOCAL.excluded |= added
+        view = LOCAL.view
+        added = self._bits & ~view.excluded
+        inside = _VIEWS[view.included, view.excluded | added]
+        entry = added, view, inside, self._entry
+        self._entry, LOCAL.view = entry, inside
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        LOCAL.excluded &= ~self._added.pop()
+        added, outside, inside, before = self._entry
+        view = LOCAL.view
+        if view is not inside:
+            outside = _VIEWS[view.included, view.excluded & ~added]
+        self._entry, LOCAL.view = before, outside
 
 
 class preserve_keys:  # noqa: N801  # used as a verb: `with preserve_keys()`
@@ -140,59 +161,46 @@ class preserve_keys:  # noqa: N801  # used as a verb: `with preserve_keys()`
     __slots__ = ("_saved",)
 
     def __init__(self) -> None:
-        self._saved: list[
-            tuple[
-                int,
-                int,
-                tuple[frozenset[DispatchKey], int],
-                tuple[frozenset[DispatchKey], int],
-            ]
-        ] = []
+        # The view, what is switched, and the same of the entry before.
+        self._saved: Any = None
 
     def __enter__(self) -> Self:
-        self._saved.append(
-            (LOCAL.included, LOCAL.excluded, LOCAL.switched_in, LOCAL.switched_out)
-        )
+        self._saved = LOCAL.view, LOCAL.switched_in, LOCAL.switched_out, self._saved
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        (
-            LOCAL.included,
-            LOCAL.excluded,
-            LOCAL.switched_in,
-            LOCAL.switched_out,
-        ) = self._saved.pop()
+        view, switched_in, switched_out, before = self._saved
+        LOCAL.switched_in, LOCAL.switched_out = switched_in, switched_out
+        self._saved, LOCAL.view = before, view
 
 
 class force_keys(preserve_keys):  # noqa: N801  # used as a verb: `with force_keys(...)`
     """Context: both sets are exactly these; on exit they are as before."""
 
-    __slots__ = ("_excluded", "_included")
+    __slots__ = ("_view",)
 
     def __init__(self, include: Keys, exclude: Keys) -> None:
         super().__init__()
-        self._included = KeySet(include).bits
-        self._excluded = KeySet(exclude).bits
+        self._view = view_of(KeySet(include).bits, KeySet(exclude).bits)
 
     def __enter__(self) -> Self:
-        super().__enter__()
-        LOCAL.included, LOCAL.excluded = self._included, self._excluded
-        LOCAL.switched_in = LOCAL.switched_out = (frozenset(), 0)
+        saved = LOCAL.view, LOCAL.switched_in, LOCAL.switched_out, self._saved
+        nothing: tuple[frozenset[DispatchKey], int] = (frozenset(), 0)
+        self._saved, LOCAL.view = saved, self._view
+        LOCAL.switched_in = LOCAL.switched_out = nothing
         return self
 
 
 def set_included(key: DispatchKey, on: bool) -> None:
     """Switches a key in the included set on or off, until switched again."""
-    LOCAL.included, LOCAL.switched_in = _switch(
-        LOCAL.included, LOCAL.switched_in, key, on
-    )
+    bits, switched = _switch(LOCAL.view.included, LOCAL.switched_in, key, on)
+    LOCAL.view, LOCAL.switched_in = _VIEWS[bits, LOCAL.view.excluded], switched
 
 
 def set_excluded(key: DispatchKey, on: bool) -> None:
     """Switches a key in the excluded set on or off, until switched again."""
-    LOCAL.excluded, LOCAL.switched_out = _switch(
-        LOCAL.excluded, LOCAL.switched_out, key, on
-    )
+    bits, switched = _switch(LOCAL.view.excluded, LOCAL.switched_out, key, on)
+    LOCAL.view, LOCAL.switched_out = _VIEWS[LOCAL.view.included, bits], switched
 
 
 def _switch(

@@ -1,7 +1,7 @@
 """Functions: what `runtime` offers to make tensors and to compute with them.
 
 True only here: the names, and how sizes, dtypes and devices may be written.  Every
-function ends in the call of an operator of namespace `core`.
+function ends in the call of an operator of namespace `core`, but for `is_tensor`.
 
 Rules: `zeros(2, 3)` and `zeros((2, 3))` are the same; a dtype may be given by name;
 `requires_grad=True` makes a leaf that gradients are collected in; `FUNCTIONS` lists all
@@ -10,6 +10,7 @@ names, for whoever offers them elsewhere.
 
 from typing import Any
 
+from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.operators import calling
 from runtime.operators import methods as _methods  # noqa: F401  # installs itself
 from runtime.operators.call import core
@@ -50,10 +51,12 @@ _WRITTEN = (
     *("randperm", "eye", "linspace", "zeros_like", "ones_like", "empty_like"),
     *("full_like", "rand_like", "randn_like"),
 )
-FUNCTIONS = (*OPERATORS, *_WRITTEN, *calling.WRITTEN)
+_TESTS = ("allclose", "is_tensor")
+FUNCTIONS = (*OPERATORS, *_WRITTEN, *_TESTS, *calling.WRITTEN)
 
 __all__ = [
     "FUNCTIONS",
+    "allclose",
     "arange",
     "chunk",
     "clamp",
@@ -62,6 +65,7 @@ __all__ = [
     "eye",
     "full",
     "full_like",
+    "is_tensor",
     "linspace",
     "narrow",
     "ones",
@@ -189,3 +193,52 @@ def rand_like(self: Tensor, **options: Any) -> Tensor:
 def randn_like(self: Tensor, **options: Any) -> Tensor:
     """Normal numbers in the shape of `self`."""
     return _made(core.randn_like, self, **options)
+
+
+def is_tensor(obj: object) -> bool:
+    """Whether something is a tensor, of whichever class."""
+    return isinstance(obj, Tensor)
+
+
+def allclose(
+    self: Tensor,
+    other: Tensor,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> bool:
+    """Whether |self - other| <= atol + rtol * |other| everywhere, as torch compares.
+
+    Equal infinities are close, and NaNs if `equal_nan` is true.
+
+    Raises:
+        DTypeRefused: the two have different dtypes.
+        WrongOption: a tolerance below 0, or NaN.
+        ShapesRefused, DevicesDiffer, NoData: as the operators of a comparison.
+    """
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if not value >= 0:
+            raise WrongOption(
+                operator="allclose", argument=name, found=str(value), fits="0 and more"
+            )
+    if self.dtype != other.dtype:
+        raise DTypeRefused(
+            operator="allclose",
+            argument="other",
+            dtype=str(other.dtype),
+            fits=f"{self.dtype}, as `self` has",
+        )
+    left, right = core.detach(self), core.detach(other)
+    close = core.eq(left, right)
+    if equal_nan:
+        both = core.logical_and(core.isnan(left), core.isnan(right))
+        close = core.logical_or(close, both)
+    if rtol == 0 and atol == 0:
+        return bool(core.all(close))
+    if not (left.is_floating_point() or left.is_complex()):
+        # Differences of integers would wrap around, and booleans have none.
+        left, right = left.to("float64"), right.to("float64")
+    error = core.abs(core.sub(left, right))
+    allowed = core.add(core.mul(core.abs(right), rtol), atol)
+    within = core.logical_and(core.le(error, allowed), core.isfinite(error))
+    return bool(core.all(core.logical_or(close, within)))

@@ -31,6 +31,7 @@ from runtime.operators.words import again, read_operand
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.methods import install
+from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 
 # Called with the tensor alone, and in place under the same name with `_`.
@@ -246,13 +247,13 @@ def _place_name(name: str) -> str:
         return name
     try:
         Device.parse(name)
-    except UnknownDevice:
-        names = (*sorted(_DTYPES), "cpu", "cuda", "meta")
+    except UnknownDevice as error:
+        near = error.near or nearest(name, sorted(_DTYPES))
         raise UnfitValue(
             asked="Tensor.to",
             found=f"{name!r}, which is neither",
             fits="a device, a dtype or a tensor",
-            near=nearest(name, names),
+            near=near,
         ) from None
     return name
 
@@ -333,6 +334,11 @@ def matmul_reflected(self: Tensor, other: Any) -> Any:
     return core.matmul(ready, self) if isinstance(ready, Tensor) else NotImplemented
 
 
+def untyped_storage(self: Tensor) -> Storage:
+    """`storage`, by the name that torch has for it."""
+    return self.storage
+
+
 _DTYPES = frozenset({*DType.NAMES, *DType.SYNONYMS})
 
 
@@ -384,6 +390,7 @@ _SINGLE: dict[str, Method | property] = {
     "scatter_": calling.scatter_,
     "to": to,
     "type_as": type_as,
+    "untyped_storage": untyped_storage,
     "where": lambda self, condition, other: core.where(condition, self, other),
 }
 

@@ -84,8 +84,9 @@ class Context:
         self.alive = True
         if not self.registrar:
             OTHERS.add(ref(self, OTHERS.discard))
-        # References, which hash faster than what a WeakSet makes of them.
-        self.noted: set[ref[type[Tensor]]] = set()
+        # Identity -> class, as classes need not be hashable.  A dead one's may be that
+        # of another class: its reference is another one, too.
+        self.noted: dict[int, ref[type[Tensor]]] = {}
         self._libraries: WeakSet[Library] = WeakSet()
         # What was registered beside each dispatcher.
         self._own: WeakKeyDictionary[Dispatcher, Dispatcher] = WeakKeyDictionary()
@@ -141,10 +142,10 @@ class Context:
         """Those of its modes that this thread has entered, outermost first."""
         return tuple(each.mode for each in STATE.stack if each.context is self)
 
-    def classes(self) -> frozenset[type[Tensor]]:
-        """Its classes with handlers: registered, or of tensors made in it."""
-        found = (reference() for reference in tuple(self.noted))
-        return frozenset(cls for cls in found if cls is not None)
+    def classes(self) -> tuple[type[Tensor], ...]:
+        """Its classes with handlers, in order: registered, or of tensors made in it."""
+        found = (reference() for reference in tuple(self.noted.values()))
+        return tuple(cls for cls in found if cls is not None)
 
     def register_class(self, cls: type[Tensor]) -> None:
         """Count a class of tensors among its own; several contexts may have it.
@@ -195,24 +196,25 @@ class Context:
     def note(self, cls: type[Tensor]) -> None:
         """Note that a tensor of a class was made here; classes are held weakly."""
         known = self.noted
-        if ref(cls) not in known and self.alive:
-            for reference in tuple(known):
+        if known.get(id(cls)) is not ref(cls) and self.alive:
+            for number, reference in tuple(known.items()):
                 if reference() is None:
-                    known.discard(reference)
-            known.add(ref(cls))
+                    known.pop(number, None)
+            known[id(cls)] = ref(cls)
 
     def __enter__(self) -> Self:
         self.check_open(f"with {self!r}")
-        _ENTERED.pairs = (*_ENTERED.pairs, (self, STATE.context))
-        STATE.context = self
+        entered: tuple[Context, Context] = self, STATE.context
+        pairs = *_ENTERED.pairs, entered
+        # Together, with no call in between: no signal finds one without the other.
+        _ENTERED.pairs, STATE.context = pairs, self
         return self
 
     def __exit__(self, *_exception: object) -> None:
         pairs = _ENTERED.pairs
         if not pairs or pairs[-1][0] is not self:
             raise ContextNotEntered(context=self.name, current=STATE.context.name)
-        _ENTERED.pairs = pairs[:-1]
-        STATE.context = pairs[-1][1]
+        _ENTERED.pairs, STATE.context = pairs[:-1], pairs[-1][1]
 
     def __repr__(self) -> str:
         return f"<Context {self.name}{'' if self.alive else ', closed'}>"
@@ -255,10 +257,14 @@ def check_wrapped_here(tensor: Tensor, call: str) -> None:
 
     `call` is what makes it.
     """
-    if tensor.key_bits & PYTHON and tensor._context is not STATE.context:
+    if not tensor.key_bits & PYTHON:
+        return
+    # A tensor whose keys were set by hand has no context.
+    context: Context = getattr(tensor, "_context", STATE.context)
+    if context is not STATE.context:
         raise WrappedElsewhere(
             call=call,
             cls=type(tensor).__name__,
             context=STATE.context.name,
-            other=tensor._context.name,
+            other=context.name,
         )

@@ -103,6 +103,8 @@ def _check_endless(error: RecursionError, operator: Callable[[], Any]) -> None:
         frame = trace.tb_frame
         frames, after = frames + 1, after + 1
         if frame.f_code in _FRAMES or frame.f_code.co_filename == FILE:
+            # Both call it so.  The code that it runs is named after where it was
+            # written, which may be neither the class nor the mode that was asked.
             last = frame.f_locals.get("handler", last)
             depth, after = depth + 1, 0
         trace = trace.tb_next

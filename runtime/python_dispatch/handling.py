@@ -18,11 +18,8 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.errors.python_dispatch import (
-    ModeStackChanged,
-    NoImplementation,
-    NothingToHandle,
-)
+from runtime.errors.mode_stack import ModeStackChanged
+from runtime.errors.python_dispatch import NoImplementation, NothingToHandle
 from runtime.keys import LOCAL
 from runtime.python_dispatch.context_call import OTHERS, check_contexts
 from runtime.python_dispatch.inside import inside, inside_last
@@ -117,12 +114,8 @@ def check_stack(handler: Any, expected: Any) -> None:
     """
     if STATE.stack is expected or alike(STATE.stack, expected):
         return
-    left = ", ".join(names(STATE.stack)) or "none"
     raise ModeStackChanged(
-        problem=f"`{handler_name(handler)}` left other modes than it was called with, "
-        f"{left}; they are as before again.",
-        stack=names(expected),
-        remedy="enter modes by `with`",
+        handler=handler_name(handler), left=names(STATE.stack), stack=names(expected)
     )
 
 
@@ -132,7 +125,7 @@ def _context(func: Any, stack: Any, found: Overloaded, arguments: Any) -> Any:
     Raises `NothingToHandle`, `MixedContexts`, `ContextClosed`.
     """
     if not (stack or found):
-        raise NothingToHandle(handler=str(func))
+        raise NothingToHandle(operator=str(func))
     # A tensor whose keys were set by hand has no context.
     here = STATE.context
     context = stack[-1].context if stack else getattr(found[0], "_context", here)
@@ -145,4 +138,4 @@ def _context(func: Any, stack: Any, found: Overloaded, arguments: Any) -> Any:
 def _not_implemented(func: Any, stack: Any, found: Overloaded) -> NoImplementation:
     modes = (f"the mode {named(stack[-1].mode)}",) if stack else ()
     classes = tuple(f"the class {type(each).__name__}" for each in found)
-    return NoImplementation(handler=str(func), asked=(*modes, *classes))
+    return NoImplementation(operator=str(func), asked=(*modes, *classes))

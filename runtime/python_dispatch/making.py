@@ -16,8 +16,9 @@ Rules:
 - a wrapper allocates nothing, so that its size and its device may be any.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
+from operator import index
 from sys import maxsize
 from typing import Any, TypeVar
 
@@ -28,7 +29,7 @@ from runtime.errors.python_dispatch import (
     NotATensorClass,
 )
 from runtime.errors.subclass import UnsupportedForWrappers
-from runtime.errors.tensor import NoGradient
+from runtime.errors.tensor import NoGradient, UnfitValue
 from runtime.python_dispatch.context import check_wrapped_here
 from runtime.python_dispatch.modes import disable_current_modes
 from runtime.python_dispatch.policies import set_policy
@@ -68,7 +69,8 @@ def make_subclass(
         NotATensorClass: `cls` is no subclass, or `data` no tensor.
         AlreadyWrapped: `data` is of another class with a handler.
         WrappedElsewhere: `data` has a handler in another context.
-        PlainHandler: the handler of `cls` is no classmethod.
+        PlainHandler, HandlerNotCallable: the handler of `cls` is no classmethod.
+        UnfitValue: the device is none.
         NoGradient: its dtype has no gradient.
         UnknownPolicy: the policy is none.
     """
@@ -90,7 +92,8 @@ def make_subclass(
     else:
         bits = detached.key_bits
         if device_for_backend_keys is not None:
-            bits = fresh_key_bits(_device(device_for_backend_keys).type)
+            where = _device("_make_subclass", device_for_backend_keys)
+            bits = fresh_key_bits(where.type)
         made = instance_of(
             cls,
             detached._shape,
@@ -126,7 +129,8 @@ def make_wrapper_subclass(
     Raises:
         NotATensorClass: `cls` is no subclass of Tensor.
         NoHandler: it has no handler.
-        PlainHandler: its handler is no classmethod.
+        PlainHandler, HandlerNotCallable: its handler is no classmethod.
+        UnfitValue: a size, a stride or the offset is no integer, or the device none.
         BadSize, BadStrides: what the sizes and strides may not be.
         UnsupportedForWrappers: another memory format than `contiguous_format`, another
             layout than `strided`, or pinned memory.
@@ -137,12 +141,16 @@ def make_wrapper_subclass(
     if not handler_bits(cls):
         raise NoHandler(cls=cls.__name__)
     _check_options(cls, memory_format, layout, pin_memory)
-    shape = tuple(int(each) for each in size)
-    steps = contiguous_strides(shape) if strides is None else tuple(strides)
-    offset = storage_offset or 0
+    shape = _numbers("size", size)
+    steps = contiguous_strides(shape)
+    if strides is not None:
+        steps = _numbers("strides", strides)
+    offset = 0
+    if storage_offset is not None:
+        offset = _number("storage_offset", storage_offset)
     # Of the size of the storage nothing is asked: there is none.
     check_bounds(shape, steps, offset, maxsize)
-    where = _device(device)
+    where = _device("_make_wrapper_subclass", device)
     kind = FLOAT32 if dtype is None else supported(dtype)
     count = offset + span(shape, steps) if prod(shape) else offset
     storage = WrapperStorage(cls.__name__, where, kind, count)
@@ -179,10 +187,34 @@ def _check_options(cls: type, *given: Any) -> None:
             )
 
 
-def _device(given: Device | str | None) -> Device:
+def _numbers(argument: str, given: object) -> Ints:
+    """Several integers, as they may be given.  Raises `UnfitValue`."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise _unfit(f"a sequence of integers as `{argument}`", given)
+    return tuple(_number(argument, each) for each in given)
+
+
+def _number(argument: str, given: object) -> int:
+    try:
+        return int(index(given))  # type: ignore[arg-type]  # refused by a TypeError
+    except TypeError:
+        raise _unfit(f"integers as `{argument}`", given) from None
+
+
+def _unfit(fits: str, given: object) -> UnfitValue:
+    return UnfitValue(asked="_make_wrapper_subclass", fits=fits, found=described(given))
+
+
+def _device(call: str, given: Device | str | None) -> Device:
     if given is None:
         return CPU
-    return Device.parse(given) if isinstance(given, str) else given
+    if isinstance(given, str):
+        return Device.parse(given)
+    if not isinstance(given, Device):
+        raise UnfitValue(
+            asked=call, fits="a device, or its name", found=described(given)
+        )
+    return given
 
 
 def _requiring(made: T, requires_grad: bool) -> T:

@@ -28,13 +28,18 @@ from inspect import getattr_static
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 from weakref import ref
 
-from runtime.errors.python_dispatch import (
-    ClassHandler,
+from runtime.errors.mode_stack import (
     EmptyModeStack,
+    ModeNotEntered,
     ModeNotInnermost,
     ModeSlotTaken,
-    ModeStackError,
-    NoHandler,
+    NoModeAtPlace,
+    NoModeSlot,
+    PutAsideElsewhere,
+)
+from runtime.errors.python_dispatch import (
+    ClassHandler,
+    ModeWithoutHandler,
     OutsideOfHandler,
 )
 from runtime.keys import LOCAL, exclude_keys
@@ -86,8 +91,8 @@ class TorchDispatchMode:
     that are at their defaults.  It returns what the operator returns, or
     NotImplemented to leave the call to these classes.
 
-    Entering raises `ClassHandler`, `ModeSlotTaken`, and `ModeStackError` where there is
-    no handler, or no such place; leaving raises `ModeNotInnermost`.
+    Entering raises `ModeWithoutHandler`, `ClassHandler`, `ModeSlotTaken`, and
+    `NoModeSlot`; leaving raises `ModeNotInnermost`, and `EmptyModeStack`.
     """
 
     # The name of its place in `INFRA`, if it has one.
@@ -96,7 +101,7 @@ class TorchDispatchMode:
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        raise NoHandler(cls=type(self).__name__)
+        raise ModeWithoutHandler(handler=_handler(type(self)))
 
     def __enter__(self) -> Self:
         check_mode(type(self))
@@ -120,27 +125,24 @@ class TorchDispatchMode:
 def check_mode(cls: type) -> None:
     """Whether the handler of a class of modes can be called on a mode.
 
-    Raises `ClassHandler`, and `ModeStackError` where there is none.
+    Raises `ClassHandler`, and `ModeWithoutHandler`.
     """
     handler = getattr_static(cls, "__torch_dispatch__", None)
-    where = f"{cls.__qualname__}.__torch_dispatch__"
     if isinstance(handler, (classmethod, staticmethod)):
-        raise ClassHandler(handler=where, found=type(handler).__name__)
+        raise ClassHandler(handler=_handler(cls), found=type(handler).__name__)
     inherited = handler is vars(TorchDispatchMode)["__torch_dispatch__"]
     if inherited or not callable(handler):
-        raise ModeStackError(
-            problem=f"{cls.__name__} cannot be entered: it has no `__torch_dispatch__` "
-            "that could be asked.",
-            stack=names(STATE.stack),
-            remedy="define `def __torch_dispatch__(self, func, types, args=(), "
-            "kwargs=None)`",
-        )
+        raise ModeWithoutHandler(handler=_handler(cls))
+
+
+def _handler(cls: type) -> str:
+    return f"{cls.__qualname__}.__torch_dispatch__"
 
 
 def _entered(mode: TorchDispatchMode) -> tuple[Stack, View]:
     """The stack and the keys with one more mode.
 
-    Raises `ModeSlotTaken`, `ModeStackError`.
+    Raises `ModeSlotTaken`, `NoModeSlot`.
     """
     stack, view = STATE.stack, LOCAL.view
     added = HANDLED & ~view.included
@@ -165,10 +167,7 @@ def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
     """
     stack, view = STATE.stack, LOCAL.view
     if not stack and not interrupted:
-        raise EmptyModeStack(
-            problem=f"{named(mode)} is left, and no mode is entered in this thread.",
-            stack=(),
-        )
+        raise EmptyModeStack(mode=named(mode), stack=())
     places = [place for place, each in enumerate(stack) if each.mode is mode]
     last, infra = len(stack) - 1, mode.infra is not None
     fits = interrupted or (bool(places) and (infra or places[-1] == last))
@@ -178,34 +177,23 @@ def _leave(mode: TorchDispatchMode, over: bool, interrupted: bool) -> None:
             rest, view = _without(rest, place, view)
         STATE.stack, LOCAL.view = rest, view
     if not fits:
-        raise ModeNotInnermost(
-            problem=f"{named(mode)} is left, but {named(stack[-1].mode)} is the "
-            "innermost mode.",
-            stack=names(stack),
-            remedy="leave modes in the reverse of the order they were entered in, in "
-            "the thread that entered them",
-        )
+        raise ModeNotInnermost(mode=named(mode), stack=names(stack))
 
 
 def leave(mode: TorchDispatchMode) -> None:
     """Leave a mode wherever it stands, its innermost entry if it has several.
 
     For who cannot leave in reverse: `with` is the usual way.  Raises `EmptyModeStack`,
-    and `ModeNotInnermost` where the mode is not entered.
+    and `ModeNotEntered`.
     """
     stack = STATE.stack
     for at in reversed(range(len(stack))):
         if stack[at].mode is mode:
             STATE.stack, LOCAL.view = _without(stack, at, LOCAL.view)
             return
-    problem = f"{named(mode)} is left, and it is not entered in this thread."
     if not stack:
-        raise EmptyModeStack(problem=problem, stack=())
-    raise ModeNotInnermost(
-        problem=problem,
-        stack=names(stack),
-        remedy="leave it once for each time that it was entered",
-    )
+        raise EmptyModeStack(mode=named(mode), stack=())
+    raise ModeNotEntered(mode=named(mode), stack=names(stack))
 
 
 def _without(stack: Stack, at: int, view: View) -> tuple[Stack, View]:
@@ -229,17 +217,14 @@ def _with_infra(stack: Stack, entered: Entered) -> Stack:
     places = {each.mode.infra: each for each in stack if each.mode.infra is not None}
     if mode.infra in places:
         raise ModeSlotTaken(
-            problem=f"{named(mode)} is entered, but the place {mode.infra} is that of "
-            f"{named(places[mode.infra].mode)}.",
+            mode=named(mode),
+            place=str(mode.infra),
+            holder=named(places[mode.infra].mode),
             stack=names(stack),
-            remedy="leave the other one first",
         )
     if mode.infra not in INFRA:
-        raise ModeStackError(
-            problem=f"{named(mode)} is entered, and there is no place {mode.infra} for "
-            "infra modes.",
-            stack=names(stack),
-            remedy=f"let `infra` be None, {', '.join(INFRA[:-1])} or {INFRA[-1]}",
+        raise NoModeSlot(
+            mode=named(mode), place=str(mode.infra), known=INFRA, stack=names(stack)
         )
     places[mode.infra] = entered
     users = [each for each in stack if each.mode.infra is None]
@@ -273,13 +258,10 @@ def current_modes() -> tuple[TorchDispatchMode, ...]:
 
 
 def mode_at(place: int) -> TorchDispatchMode:
-    """The mode at a place of the stack, 0 the outermost.  Raises `EmptyModeStack`."""
+    """The mode at a place of the stack, 0 the outermost.  Raises `NoModeAtPlace`."""
     stack = STATE.stack
     if not -len(stack) <= place < len(stack):
-        raise EmptyModeStack(
-            problem=f"There is no mode at place {place} of {len(stack)}.",
-            stack=names(stack),
-        )
+        raise NoModeAtPlace(place=place, stack=names(stack))
     found: TorchDispatchMode = stack[place].mode
     return found
 
@@ -287,8 +269,8 @@ def mode_at(place: int) -> TorchDispatchMode:
 class _Aside(Generic[Given]):
     """Context: fewer modes are entered; on exit all are again.
 
-    Raises `ModeStackError` where another thread leaves it, as the garbage collector may
-    do with a generator: the modes of that thread are not touched.
+    Raises `PutAsideElsewhere` where another thread leaves it, as the garbage collector
+    may do with a generator: the modes of that thread are not touched.
     """
 
     __slots__ = ("_choose", "_saved")
@@ -310,12 +292,7 @@ class _Aside(Generic[Given]):
     def __exit__(self, *_exception: object) -> None:
         stack, view, inside, thread, before = self._saved
         if STATE.thread is not thread:
-            raise ModeStackError(
-                problem="Modes were put aside in another thread than the one that "
-                "wants them back.",
-                stack=names(STATE.stack),
-                remedy="leave what puts modes aside in the thread that entered it",
-            )
+            raise PutAsideElsewhere(stack=names(STATE.stack))
         now = LOCAL.view
         if now is not inside:
             handled = view.included & HANDLED
@@ -338,10 +315,7 @@ def disable_current_modes() -> AbstractContextManager[tuple[TorchDispatchMode, .
 
 def _but_the_innermost(stack: Stack) -> tuple[Stack, TorchDispatchMode]:
     if not stack:
-        raise EmptyModeStack(
-            problem="The innermost mode was asked for, and no mode is entered.",
-            stack=(),
-        )
+        raise EmptyModeStack(stack=())
     return stack[:-1], stack[-1].mode
 
 
@@ -370,7 +344,7 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
     def __enter__(self) -> None:
         snapshot = STATE.snapshot
         if snapshot is None:
-            raise OutsideOfHandler(handler="enable_reentrant_dispatch()")
+            raise OutsideOfHandler(call="enable_reentrant_dispatch()")
         included = snapshot.included & ~HANDLED
         if STATE.stack:
             included |= HANDLED
@@ -381,5 +355,5 @@ class enable_reentrant_dispatch:  # noqa: N801  # used as a verb, in `with`
     def __exit__(self, *_exception: object) -> None:
         view, thread, before = self._saved
         if STATE.snapshot is None or STATE.thread is not thread:
-            raise OutsideOfHandler(handler="enable_reentrant_dispatch()")
+            raise OutsideOfHandler(call="enable_reentrant_dispatch()")
         self._saved, LOCAL.view = before, view

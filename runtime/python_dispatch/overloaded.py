@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.schema.schema import Schema
-from runtime.schema.types import ListType, OptionalType, Type, is_dispatch_type
+from runtime.schema.types import ListType, Type, is_dispatch_type, unwrap_optional
 from runtime.tensors.handled import PYTHON
 
 Overloaded = list[Any]
@@ -23,18 +23,18 @@ Overloaded = list[Any]
 def collector(schema: Schema) -> Callable[[Sequence[Any]], Overloaded]:
     """The function from all arguments to those with handlers, in order of asking."""
     places = tuple(
-        (place, _is_list(argument.type))
+        (place, is_list(argument.type))
         for place, argument in enumerate(schema.arguments)
-        if is_dispatch_type(argument.type) == "tensor" or _is_list(argument.type)
+        if is_dispatch_type(argument.type) == "tensor" or is_list(argument.type)
     )
-    if not any(is_list for _, is_list in places) and not schema.is_vararg:
+    if not any(several for _, several in places) and not schema.is_vararg:
         return _of_tensors(tuple(place for place, _ in places))
 
     def collect(arguments: Sequence[Any]) -> Overloaded:
         found: Overloaded = []
-        for place, is_list in places:
+        for place, several in places:
             value = arguments[place]
-            if is_list:
+            if several:
                 for each in value or ():
                     if getattr(each, "key_bits", 0) & PYTHON:
                         insert(found, each)
@@ -73,6 +73,6 @@ def insert(found: Overloaded, tensor: Any) -> None:
     found.append(tensor)
 
 
-def _is_list(kind: Type) -> bool:
-    kind = kind.element if isinstance(kind, OptionalType) else kind
-    return isinstance(kind, ListType)
+def is_list(kind: Type) -> bool:
+    """Whether a type is that of a list, or of an optional one."""
+    return isinstance(unwrap_optional(kind), ListType)

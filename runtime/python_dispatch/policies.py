@@ -16,6 +16,7 @@ operator of that name (`runtime.python_dispatch.metadata`), so that modes, rules
 contexts have their say as for any other call.
 
 Rules:
+- what a handler tells is of the operator's type, and no number is negative;
 - a handler that answers None gets the default, the value that the tensor was made with;
   NotImplemented is the error that it is for every operator, and names the operator;
 - where dispatch to Python is switched off the operator's kernel answers: the default;
@@ -27,7 +28,7 @@ from inspect import getattr_static
 from typing import Any
 
 from runtime.dispatch.handle import OperatorHandle
-from runtime.errors.python_dispatch import UnknownPolicy
+from runtime.errors.python_dispatch import UnknownPolicy, WrongMetadata
 from runtime.operators.call import core
 from runtime.python_dispatch import metadata
 from runtime.schema.codes import Layout
@@ -37,13 +38,15 @@ from runtime.tensors.tensor import Tensor
 
 # What a tensor's `_policy` is made of; sizes come with strides.
 STRIDES, SIZES, DEVICE, LAYOUT = 1, 2, 4, 8
+# The answers to these are numbers, or whether something is so.
+COUNTS = STRIDES | SIZES
 
-WORDS: dict[str | None, int] = {None: 0, "strides": STRIDES, "sizes": STRIDES | SIZES}
+WORDS: dict[str | None, int] = {None: 0, "strides": STRIDES, "sizes": COUNTS}
 
 
 def set_policy(made: Tensor, sizes: str | None, device: bool, layout: bool) -> None:
     """Have the handler of a new tensor asked.  Raises `UnknownPolicy`."""
-    if sizes not in WORDS:
+    if not isinstance(sizes, str | None) or sizes not in WORDS:
         raise UnknownPolicy(
             cls=type(made).__name__,
             found=str(sizes),
@@ -71,8 +74,19 @@ def _answer(
     if tensor.key_bits & PYTHON and getattr(tensor, "_policy", 0) & bit:
         found = func(tensor)
         if found is not None:
+            if bit & COUNTS:
+                _check_counts(tensor, func, found)
             return found
     return default(tensor)
+
+
+def _check_counts(tensor: Tensor, func: OperatorHandle, found: int | list[int]) -> None:
+    """Whether no size, stride, ... is negative.  Raises `WrongMetadata`."""
+    numbers = found if isinstance(found, list) else [found]
+    if min(numbers, default=0) < 0:
+        raise WrongMetadata(
+            cls=type(tensor).__name__, operator=str(func), found=str(found)
+        )
 
 
 def _asking(

@@ -13,7 +13,6 @@ from typing import Any
 
 from runtime.errors.call import KernelError
 from runtime.errors.python_dispatch import WrongHandlerResult
-from runtime.schema.alias import AliasInfo
 from runtime.schema.argument import Argument
 from runtime.schema.excerpt import shortened
 from runtime.schema.returns import returner
@@ -105,18 +104,10 @@ def _shown(schema: Schema) -> int | None:
 
 
 def _origin(schema: Schema, result: Argument) -> int | None:
-    sets = _sets(result.alias)
     for place, argument in enumerate(schema.arguments):
-        if _sets(argument.alias) & sets:
+        if argument.sets_before & result.sets_before:
             return place
     return None
-
-
-def _sets(alias: AliasInfo | None) -> frozenset[str]:
-    """The names of an annotation, those of the elements of a list among them."""
-    if alias is None:
-        return frozenset()
-    return frozenset(alias.before).union(*map(_sets, alias.contained))
 
 
 def _foreign(result: Any) -> str:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from runtime.dispatch.handle import OperatorHandle
-from runtime.errors.python_dispatch import RuleTaken, WrongSuperCall
+from runtime.errors.python_dispatch import RuleTaken
+from runtime.errors.registration import WrongArgument
 from runtime.locks import renewed
 from runtime.schema.excerpt import described
 
@@ -57,7 +58,7 @@ class RuleHandle:
 def register_torch_dispatch(func: Any, cls: type, rule: Rule) -> RuleHandle:
     """Let `rule` handle the operator `func` for modes or tensors of class `cls`.
 
-    `func` is an `OperatorHandle`.  Raises `RuleTaken`, and `WrongSuperCall` for an
+    `func` is an `OperatorHandle`.  Raises `RuleTaken`, and `WrongArgument` for an
     argument that is something else.
     """
     _check(
@@ -77,11 +78,8 @@ def register_torch_dispatch(func: Any, cls: type, rule: Rule) -> RuleHandle:
 
 def _check(argument: str, expected: str, fits: bool, found: object) -> None:
     if not fits:
-        raise WrongSuperCall(
-            handler="register_torch_dispatch",
-            argument=argument,
-            expected=expected,
-            found=described(found),
+        raise WrongArgument(
+            argument=argument, expected=expected, found=described(found)
         )
 
 

@@ -2,7 +2,7 @@
 
 True only here: the text of that function, for schemas whose tensors are arguments of
 their own.  It does what `Handling.handle` does where one class at most has a handler,
-no operator has a rule, and everything belongs to the thread's own context; all else,
+the operator has no rule, and everything belongs to the thread's own context; all else,
 and what goes wrong, goes there.
 
     def handle(a0, a1, a2):
@@ -26,13 +26,13 @@ from functools import cache
 from typing import Any
 from weakref import ref
 
-from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.keys import LOCAL
 from runtime.python_dispatch.handling import Handling, check_stack
 from runtime.python_dispatch.inside import inside, inside_last
+from runtime.python_dispatch.overloaded import is_list
 from runtime.python_dispatch.rules import RULES
 from runtime.schema.schema import Schema
-from runtime.schema.types import ListType, OptionalType, Type, is_dispatch_type
+from runtime.schema.types import is_dispatch_type
 from runtime.tensors.handled import PYTHON, STATE
 from runtime.tensors.tensor import Tensor
 
@@ -51,12 +51,11 @@ _PLAIN = (
 def short_way(schema: Schema, general: Handling) -> Function | None:
     """The short way of an operator; None if its schema has none."""
     kinds = [argument.type for argument in schema.arguments]
-    if schema.is_vararg or any(map(_is_list, kinds)):
+    if schema.is_vararg or any(map(is_list, kinds)):
         return None
     places = tuple(
         place for place, kind in enumerate(kinds) if is_dispatch_type(kind) == "tensor"
     )
-    func = general.operator()
     plain = [str(each) for each in schema.returns] == ["Tensor"]
     made: Function = _maker(len(kinds), places, plain)(
         general.handle,
@@ -64,16 +63,10 @@ def short_way(schema: Schema, general: Handling) -> Function | None:
         general.operator,
         general.strip,
         general.finish,
-        ref(func),
-        # Only of the dispatcher that never ends: it keeps nothing else alive.
-        func if func._place.dispatcher is default_dispatcher() else None,
+        # Whoever calls has the handle, most of the time.
+        ref(general.operator()),
     )
     return made
-
-
-def _is_list(kind: Type) -> bool:
-    kind = kind.element if isinstance(kind, OptionalType) else kind
-    return isinstance(kind, ListType)
 
 
 @cache
@@ -81,7 +74,7 @@ def _maker(count: int, places: tuple[int, ...], plain: bool) -> Function:
     given = ", ".join(f"a{place}" for place in range(count))
     values = f"({given},)" if count else "()"
     text = [
-        "def make(general, refused, operator, strip, finish, known, kept):",
+        "def make(general, refused, operator, strip, finish, known):",
         f"    def handle({given}):",
         "        stack = STATE.stack",
         "        first = None",
@@ -102,11 +95,13 @@ def _maker(count: int, places: tuple[int, ...], plain: bool) -> Function:
         # Keys that were set by hand are no handler's.
         "        except AttributeError:",
         f"            return general({given})",
-        "        if context is not STATE.context or not context.alive or RULES:",
+        "        if context is not STATE.context or not context.alive:",
         f"            return general({given})",
         "        func = known()",
         "        if func is None:",
         "            func = operator()",
+        "        if RULES and func in RULES:",
+        f"            return general({given})",
         f"        args, kwargs = strip({given})",
         "        view = LOCAL.view",
         "        if stack:",

@@ -68,6 +68,11 @@ class Argument:
         return self.default is not NO_DEFAULT
 
     @property
+    def alias_info(self) -> AliasInfo | None:
+        """`alias`, by the name that torch has for it."""
+        return self.alias
+
+    @property
     def is_write(self) -> bool:
         """Whether a call writes to the value."""
         return self.alias is not None and self.alias.is_write

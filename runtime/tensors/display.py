@@ -4,7 +4,8 @@ True only here: the text of a tensor.  Elements print as NumPy prints them, with
 middle left out above `SUMMARIZED` elements; the dtype is named unless the text shows it
 (int64, bool, and the default float32 and complex64), the device unless it is the CPU.
 
-Rule: showing a tensor asks no handler, so that a handler may print what it is given.
+Rule: showing a tensor asks no handler, so that a handler may print what it is given;
+the elements that lie below a handler are read as they are.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from runtime.errors.base import EveryorderError
 from runtime.errors.tensor import UnfitValue
 from runtime.tensors.arrays import MOST_DIMENSIONS, host_copy
-from runtime.tensors.handled import PYTHON
+from runtime.tensors.handled import PYTHON, UNHANDLED
 from runtime.tensors.wrapper import WrapperStorage
 
 if TYPE_CHECKING:
@@ -27,16 +28,16 @@ SUMMARIZED = 1000
 _PLAIN = frozenset({"int64", "bool", "float32", "complex64"})
 
 
-def text_of(tensor: "Tensor") -> str:
+def text_of(tensor: "Tensor", plain: "type[Tensor]") -> str:
     """The whole text; `...` stands for elements that are not to be had.
 
-    Those are none on `meta` or of a wrapper, none that NumPy has too few dimensions
-    for, and none of a tensor that has a handler: a class that can show more has a
-    `__repr__`.
+    Those are none on `meta` or of a wrapper, whose class may have a `__repr__` that
+    shows more, and none that NumPy has too few dimensions for.  `plain` is the class
+    without a handler, which elements below one are read by.
     """
     shape, dtype, device = tensor._shape, tensor._dtype, tensor._device
     hidden = _hidden(tensor)
-    parts = [_elements(tensor)]
+    parts = ["..." if hidden else _elements(_below(tensor, plain), _prefix(tensor))]
     shown = 0 not in shape and not hidden
     if hidden or not (shown or shape == (0,)):
         parts.append(f"shape={shape}")
@@ -69,16 +70,24 @@ def formatted(tensor: "Tensor", spec: str) -> str:
 
 
 def _hidden(tensor: "Tensor") -> bool:
-    if tensor.key_bits & PYTHON or tensor._device.type == "meta":
+    if tensor._device.type == "meta":
         return True
     place = tensor._place
     bare = place is not None and isinstance(place[0], WrapperStorage)
     return bare or len(tensor._shape) > MOST_DIMENSIONS
 
 
-def _elements(tensor: "Tensor") -> str:
-    if _hidden(tensor):
-        return "..."
+def _below(tensor: "Tensor", plain: "type[Tensor]") -> "Tensor":
+    """The tensor, or one without a handler on its elements, so that nobody is asked."""
+    if not tensor.key_bits & PYTHON:
+        return tensor
+    bits = tensor.key_bits & UNHANDLED
+    made = plain(tensor._flat, tensor._shape, tensor._dtype, tensor._device, bits)
+    made._place = tensor._place
+    return made
+
+
+def _elements(tensor: "Tensor", prefix: str) -> str:
     if tensor.number is not None:
         return repr(tensor.number)
     if not tensor.numel():
@@ -88,7 +97,7 @@ def _elements(tensor: "Tensor") -> str:
     elements = host_copy(tensor, "repr()")
     if tensor.dtype.name == "bfloat16":
         elements = elements.astype(np.float32)
-    return _printed(elements, _prefix(tensor))
+    return _printed(elements, prefix)
 
 
 def _prefix(tensor: "Tensor") -> str:

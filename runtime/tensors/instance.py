@@ -49,6 +49,6 @@ def instance_of(
     if made.key_bits & PYTHON:
         made._policy = 0
         made._context = context = STATE.context
-        if ref(kind) not in context.noted:
+        if context.noted.get(id(kind)) is not ref(kind):
             context.note(kind)
     return made  # type: ignore[no-any-return]  # it is one now

@@ -48,6 +48,18 @@ def shared_array(tensor: "Tensor", asked: str) -> "np.ndarray[Any, Any]":
     return host_array(tensor, asked)
 
 
+def forced_array(tensor: "Tensor") -> "np.ndarray[Any, Any]":
+    """The elements as an array: shared memory on the host, a copy of a device's.
+
+    Of a tensor that requires grad, too: autograd sees no write to it.  Nothing is
+    resolved first, as conjugates and negatives are computed at once here.
+
+    Raises `NoData` on `meta`, and `NotForSubclasses` if its class has a handler.
+    """
+    check_unhandled(tensor, "numpy(force=True)")
+    return host_copy(tensor, "numpy(force=True)")
+
+
 def python_numbers(tensor: "Tensor") -> Any:
     """The elements as nested lists; of no dimensions, the number itself.
 

@@ -27,11 +27,7 @@ from math import prod
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import (
-    FixedAttribute,
-    NoGradient,
-    NoLength,
-)
+from runtime.errors.tensor import FixedAttribute, NoGradient, NoLength
 from runtime.keys import KeySet
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
@@ -51,6 +47,7 @@ from runtime.tensors.handled import disabled, made_elsewhere
 from runtime.tensors.interop import (
     array_interface,
     cuda_array_interface,
+    forced_array,
     python_numbers,
     shared_array,
 )
@@ -253,7 +250,8 @@ class Tensor(Surface):
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension.  Raises `BadDimension`."""
-        return self.shape if dim is None else self.shape[wrap_dim(dim, self.ndim)]
+        shape = self.shape
+        return shape if dim is None else shape[wrap_dim(dim, len(shape))]
 
     def is_floating_point(self) -> bool:
         """Whether the elements are real floating-point numbers."""
@@ -311,13 +309,13 @@ class Tensor(Surface):
 
     # The elements outside.
 
-    def numpy(self) -> "np.ndarray[Any, Any]":
-        """The elements as an array that shares memory.
+    def numpy(self, *, force: bool = False) -> "np.ndarray[Any, Any]":
+        """The elements as an array that shares memory; `force`: or else as a copy.
 
-        Raises `NoData` on `meta`, `NotOnHost` for another device's memory, and
-        `NeedsDetach` if the tensor requires grad.
+        Raises `NoData` on `meta`; unless forced, `NotOnHost` for memory of a device,
+        and `NeedsDetach` if the tensor requires grad.
         """
-        return shared_array(self, "numpy()")
+        return forced_array(self) if force else shared_array(self, "numpy()")
 
     def item(self) -> Number:
         """The one element as a Python number.
@@ -383,7 +381,7 @@ class Tensor(Surface):
         return formatted(self, spec)
 
     def __repr__(self) -> str:
-        return text_of(self)
+        return text_of(self, Tensor)
 
     # By identity, also when operators install an elementwise `==`.
     __hash__ = object.__hash__

@@ -30,9 +30,9 @@ TEXTS: dict[str, tuple[EveryorderError, str]] = {
     "formula": (
         errors.NotImplementedFormula(operator="a::b"),
         "`a::b` has no formula for its gradient.\n"
-        "  to do: register a kernel at the key Autograd, use a "
-        "runtime.autograd.Function,\n"
-        "         or compute it in no_grad()",
+        "  to do: use register_autograd (custom operators), a kernel at the key "
+        "Autograd,\n"
+        "         a runtime.autograd.Function, or no_grad()",
     ),
     "view": (
         errors.ViewModified(

@@ -62,8 +62,8 @@ def test_running_backwards_is_refused_by_name(dispatcher: Dispatcher) -> None:
     assert str(refused.value) == (
         "`mine::twice` has no formula for its gradient.\n"
         "  wanted: `self`\n"
-        "  to do:  register a kernel at the key Autograd, use a\n"
-        "          runtime.autograd.Function, or compute it in no_grad()"
+        "  to do:  use register_autograd (custom operators), a kernel at the key\n"
+        "          Autograd, a runtime.autograd.Function, or no_grad()"
     )
 
 

@@ -225,6 +225,14 @@ def test_names_of_a_handle() -> None:
     assert repr(out) == "<OperatorHandle test::foo.out>"
 
 
+def test_whether_an_operator_makes_views() -> None:
+    from runtime import ops
+
+    assert ops.core.view.default.is_view
+    assert not ops.core.add_.default.is_view
+    assert not ops.core.mul.default.is_view
+
+
 def test_an_operator_of_the_runtime() -> None:
     import runtime
 

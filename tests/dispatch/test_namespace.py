@@ -174,6 +174,7 @@ def test_what_is_there_can_be_listed_and_printed() -> None:
     assert "f" in dir(ops.test)
     assert "only_kernel" not in dir(ops.test)
     assert {"default", "over"} <= set(dir(ops.test.f))
+    assert ops.test.f.__name__ == "f"
     assert (repr(ops), repr(ops.test), repr(ops.test.f)) == (
         "<Operators>",
         "<OperatorNamespace test>",

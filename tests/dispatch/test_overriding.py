@@ -99,3 +99,14 @@ def test_what_is_refused_is_not_warned_of() -> None:
         # A warning would be an error here, and another one.
         with pytest.raises(OverrideForbidden):
             library.impl("foo", says(1), "CPU", allow_override=False)
+
+
+def test_the_warning_points_outside_of_the_runtime_from_any_depth() -> None:
+    import runtime.library
+
+    with Library("deep", "FRAGMENT") as library:
+        library.define("f(Tensor x) -> Tensor")
+        library.impl("f", lambda x: x.clone(), "CPU")
+        with pytest.warns(KernelOverridden) as caught:
+            runtime.library.impl("deep::f", "cpu", lib=library)(lambda x: x)
+    assert [each.filename for each in caught] == [__file__]

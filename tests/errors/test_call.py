@@ -152,6 +152,60 @@ A kernel of `t::f` should return `int` as return 2, but returned a str.
   schema: t::f() -> (int, int)""",
     ),
     (
+        WrongArgumentType(
+            operator="t::f",
+            call="t::f(array([1.]))",
+            schema="t::f(Tensor x) -> ()",
+            argument="x",
+            position=0,
+            expected="Tensor",
+            found="an ndarray",
+            value="array([1.])",
+        ),
+        TypeError,
+        """\
+Argument 1 of `t::f`, `x`, takes `Tensor`, but was given an ndarray.
+  call:   t::f(array([1.]))
+  schema: t::f(Tensor x) -> ()
+  value:  array([1.])
+  to do:  runtime.from_numpy(x) makes a tensor of an array""",
+    ),
+    (
+        WrongArgumentType(
+            operator="t::f",
+            call="t::f(array([1.]))",
+            schema="t::f(int x) -> ()",
+            argument="x",
+            position=0,
+            expected="int",
+            found="an ndarray",
+            value="array([1.])",
+        ),
+        TypeError,
+        """\
+Argument 1 of `t::f`, `x`, takes `int`, but was given an ndarray.
+  call:   t::f(array([1.]))
+  schema: t::f(int x) -> ()
+  value:  array([1.])""",
+    ),
+    (
+        WrongReturnType(
+            operator="t::f",
+            position=0,
+            expected="`Tensor[]`",
+            found="a list of ndarray",
+            value="[array([1.])]",
+            schema="t::f() -> Tensor[]",
+        ),
+        TypeError,
+        """\
+A kernel of `t::f` should return `Tensor[]` as return 1, but returned a list of
+ndarray.
+  value:  [array([1.])]
+  schema: t::f() -> Tensor[]
+  to do:  runtime.from_numpy(x) makes a tensor of an array""",
+    ),
+    (
         WrongReturnType(
             operator="t::f",
             position=None,

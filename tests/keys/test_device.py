@@ -1,5 +1,6 @@
 import pytest
 
+from runtime.errors.call import COLUMNS
 from runtime.errors.key import UnknownDevice
 from runtime.keys import DispatchKey, key_of_device
 
@@ -31,14 +32,45 @@ def test_key_of_device(device: str, name: str) -> None:
     assert key_of_device(device) is DispatchKey[name]
 
 
-@pytest.mark.parametrize("device", ["", "CUDA", "ort", "ort:1", ":0", " cpu"])
-def test_unknown_type(device: str) -> None:
+@pytest.mark.parametrize(
+    ("device", "near"),
+    [
+        ("", ()),
+        ("ort:1", ()),
+        (":0", ()),
+        ("CUDA", ("cuda",)),
+        (" cpu", ("cpu", "xpu", "ipu")),
+        ("gpu", ("cuda",)),
+        ("GPU:0", ("cuda",)),
+        ("rocm", ("hip",)),
+        ("vulcan", ("vulkan",)),
+    ],
+)
+def test_unknown_type(device: str, near: tuple[str, ...]) -> None:
     with pytest.raises(UnknownDevice) as caught:
         key_of_device(device)
-    assert str(caught.value) == (
-        f"{device!r} does not begin with a known device type.  Types: cpu, cuda, hip, "
-        "xla, mps, ipu, xpu, hpu, ve, lazy, mtia, maia, privateuseone, meta, fpga, "
-        "vulkan."
+    assert (caught.value.reason, caught.value.near) == ("type", near)
+
+
+def test_an_unknown_type_names_those_near_and_all() -> None:
+    with pytest.raises(UnknownDevice) as gpu:
+        key_of_device("gpu")
+    with pytest.raises(UnknownDevice) as ort:
+        key_of_device("ort")
+    assert (
+        str(gpu.value)
+        == """\
+'gpu' does not begin with a known device type.
+  near:  cuda
+  types: cpu, cuda, hip, xla, mps, ipu, xpu, hpu, ve, lazy, mtia, maia,
+         privateuseone, meta, fpga, vulkan"""
+    )
+    assert (
+        str(ort.value)
+        == """\
+'ort' does not begin with a known device type.
+  types: cpu, cuda, hip, xla, mps, ipu, xpu, hpu, ve, lazy, mtia, maia,
+         privateuseone, meta, fpga, vulkan"""
     )
 
 
@@ -48,10 +80,11 @@ def test_unknown_type(device: str) -> None:
 def test_malformed(device: str) -> None:
     with pytest.raises(UnknownDevice) as caught:
         key_of_device(device)
-    assert str(caught.value) == (
+    assert str(caught.value).replace("\n", " ") == (
         f"{device!r} is not a device: write a type, or a type and an index without "
         "leading zeros, such as 'cuda' or 'cuda:1'."
     )
+    assert max(map(len, str(caught.value).splitlines())) <= COLUMNS
 
 
 def test_an_index_of_thousands_of_digits_is_malformed() -> None:

@@ -1,11 +1,13 @@
 import copy
 import pickle
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors.key import ForeignBits, NoPriority, UnknownBackend
+from runtime.errors.call import WrongValue
+from runtime.errors.key import ForeignBits, NoPriority, UnknownBackend, UnknownKey
 from runtime.keys import (
     BACKEND_BITS,
     BACKENDS,
@@ -43,6 +45,39 @@ def test_construction() -> None:
     assert KeySet([K.CPU, K.Python]) == expected
     assert KeySet(key for key in (K.CPU, K.Python)) == expected
     assert KeySet(KeySet(K.CPU), [K.Python]) == expected
+    assert KeySet("CPU", ["Python"]) == KeySet(["CPU", K.Python]) == expected
+
+
+def test_a_key_may_be_given_by_name() -> None:
+    both = KeySet(K.CPU).add("CUDA")
+    assert both == KeySet(K.CPU, K.CUDA)
+    assert both.has("CUDA")
+    assert "AutogradCPU" not in both
+    assert both.remove("CPU") == both.remove(K.CPU)
+    with pytest.raises(UnknownKey) as caught:
+        KeySet(["cpu"])
+    assert str(caught.value) == (
+        "no dispatch key is named 'cpu'.  Did you mean CPU, XPU or IPU?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "value"),
+    [
+        (3, "int", "3"),
+        ([None], "NoneType", "None"),
+        (len, "builtin_function_or_method", "<built-in function len>"),
+        ([object()], "object", "<object object>"),
+    ],
+)
+def test_what_is_no_key_is_told_what_is(given: Any, kind: str, value: str) -> None:
+    with pytest.raises(WrongValue) as caught:
+        KeySet(given)
+    assert caught.value.fields() == {
+        "expected": "DispatchKey | str | KeySet",
+        "found": f"something of type {kind}",
+        "value": value,
+    }
     # A set is taken by its bits: iteration would lose the building block.
     assert KeySet(KeySet(K.Dense)).bits == 1 << 16
 

@@ -1,12 +1,20 @@
 """Functions: every name is there, and says sizes, dtypes and devices as people do."""
 
 import inspect
+from typing import Any
 
 import pytest
 
 import runtime
+from runtime.errors.operands import DTypeRefused, ShapesRefused, WrongOption
 from runtime.operators import functions
 from runtime.operators.functions import FUNCTIONS
+
+INF, NAN = float("inf"), float("nan")
+
+
+class Kind(runtime.Tensor):
+    pass
 
 
 def test_every_name_is_a_function_of_that_name_and_documented() -> None:
@@ -40,3 +48,67 @@ def test_ranges_and_integers_may_leave_the_start_away() -> None:
     assert sorted(functions.randperm(4).tolist()) == [0, 1, 2, 3]
     assert functions.eye(2, 3).tolist() == [[1, 0, 0], [0, 1, 0]]
     assert functions.linspace(0, 1, 3).tolist() == [0, 0.5, 1]
+
+
+def test_what_is_a_tensor() -> None:
+    assert runtime.is_tensor(runtime.ones(1))
+    assert runtime.is_tensor(runtime.ones(1).as_subclass(Kind))
+    assert not any(map(runtime.is_tensor, (1, [runtime.ones(1)], None, Kind)))
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "options", "close"),
+    [
+        ([1.0], [1.000001], {}, True),
+        ([1.0], [1.1], {}, False),
+        # The tolerance is relative to the second one alone.
+        ([1.0], [2.0], {"rtol": 0.5}, True),
+        ([2.0], [1.0], {"rtol": 0.5}, False),
+        ([0.0], [0.5], {"rtol": 0, "atol": 0.5}, True),
+        ([0.0], [0.5], {"rtol": 0, "atol": 0.25}, False),
+        ([1.0, 1.0], [1.0, 2.0], {}, False),
+        ([INF], [INF], {}, True),
+        ([-INF], [INF], {}, False),
+        ([1.0], [INF], {}, False),
+        ([NAN], [NAN], {}, False),
+        ([NAN, 1.0], [NAN, 1.0], {"equal_nan": True}, True),
+        ([NAN], [1.0], {"equal_nan": True}, False),
+        ([1], [2], {}, False),
+        ([1], [2], {"atol": 1}, True),
+        ([2**53], [2**53 + 1], {}, True),
+        ([2**53], [2**53 + 1], {"rtol": 0, "atol": 0}, False),
+        ([-(2**63)], [2**63 - 1], {"rtol": 0, "atol": 2}, False),
+        ([True], [True], {}, True),
+        ([True], [False], {}, False),
+        ([1 + 1j], [1 + 1.000001j], {}, True),
+        ([1 + 1j], [1 - 1j], {}, False),
+        ([], [], {}, True),
+        ([1.0, 1.0], 1.0, {}, True),
+    ],
+)
+def test_what_is_close(
+    left: Any, right: Any, options: dict[str, Any], close: bool
+) -> None:
+    a, b = runtime.tensor(left), runtime.tensor(right)
+    assert runtime.allclose(a, b, **options) is close
+    if a.dtype.is_floating:
+        a.requires_grad_()
+        assert runtime.allclose(a, b, **options) is close
+
+
+def test_what_cannot_be_compared() -> None:
+    x = runtime.ones(2)
+    with pytest.raises(DTypeRefused) as refused:
+        runtime.allclose(x, runtime.ones(2, dtype="float64"))
+    assert (
+        str(refused.value)
+        == """\
+`allclose` does not take `other` of dtype float64.
+  fits: float32, as `self` has"""
+    )
+    for options, name in (({"rtol": -1}, "rtol"), ({"atol": NAN}, "atol")):
+        with pytest.raises(WrongOption) as option:
+            runtime.allclose(x, x, **options)
+        assert option.value.argument == name
+    with pytest.raises(ShapesRefused):
+        runtime.allclose(x, runtime.ones(3))

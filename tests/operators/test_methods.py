@@ -325,3 +325,8 @@ def test_what_methods_refuse() -> None:
     assert told(none.value) == words(
         "`chunk` does not take 0 for `chunks`. fits: 1 and more"
     )
+
+
+def test_torch_s_name_of_the_storage() -> None:
+    x = tensor([[1.0, 2.0]])
+    assert x.t().untyped_storage() is x.untyped_storage() is x.storage

@@ -156,7 +156,7 @@ def test_to_names_what_is_near() -> None:
         base().to("gpu")
     assert told(gpu.value) == (
         "`Tensor.to` takes a device, a dtype or a tensor, but was given 'gpu', which is"
-        " neither. near: cpu"
+        " neither. near: cuda"
     )
     assert base().to("meta").is_meta
 

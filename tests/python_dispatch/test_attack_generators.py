@@ -7,11 +7,8 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.python_dispatch import (
-    ModeNotInnermost,
-    ModeStackError,
-    OutsideOfHandler,
-)
+from runtime.errors.mode_stack import ModeNotInnermost, PutAsideElsewhere
+from runtime.errors.python_dispatch import OutsideOfHandler
 from runtime.python_dispatch import (
     TorchDispatchMode,
     current_modes,
@@ -114,7 +111,7 @@ def test_modes_are_not_put_back_in_another_thread() -> None:
     generator: Any = holding(disable_current_modes())
     next(generator)
     error, *rest = ended_elsewhere(generator)
-    assert type(error) is ModeStackError
+    assert type(error) is PutAsideElsewhere
     assert str(error) == (
         "Modes were put aside in another thread than the one that wants them back.\n"
         "  modes: Runs\n"

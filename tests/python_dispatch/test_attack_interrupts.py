@@ -12,9 +12,21 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.python_dispatch import ModeNotInnermost
+from runtime.errors.mode_stack import ModeNotInnermost
+from runtime.keys import (
+    LOCAL,
+    DispatchKey,
+    exclude_keys,
+    force_keys,
+    include_keys,
+    local,
+    preserve_keys,
+)
+from runtime.keys.local import view_of
 from runtime.python_dispatch import (
+    Context,
     TorchDispatchMode,
+    context,
     current_modes,
     disable_current_modes,
     enable_reentrant_dispatch,
@@ -23,13 +35,13 @@ from runtime.python_dispatch import (
     pop_mode_temporarily,
 )
 from runtime.python_dispatch.short import FILE
-from runtime.tensors.handled import MODED
+from runtime.tensors.handled import MODED, STATE
 from tests.python_dispatch.kinds import core, counted, vector
 from tests.python_dispatch.thread_state import Look, nobody_entered
 
 # The code that changes what a thread is in, without `finally`: a tracer cannot tell the
 # last instruction of a body from the first one behind it.
-FILES = (modes.__file__, FILE)
+FILES = (modes.__file__, context.__file__, local.__file__, FILE)
 
 # What looks for signals, in CPython 3.11 and later.
 LOOKING = {"RESUME", "JUMP_BACKWARD", "CALL", "CALL_FUNCTION_EX", "CALL_KW"}
@@ -178,6 +190,54 @@ def test_a_signal_at_any_place(program: Callable[[], None]) -> None:
         assert before.unchanged()
     assert seen > 3
     assert nobody_entered()
+
+
+GUARDS: list[Any] = [
+    exclude_keys(DispatchKey.Python),
+    include_keys(DispatchKey.Python),
+    preserve_keys(),
+    force_keys(DispatchKey.Python, DispatchKey.Tracer),
+    Context("attacked"),
+]
+
+
+@pytest.mark.parametrize("moved", [False, True])
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda each: type(each).__name__)
+def test_a_signal_at_any_place_of_a_guard(guard: Any, moved: bool) -> None:
+    """C1: but for the first instruction of `__exit__`, which nothing can guard.
+
+    The keys are those that the guard left, or others by then.
+    """
+    outside = LOCAL.view
+    with guard:
+        inside = LOCAL.view
+    if moved:
+        inside = view_of(inside.included | DispatchKey.Tracer.bits, inside.excluded)
+
+    def program() -> None:
+        with guard:
+            LOCAL.view = inside
+
+    def found() -> tuple[Any, ...]:
+        return LOCAL.view, LOCAL.switched_in, LOCAL.switched_out, STATE.context
+
+    before = found()
+    program()
+    after, at, missed = found(), 1, []
+    LOCAL.view = outside
+    while (where := interrupted(program, at)) is not None:
+        at += 1
+        if found() != (before if "__exit__" not in where else after):
+            missed.append(where)
+            guard.__exit__()
+            assert found() == after
+        LOCAL.view = outside
+    LOCAL.view = outside
+    defining = next(each for each in type(guard).__mro__ if "__exit__" in vars(each))
+    unguarded = [f"{defining.__name__}.__exit__"]
+    # One that has nothing to take back misses nothing.
+    idle = type(guard) is preserve_keys and not moved
+    assert missed == ([] if idle else unguarded)
 
 
 def deeper(levels: int, program: Callable[[], None]) -> None:

@@ -8,7 +8,8 @@ import runtime
 from runtime import ops, python_dispatch
 from runtime.errors.python_dispatch import (
     ClassHandler,
-    ModeStackError,
+    HandlerNotCallable,
+    ModeWithoutHandler,
     NoHandler,
     NoImplementation,
     PlainHandler,
@@ -53,21 +54,46 @@ def test_a_mode_whose_handler_is_no_method(kind: Any) -> None:
 def test_a_mode_without_a_handler(held: Any) -> None:
     """Bad input: there is nobody to ask, or what is there cannot be called."""
     before = Look()
-    with pytest.raises(ModeStackError) as caught:
+    with pytest.raises(ModeWithoutHandler) as caught:
         type("M", (TorchDispatchMode,), held)().__enter__()
     assert before.unchanged()
     assert str(caught.value) == (
-        "M cannot be entered: it has no `__torch_dispatch__` that could be asked.\n"
-        "  modes: none are entered\n"
+        "There is no `M.__torch_dispatch__` that could be asked: the mode cannot be\n"
+        "entered.\n"
         "  to do: define `def __torch_dispatch__(self, func, types, args=(),\n"
         "         kwargs=None)`"
+    )
+
+
+def test_the_handler_of_the_base_of_modes() -> None:
+    """Bad input: a mode calls `super()`, where there is nothing."""
+    with pytest.raises(ModeWithoutHandler) as caught:
+        TorchDispatchMode().__torch_dispatch__(core.neg.default, ())
+    assert caught.value.fields() == {"handler": "TorchDispatchMode.__torch_dispatch__"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        PLAIN.as_subclass,
+        lambda cls: tensors._make_subclass(cls, PLAIN),
+        lambda cls: tensors._make_wrapper_subclass(cls, (2,)),
+    ],
+)
+def test_a_class_whose_handler_cannot_be_called(make: Any) -> None:
+    """Bad input: refused when a tensor is made, not when one is called with."""
+    with pytest.raises(HandlerNotCallable) as caught:
+        make(type("A", (runtime.Tensor,), {"__torch_dispatch__": 3}))
+    assert str(caught.value) == (
+        "`A.__torch_dispatch__` is an int, which cannot be called.\n"
+        "  to do: make it a classmethod, or `disabled` for no handler at all"
     )
 
 
 def test_the_base_of_modes_is_no_mode() -> None:
     """Bad input: and `with` leaves nothing behind."""
     before = Look()
-    with pytest.raises(ModeStackError), TorchDispatchMode():
+    with pytest.raises(ModeWithoutHandler), TorchDispatchMode():
         pass
     assert before.unchanged()
 
@@ -110,7 +136,7 @@ def test_nobody_implements_it(world: Ours) -> None:
         "  to do: return a result for the operator from one of them"
     )
     assert caught.value.fields() == {
-        "handler": "everyorder_worlds.many.default",
+        "operator": "everyorder_worlds.many.default",
         "asked": ("the class D", "the class B", "the class A"),
     }
     with (

@@ -20,7 +20,7 @@ from runtime.errors.python_dispatch import (
 )
 from runtime.errors.storage import BadStrides
 from runtime.errors.subclass import UnsupportedForWrappers
-from runtime.errors.tensor import NoGradient
+from runtime.errors.tensor import NoGradient, UnfitValue
 from runtime.keys import DispatchKey, autograd_key_of
 from runtime.python_dispatch import TorchDispatchMode, disabled, no_dispatch
 from runtime.python_dispatch.context import Context
@@ -225,6 +225,57 @@ def test_a_wrapper_has_the_metadata_that_it_is_given() -> None:
     assert made.keyset.has(DispatchKey["Meta"])
 
 
+class Two:
+    """What counts as an integer."""
+
+    def __index__(self) -> int:
+        return 2
+
+
+def test_integers_of_any_kind() -> None:
+    """7.11: what has an `__index__`; they become plain ones."""
+    made = TENSOR._make_wrapper_subclass(
+        Boxed, [True, Two()], strides=iter([Two(), True]), storage_offset=Two()
+    )
+    assert (made.shape, made.strides, made.offset) == ((1, 2), (2, 1), 2)
+    assert {*map(type, (*made.shape, *made.strides, made.offset))} == {int}
+
+
+@pytest.mark.parametrize(
+    ("given", "fits", "found"),
+    [
+        ({"size": (2.7,)}, "integers as `size`", "a float"),
+        ({"size": ("2",)}, "integers as `size`", "a str"),
+        ({"size": "23"}, "a sequence of integers as `size`", "a str"),
+        ({"size": b"23"}, "a sequence of integers as `size`", "a bytes"),
+        ({"size": 3}, "a sequence of integers as `size`", "an int"),
+        ({"size": None}, "a sequence of integers as `size`", "None"),
+        ({"strides": (1.5,)}, "integers as `strides`", "a float"),
+        ({"strides": 1}, "a sequence of integers as `strides`", "an int"),
+        ({"storage_offset": 1.5}, "integers as `storage_offset`", "a float"),
+        ({"storage_offset": "1"}, "integers as `storage_offset`", "a str"),
+        ({"storage_offset": 0.0}, "integers as `storage_offset`", "a float"),
+        ({"device": 3}, "a device, or its name", "an int"),
+    ],
+)
+def test_what_is_no_integer_and_no_device(given: Any, fits: str, found: str) -> None:
+    """Bad input: refused by name; nothing is cut off, and no text is read."""
+    with pytest.raises(UnfitValue) as caught:
+        TENSOR._make_wrapper_subclass(Boxed, **{"size": (2,), **given})
+    fields = caught.value.fields()
+    assert (fields["asked"], fields["fits"]) == ("_make_wrapper_subclass", fits)
+    assert fields["found"] == found
+
+
+def test_keys_of_what_is_no_device() -> None:
+    """Bad input: `device_for_backend_keys`."""
+    with pytest.raises(UnfitValue) as caught:
+        TENSOR._make_subclass(Counted, runtime.tensor([1.0]), device_for_backend_keys=3)
+    assert str(caught.value) == (
+        "`_make_subclass` takes a device, or its name, but was given an int."
+    )
+
+
 def test_what_no_tensor_can_be_made_of() -> None:
     """7.11: a class without a handler, no class, no tensor, no gradient, no policy."""
     base = runtime.tensor([1])
@@ -245,6 +296,8 @@ def test_what_no_tensor_can_be_made_of() -> None:
         TENSOR._make_wrapper_subclass(Boxed, (2,), dtype=base.dtype, requires_grad=True)
     with pytest.raises(BadStrides):
         TENSOR._make_wrapper_subclass(Boxed, (2, 2), strides=(1,))
+    with pytest.raises(UnknownPolicy, match=r"=.\[\]."):
+        TENSOR._make_wrapper_subclass(Boxed, (2,), dispatch_sizes_strides_policy=[])
     with pytest.raises(UnknownPolicy) as unknown:
         TENSOR._make_wrapper_subclass(
             Boxed, (2,), dispatch_sizes_strides_policy="shape"

@@ -7,10 +7,11 @@ import pytest
 
 import runtime
 from runtime import ops, python_dispatch
-from runtime.errors.python_dispatch import (
+from runtime.errors.mode_stack import (
     EmptyModeStack,
     ModeNotInnermost,
     ModeStackChanged,
+    NoModeAtPlace,
 )
 from runtime.keys import LOCAL
 from runtime.python_dispatch import TorchDispatchMode, current_mode, current_modes
@@ -73,7 +74,7 @@ def test_a_place_without_a_mode(depth: int, place: int) -> None:
     modes = [Hearing() for _ in range(depth)]
     for mode in modes:
         mode.__enter__()
-    with pytest.raises(EmptyModeStack) as caught:
+    with pytest.raises(NoModeAtPlace) as caught:
         python_dispatch.mode_at(place)
     for mode in modes:
         mode.__exit__()
@@ -236,10 +237,14 @@ def test_a_mode_that_leaves_another_one(world: Ours) -> None:
         with pytest.raises(ModeStackChanged) as caught:
             op(world.tensor(1.0))
         assert before.unchanged()
-        assert caught.value.stack == ("Outer",)
-        assert caught.value.problem == (
+        assert caught.value.fields() == {
+            "stack": ("Outer",),
+            "handler": "Inner.__torch_dispatch__",
+            "left": (),
+        }
+        assert " ".join(str(caught.value).split()) == (
             "`Inner.__torch_dispatch__` left other modes than it was called with, "
-            "none; they are as before again."
+            "none; they are as before again. modes: Outer to do: enter modes by `with`"
         )
 
 

@@ -6,8 +6,12 @@ import pytest
 
 import runtime
 from runtime import Tensor
-from runtime.errors.python_dispatch import NoImplementation, WrongHandlerResult
-from runtime.errors.tensor import FixedAttribute
+from runtime.errors.python_dispatch import (
+    NoImplementation,
+    WrongHandlerResult,
+    WrongMetadata,
+)
+from runtime.errors.tensor import BadDimension, FixedAttribute
 from runtime.python_dispatch import TorchDispatchMode, no_dispatch
 from runtime.python_dispatch.metadata import OPERATORS, STRIDED
 from runtime.schema.device import Device
@@ -119,6 +123,57 @@ def test_the_default_is_told_where_nobody_is_asked(
     other = type(made)()
     assert read(other) == default
     assert LOG == []
+
+
+# Operator, an answer of the right type, what reads it.
+NEGATIVE: list[tuple[str, Any, Any]] = [
+    ("sym_size", [2, -1], len),
+    ("sym_size", [2, -1], lambda x: x.size(0)),
+    ("sym_stride", [-3, 1], lambda x: x.strides),
+    ("sym_stride", [-3, 1], lambda x: x.stride(0)),
+    ("dim", -1, lambda x: x.dim()),
+    ("sym_numel", -6, lambda x: x.numel()),
+    ("sym_storage_offset", -1, lambda x: x.offset),
+]
+
+
+@pytest.mark.parametrize(("operator", "answer", "read"), NEGATIVE)
+def test_no_number_is_negative(operator: str, answer: Any, read: Any) -> None:
+    """Bad input: refused by name, where `len` would complain of itself."""
+    made = make(dispatch_sizes_strides_policy="sizes")
+    ANSWERS[f"core.{operator}.default"] = answer
+    with pytest.raises(WrongMetadata) as caught:
+        read(made)
+    assert caught.value.fields() == {
+        "cls": "Telling",
+        "operator": f"core.{operator}.default",
+        "found": str(answer),
+    }
+    assert " ".join(str(caught.value).split()) == (
+        f"A `Telling` asked `core.{operator}.default` and was told {answer}: no size, "
+        "stride, offset or number of dimensions is negative. to do: answer in its "
+        "handler with what it has, or None for the default"
+    )
+
+
+@pytest.mark.parametrize("answer", [[1.5], ["2"], 2, [2**63]])
+def test_sizes_are_integers(answer: Any) -> None:
+    """Bad input: what the operator does not return, whoever reads it."""
+    made = make(dispatch_sizes_strides_policy="sizes")
+    ANSWERS["core.sym_size.default"] = answer
+    for read in (len, list, lambda x: x.shape, lambda x: x.nbytes):
+        with pytest.raises(WrongHandlerResult, match="core::sym_size"):
+            read(made)
+
+
+def test_a_size_is_one_of_the_sizes() -> None:
+    """Bad input: a handler that tells more dimensions than sizes."""
+    made = make(dispatch_sizes_strides_policy="sizes")
+    ANSWERS["core.dim.default"] = 5
+    ANSWERS["core.sym_size.default"] = None
+    assert (made.dim(), made.size(-1)) == (5, 3)
+    with pytest.raises(BadDimension):
+        made.size(4)
 
 
 def test_strides_alone_leave_the_sizes() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 import runtime
 from runtime.errors.call import MissingKernel
-from runtime.errors.python_dispatch import WrongHandlerResult
-from tests.python_dispatch.worlds import Ours
+from runtime.errors.python_dispatch import UndefinedResult, WrongHandlerResult
+from tests.python_dispatch.worlds import Ours, leaves
 
 tensors: Any = runtime.Tensor
 PLAIN = runtime.tensor([1.0])
@@ -107,6 +107,53 @@ def test_none_is_an_undefined_tensor(world: Ours) -> None:
     core: Any = runtime.ops.core
     with pytest.raises(MissingKernel, match="has no tensor to choose a kernel by"):
         core.relu(op(x))
+
+
+@pytest.mark.parametrize("requires_grad", [False, True])
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (lambda x: x.neg(), None),
+        (lambda x: x + x, None),
+        (lambda x: runtime.cat([x, x]), None),
+        (lambda x: x.t(), None),
+        (lambda x: x[0], None),
+        (lambda x: x.unbind(), (None, None)),
+        (lambda x: runtime.ops.core.topk(x, 1), (None, None)),
+    ],
+)
+def test_none_where_a_gradient_is_recorded(
+    world: Ours, requires_grad: bool, call: Any, expected: Any
+) -> None:
+    """8.4 test_none_wrapping: an undefined tensor has no history; views are none."""
+    pairs = ("core.topk.default", "core.unbind.int")
+    kind = world.subclass(
+        "A", answer=lambda *given: (None, None) if str(given[2]) in pairs else None
+    )
+    x = tensors._make_wrapper_subclass(kind, (2,), requires_grad=requires_grad)
+    found = call(x)
+    assert (tuple(found) if isinstance(found, (list, tuple)) else found) == expected
+
+
+def test_none_beside_what_has_a_gradient(world: Ours) -> None:
+    """8.4 test_none_wrapping: a formula that needs it says so."""
+
+    def answer(world: Any, who: Any, func: Any, *rest: Any) -> Any:
+        result = leaves(world, who, func, *rest)
+        return (result[0], None) if str(func) == "core.topk.default" else result
+
+    x = tensors._make_subclass(
+        world.subclass("A", answer=answer), runtime.tensor([1.0, 3.0]), True
+    )
+    values, indices = runtime.ops.core.topk(x, 1)
+    assert (values.requires_grad, indices) == (True, None)
+    with pytest.raises(UndefinedResult) as caught:
+        values.sum().backward()
+    assert str(caught.value) == (
+        "The gradient of `core::topk` is computed from its result `result1`, and a\n"
+        "`__torch_dispatch__` returned None for that.\n"
+        "  to do: return a tensor, or call the operator in no_grad()"
+    )
 
 
 @pytest.mark.parametrize("answer", [None, PLAIN])

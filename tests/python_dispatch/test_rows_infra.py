@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 
 import runtime
-from runtime.errors.python_dispatch import ModeSlotTaken, ModeStackError
+from runtime.errors.mode_stack import ModeSlotTaken, NoModeSlot
 from runtime.keys import LOCAL
 from runtime.python_dispatch import current_modes
 from runtime.tensors.handled import HANDLED
@@ -79,7 +79,7 @@ def test_a_place_that_does_not_exist() -> None:
         infra: ClassVar[str | None] = "ELSEWHERE"
 
     before = Look()
-    with pytest.raises(ModeStackError) as caught:
+    with pytest.raises(NoModeSlot) as caught:
         Elsewhere().__enter__()
     assert before.unchanged()
     assert str(caught.value) == (

@@ -6,11 +6,7 @@ from typing import Any, ClassVar
 import pytest
 
 import runtime
-from runtime.errors.python_dispatch import (
-    EmptyModeStack,
-    ModeNotInnermost,
-    ModeStackChanged,
-)
+from runtime.errors.mode_stack import EmptyModeStack, ModeNotEntered, ModeStackChanged
 from runtime.keys import LOCAL
 from runtime.python_dispatch import TorchDispatchMode, current_modes, leave
 from runtime.tensors.handled import HANDLED
@@ -89,12 +85,12 @@ def test_leaving_what_is_not_there() -> None:
     with pytest.raises(EmptyModeStack) as caught:
         leave(stranger)
     assert str(caught.value) == (
-        "Named is left, and it is not entered in this thread.\n"
+        "Named is left, and no mode is entered in this thread.\n"
         "  modes: none are entered"
     )
     (mode,), _ = entered(Named)
     before = Look()
-    with pytest.raises(ModeNotInnermost) as refused:
+    with pytest.raises(ModeNotEntered) as refused:
         leave(stranger)
     assert before.unchanged()
     assert str(refused.value) == (

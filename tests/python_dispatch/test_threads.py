@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import runtime
-from runtime.errors.python_dispatch import EmptyModeStack
+from runtime.errors.mode_stack import EmptyModeStack
 from runtime.keys import LOCAL
 from runtime.python_dispatch import current_modes, register_torch_dispatch
 from runtime.tensors.handled import MODED, STATE

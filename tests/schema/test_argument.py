@@ -24,6 +24,11 @@ def test_real_types_print_and_fake_types_compare() -> None:
     assert Argument("x", ScalarTypeType).fake_type == IntType
 
 
+def test_the_annotation_has_torch_s_name_too() -> None:
+    assert Argument("x", TensorType, alias=A).alias_info is A
+    assert Argument("x", TensorType).alias_info is None
+
+
 def test_everything_else_counts() -> None:
     base = Argument("x", IntType)
     others = [

@@ -1,8 +1,11 @@
 """How tensors print: whole texts."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import runtime
 from runtime.errors.tensor import NoData
 from runtime.tensors import Tensor, tensor, view_of, wrap_number
 from runtime.tensors.memory import MEMORIES
@@ -73,3 +76,33 @@ def test_elements_of_another_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MEMORIES, "fpga", Far())
     made = tensor([1.0, 2.0], device="fpga")
     assert repr(made) == "tensor([1., 2.], device='fpga')"
+
+
+def test_elements_below_a_handler_are_shown_and_nobody_is_asked() -> None:
+    asked: list[Any] = []
+
+    class Told(Tensor):
+        @classmethod
+        def __torch_dispatch__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            asked.append(func)
+            return super().__torch_dispatch__(func, types, args, kwargs)
+
+    def made(data: Any, **options: Any) -> Any:
+        return runtime.Tensor._make_subclass(
+            Told, runtime.tensor(data, dtype="float64"), **options
+        )
+
+    turned = made([[1.0, 2.0], [3.0, 4.0]]).t()
+    policed = made([1.5, 2.5], dispatch_sizes_strides_policy="sizes")
+    asked.clear()
+    assert repr(policed) == str(policed) == "Told([1.5, 2.5], dtype=float64)"
+    assert repr(made([])) == "Told([], dtype=float64)"
+    assert repr(made([[]])) == "Told([], shape=(1, 0), dtype=float64)"
+    assert (
+        repr(made([1.0], require_grad=True))
+        == "Told([1.], dtype=float64, requires_grad=True)"
+    )
+    assert asked == []
+    assert repr(turned) == "tensor([[1., 3.],\n        [2., 4.]], dtype=float64)"

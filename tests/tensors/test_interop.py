@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import runtime
-from runtime.errors.tensor import NeedsDetach, NotOnHost
+from runtime.errors.python_dispatch import NotForSubclasses
+from runtime.errors.tensor import NeedsDetach, NoData, NotOnHost
+from runtime.keys import KeySet
 from runtime.schema.device import Device
 from runtime.tensors import Tensor, array_of, host_copy, tensor, view_of
 from runtime.tensors.elements import SUPPORTED
@@ -74,7 +76,8 @@ def test_memory_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     assert host_copy(made, "test()").tolist() == made.tolist()
     assert 4.0 in made
     assert not hasattr(made, "__array_interface__")
-    for ask in (made.numpy, made.__array__, lambda: array_of(made)):
+    asks: tuple[Any, ...] = (made.numpy, made.__array__, lambda: array_of(made))
+    for ask in asks:
         with pytest.raises(NotOnHost) as caught:
             ask()
         assert caught.value.device == "fpga:1"
@@ -122,3 +125,25 @@ def test_a_kernel_below_autograd_may_use_numpy() -> None:
         library.impl("double", lambda x: runtime.from_numpy(x.numpy() * 2), "CPU")
         doubled = runtime.ops.interop.double(runtime.ones(2, requires_grad=True))
         assert doubled.detach().tolist() == [2.0, 2.0]
+
+
+def test_forced_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    leaf = runtime.tensor([1.0, 2.0], requires_grad=True)
+    shared = leaf.numpy(force=True)
+    assert (shared.tolist(), np.shares_memory(shared, array_of(leaf))) == ([1, 2], True)
+    assert (leaf * 2).numpy(force=True).tolist() == [2.0, 4.0]
+    with pytest.raises(NoData) as nothing:
+        tensor(1, device="meta").numpy(force=True)
+    assert nothing.value.asked == "numpy(force=True)"
+    monkeypatch.setitem(MEMORIES, "fpga", Far())
+    turned = view_of(far_tensor([[1.0, 2.0], [3.0, 4.0]]), (2, 2), (1, 2), 0)
+    assert turned.numpy(force=True).tolist() == [[1.0, 3.0], [2.0, 4.0]]
+    with pytest.raises(TypeError):
+        leaf.numpy(True)  # type: ignore[call-arg]  # by name only
+
+
+def test_forced_arrays_are_none_of_a_handled_tensor() -> None:
+    handled = tensor(1.0).with_keyset(KeySet("CPU", "Python"))
+    with pytest.raises(NotForSubclasses) as refused:
+        handled.numpy(force=True)
+    assert refused.value.asked == "numpy(force=True)"

@@ -26,7 +26,7 @@ from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.base import nearest
 from runtime.errors.opcheck import OpCheckError, OpCheckMisuse
 from runtime.keys import DispatchKey
-from runtime.schema.excerpt import written_call
+from runtime.schema.excerpt import described, written_call
 
 # By name, in the order of reports.
 CHECKS: Mapping[str, Callable[[Sample], OpCheckError | None]] = {
@@ -34,6 +34,12 @@ CHECKS: Mapping[str, Callable[[Sample], OpCheckError | None]] = {
     autograd.TEST: autograd.check_autograd,
     fake.TEST: fake.check_fake,
     functionalization.TEST: functionalization.check_functional,
+}
+
+# What torch calls checks that these have no name of -> the one that stands for them.
+ELSEWHERE: Mapping[str, str] = {
+    "test_aot_dispatch_dynamic": functionalization.TEST,
+    "test_aot_dispatch_static": functionalization.TEST,
 }
 
 Report = dict[str, Literal["SUCCESS"] | OpCheckError]
@@ -63,8 +69,8 @@ def opcheck(
 
     Raises:
         OpCheckError: a finding.
-        OpCheckMisuse: there is no such check, one tolerance without the other, or a
-            tensor with a handler of its own.
+        OpCheckMisuse: there is no such check, one tolerance without the other, `args`
+            is no sequence, `kwargs` no mapping, or a tensor has a handler of its own.
         NotAnOperator, OverloadNeeded, NotQualified: `op` is not one operator.
         CallError: the arguments do not fit the schema.
         and whatever the operator raises for the sample.
@@ -78,13 +84,12 @@ def opcheck(
     names = [test_utils] if isinstance(test_utils, str) else [*test_utils]
     for name in names:
         if name not in CHECKS:
-            near = nearest(name, list(CHECKS)) or tuple(CHECKS)
             raise OpCheckMisuse(
-                asked=f"{name!r}", fault="is no check", fits=", ".join(near)
+                asked=f"{name!r}", fault="is no check", fits=", ".join(_near(name))
             )
-    sample = _sample(
-        handle_of("opcheck(...)", op), tuple(args), kwargs or {}, rtol, atol
-    )
+    handle = handle_of("opcheck(...)", op)
+    _check_call(args, kwargs)
+    sample = _sample(handle, tuple(args), kwargs or {}, rtol, atol)
     report: Report = {}
     for name in names:
         found = CHECKS[name](sample)
@@ -92,6 +97,29 @@ def opcheck(
             raise found
         report[name] = "SUCCESS" if found is None else found
     return report
+
+
+def _near(name: str) -> tuple[str, ...]:
+    """The checks that may have been meant."""
+    if name in ELSEWHERE:
+        return (ELSEWHERE[name],)
+    return nearest(name, list(CHECKS)) or tuple(CHECKS)
+
+
+def _check_call(args: object, kwargs: object) -> None:
+    """Whether arguments are given as such, not one of them by itself."""
+    if isinstance(args, str | bytes) or not isinstance(args, Sequence):
+        raise OpCheckMisuse(
+            asked=f"`args`, {described(args)},",
+            fault="is no sequence of arguments",
+            fits="a tuple or a list, as in opcheck(op, (x,))",
+        )
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise OpCheckMisuse(
+            asked=f"`kwargs`, {described(kwargs)},",
+            fault="is no mapping of arguments",
+            fits='a dict, as in opcheck(op, (x,), {"dim": 0})',
+        )
 
 
 def _sample(

@@ -153,6 +153,44 @@ opcheck: 'all' is no check.
     )
 
 
+@pytest.mark.parametrize(
+    ("args", "found"),
+    [
+        (tensor([1.0, 2.0]), "a Tensor"),
+        (3, "an int"),
+        ("ab", "a str"),
+        ({"self": 1}, "a dict of"),
+        (None, "None"),
+    ],
+)
+def test_arguments_are_not_one_argument(args: Any, found: str) -> None:
+    with pytest.raises(OpCheckMisuse) as caught:
+        opcheck(core.neg.default, args)
+    assert str(caught.value) == (
+        f"opcheck: `args`, {found.removesuffix(' of')}, is no sequence of arguments.\n"
+        "  fits: a tuple or a list, as in opcheck(op, (x,))"
+    )
+
+
+def test_options_are_a_mapping() -> None:
+    with pytest.raises(OpCheckMisuse) as caught:
+        opcheck(core.neg.default, (tensor([1.0]),), 1)  # type: ignore[arg-type]  # the fault
+    assert (
+        str(caught.value)
+        == """\
+opcheck: `kwargs`, an int, is no mapping of arguments.
+  fits: a dict, as in opcheck(op, (x,), {"dim": 0})"""
+    )
+
+
+@pytest.mark.parametrize("name", ["dynamic", "static"])
+def test_what_torch_calls_a_check_is_told_by_its_name_here(name: str) -> None:
+    assert misuse(core.neg.default, test_utils=f"test_aot_dispatch_{name}") == (
+        f"opcheck: 'test_aot_dispatch_{name}' is no check.\n"
+        "  fits: test_functionalization"
+    )
+
+
 def test_a_tensor_with_a_handler() -> None:
     x = tensor([1.0])
     python = x.with_keyset(KeySet([DispatchKey.CPU, DispatchKey.Python]))
