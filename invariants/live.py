@@ -12,12 +12,18 @@ from typing import Any, TypeAlias, get_args
 
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import Definition, Implementation, Reservation, Token
+from runtime.dispatch.token import (
+    ClassRule,
+    Definition,
+    Implementation,
+    Reservation,
+    Token,
+)
 
 Reading: TypeAlias = dict[str, Any]
 """Name of a part -> what stands there."""
 
-OperatorToken: TypeAlias = Definition | Implementation | Reservation
+OperatorToken: TypeAlias = Definition | Implementation | Reservation | ClassRule
 
 _TOKENS = get_args(Token)
 
@@ -28,6 +34,7 @@ def tokens_of(entry: OperatorEntry) -> list[OperatorToken]:
         *entry.definitions,
         *(token for held in entry.implementations.values() for token in held),
         *entry.reservations,
+        *entry.rules,
     ]
 
 
@@ -95,6 +102,7 @@ def entry_reading(entry: OperatorEntry) -> Reading:
         "definitions": entry.definitions,
         "kernels": dict(entry.implementations),
         "reservations": frozenset(entry.reservations),
+        "rules": entry.rules,
         "total": entry.total,
         "arguments": (entry.extractor.tensors, entry.extractor.lists),
         "table": (lines, table.recipe.rest, table.kernels, table.fallbacks.tokens),

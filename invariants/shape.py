@@ -5,7 +5,7 @@ their readings and places, so that it refers to no token and no kernel; it holds
 recipe itself, so that no other recipe can take its place.  Whatever does not fit this
 description (a kernel in the table that is not the newest of its key, fallbacks of
 another state, a token at two places, a reading that is not its kernel's) has no shape,
-and is judged in full every time.
+and is judged in full every time; so is an entry with rules, which few have.
 
 What depends on this file: a law of one operator that reads something new of an entry
 needs it here.
@@ -23,6 +23,8 @@ def shape_of(operator: Placed) -> Hashable | None:
     table = entry.table
     fallbacks, recipe = table.fallbacks, table.recipe
     if fallbacks is not operator.fallbacks or len(recipe.lines) != len(table.kernels):
+        return None
+    if entry.rules:
         return None
     held = entry.implementations
     defined, reserved = entry.definitions, entry.reservations

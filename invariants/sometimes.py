@@ -122,6 +122,14 @@ SOMETIMES = (
     Sometimes(
         "a_reservation", "A name is reserved.", lambda entry: bool(entry.reservations)
     ),
+    Sometimes(
+        "a_rule", "A class has a rule for an operator.", lambda entry: bool(entry.rules)
+    ),
+    Sometimes(
+        "rules_alone",
+        "A name has rules and nothing else.",
+        lambda entry: bool(entry.rules) and not entry.total,
+    ),
     Sometimes("a_typed_kernel", "A kernel tells its signature.", _is_typed),
     Sometimes(
         "no_operator",

@@ -86,6 +86,10 @@ class Step:
         left = () if after is None else after.reservations
         if kept is not left:
             self.compare(text, "reservations", kept, left)
+        ruled = () if before is None else before.rules
+        rules = () if after is None else after.rules
+        if ruled is not rules:
+            self.compare(text, "rules", ruled, rules)
         if before and after and len(self.came) + len(self.went) == moved:
             self.quiet.append((text, before, after))
 

@@ -1,8 +1,7 @@
 """Effects: what active steps do beside the dispatcher's state.
 
-True only here: modes that a thread has entered, rules for handlers, classes with
-handlers, contexts.  None of them is in a `DispatcherState`; a fresh dispatcher does
-not take them away.
+True only here: modes that a thread has entered, classes with handlers, contexts.  None
+of them is in a `DispatcherState`; a fresh dispatcher does not take them away.
 
 Rules:
 - a step hands what ends its effect to `hold`; the handle that it gets knows no more
@@ -10,13 +9,13 @@ Rules:
   what is left (`end_all`);
 - what is undone is forgotten here at once: nothing but the effect keeps it alive.
 
-How complete `reading` is: modes are read from the thread's stack, rules from the table
-of all rules, keys from the thread, contexts from themselves; each is named by the step
-it came from.  The order of modes is in it, and of each context everything that it
-registered for this dispatcher.  Two things are left out.  Which entry of the stack
-brought the keys that modes include: it hands them on when it is left, so only their sum
-shows.  What objects of a scenario remember themselves, as a mode that counts: two modes
-of equal description must act alike.
+How complete `reading` is: modes are read from the thread's stack, keys from the thread,
+contexts from themselves; each is named by the step it came from.  The order of modes is
+in it, and of each context everything that it registered for this dispatcher.  Two
+things are left out.  Which entry of the stack brought the keys that modes include: it
+hands them on when it is left, so only their sum shows.  What objects of a scenario
+remember themselves, as a mode that counts: two modes of equal description must act
+alike.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +30,6 @@ from runtime.dispatch.library import Library
 from runtime.errors.base import EveryorderError
 from runtime.keys import LOCAL, KeySet
 from runtime.python_dispatch import MAIN, Context
-from runtime.python_dispatch.rules import RULES
 from runtime.tensors.handled import STATE
 
 # What an effect is, who it is of, and for a context what it holds.
@@ -127,7 +125,7 @@ class Effects:
     def reading(self, dispatcher: Any) -> tuple[Row, ...]:
         """All effects, as text and numbers; nothing if there are none."""
         view, stack = LOCAL.view, STATE.stack
-        if view is self._view and not (stack or RULES or self._ends):
+        if view is self._view and not (stack or self._ends):
             return ()
         rows: list[Row] = [
             ("mode", _labelled(entered.mode), _of(entered.context)) for entered in stack
@@ -135,13 +133,6 @@ class Effects:
         if view is not self._view:
             rows += _changed("included", self._view.included, view.included)
             rows += _changed("excluded", self._view.excluded, view.excluded)
-        rules = [
-            ("rule", str(func), cls.__name__, _labelled(rule))
-            for func, held in tuple(RULES.items())
-            if func.dispatcher is dispatcher
-            for cls, rule in held.items()
-        ]
-        rows += sorted(rules)
         rows += [
             (HANDLER, name, tensor.label, _of(tensor._context))
             for name, tensor in sorted(self.tensors.items())
@@ -169,7 +160,7 @@ def effects_of(target: Any) -> Effects:
 
 
 def _labelled(made: Any) -> str:
-    """What a mode or a rule is called, by its step where it has one."""
+    """What a mode is called, by its step where it has one."""
     return str(getattr(made, "label", None) or getattr(made, "__name__", type(made)))
 
 

@@ -11,11 +11,11 @@ from typing import Any
 from harness.errors import NotAScenario
 from harness.scenario.effects import effects_of
 from harness.scenario.recorder import Recorder, recorded
+from harness.scenario.registrations import opener
 from harness.scenario.step import Closable, Perform, Step
 from harness.scenario.subclass import Handle, ProbeSubclass, unwrapped
 from runtime import python_dispatch
 from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
@@ -88,21 +88,25 @@ def handler(name: str, handle: Handle = unwrapped, *, context: str = "") -> Step
 
 
 def rule(op: str, cls: type, fn: Callable[..., Any]) -> Step:
-    """`register_torch_dispatch`: `fn` handles `op` for modes or tensors of `cls`."""
-    called = parse_name(op)
+    """`Library.rule`: `fn` handles `op` for modes or tensors of exactly `cls`."""
+    namespace = parse_name(op).namespace
+    if namespace is None:
+        raise NotAScenario(
+            found=f"operator {op!r} without a namespace",
+            wanted=f"its full name, as in 'ns::{op}'",
+        )
 
     def prepare(target: Dispatcher, origin: str) -> Perform:
-        effects = effects_of(target)
+        recorder = effects_of(target).recorder
         label = f"{fn.__name__} ({origin})"
+        opened = opener(target)
+        library = opened(namespace, "FRAGMENT", dispatcher=target, origin=origin)
 
         def perform() -> Closable:
-            noting: Any = effects.recorder.noting(fn, label)
-            noting.label = label
-            handle = OperatorHandle(target, called)
-            made = python_dispatch.register_torch_dispatch(handle, cls, noting)
-            return effects.hold(made.close)
+            # Another function each time: what is undone must die.
+            return library.rule(op, cls, recorder.noting(fn, label), debug=label)
 
         return perform
 
     text = f'rule("{op}", {cls.__name__}, {fn.__name__})'
-    return Step(text, prepare, (op,), beside=True)
+    return Step(text, prepare, (op,))

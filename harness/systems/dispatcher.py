@@ -2,13 +2,13 @@
 
 True only here: what is observed of a dispatcher, and when laws are checked.
 
-At every step: the dumped state and the live table of each operator, what listeners
-know, what stands beside the state (modes, rules, contexts, classes with handlers), and
-real calls with tensors of several backends (`Scenario.probes`), of which the kernels
-and handlers that ran are noted.  After every action: the laws of the state and of the
-step, and those about the thread and about memory (`leftovers`), which speak of every
-single call, too.  Only texts and laws of a value are remembered, by that value; every
-edge goes through public calls.
+At every step: the dumped state, the live table and the rules of each operator, what
+listeners know, what stands beside the state (modes, contexts, classes with handlers),
+and real calls with tensors of several backends (`Scenario.probes`), of which the
+kernels and handlers that ran are noted.  After every action: the laws of the state and
+of the step, and those about the thread and about memory (`leftovers`), which speak of
+every single call, too.  Only texts and laws of a value are remembered, by that value;
+every edge goes through public calls.
 
 The fingerprint is that of the state and of all that stands beside it; why it is
 complete is said in `runtime.dispatch.fingerprint` and `harness.scenario.effects`.
@@ -40,6 +40,7 @@ from runtime.dispatch.dump import (
     dump_table,
     table_reading,
 )
+from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.fingerprint import fingerprint
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.reading import namespace_of
@@ -233,11 +234,16 @@ class DispatcherSystem:
         for place in self._places:
             entry = state.find(*place)
             texts.append("" if entry is None else dump_state(entry))
-            texts.append("" if entry is None else condensed(table_reading(entry)))
+            # As dumps do, which know of no operator with rules alone.
+            known = None if entry is None or not entry.total else entry
+            texts.append("" if known is None else condensed(table_reading(known)))
         beside = shown(self._beside_the_state()) if self._affects else ""
         titled = list(zip(self._titles, texts, strict=False))
+        rules = "".join(_rules(state.find(*place)) for place in self._places)
+        if rules:
+            titled.append(("rules", rules))
         if (self._probes or self._beside) and self._handles:
-            titled.append(("calls", self._call_all(state, (*texts, beside))))
+            titled.append(("calls", self._call_all(state, (*texts, rules, beside))))
         if self.scenario.observe is not None:
             titled.append(("observed", self.scenario.observe(self.dispatcher)))
         if state.subscriptions or state.claims:
@@ -350,6 +356,15 @@ def _titles(scenario: Scenario) -> list[str]:
         for name in scenario.operators
         for what in ("state", "table")
     ]
+
+
+def _rules(entry: OperatorEntry | None) -> str:
+    """The rules of an operator, which dumps do not show: whose, and what they are."""
+    if entry is None:
+        return ""
+    return "".join(
+        f"{entry.name}, {rule.cls.__name__}: {rule.debug}\n" for rule in entry.rules
+    )
 
 
 def _holders(state: DispatcherState) -> str:

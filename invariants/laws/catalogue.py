@@ -22,6 +22,7 @@ OPERATOR_LAWS = (
     structure.readings_tell_what_is_registered,
     structure.an_operator_has_one_definition,
     structure.definitions_stand_in_order,
+    structure.a_class_has_one_rule,
     structure.the_total_counts_what_is_live,
     structure.no_kernel_list_is_empty,
     structure.a_registration_is_listed_once,

@@ -52,7 +52,7 @@ def the_newest_kernel_comes_first(step: Step) -> list[Finding]:
     """A new kernel stands before all kernels that its key already had."""
     found = []
     for operator, part, before, after in step.rows:
-        if operator and part not in ("definitions", "reservations"):
+        if operator and part not in ("definitions", "reservations", "rules"):
             fresh = [token for token in after if token not in before]
             wanted = [*fresh, *(token for token in after if token in before)]
             if wanted != list(after):

@@ -11,7 +11,13 @@ from invariants.live import described, listed, tokens_of
 from invariants.placed import Placed
 from invariants.second_model import KERNEL_KEYS, NUMBERS, SLOTS
 from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import Definition, Fallback, Implementation, Reservation
+from runtime.dispatch.token import (
+    ClassRule,
+    Definition,
+    Fallback,
+    Implementation,
+    Reservation,
+)
 
 
 @law("state", per_operator=True)
@@ -47,7 +53,7 @@ def readings_tell_what_is_registered(operator: Placed) -> list[Finding]:
     found: list[Finding] = []
     for token in tokens_of(entry):
         where = f"{entry.name}, {described(token)}"
-        if isinstance(token, Reservation):
+        if isinstance(token, (Reservation, ClassRule)):
             continue
         told = f"{token.reading.text} in namespace {token.reading.namespace}"
         true = f"{token.operator} in namespace {token.operator.namespace}"
@@ -95,16 +101,30 @@ def definitions_stand_in_order(operator: Placed) -> list[Finding]:
 
 
 @law("state", per_operator=True)
+def a_class_has_one_rule(operator: Placed) -> list[Finding]:
+    """A class has one rule for an operator at most, and rules stand by their texts."""
+    held = operator.entry.rules
+    # Classes may compare as they like.
+    classes = {id(rule.cls) for rule in held}
+    wanted = sorted(held, key=lambda rule: rule.texts)
+    if len(classes) == len(held) and wanted == list(held):
+        return []
+    where = f"{operator.entry.name}, rules"
+    return [(where, f"{len(classes)}, by their texts", listed(held))]
+
+
+@law("state", per_operator=True)
 def the_total_counts_what_is_live(operator: Placed) -> list[Finding]:
-    """The total of an operator is the number of its live registrations, never zero."""
+    """The total of an operator counts what is live save rules; alone it is not zero."""
     entry = operator.entry
     count = len(entry.definitions) + len(entry.reservations)
     for held in entry.implementations.values():
         count += len(held)
-    if count == entry.total and count > 0:
+    if count == entry.total and (count > 0 or entry.rules):
         return []
     where = f"{entry.name}, total"
-    return [(where, str(count) if count else "no such operator", str(entry.total))]
+    wanted = str(count) if count or entry.rules else "no such operator"
+    return [(where, wanted, str(entry.total))]
 
 
 @law("state", per_operator=True)

@@ -6,6 +6,7 @@ and of registrations; two kernels that look alike are two kernels.
 """
 
 from invariants.law import Finding, grouped, law
+from invariants.live import listed
 from invariants.placed import Placed
 from invariants.second_table import AMBIGUOUS as AMBIGUITY
 from invariants.second_table import MISSING, Expected
@@ -80,7 +81,7 @@ def a_slot_without_kernel_says_missing(operator: Placed) -> list[Finding]:
 
 @law("state", per_operator=True)
 def callers_belong_to_their_entry(operator: Placed) -> list[Finding]:
-    """What an entry remembers for calling was built from its own table and schema."""
+    """What an entry remembers for calling was built from its own parts."""
     caller = operator.entry.memo.get("caller")
     if caller is None:
         return []
@@ -89,6 +90,8 @@ def callers_belong_to_their_entry(operator: Placed) -> list[Finding]:
         return [(where, "built from this entry", "built from another")]
     if caller.schema is not operator.entry.schema:
         return [(where, str(operator.entry.schema), str(caller.schema))]
+    if caller.running.rules is not operator.entry.rules:
+        return [(where, listed(operator.entry.rules), listed(caller.running.rules))]
     return []
 
 

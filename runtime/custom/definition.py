@@ -13,6 +13,7 @@ and go with it:
 | (writes, or views)    | ADInplaceOrView                       | linked           |
 | (tag `out`)           | Autograd: refuses gradients           | linked           |
 | `register_autocast`   | AutocastCPU or AutocastCUDA           | linked           |
+| `register_torch_...`  | none: a rule of a class               |                  |
 
 Rules:
 - what a second addition replaces is ended; a fake is ended after the new one is there;
@@ -38,6 +39,7 @@ from runtime.custom.kernel import kernel_of
 from runtime.custom.live import forget, live
 from runtime.custom.selection import selecting, takes_tensors
 from runtime.custom.versions import version_kernel
+from runtime.dispatch.completion import check_rule
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.introspection import SignatureOf
@@ -48,7 +50,6 @@ from runtime.errors.call import OperatorGone
 from runtime.errors.custom_op import NoSuchKernel
 from runtime.errors.registration import LibraryClosed
 from runtime.keys import DispatchKey, key_of_device
-from runtime.locks import load
 from runtime.schema.codes import DType
 from runtime.schema.schema import Schema
 
@@ -107,8 +108,8 @@ class CustomOpDef:
         self._kernels: dict[DispatchKey, Kernel] = {}
         self._off: set[DispatchKey] = set()
         self._registered: dict[str, Registration] = {}
-        # By class: the rules for handlers.
-        self._rules: dict[type, Registration] = {}
+        # By class, which need not be hashable, and which its rule keeps: the rules.
+        self._rules: dict[int, Registration] = {}
         self._closed = False
         try:
             self._library.define(schema, "FROM_SCHEMA", tags=tags)
@@ -233,17 +234,18 @@ class CustomOpDef:
         rule for that class; also a decorator.
 
         Raises:
+            WrongArgument: `cls` is no class, or `fn` no function.
             RuleTaken: somebody else has a rule for both.
             LibraryClosed: the operator was closed.
         """
         if fn is None:
             return partial(self.register_torch_dispatch, cls)
         self._check_open("register_torch_dispatch")
-        register = load("runtime.python_dispatch").register_torch_dispatch
-        before = self._rules.pop(cls, None)
+        check_rule(cls, fn)
+        before = self._rules.pop(id(cls), None)
         if before is not None:
             before.close()
-        self._rules[cls] = register(self.handle, cls, fn)
+        self._rules[id(cls)] = self._library.rule(self.name, cls, fn)
         return fn
 
     @contextmanager
@@ -286,10 +288,7 @@ class CustomOpDef:
         """
         self.dispatcher.check_writable(f"close() of {self.name}")
         self._closed = True
-        rules, self._rules = self._rules, {}
-        for rule in rules.values():
-            rule.close()
-        for held in (self._kernels, self._off, self._registered):
+        for held in (self._kernels, self._off, self._registered, self._rules):
             held.clear()
         forget(self)
         self._library.close()

@@ -38,7 +38,6 @@ from runtime.dispatch.registration import Registration
 from runtime.errors.custom_op import FakeNotNeeded, LibraryNeeded
 from runtime.errors.key import UnknownDevice
 from runtime.keys import DispatchKey, key_of_device
-from runtime.locks import load
 from runtime.schema.codes import DType
 
 Given = TypeVar("Given", bound=Callable[..., Any])
@@ -260,30 +259,38 @@ def register_autocast(
 
 
 @overload
-def register_torch_dispatch(op: Operator, cls: type, fn: Given, /) -> Given: ...
+def register_torch_dispatch(
+    op: Operator, cls: type, fn: Given, /, *, lib: Library | None = None
+) -> Given: ...
 
 
 @overload
 def register_torch_dispatch(
-    op: Operator, cls: type, fn: None = None, /
+    op: Operator, cls: type, fn: None = None, /, *, lib: Library | None = None
 ) -> Callable[[Given], Given]: ...
 
 
 def register_torch_dispatch(
-    op: Operator, cls: type, fn: Callable[..., Any] | None = None, /
+    op: Operator,
+    cls: type,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    lib: Library | None = None,
 ) -> Any:
     """Use `fn` where a handler of the class `cls` meets `op`; also a decorator.
 
-    The rule of a custom operator goes with it, any other one stays.  Raises as
-    `runtime.python_dispatch.register_torch_dispatch`.
+    The rule of a custom operator goes with it, any other one with its library.  Raises
+    as `Library.rule`, or as `CustomOpDef.register_torch_dispatch`.
     """
     if fn is None:
-        return partial(register_torch_dispatch, op, cls)
+        return partial(register_torch_dispatch, op, cls, lib=lib)
     handle = handle_of("register_torch_dispatch(...)", op)
     custom = custom_of(handle)
     if custom is not None:
         return custom.register_torch_dispatch(cls, fn)
-    load("runtime.python_dispatch").register_torch_dispatch(handle, cls, fn)
+    owner = _owner("register_torch_dispatch", handle, lib)
+    owner.rule(handle.name, cls, fn, debug=_debug(lib, fn))
     return fn
 
 

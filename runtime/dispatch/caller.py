@@ -21,7 +21,7 @@ from runtime.dispatch.reading import DefinitionReading
 from runtime.dispatch.running import LINKED, Running
 from runtime.dispatch.table import Table
 from runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH, Observer
-from runtime.errors.call import CallWithoutSchema
+from runtime.errors.call import CallWithoutSchema, OperatorGone
 from runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
 
 # Calls of one entry before a front is made: compiling one costs as much as some hundred
@@ -178,6 +178,7 @@ def caller_of(entry: OperatorEntry | None, name: str) -> Caller:
 
     Raises:
         CallWithoutSchema: the operator has kernels and no schema.
+        OperatorGone: it has rules alone.
     """
     if entry is not None:
         found = entry.memo.get("caller")
@@ -187,4 +188,6 @@ def caller_of(entry: OperatorEntry | None, name: str) -> Caller:
             caller = Caller(entry, entry.definitions[0].reading)
             entry.memo["caller"] = caller
             return caller
+        if not entry.total:
+            raise OperatorGone(operator=name)
     raise CallWithoutSchema(operator=name)

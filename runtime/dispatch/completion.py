@@ -8,10 +8,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from runtime.dispatch.kernel import Kernel, kernel_of, untyped_kernel_of
-from runtime.errors.registration import CannotInfer, NotAKernel, WrongArgument
+from runtime.dispatch.kernel import Kernel, describe, kernel_of, untyped_kernel_of
+from runtime.dispatch.token import ClassRule
+from runtime.errors.registration import (
+    CallRefused,
+    CannotInfer,
+    NotAKernel,
+    WrongArgument,
+)
 from runtime.keys import DispatchKey
 from runtime.schema.alias import AliasKind, parse_alias_kind
+from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema, parse_schema_or_name
 from runtime.schema.schema import Schema
 
@@ -72,6 +79,51 @@ def fallback_for(call: str, kernel: object, with_keyset: bool) -> Kernel:
         )
         raise WrongArgument(argument="kernel", expected=expected, found="direct(...)")
     return made
+
+
+def check_rule(cls: object, function: object) -> None:
+    """Whether there can be a rule for this class, of this function.
+
+    Raises `WrongArgument`.
+    """
+    if not isinstance(cls, type):
+        found = type(cls).__name__
+        raise WrongArgument(argument="cls", expected="a class", found=found)
+    if not callable(function):
+        found = type(function).__name__
+        raise WrongArgument(argument="fn", expected="a function", found=found)
+
+
+def rule_for(
+    operator: OperatorName,
+    cls: type,
+    function: Callable[..., Any],
+    debug: str | None,
+    origin: str,
+) -> ClassRule:
+    """The rule of a class for an operator.  Raises `WrongArgument`."""
+    check_rule(cls, function)
+    if debug is None:
+        debug = f"{describe(function)} ({origin})"
+    return ClassRule(operator, cls, function, text_of("debug", debug))
+
+
+def keys_given(call: str, library: object, given: Any) -> list[DispatchKey]:
+    """The keys that a kernel is to go to, as written; `Undefined` where none is.
+
+    Raises `CallRefused` for no key at all, and as `key_of`.
+    """
+    one = given is None or isinstance(given, (str, DispatchKey))
+    keys = (given,) if one or not isinstance(given, Iterable) else given
+    wanted = [DispatchKey.Undefined if key is None else key_of(key) for key in keys]
+    if not wanted:
+        raise CallRefused(
+            call=call,
+            library=repr(library),
+            reason="the list of dispatch keys is empty",
+            remedy="Name one key at least, or pass no list.",
+        )
+    return wanted
 
 
 def description_of(kernel: Kernel, debug: str | None, origin: str) -> str:

@@ -104,10 +104,13 @@ class Dispatcher:
     def entry(self, name: str) -> OperatorEntry | None:
         """The entry of the operator called `name`, None if there is none.
 
+        A name with rules alone is no operator.
+
         Raises:
             SchemaSyntaxError: `name` is no operator name.
         """
-        return self.state.entry(parse_name(name))
+        entry = self.state.entry(parse_name(name))
+        return None if entry is None or not entry.total else entry
 
     def dump_state(self, name: str) -> str:
         """What is registered for `name`; empty for an unknown operator."""
@@ -141,8 +144,8 @@ class Dispatcher:
         )
 
     def op_names(self) -> tuple[str, ...]:
-        """The names of all operators that anything is registered for, sorted."""
-        return tuple(str(entry.name) for entry in self.state.entries())
+        """The names of all operators, sorted: rules alone make none."""
+        return tuple(str(e.name) for e in self.state.entries() if e.total)
 
     def dangling_impls(self) -> tuple[str, ...]:
         """The names of operators that have kernels and no schema, sorted."""

@@ -29,13 +29,16 @@ TableReading = tuple[Recipe, tuple[KernelReading | None, ...], FallbackTexts]
 
 
 def dump_state(entry: OperatorEntry) -> str:
-    """What is registered for one operator: schema, then kernels by key."""
-    return _render_state(state_reading(entry))
+    """What is registered for one operator: schema, then kernels by key.
+
+    Rules are not shown, and what has nothing else is no operator: nothing is.
+    """
+    return _render_state(state_reading(entry)) if entry.total else ""
 
 
 def dump_table(entry: OperatorEntry) -> str:
     """The live table: one line for every slot that has a kernel."""
-    return render_table(table_reading(entry))
+    return render_table(table_reading(entry)) if entry.total else ""
 
 
 def list_keys(entry: OperatorEntry) -> tuple[str, ...]:

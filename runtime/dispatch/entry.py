@@ -8,7 +8,9 @@ Rules:
   first; no key maps to nothing;
 - `definitions` holds one token at most (several under the 2020 rule: those whose
   alias kind is set, then the others, each in the order of their texts);
-- `total` counts the live registrations;
+- `rules` holds one rule for a class at most, in the order of their texts;
+- `total` counts the live registrations, save for rules: what has rules alone is no
+  operator, and neither dumps nor look-ups know of it;
 - `memo` is for pure functions of this very entry (callers, texts); it is no state.
 
 An entry is a named tuple because a registration makes one, and nothing is faster to
@@ -20,7 +22,12 @@ from typing import Any, NamedTuple
 
 from runtime.dispatch.reading import Extractor
 from runtime.dispatch.table import Table
-from runtime.dispatch.token import Definition, Implementation, Reservation
+from runtime.dispatch.token import (
+    ClassRule,
+    Definition,
+    Implementation,
+    Reservation,
+)
 from runtime.keys import DispatchKey
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
@@ -35,6 +42,7 @@ class OperatorEntry(NamedTuple):
     definitions: tuple[Definition, ...]
     implementations: Implementations
     reservations: tuple[Reservation, ...]
+    rules: tuple[ClassRule, ...]
     total: int
     extractor: Extractor
     table: Table

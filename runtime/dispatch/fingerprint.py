@@ -68,6 +68,7 @@ def _entry_fingerprint(entry: OperatorEntry) -> Hashable:
         tuple([token.reading.texts for token in entry.definitions]),
         tuple(kernels),
         tuple(sorted([token.debug for token in entry.reservations])),
+        tuple([rule.texts for rule in entry.rules]),
         entry.total,
         entry.extractor.tensors,
         entry.extractor.lists,

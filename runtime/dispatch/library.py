@@ -18,7 +18,7 @@ Rules:
 - a description in a dump is `debug`, else the kernel's name and the library's origin.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from runtime.dispatch.closing import Closing
@@ -29,6 +29,8 @@ from runtime.dispatch.completion import (
     fallback_for,
     kernel_for,
     key_of,
+    keys_given,
+    rule_for,
     schema_of,
     tags_of,
     text_of,
@@ -270,6 +272,23 @@ class Library(Closing):
         text = description_of(made, debug, self.origin)
         return self._register((Fallback(fallback_keys(key), made, text),))
 
+    def rule(
+        self,
+        op: str | OperatorName | OperatorHandle,
+        cls: type,
+        fn: Callable[..., Any],
+        *,
+        debug: str | None = None,
+    ) -> Registration:
+        """Let `fn` handle an operator for modes or tensors of exactly the class `cls`.
+
+        The operator may not be defined yet; see `runtime.python_dispatch.rules`.
+        Raises `LibraryMisuse`, and `RuleTaken` if the class has a rule for it.
+        """
+        self._check_open(call := f"rule({str(op)!r}, ...)")
+        name = self._name(call, op)
+        return self._register((rule_for(name, cls, fn, debug, self.origin),))
+
     def reserve(self, op: str) -> Registration:
         """Keep the name of an operator alive, without schema and kernel."""
         self._check_open(call := f"reserve({op!r})")
@@ -349,16 +368,7 @@ class Library(Closing):
     def _keys(self, op: object, given: Any) -> list[DispatchKey]:
         """The keys that a kernel goes to, once each; `Undefined` is the library's."""
         call = f"impl({str(op)!r}, ...)"
-        one = given is None or isinstance(given, (str, DispatchKey))
-        keys = (given,) if one or not isinstance(given, Iterable) else given
-        wanted = [DispatchKey.Undefined if k is None else key_of(k) for k in keys]
-        if not wanted:
-            raise CallRefused(
-                call=call,
-                library=repr(self),
-                reason="the list of dispatch keys is empty",
-                remedy="Name one key at least, or pass no list.",
-            )
+        wanted = keys_given(call, self, given)
         for key in wanted:
             self._check_key(call, key)
         own = self.key or DispatchKey.Undefined

@@ -20,6 +20,7 @@ from typing import Any
 
 from runtime.dispatch.kernel import Kernel
 from runtime.dispatch.running import Runner, Running
+from runtime.dispatch.token import ClassRule
 from runtime.dispatch.watch import DEPTH, WATCH
 from runtime.keys import SLOTS, DispatchKey, KeySet, full_after, slot_of
 from runtime.schema.schema import Schema
@@ -30,15 +31,19 @@ Link = Callable[..., Any]
 class Below:
     """What a linked kernel calls; `run` is the bare function, for those in a hurry.
 
-    `schema` is that of the operator, which a fallback does not know otherwise.
+    `schema` is that of the operator, which a fallback does not know otherwise, and
+    `rules` are those of its entry, for whoever asks handlers.
     """
 
-    __slots__ = ("_links", "run", "schema")
+    __slots__ = ("_links", "rules", "run", "schema")
 
-    def __init__(self, links: "Links", run: Link, schema: Schema) -> None:
+    def __init__(
+        self, links: "Links", run: Link, schema: Schema, rules: tuple[ClassRule, ...]
+    ) -> None:
         self._links = links
         self.run = run
         self.schema = schema
+        self.rules = rules
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel of the next key."""
@@ -113,8 +118,9 @@ class Links:
         # An alias key has no place of its own: what lies below is below the call's key.
         key = key if key.bits else SLOTS[slot_of(bits)]
         below = links.at(bits & full_after(key).bits) if key.bits else links.nothing()
+        running = self._running
         made: Link = kernel.function(
-            Below(links, below, self._running.schema), KeySet.from_bits(bits)
+            Below(links, below, running.schema, running.rules), KeySet.from_bits(bits)
         )
         return made
 

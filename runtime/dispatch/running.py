@@ -67,6 +67,7 @@ class Running:
         "_tensors",
         "name",
         "returns",
+        "rules",
         "schema",
         "shown",
         "strip",
@@ -77,6 +78,7 @@ class Running:
         self.name = entry.name
         self.table = entry.table
         self.schema = reading.schema
+        self.rules = entry.rules
         self._reading = reading
         _, self.strip, self.returns = reading.convention
         # How a kernel sees each argument; None: as it is.

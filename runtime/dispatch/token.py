@@ -8,6 +8,7 @@ equal fields, and therefore a state that reads the same (see `fingerprint`).
 Rule: a token holds no counter, no time and no address.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -101,6 +102,35 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class ClassRule:
+    """What one class of tensors or modes does for one operator.
+
+    `function` is called as `runtime.python_dispatch.rules` says.  Two classes of one
+    name read alike, as two kernels of one description do.
+    """
+
+    operator: OperatorName
+    cls: type
+    function: Callable[..., Any]
+    debug: str
+
+    @property
+    def namespace(self) -> str:
+        """The namespace under which a state holds the operator."""
+        return namespace_of(self.operator)
+
+    @property
+    def text(self) -> str:
+        """The printed name, under which a state holds the operator."""
+        return str(self.operator)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The rule as text: whose it is, and its description."""
+        return ("rule", f"{self.cls.__module__}.{self.cls.__qualname__}", self.debug)
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Fallback:
     """A kernel for a key of every operator; `keys` are runtime keys, in slot order."""
 
@@ -125,7 +155,15 @@ class Subscription:
     debug: str
 
 
-Token = Definition | Implementation | Reservation | Fallback | Claim | Subscription
+Token = (
+    Definition
+    | Implementation
+    | Reservation
+    | ClassRule
+    | Fallback
+    | Claim
+    | Subscription
+)
 
 
 def describe_token(token: Token) -> tuple[Any, ...]:
@@ -133,6 +171,8 @@ def describe_token(token: Token) -> tuple[Any, ...]:
     match token:
         case Definition() | Implementation():
             return token.reading.texts
+        case ClassRule():
+            return token.texts
         case Fallback():
             keys = tuple(key.name for key in token.keys)
             return ("fallback", keys, token.debug, token.kernel.facts.suffix)

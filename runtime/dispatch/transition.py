@@ -25,12 +25,14 @@ from runtime.dispatch.state import DispatcherState, OperatorMap
 from runtime.dispatch.table import Fallbacks, fallbacks_of, table_of
 from runtime.dispatch.token import (
     Claim,
+    ClassRule,
     Definition,
     Fallback,
     Implementation,
     Reservation,
     Subscription,
 )
+from runtime.errors.python_dispatch import RuleTaken
 from runtime.errors.registration import DuplicateFallback, NamespaceTaken
 from runtime.keys import DispatchKey
 from runtime.schema.names import OperatorName
@@ -91,6 +93,7 @@ def _with_definitions(
         definitions,
         entry.implementations,
         entry.reservations,
+        entry.rules,
         entry.total + change,
         extractor,
         entry.table,
@@ -159,6 +162,7 @@ def _with_kernels(
             entry.definitions,
             implementations,
             entry.reservations,
+            entry.rules,
             entry.total + change,
             entry.extractor,
             table_of(implementations, state.fallbacks),
@@ -190,6 +194,37 @@ def _with_reservations(
         reservations=reservations, total=entry.total + change, memo={}
     )
     return _replace(state, place, changed)
+
+
+def _add_rule(state: DispatcherState, token: ClassRule) -> DispatcherState:
+    entry = state.find(token.namespace, token.text) or _fresh(state, token.operator)
+    # By identity: a class may compare as it likes, and need not be hashable.
+    for held in entry.rules:
+        if held.cls is token.cls:
+            raise RuleTaken(
+                handler=f"{token.cls.__qualname__}.__torch_dispatch__",
+                operator=token.text,
+                rule=token.debug,
+                original=held.debug,
+            )
+    rules = sorted((*entry.rules, token), key=lambda held: held.texts)
+    return _with_rules(state, token, entry, tuple(rules))
+
+
+def _remove_rule(state: DispatcherState, token: ClassRule) -> DispatcherState:
+    entry = _held(state, token)
+    left = tuple([held for held in entry.rules if held is not token])
+    return _with_rules(state, token, entry, left)
+
+
+def _with_rules(
+    state: DispatcherState,
+    place: Place,
+    entry: OperatorEntry,
+    rules: tuple[ClassRule, ...],
+) -> DispatcherState:
+    # What was made for calls knew the rules of its entry.
+    return _replace(state, place, entry._replace(rules=rules, memo={}))
 
 
 def _add_fallback(state: DispatcherState, token: Fallback) -> DispatcherState:
@@ -260,7 +295,7 @@ def _held(state: DispatcherState, place: Place) -> OperatorEntry:
 def _fresh(state: DispatcherState, name: OperatorName) -> OperatorEntry:
     """An entry that nothing is registered for yet; it is never published."""
     table = table_of({}, state.fallbacks)
-    return OperatorEntry(name, (), {}, (), 0, NO_EXTRACTOR, table, {})
+    return OperatorEntry(name, (), {}, (), (), 0, NO_EXTRACTOR, table, {})
 
 
 def _replace(
@@ -270,7 +305,7 @@ def _replace(
     namespaces = dict(state.namespaces)
     held = namespaces.get(place.namespace, NOTHING)
     operators = dict(held) if len(held) < FEW else OperatorMap(held)
-    if entry.total:
+    if entry.total or entry.rules:
         operators[place.text] = entry
     else:
         del operators[place.text]
@@ -294,6 +329,7 @@ ADD: dict[type[Any], Callable[[DispatcherState, Any], DispatcherState]] = {
     Definition: _add_definition,
     Implementation: _add_implementation,
     Reservation: _add_reservation,
+    ClassRule: _add_rule,
     Fallback: _add_fallback,
     Claim: _add_claim,
     Subscription: _add_subscription,
@@ -303,6 +339,7 @@ REMOVE: dict[type[Any], Callable[[DispatcherState, Any], DispatcherState]] = {
     Definition: _remove_definition,
     Implementation: _remove_implementation,
     Reservation: _remove_reservation,
+    ClassRule: _remove_rule,
     Fallback: _remove_fallback,
     Claim: _remove_claim,
     Subscription: _remove_subscription,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from runtime.errors.base import EveryorderError
 from runtime.errors.call import page
+from runtime.errors.registration import Conflict
 
 
 @dataclass(eq=False, kw_only=True)
@@ -199,16 +200,20 @@ class WrongSuperCall(HandlerError, TypeError):
 
 
 @dataclass(eq=False, kw_only=True)
-class RuleTaken(HandlerError, ValueError):
+class RuleTaken(HandlerError, Conflict, ValueError):
     """The class has a rule for that operator already."""
 
     operator: str
+    rule: str
+    original: str
 
     def render(self) -> str:
-        """The class and the operator."""
+        """The class and the operator, and both rules."""
         return page(
             f"`{self.handler}` has a rule for `{self.operator}` already.",
-            ("to do", "close the handle of the first one"),
+            ("live", self.original),
+            ("refused", self.rule),
+            ("to do", "close the registration of the first one"),
         )
 
 

@@ -28,7 +28,7 @@ from runtime.python_dispatch.modes import (
     no_dispatch,
     pop_mode_temporarily,
 )
-from runtime.python_dispatch.rules import RuleHandle, register_torch_dispatch
+from runtime.python_dispatch.rules import register_torch_dispatch
 from runtime.python_dispatch.wrapper_protocol import (
     Flattened,
     WrapperPlan,
@@ -43,7 +43,6 @@ __all__ = [
     "MAIN",
     "Context",
     "Flattened",
-    "RuleHandle",
     "TorchDispatchMode",
     "WrapperPlan",
     "current_context",

@@ -20,24 +20,27 @@ Rules:
 - what is not verified is taken back; what the main context takes down later leaves the
   copies where they are, and they run again when it is back;
 - claims and reservations are the context's own affair;
+- a rule is of no context but by its class, and no copy of another one;
 - nobody waits while holding a lock, nor for a dispatcher whose listener is running.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Condition
 from typing import Any
 
 from runtime.dispatch.checks import check_kernel_fits
 from runtime.dispatch.completion import KeyLike
 from runtime.dispatch.dispatcher import Dispatcher
+from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Definition, Fallback, Implementation, Token
 from runtime.errors.context import NotVerified, SchemaDiffers
-from runtime.errors.registration import LibraryClosed
+from runtime.errors.registration import CallRefused, LibraryClosed
 from runtime.python_dispatch.context_router import is_routed, routed
+from runtime.schema.names import OperatorName
 
 # Told when the main context has registered something, or another one was closed.  Its
 # lock is reentrant: a finalizer may close a context wherever it runs.
@@ -104,6 +107,26 @@ class VerifiedLibrary(Library):
             made.close()
             raise
         return made
+
+    def rule(
+        self,
+        op: str | OperatorName | OperatorHandle,
+        cls: type,
+        fn: Callable[..., Any],
+        *,
+        debug: str | None = None,
+    ) -> Registration:
+        """Refuse: calls ask for rules in the dispatcher that all contexts share.
+
+        Raises:
+            CallRefused: always.
+        """
+        raise CallRefused(
+            call=f"rule({str(op)!r}, ...)",
+            library=repr(self),
+            reason="a rule is of the operator, which all contexts share",
+            remedy="Use register_torch_dispatch(op, cls, fn).",
+        )
 
     def _check_open(self, call: str) -> None:
         self._context.check_open(call)

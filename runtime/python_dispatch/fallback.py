@@ -72,8 +72,13 @@ def make(run, operator):
 
 
 def handling(below: Any, keyset: Any) -> Callable[..., Any]:
-    """At Python: ask the modes and the classes; the short way where there is one."""
-    general = Handling(below.schema, below.operator)
+    """At Python: ask the modes and the classes; the short way where there is one.
+
+    It knows of no rules: an operator that has some goes the general way.
+    """
+    general = Handling(below.schema, below.operator, below.rules)
+    if below.rules:
+        return general.handle
     return short_way(below.schema, general) or general.handle
 
 

@@ -18,6 +18,7 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
+from runtime.dispatch.token import ClassRule
 from runtime.errors.mode_stack import ModeStackChanged
 from runtime.errors.python_dispatch import NoImplementation, NothingToHandle
 from runtime.keys import LOCAL
@@ -26,22 +27,27 @@ from runtime.python_dispatch.inside import inside, inside_last
 from runtime.python_dispatch.modes import alike, named, names
 from runtime.python_dispatch.overloaded import Overloaded, collector
 from runtime.python_dispatch.results import finisher, handler_name
-from runtime.python_dispatch.rules import RULES, rule_of
 from runtime.schema.schema import Schema
 from runtime.schema.strip import presented_stripper
 from runtime.tensors.handled import STATE
 
 
 class Handling:
-    """How the calls of one operator are handled; made for its schema once.
+    """How the calls of one operator are handled; made for its entry once.
 
-    `operator()` gives the handle that handlers see.
+    `operator()` gives the handle that handlers see, `rules` are those of the entry.
     """
 
-    __slots__ = ("_overloaded", "finish", "operator", "strip")
+    __slots__ = ("_overloaded", "_rules", "finish", "operator", "strip")
 
-    def __init__(self, schema: Schema, operator: Callable[[], Any]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        operator: Callable[[], Any],
+        rules: tuple[ClassRule, ...] = (),
+    ) -> None:
         self.operator = operator
+        self._rules = rules
         self.strip = presented_stripper(schema)
         self._overloaded = collector(schema)
         self.finish = finisher(schema)
@@ -100,10 +106,10 @@ class Handling:
     ) -> Any:
         """What the rule for a mode or class says, or its handler."""
         given, by_name = self.strip(*arguments)
-        rule = rule_of(func, type(handler)) if RULES else None
-        if rule is None:
-            return handler.__torch_dispatch__(func, types, given, by_name)
-        return rule(who, func, types, given, by_name)
+        for rule in self._rules:
+            if rule.cls is type(handler):
+                return rule.function(who, func, types, given, by_name)
+        return handler.__torch_dispatch__(func, types, given, by_name)
 
 
 def check_stack(handler: Any, expected: Any) -> None:

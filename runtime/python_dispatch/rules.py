@@ -1,89 +1,47 @@
 """Rules: what a class of tensors or modes does for one operator, said from outside.
 
-True only here: a rule stands before the handler of exactly that class.  It is called
-`fn(cls_or_mode, func, types, args, kwargs)`: the mode itself for a class of modes, the
-class for one of tensors; NotImplemented goes on to the next one that is asked.
+True only here: what a rule means, and rules that no library owns.  A rule stands before
+the handler of exactly its class.  It is called `fn(cls_or_mode, func, types, args,
+kwargs)`: the mode itself for a class of modes, the class for one of tensors;
+NotImplemented goes on to the next one that is asked.
 
-Rules: there is one rule for an operator and a class; closing it brings the class's own
-handler back; who calls an operator without rules pays for one look at an empty dict.
+Rules:
+- a rule is a registration (`runtime.dispatch.token.ClassRule`): it is live by its
+  operator's name, defined or not, and stands in the state of its dispatcher;
+- there is one rule for an operator and a class; closing it brings the class's own
+  handler back;
+- an operator without rules pays nothing for those of others.
 """
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any
 
+from runtime.dispatch.completion import rule_for
+from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
-from runtime.errors.python_dispatch import RuleTaken
+from runtime.dispatch.origin import origin_of_caller
+from runtime.dispatch.registration import Registration
 from runtime.errors.registration import WrongArgument
-from runtime.locks import renewed
-from runtime.schema.excerpt import described
-
-Rule = Callable[..., Any]
-
-# operator handle -> class -> rule
-RULES: dict[Any, dict[type, Rule]] = {}
-_LOCK = renewed()
 
 
-class RuleHandle:
-    """Owns a rule; `close` takes it down, once."""
+def register_torch_dispatch(
+    func: Any, cls: type, fn: Callable[..., Any]
+) -> Registration:
+    """Let `fn` handle the operator `func` for modes or tensors of class `cls`.
 
-    __slots__ = ("_cls", "_func", "_live")
+    `func` is an `OperatorHandle`.  Keep the registration: nothing else can end it, and
+    losing it ends nothing.  `Library.rule` makes one that ends with its library.
 
-    def __init__(self, func: Any, cls: type) -> None:
-        self._func = func
-        self._cls = cls
-        self._live = True
-
-    def close(self) -> None:
-        """Take the rule down; nothing happens the second time."""
-        with _LOCK:
-            if not self._live:
-                return
-            self._live = False
-            rules = dict(RULES[self._func])
-            del rules[self._cls]
-            # Readers hold what they found: a dict is replaced, never changed.
-            if rules:
-                RULES[self._func] = rules
-            else:
-                del RULES[self._func]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self.close()
-
-
-def register_torch_dispatch(func: Any, cls: type, rule: Rule) -> RuleHandle:
-    """Let `rule` handle the operator `func` for modes or tensors of class `cls`.
-
-    `func` is an `OperatorHandle`.  Raises `RuleTaken`, and `WrongArgument` for an
-    argument that is something else.
+    Raises:
+        WrongArgument: an argument is something else.
+        RuleTaken: the class has a rule for the operator.
+        WriteInsideListener: called by a listener.
     """
-    _check(
-        "func", "an operator with its overload", isinstance(func, OperatorHandle), func
-    )
-    _check("cls", "a class", isinstance(cls, type), cls)
-    _check("rule", "a function", callable(rule), rule)
-    with _LOCK:
-        rules = RULES.get(func, {})
-        if cls in rules:
-            raise RuleTaken(
-                handler=f"{cls.__qualname__}.__torch_dispatch__", operator=str(func)
-            )
-        RULES[func] = {**rules, cls: rule}
-    return RuleHandle(func, cls)
-
-
-def _check(argument: str, expected: str, fits: bool, found: object) -> None:
-    if not fits:
-        raise WrongArgument(
-            argument=argument, expected=expected, found=described(found)
-        )
-
-
-def rule_of(func: Any, cls: type) -> Rule | None:
-    """The rule of an operator for a class."""
-    rules = RULES.get(func)
-    return None if rules is None else rules.get(cls)
+    if not isinstance(func, OperatorHandle):
+        found, expected = type(func).__name__, "an operator with its overload"
+        raise WrongArgument(argument="func", expected=expected, found=found)
+    dispatcher = func.dispatcher
+    assert isinstance(dispatcher, Dispatcher), "handles are made for dispatchers"
+    token = rule_for(func.name, cls, fn, None, origin_of_caller())
+    dispatcher.register((token,))
+    return Registration(dispatcher, {}, (token,))

@@ -2,7 +2,7 @@
 
 True only here: the text of that function, for schemas whose tensors are arguments of
 their own.  It does what `Handling.handle` does where one class at most has a handler,
-the operator has no rule, and everything belongs to the thread's own context; all else,
+the operator has no rules, and everything belongs to the thread's own context; all else,
 and what goes wrong, goes there.
 
     def handle(a0, a1, a2):
@@ -30,7 +30,6 @@ from runtime.keys import LOCAL
 from runtime.python_dispatch.handling import Handling, check_stack
 from runtime.python_dispatch.inside import inside, inside_last
 from runtime.python_dispatch.overloaded import is_list
-from runtime.python_dispatch.rules import RULES
 from runtime.schema.schema import Schema
 from runtime.schema.types import is_dispatch_type
 from runtime.tensors.handled import PYTHON, STATE
@@ -100,8 +99,6 @@ def _maker(count: int, places: tuple[int, ...], plain: bool) -> Function:
         "        func = known()",
         "        if func is None:",
         "            func = operator()",
-        "        if RULES and func in RULES:",
-        f"            return general({given})",
         f"        args, kwargs = strip({given})",
         "        view = LOCAL.view",
         "        if stack:",
@@ -142,7 +139,6 @@ def _maker(count: int, places: tuple[int, ...], plain: bool) -> Function:
     namespace: dict[str, Any] = {
         "LOCAL": LOCAL,
         "PYTHON": PYTHON,
-        "RULES": RULES,
         "STATE": STATE,
         "Tensor": Tensor,
         "check_stack": check_stack,

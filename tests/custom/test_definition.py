@@ -29,6 +29,7 @@ from runtime.errors.registration import (
     LibraryClosed,
     SchemaNotFound,
     WriteInsideListener,
+    WrongArgument,
 )
 from runtime.library import CustomOpDef, custom_op
 from runtime.python_dispatch import TorchDispatchMode
@@ -312,6 +313,10 @@ def test_a_rule_stands_before_the_handler_of_a_mode() -> None:
         made.register_torch_dispatch(Counting, lambda *given: tensor([9.0]))
         with Counting():
             assert made(X).tolist() == [9.0]
+        with pytest.raises(WrongArgument) as refused:
+            made.register_torch_dispatch(Counting, 3)  # type: ignore[call-overload]  # wrong on purpose
+        assert str(refused.value) == "`fn` is a function; found int."
+        assert len(made.handle.entry.rules) == 1
     # The rule went with the operator; one of the same name has none.
     with custom_op("mine::f", double, mutates_args=()) as made, Counting() as mode:
         assert made(X).tolist() == [2.0]

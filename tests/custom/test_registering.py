@@ -276,6 +276,10 @@ def test_a_rule_for_an_operator_of_a_library(library: Library) -> None:
             "register_autocast",
             lambda op, **lib: register_autocast(op, "cpu", "float16", **lib),
         ),
+        (
+            "register_torch_dispatch",
+            lambda op, **lib: register_torch_dispatch(op, Mode, like, **lib),
+        ),
     ],
 )
 def test_on_another_dispatcher_somebody_has_to_own_it(name: str, register: Any) -> None:

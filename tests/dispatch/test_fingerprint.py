@@ -19,6 +19,7 @@ from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.table import Fallbacks, Table, fallbacks_of
 from runtime.dispatch.token import (
     Claim,
+    ClassRule,
     Definition,
     Fallback,
     Implementation,
@@ -33,6 +34,10 @@ NAME = OperatorName("test::foo")
 CPU = DispatchKey.CPU
 
 
+def said(*given: object) -> None:
+    """A rule."""
+
+
 def rich() -> Dispatcher:
     """A dispatcher in which nothing is empty."""
     d = silent()
@@ -41,6 +46,7 @@ def rich() -> Dispatcher:
     library.impl("foo", says(0), "CPU", debug="new")
     library.impl("foo", says(0), "Autograd", debug="autograd")
     library.reserve("foo")
+    library.rule("foo", Ear, said, debug="rule")
     KEPT.append(library)
     KEPT.append(d.add_listener(Ear(), "ear"))
     return d
@@ -114,6 +120,7 @@ CHANGES: dict[str, Callable[[DispatcherState], DispatcherState]] = {
         s, implementations={CPU: entry(s).implementations[CPU]}
     ),
     "OperatorEntry.reservations": lambda s: with_entry(s, reservations=()),
+    "OperatorEntry.rules": lambda s: with_entry(s, rules=()),
     "OperatorEntry.total": lambda s: with_entry(s, total=7),
     "OperatorEntry.extractor": lambda s: with_entry(s, extractor=Extractor((), ())),
     "OperatorEntry.table": lambda s: with_entry(
@@ -152,6 +159,12 @@ CHANGES: dict[str, Callable[[DispatcherState], DispatcherState]] = {
     ),
     "Reservation.debug": lambda s: with_entry(
         s, reservations=(Reservation(NAME, "there"),)
+    ),
+    "ClassRule.cls": lambda s: with_entry(
+        s, rules=(ClassRule(NAME, Dispatcher, said, "rule"),)
+    ),
+    "ClassRule.debug": lambda s: with_entry(
+        s, rules=(ClassRule(NAME, Ear, said, "another"),)
     ),
     "Claim.namespace": lambda s: s._replace(claims=(Claim("other", "here"),)),
     "Claim.debug": lambda s: s._replace(claims=(Claim("test", "there"),)),

@@ -11,6 +11,7 @@ from runtime.dispatch.reading import read_definition, read_kernel
 from runtime.dispatch.state import EMPTY, DispatcherState
 from runtime.dispatch.token import (
     Claim,
+    ClassRule,
     Definition,
     Fallback,
     Implementation,
@@ -20,6 +21,7 @@ from runtime.dispatch.token import (
     describe_token,
 )
 from runtime.dispatch.transition import ADD, REMOVE
+from runtime.errors.python_dispatch import RuleTaken
 from runtime.errors.registration import DuplicateFallback, NamespaceTaken
 from runtime.keys import DispatchKey
 from runtime.schema import OperatorName, parse_schema
@@ -48,6 +50,7 @@ def tokens() -> list[Token]:
         Definition(read_definition(schema, "def", ("core",))),
         implementation(),
         Reservation(NAME, "reserved"),
+        ClassRule(NAME, Ear, print, "rule"),
         Fallback((CPU, CUDA), fallthrough, "fallback"),
         Claim("test", "claim"),
         Subscription(Ear(), "ear"),
@@ -122,6 +125,55 @@ def test_conflicts() -> None:
         add(add(EMPTY, Claim("a", "first")), Claim("a", "second"))
 
 
+def test_rules_count_apart() -> None:
+    """They need no operator, and are none; another class's rule makes no difference."""
+    first = ClassRule(NAME, Ear, print, "first")
+    alone = add(EMPTY, first)
+    entry = alone.entry(NAME)
+    assert entry is not None
+    assert (entry.total, entry.rules) == (0, (first,))
+    with pytest.raises(RuleTaken) as caught:
+        add(alone, ClassRule(NAME, Ear, repr, "second"))
+    assert caught.value.fields() == {
+        "handler": "Ear.__torch_dispatch__",
+        "operator": "test::foo",
+        "rule": "second",
+        "original": "first",
+    }
+    other = ClassRule(NAME, Library, print, "a")
+    both = [add(alone, other), add(add(EMPTY, other), first)]
+    assert fingerprint(both[0]) == fingerprint(both[1])
+    for state in both:
+        held = state.entry(NAME)
+        assert held is not None
+        assert held.rules == (other, first)
+    entry.memo["caller"] = "of this entry"
+    defined = add(alone, tokens()[0])
+    held = defined.entry(NAME)
+    assert held is not None
+    assert (held.total, held.rules, held.memo) == (1, (first,), {})
+    ruled = remove(defined, first).entry(NAME)
+    assert ruled is not None
+    assert (ruled.total, ruled.rules, ruled.memo) == (1, (), {})
+    assert remove(alone, first) == EMPTY
+
+
+def test_a_class_that_has_no_hash_may_have_a_rule() -> None:
+    class Odd(type):
+        def __eq__(cls, other: object) -> bool:
+            raise ZeroDivisionError
+
+    a, b = Odd("A", (), {}), Odd("B", (), {})
+    state = EMPTY
+    for cls in (b, a):
+        state = add(state, ClassRule(NAME, cls, print, "rule"))
+    entry = state.entry(NAME)
+    assert entry is not None
+    assert [rule.cls.__name__ for rule in entry.rules] == ["A", "B"]
+    with pytest.raises(RuleTaken):
+        add(state, ClassRule(NAME, a, print, "rule"))
+
+
 def test_claims_are_sorted_and_subscriptions_are_not() -> None:
     state = EMPTY
     for name in ("b", "c", "a"):
@@ -148,6 +200,7 @@ def test_tokens_describe_themselves() -> None:
             False,
         ),
         ("reservation", "reserved"),
+        ("rule", "tests.dispatch.samples.Ear", "rule"),
         ("fallback", ("CPU", "CUDA"), "fallback", " :: (none) [ fallthrough boxed ]"),
         ("claim", "test", "claim"),
         ("subscription", "ear"),

@@ -59,4 +59,4 @@ def test_what_was_never_seen() -> None:
             "a_fallback", "the whole run", "A slot runs a fallback.", "never seen"
         )
     ]
-    assert len(never_seen([])) == len(SOMETIMES) == 20
+    assert len(never_seen([])) == len(SOMETIMES) == 22

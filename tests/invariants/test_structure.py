@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from invariants import check
 from invariants.law import Finding
@@ -10,7 +11,7 @@ from invariants.placed import Placed
 from runtime.dispatch import Dispatcher, Library
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import Claim, Implementation, Reservation
+from runtime.dispatch.token import Claim, ClassRule, Implementation, Reservation
 from runtime.keys import DispatchKey
 from runtime.schema.names import OperatorName
 from tests.invariants.healthy import healthy
@@ -105,6 +106,38 @@ def test_reservations_have_no_reading() -> None:
     place = system.place(reservations=(reservation,))
     assert structure.readings_tell_what_is_registered.find(place) == []
     assert structure.registrations_belong_to_their_operator.find(place) == []
+
+
+def test_rules_of_a_class() -> None:
+    system, law = healthy(), structure.a_class_has_one_rule
+    name = OperatorName("d::f")
+    a, b = (ClassRule(name, int, print, debug) for debug in ("a", "b"))
+    other = ClassRule(name, str, print, "a")
+    assert law.find(system.place(rules=(a, other))) == []
+    assert law.find(system.place(rules=(a, b))) == [
+        ("d::f, rules", "1, by their texts", "classrule 'a', classrule 'b'")
+    ]
+    assert law.find(system.place(rules=(other, a))) == [
+        ("d::f, rules", "2, by their texts", "classrule 'a', classrule 'a'")
+    ]
+    counted = structure.the_total_counts_what_is_live
+    alone: Any = {
+        "definitions": (),
+        "implementations": {},
+        "reservations": (),
+        "total": 0,
+    }
+    assert counted.find(system.place(rules=(a,), **alone)) == []
+    assert counted.find(system.place(rules=(), **alone)) == [
+        ("d::f, total", "no such operator", "0")
+    ]
+    assert counted.find(system.place(rules=(a,), **{**alone, "total": 1})) == [
+        ("d::f, total", "0", "1")
+    ]
+    place = system.place(rules=(ClassRule(OperatorName("d::g"), int, print, "a"),))
+    assert structure.registrations_belong_to_their_operator.find(place) == [
+        ("d::f, classrule 'a'", "d::f", "d::g")
+    ]
 
 
 def twice_defined(merges: bool, kind: str) -> Placed:

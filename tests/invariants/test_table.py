@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 from invariants.laws import table
 from runtime.dispatch.table import NO_FALLBACKS, table_of
+from runtime.dispatch.token import ClassRule
 from tests.invariants.healthy import healthy
 
 
@@ -114,5 +115,12 @@ def test_callers_of_another_entry() -> None:
     place.entry.memo["caller"] = SimpleNamespace(table=place.entry.table, schema="s")
     assert law.find(place) == [("d::f, remembered caller", "d::f(Tensor x) -> ()", "s")]
     schema = place.entry.schema
-    place.entry.memo["caller"] = SimpleNamespace(table=place.entry.table, schema=schema)
+    made = SimpleNamespace(table=place.entry.table, schema=schema)
+    place.entry.memo["caller"] = made
+    rule = ClassRule(place.entry.name, int, print, "old")
+    made.running = SimpleNamespace(rules=(rule,))
+    assert law.find(place) == [
+        ("d::f, remembered caller", "nothing", "classrule 'old'")
+    ]
+    made.running.rules = place.entry.rules
     assert law.find(place) == []

@@ -12,12 +12,14 @@ from typing import Any
 
 from harness import Scenario
 from runtime.custom.definition import CustomOpDef
+from runtime.dispatch import transition
+from runtime.dispatch.token import ClassRule
 from runtime.keys import LOCAL
-from runtime.python_dispatch import fallback, modes, rules
+from runtime.python_dispatch import fallback, modes
 from runtime.python_dispatch.context import Context
 from runtime.python_dispatch.handling import Handling
 from runtime.tensors.handled import STATE
-from tests.mutants.mutant import replacing
+from tests.mutants.mutant import removing, replacing
 from tests.scenarios import (
     test_contexts,
     test_custom_ops,
@@ -126,10 +128,10 @@ def _remembers(place: int) -> Callable[[Any], Any]:
     return make
 
 
-def _remembers_the_rule(right: Any) -> Any:
-    def wrong(handle: Any) -> None:
-        KEPT.append(rules.RULES.get(handle._func))
-        right(handle)
+def _calls_by_the_old_rules(right: Any) -> Any:
+    def wrong(state: Any, place: Any, entry: Any, rules: Any) -> Any:
+        held = entry._replace(rules=rules)
+        return transition._replace(state, place, held)
 
     return wrong
 
@@ -194,7 +196,14 @@ DISPATCH = (
         "a rule that is taken down is remembered",
         "what_is_gone_is_dead",
         test_python_dispatch.rules_and_handlers,
-        replacing(rules.RuleHandle, "close", _remembers_the_rule),
+        removing(ClassRule, _remembers(1)),
+    ),
+    DispatchMutant(
+        "links_outlive_rules",
+        "what was made for calls goes by the rules of then",
+        "order",
+        test_python_dispatch.rules_wait_for_their_operator,
+        replacing(transition, "_with_rules", _calls_by_the_old_rules),
     ),
     DispatchMutant(
         "classes_kept_alive",

@@ -107,6 +107,10 @@ def _reserve(driver: "Driver", name: str) -> Registration:
     return driver.library(origin=name).reserve("f")
 
 
+def _rule(driver: "Driver", name: str) -> Registration:
+    return driver.library().rule("f", Listener, driver.kernel(name), debug=name)
+
+
 def _group(driver: "Driver", name: str) -> Library:
     library = driver.library(origin=name)
     library.impl("f", driver.kernel("group_cpu"), "CPU", debug="group_cpu")
@@ -133,6 +137,8 @@ STEPS: dict[str, Make] = {
     "typed": _typed(one_tensor),
     "typed2": _typed(one_int),
     "reserve": _reserve,
+    "rule": _rule,
+    "rule2": _rule,
     "listen": _listen,
     "listen2": _listen,
     "listen3": _listen,

@@ -9,6 +9,7 @@ from runtime.dispatch.reading import KernelReading
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import (
     Claim,
+    ClassRule,
     Definition,
     Fallback,
     Implementation,
@@ -45,6 +46,14 @@ def _reads_once_a_key(right: Any) -> Any:
 
     def wrong(operator: OperatorName, key: DispatchKey, *rest: Any) -> KernelReading:
         return known.setdefault((operator, key), right(operator, key, *rest))
+
+    return wrong
+
+
+def _takes_any_rule(right: Change) -> Change:
+    def wrong(state: DispatcherState, token: ClassRule) -> DispatcherState:
+        entry = state.entry(token.operator) or transition._fresh(state, token.operator)
+        return transition._with_rules(state, token, entry, (*entry.rules, token))
 
     return wrong
 
@@ -180,6 +189,13 @@ STRUCTURE = (
         "+def2 +def",
         adding(Definition, _appends_definitions),
         merges=True,
+    ),
+    Mutant(
+        "second_rule_accepted",
+        "nobody looks whether the class has a rule already",
+        "a_class_has_one_rule",
+        "+rule +rule2",
+        adding(ClassRule, _takes_any_rule),
     ),
     Mutant(
         "keys_in_order_of_arrival",

@@ -43,7 +43,6 @@ from runtime.errors import (
 )
 from runtime.keys import LOCAL
 from runtime.python_dispatch import current_modes, leave
-from runtime.python_dispatch.rules import RULES
 from tests.scenarios.handlers import Fake, Outer, Proxy, declines, fails, ruled
 from tests.scenarios.kernels import better_on_cpu, on_cpu
 
@@ -105,9 +104,12 @@ def test_texts() -> None:
         'register_fake("a::b", on_cpu)',
         'register_autograd("a::b", on_cpu)',
     ]
-    assert [each.beside for each in steps] == [True] * 4 + [False] + [True] * 4 + [
-        False
-    ] * 3
+    assert [each.beside for each in steps] == [
+        *[True] * 3,
+        *[False] * 2,
+        *[True] * 4,
+        *[False] * 3,
+    ]
     assert together(RANK, mode(Outer)).beside
 
 
@@ -220,7 +222,7 @@ def test_a_second_class_of_a_name_is_no_scenario(systems: Any) -> None:
         system.do(1)
 
 
-def test_rules_are_read_from_the_table_of_all(systems: Any) -> None:
+def test_rules_are_registrations(systems: Any) -> None:
     system = systems(
         rule("graph::rank", ProbeSubclass, ruled),
         rule("graph::rank", ProbeSubclass, ruled),
@@ -228,7 +230,10 @@ def test_rules_are_read_from_the_table_of_all(systems: Any) -> None:
         probes=("subclass",),
     )
     handle = system.do(0)
-    assert beside(system) == "rule graph.rank.default, ProbeSubclass, ruled (step 1)\n"
+    assert (beside(system), handle.closed) == ("", False)
+    assert dict(system.observe())["rules"] == (
+        "graph::rank, ProbeSubclass: ruled (step 1)\n"
+    )
     assert dict(system.observe())["calls"] == (
         "subclass: python_snapshot (given 3) > python_dispatch (given 3) > "
         "ruled (step 1) > on_cpu (given 2)\n"
@@ -238,7 +243,9 @@ def test_rules_are_read_from_the_table_of_all(systems: Any) -> None:
     del caught
     assert system.laws() == []
     system.undo(0, handle)
-    assert (beside(system), RULES) == ("", {})
+    assert "rules" not in dict(system.observe())
+    with pytest.raises(NotAScenario, match="operator 'rank' without a namespace"):
+        rule("rank", ProbeSubclass, ruled)
 
 
 def test_a_context_brings_its_copies(systems: Any) -> None:

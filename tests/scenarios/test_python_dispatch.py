@@ -128,6 +128,16 @@ rules_and_handlers = Scenario(
     uses=[call("graph::rank", "subclass")],
 )
 
+# A rule needs no operator, and is none: it waits for the one that is defined.
+rules_wait_for_their_operator = Scenario(
+    _rank,
+    _on_cpu,
+    rule("graph::rank", ProbeSubclass, ruled),
+    given=[_asked],
+    probes=_few,
+    uses=[call("graph::rank", "subclass")],
+)
+
 # There is one rule for an operator and a class: the second is refused.
 one_rule_for_both = Scenario(
     rule("graph::rank", ProbeSubclass, ruled),
