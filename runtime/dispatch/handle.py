@@ -189,7 +189,8 @@ class OperatorHandle(partial[Any]):
             OperatorGone: nothing is registered under the name.
         """
         entry = self._published()
-        if entry is None:
+        # Rules alone make no operator.
+        if entry is None or not entry.total:
             raise OperatorGone(operator=str(self.name))
         return entry
 

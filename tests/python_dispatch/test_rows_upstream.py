@@ -228,7 +228,13 @@ def test_factories_of_a_subclass(heard: list[str]) -> None:
     for name in ("zeros_like", "ones_like", "full_like"):
         more = (3.0,) if name == "full_like" else ()
         assert type(getattr(core, name)(x, *more)) is Wrapped
-    assert heard == ["zeros_like", "ones_like", "full_like"]
+    for name in ("new_zeros", "new_ones", "new_empty"):
+        assert type(getattr(x, name)(2, 3)) is Wrapped
+    assert type(x.new_full((2,), 3.0)) is Wrapped
+    assert heard == [
+        *("zeros_like", "ones_like", "full_like"),
+        *("new_zeros", "new_ones", "new_empty", "new_full"),
+    ]
 
 
 def test_making_a_subclass_is_hidden_from_modes() -> None:

@@ -337,3 +337,14 @@ def test_a_library_of_a_context_has_no_rules() -> None:
     assert caught.value.reason == "a rule is of the operator, which all contexts share"
     context.close()
     assert live() == []
+
+
+def test_rules_alone_make_no_operator() -> None:
+    dispatcher = Dispatcher()
+    with Library("ruled", "DEF", dispatcher=dispatcher) as library:
+        library.define("f(Tensor x) -> Tensor")
+        handle = dispatcher.find_op("ruled::f")
+        assert handle is not None
+        register_torch_dispatch(handle, runtime.Tensor, lambda *_: None)
+    with pytest.raises(OperatorGone):
+        handle.entry  # noqa: B018  # raises
