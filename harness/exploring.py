@@ -1,14 +1,28 @@
 """`explore`: one scenario, every order, one report.
 
 True only here: how a scenario becomes a system and its outcome a report.
+
+Rules:
+- what lies in cycles is judged late; when it turns out only at the end that something
+  was kept alive, the scenario is explored again in a hurry, which tells by which order;
+- where that does not find it, it is told without an order.
 """
 
-from harness.engine import Budget, Progress, System
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+
+from harness.engine import Budget, Exploration, Progress, System, Violation
 from harness.engine import explore as explore_system
 from harness.outcome import Report
 from harness.scenario.scenario import Scenario
 from harness.systems.dispatcher import DispatcherSystem
 from harness.systems.registry import RegistrySystem
+
+# Told with what was kept by nobody knows which order.
+AT_THE_END = "seen at the end, when all was undone; by which order is not known"
+
+# Collecting at every step is dear, and most of what leaks does so at once.
+SECONDS = 30.0
 
 
 def system_of(scenario: Scenario) -> System:
@@ -39,19 +53,31 @@ def explore(
         HarnessError: the question cannot be asked (unknown strategy, no fingerprint).
     """
     system = system_of(scenario)
-    try:
-        exploration = explore_system(
+    pinned = scenario.order_dependent is not None
+
+    def explored(within: Budget | None, tell: Progress | None) -> Exploration:
+        return explore_system(
             system,
             strategy,
-            order_dependent=scenario.order_dependent is not None,
-            budget=budget,
-            progress=progress,
+            order_dependent=pinned,
+            budget=within,
+            progress=tell,
             stop_after=stop_after,
         )
-    finally:
-        if isinstance(system, DispatcherSystem):
+
+    if isinstance(system, DispatcherSystem):
+        try:
+            exploration = explored(budget, progress)
+            kept = () if exploration.violations else system.last()
+            if kept:
+                system.hurry()
+                again = explored(_brief(budget), None)
+                exploration = again if again.violations else _with(exploration, kept)
+        finally:
             # A thread keeps what it is in when its system is forgotten.
             system.close()
+    else:
+        exploration = explored(budget, progress)
     return Report(
         scenario=scenario.path,
         steps=tuple(step.text for step in scenario.steps),
@@ -60,3 +86,16 @@ def explore(
         exploration=exploration,
         digest=scenario.digest,
     )
+
+
+def _brief(budget: Budget | None) -> Budget | None:
+    """The same steps, as they decide what is explored, but not all of the time."""
+    if budget is None:
+        return Budget(seconds=SECONDS)
+    return replace(budget, seconds=min(budget.seconds or SECONDS, SECONDS))
+
+
+def _with(exploration: Exploration, kept: Sequence[Hashable]) -> Exploration:
+    """The exploration, and what was kept alive in it as a broken law."""
+    violation = Violation("law", (), (), (*kept, AT_THE_END), ())
+    return replace(exploration, violations=(violation,))

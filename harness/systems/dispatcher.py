@@ -313,10 +313,26 @@ class DispatcherSystem:
             beside = self._stepped in self._others
             broken += left.thread(self._change or "reset", self._lock, beside=beside)
         if left.gone and not broken:
-            # What we remember keeps kernels alive.
-            self._before, self._tokens, self._printed = state, None, (None, None)
+            self._forget()
             broken += left.memory()
         return broken
+
+    def last(self) -> Sequence[Hashable]:
+        """The law about memory, for what was undone but not looked for yet.
+
+        To be asked when exploring is over; see `leftovers`.
+        """
+        self._forget()
+        return self._left.last()
+
+    def hurry(self) -> None:
+        """From here on `laws` tells of whatever is kept alive; see `leftovers`."""
+        self._left.hurry()
+
+    def _forget(self) -> None:
+        """Let go of what we remember: it keeps kernels alive."""
+        self._before, self._tokens = self.dispatcher.state, None
+        self._printed = (None, None)
 
     def failure(self, error: Exception) -> Hashable:
         """The fields of an error as text, its class first; long tables left out."""

@@ -9,11 +9,14 @@ True only here: which of the laws about threads and memory are asked after which
 | a removal, or a refusal  | is as before           | what the step made is gone  |
 | a step beside the state  | may have other modes   | the same                    |
 | a fresh dispatcher       |                        | so is all of the old one    |
+| the end of exploring     |                        | what waits is gone, too     |
 
 Rules:
 - what is dead at once costs a look at a weak reference;
 - what is alive is looked for again after the cycle collector; where that was needed,
-  it lies in a cycle, and from then on what that step made waits for others of its kind.
+  it lies in a cycle, and from then on what that step made waits for others of its kind;
+- so those are judged late, and which action kept them is not known any more; whoever
+  must know explores again without patience (`hurry`).
 """
 
 import gc
@@ -26,6 +29,9 @@ from invariants.surroundings import Lockable
 # So many are collected together; collecting takes as long as a hundred steps.
 TOGETHER = 256
 
+# Generations, as the collector counts them: up to the second, and all.
+YOUNG, OLDEST = 1, 2
+
 # Stands for a step where something is given.
 GIVEN = -1
 
@@ -33,7 +39,7 @@ GIVEN = -1
 class Leftovers:
     """Asks the laws about threads and memory, action by action."""
 
-    __slots__ = ("_cyclic", "_made", "_recorder", "_waiting", "gone")
+    __slots__ = ("_cyclic", "_made", "_recorder", "_together", "_waiting", "gone")
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -43,6 +49,7 @@ class Leftovers:
         # What only the collector frees, and what of it is to be looked for next.
         self._cyclic: set[str] = set()
         self._waiting: list[Watched] = []
+        self._together = TOGETHER
 
     def ended(self, *gone: Watched) -> None:
         """A system is over; all that was made in it must go."""
@@ -102,10 +109,28 @@ class Leftovers:
             return []
         self._waiting += [each for each in alive if each[0] in self._cyclic]
         alive = [each for each in alive if each[0] not in self._cyclic]
-        if len(self._waiting) >= TOGETHER:
+        if len(self._waiting) >= self._together:
             alive, self._waiting = alive + self._waiting, []
         if not alive:
             return []
         gc.collect()
         self._cyclic |= {label for label, watch in alive if watch() is None}
         return check_memory(alive)
+
+    def last(self) -> list[Violation]:
+        """The law about memory, for whatever waits; nothing waits after that."""
+        waiting, self._waiting, self.gone = [*self._waiting, *self.gone], [], []
+        # Most of it is young, and collecting all takes as long as a small scenario.
+        for oldest in (YOUNG, OLDEST):
+            waiting = [each for each in waiting if each[1]() is not None]
+            if not waiting:
+                return []
+            gc.collect(oldest)
+        return check_memory(waiting)
+
+    def hurry(self) -> None:
+        """From here on nothing waits: the action that keeps something is told at once.
+
+        It is dear where much lies in cycles, and meant for when something is wrong.
+        """
+        self._together = 1

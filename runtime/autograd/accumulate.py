@@ -39,9 +39,10 @@ class AccumulateGrad(Node):
     __slots__ = ("extra", "variable")
 
     def __init__(self, variable: Tensor, extra: Extra) -> None:
-        # Spelled out: every graph has one for each of its leaves.
+        # Spelled out: every graph has one for each of its leaves.  Shape and device are
+        # what the leaf says, as those of its gradient are.
         self.next_edges = []
-        self.metas = ((variable._shape, variable._dtype, variable._device),)
+        self.metas = ((variable.shape, variable._dtype, variable.device),)
         self.sequence = next(SEQUENCE)
         self.hooks = None
         self.variable = variable

@@ -31,7 +31,7 @@ from runtime.dispatch.library import Library
 from runtime.errors.autograd import AutocastRefused
 from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey, preserve_keys
 from runtime.keys.local import View, view_of
-from runtime.operators.call import NAMESPACE, core
+from runtime.operators.call import NAMESPACE, core, is_defined
 from runtime.schema.codes import DType
 from runtime.schema.names import OperatorName
 from runtime.tensors.tensor import Tensor
@@ -127,11 +127,12 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
         return saved
 
     def _leave(self, saved: Any) -> None:
+        # The keys first: they refuse to be left in another thread.
+        saved[0].__exit__()
         STATE.depth -= 1
         if not STATE.depth:
             STATE.kept = {}
-        keys, STATE.dtypes, STATE.caches = saved
-        keys.__exit__()
+        _, STATE.dtypes, STATE.caches = saved
 
 
 def is_autocast_enabled(device_type: str) -> bool:
@@ -163,7 +164,7 @@ def install_autocast(dispatcher: Dispatcher, origin: str) -> tuple[Library, ...]
             **dict.fromkeys(LOW, _to_low),
         }
         for name, family in families.items():
-            if dispatcher.state.entry(OperatorName(f"{NAMESPACE}::{name}")) is None:
+            if not is_defined(dispatcher.state, OperatorName(f"{NAMESPACE}::{name}")):
                 continue
             shown = f"{name}_autocast"
             kernel = linked(_casting(family(device)), shown)

@@ -211,8 +211,9 @@ class inference_mode(Mode):  # noqa: N801  # used as a verb
         return saved
 
     def _leave(self, saved: tuple[preserve_keys, bool, bool]) -> None:
-        keys, GRAD.enabled, inference.active = saved
-        keys.__exit__()
+        # The keys first: they refuse to be left in another thread.
+        saved[0].__exit__()
+        _, GRAD.enabled, inference.active = saved
 
 
 _TRACKING = DispatchKey.ADInplaceOrView.bits

@@ -242,9 +242,10 @@ class CustomOpDef:
             return partial(self.register_torch_dispatch, cls)
         self._check_open("register_torch_dispatch")
         check_rule(cls, fn)
-        before = self._rules.pop(id(cls), None)
+        before = self._rules.get(id(cls))
         if before is not None:
             before.close()
+            del self._rules[id(cls)]
         self._rules[id(cls)] = self._library.rule(self.name, cls, fn)
         return fn
 

@@ -7,6 +7,7 @@ the line of whoever registers, however many functions of the runtime lie between
 
 import sys
 import warnings
+from types import FrameType
 
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.token import Implementation
@@ -41,9 +42,13 @@ def warn_of_overrides(
 def _outside() -> int:
     """How far above whoever asks the first frame is that is not of the runtime."""
     runtime = __name__.partition(".")[0]
-    level, frame = 1, sys._getframe(1)
-    while frame.f_globals.get("__name__", "").partition(".")[0] == runtime:
-        level, above = level + 1, frame.f_back
-        assert above is not None, "the runtime is always called by somebody"
-        frame = above
+    level = 1
+    frame: FrameType | None = sys._getframe(1)
+    # A thread, or what runs at exit, may be nothing but the runtime.
+    while frame is not None and _package(frame) == runtime:
+        level, frame = level + 1, frame.f_back
     return level
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]

@@ -1,4 +1,4 @@
-"""Errors about dispatch keys, keysets and device names.
+"""Errors about dispatch keys, keysets, guards over keys, and device names.
 
 True only here: nothing beyond the rules of `runtime.errors.base`.  Each leaf is for
 whoever wrote the name: an unknown one comes with its neighbours, a known one that
@@ -116,4 +116,37 @@ class ForeignBits(EveryorderError, ValueError):
         return (
             f"{self.bits:#x} is not a set of keys: bits lie between 0 and "
             f"{self.full:#x}."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class GuardLeftElsewhere(EveryorderError, RuntimeError):
+    """A guard over the keys of a thread is left in another thread."""
+
+    guard: str
+
+    def render(self) -> str:
+        """The guard, whose it is, and what to do."""
+        return page(
+            f"`{self.guard}` was entered in another thread: a guard belongs to the "
+            "thread that entered it, and the keys of this one stay as they are.",
+            (
+                "to do",
+                "leave it where it was entered; a generator that is suspended inside "
+                "of it: close or exhaust it in that thread",
+            ),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class GuardNotEntered(EveryorderError, RuntimeError):
+    """A guard over the keys of a thread is left more often than it was entered."""
+
+    guard: str
+
+    def render(self) -> str:
+        """The guard, and what to do."""
+        return page(
+            f"`{self.guard}` is left more often than it was entered.",
+            ("to do", "leave it once for each time it was entered, as `with` does"),
         )

@@ -213,7 +213,10 @@ class RuleTaken(HandlerError, Conflict, ValueError):
             f"`{self.handler}` has a rule for `{self.operator}` already.",
             ("live", self.original),
             ("refused", self.rule),
-            ("to do", "close the registration of the first one"),
+            (
+                "to do",
+                "close the registration of the live one, or the library that owns it",
+            ),
         )
 
 

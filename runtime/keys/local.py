@@ -16,10 +16,12 @@ brought.  Switching one off drops the brought bits that no other switched key ne
 A key that is there for another reason (the defaults, a guard) is recorded by no
 switch; switching it off removes its functionality, as `KeySet.remove` does.
 
-A guard belongs to the thread that entered it.  What it remembers and what the thread
-has change together, with no call in between, so that no signal finds one without the
-other: a guard that is left as it was entered restores the view it found, and the view
-of any other is looked up, not made, unless nobody had it before.
+A guard belongs to the thread that entered it: its entry holds `LOCAL.__dict__`, one
+object for each thread, and who leaves it elsewhere is refused before anything changes,
+as the garbage collector may be that ends a generator.  What it remembers and what the
+thread has change together, with no call in between, so that no signal finds one without
+the other: a guard that is left as it was entered restores the view it found, and the
+view of any other is looked up, not made, unless nobody had it before.
 
 The two sets together are the thread's `view`, one object for each pair: what is
 remembered of calls is remembered by it.
@@ -29,6 +31,8 @@ import threading
 from collections.abc import Iterable
 from typing import Any, Self
 
+from runtime.errors.base import EveryorderError
+from runtime.errors.key import GuardLeftElsewhere, GuardNotEntered
 from runtime.keys.aliases import DEFAULT_EXCLUDED, DEFAULT_INCLUDED
 from runtime.keys.dispatch_key import BACKEND_BITS, DispatchKey
 from runtime.keys.keyset import KeySet
@@ -103,26 +107,40 @@ def effective(bits: int) -> int:
     return (bits | LOCAL.included) & (BACKEND_BITS | ~LOCAL.excluded)
 
 
+def _refused(guard: object, entry: Any) -> EveryorderError:
+    """Why a guard cannot be left: nobody entered it, or another thread did."""
+    name = type(guard).__name__
+    return (
+        GuardNotEntered(guard=name) if entry is None else GuardLeftElsewhere(guard=name)
+    )
+
+
 class include_keys:  # noqa: N801  # used as a verb: `with include_keys(...)`
-    """Context: the keys are included; on exit the bits this added go."""
+    """Context: the keys are included; on exit the bits this added go.
+
+    Leaving raises `GuardLeftElsewhere`, and `GuardNotEntered`.
+    """
 
     __slots__ = ("_bits", "_entry")
 
     def __init__(self, keys: Keys) -> None:
         self._bits = KeySet(keys).bits
-        # What it added, the views outside and inside, and the same of the entry before.
+        # The thread, what it added, the views outside and inside, the entry before.
         self._entry: Any = None
 
     def __enter__(self) -> Self:
         view = LOCAL.view
         added = self._bits & ~view.included
         inside = _VIEWS[view.included | added, view.excluded]
-        entry = added, view, inside, self._entry
+        entry = LOCAL.__dict__, added, view, inside, self._entry
         self._entry, LOCAL.view = entry, inside
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        added, outside, inside, before = self._entry
+        entry = self._entry
+        if entry is None or entry[0] is not LOCAL.__dict__:
+            raise _refused(self, entry)
+        _, added, outside, inside, before = entry
         view = LOCAL.view
         if view is not inside:
             outside = _VIEWS[view.included & ~added, view.excluded]
@@ -130,25 +148,31 @@ class include_keys:  # noqa: N801  # used as a verb: `with include_keys(...)`
 
 
 class exclude_keys:  # noqa: N801  # used as a verb: `with exclude_keys(...)`
-    """Context: the keys are excluded; on exit the bits this added go."""
+    """Context: the keys are excluded; on exit the bits this added go.
+
+    Leaving raises `GuardLeftElsewhere`, and `GuardNotEntered`.
+    """
 
     __slots__ = ("_bits", "_entry")
 
     def __init__(self, keys: Keys) -> None:
         self._bits = KeySet(keys).bits
-        # What it added, the views outside and inside, and the same of the entry before.
+        # The thread, what it added, the views outside and inside, the entry before.
         self._entry: Any = None
 
     def __enter__(self) -> Self:
         view = LOCAL.view
         added = self._bits & ~view.excluded
         inside = _VIEWS[view.included, view.excluded | added]
-        entry = added, view, inside, self._entry
+        entry = LOCAL.__dict__, added, view, inside, self._entry
         self._entry, LOCAL.view = entry, inside
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        added, outside, inside, before = self._entry
+        entry = self._entry
+        if entry is None or entry[0] is not LOCAL.__dict__:
+            raise _refused(self, entry)
+        _, added, outside, inside, before = entry
         view = LOCAL.view
         if view is not inside:
             outside = _VIEWS[view.included, view.excluded & ~added]
@@ -156,26 +180,40 @@ class exclude_keys:  # noqa: N801  # used as a verb: `with exclude_keys(...)`
 
 
 class preserve_keys:  # noqa: N801  # used as a verb: `with preserve_keys()`
-    """Context: whatever happens inside, both sets are as before on exit."""
+    """Context: whatever happens inside, both sets are as before on exit.
+
+    Leaving raises `GuardLeftElsewhere`, and `GuardNotEntered`.
+    """
 
     __slots__ = ("_saved",)
 
     def __init__(self) -> None:
-        # The view, what is switched, and the same of the entry before.
+        # The thread, its view, what is switched, and the entry before.
         self._saved: Any = None
 
     def __enter__(self) -> Self:
-        self._saved = LOCAL.view, LOCAL.switched_in, LOCAL.switched_out, self._saved
+        view, switched_in, switched_out = (
+            LOCAL.view,
+            LOCAL.switched_in,
+            LOCAL.switched_out,
+        )
+        self._saved = LOCAL.__dict__, view, switched_in, switched_out, self._saved
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        view, switched_in, switched_out, before = self._saved
+        entry = self._saved
+        if entry is None or entry[0] is not LOCAL.__dict__:
+            raise _refused(self, entry)
+        _, view, switched_in, switched_out, before = entry
         LOCAL.switched_in, LOCAL.switched_out = switched_in, switched_out
         self._saved, LOCAL.view = before, view
 
 
 class force_keys(preserve_keys):  # noqa: N801  # used as a verb: `with force_keys(...)`
-    """Context: both sets are exactly these; on exit they are as before."""
+    """Context: both sets are exactly these; on exit they are as before.
+
+    Leaving raises `GuardLeftElsewhere`, and `GuardNotEntered`.
+    """
 
     __slots__ = ("_view",)
 
@@ -184,9 +222,14 @@ class force_keys(preserve_keys):  # noqa: N801  # used as a verb: `with force_ke
         self._view = view_of(KeySet(include).bits, KeySet(exclude).bits)
 
     def __enter__(self) -> Self:
-        saved = LOCAL.view, LOCAL.switched_in, LOCAL.switched_out, self._saved
+        view, switched_in, switched_out = (
+            LOCAL.view,
+            LOCAL.switched_in,
+            LOCAL.switched_out,
+        )
+        entry = LOCAL.__dict__, view, switched_in, switched_out, self._saved
         nothing: tuple[frozenset[DispatchKey], int] = (frozenset(), 0)
-        self._saved, LOCAL.view = saved, self._view
+        self._saved, LOCAL.view = entry, self._view
         LOCAL.switched_in = LOCAL.switched_out = nothing
         return self
 

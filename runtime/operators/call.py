@@ -12,6 +12,7 @@ from typing import Any
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
 from runtime.errors.registration import UnknownOperator
@@ -40,17 +41,23 @@ def found(name: str) -> OperatorHandle:
     dispatcher = default_dispatcher()
     state = dispatcher.state
     full = f"{NAMESPACE}::{name}"
-    if state.entry(OperatorName(full)) is not None:
+    if is_defined(state, OperatorName(full)):
         return OperatorHandle(dispatcher, OperatorName(full))
     at = len(full)
     # Names have underscores too: the longest name that has the rest as overload.
     while (at := full.rfind("_", 0, at)) > 0:
         candidate = OperatorName(full[:at], full[at + 1 :])
-        if state.entry(candidate) is not None:
+        if is_defined(state, candidate):
             return OperatorHandle(dispatcher, candidate)
     entries = state.namespaces.get(NAMESPACE, {}).values()
-    known = sorted({entry.name.name for entry in entries})
+    known = sorted({entry.name.name for entry in entries if entry.definitions})
     raise UnknownOperator(operator=full, near=nearest(full, known))
+
+
+def is_defined(state: DispatcherState, name: OperatorName) -> bool:
+    """Whether there is such an operator: kernels and rules alone make none."""
+    entry = state.entry(name)
+    return entry is not None and bool(entry.definitions)
 
 
 core = Core()

@@ -8,6 +8,7 @@ Rules: `zeros(2, 3)` and `zeros((2, 3))` are the same; a dtype may be given by n
 names, for whoever offers them elsewhere.
 """
 
+from functools import cache
 from typing import Any
 
 from runtime.errors.operands import DTypeRefused, WrongOption
@@ -26,6 +27,8 @@ from runtime.operators.calling import (
     unbind,
     where,
 )
+from runtime.schema.binding import Binder, binder
+from runtime.schema.parser import parse_schema
 from runtime.tensors.tensor import Tensor
 
 # The functions that are an operator, with `out=` where it has that form.
@@ -200,6 +203,15 @@ def is_tensor(obj: object) -> bool:
     return isinstance(obj, Tensor)
 
 
+@cache
+def _allclose_binder() -> Binder:
+    """What checks a call of `allclose` as that of an operator is checked."""
+    tolerances = "float rtol=1e-05, float atol=1e-08, bool equal_nan=False"
+    return binder(
+        parse_schema(f"allclose(Tensor self, Tensor other, {tolerances}) -> bool")
+    )
+
+
 def allclose(
     self: Tensor,
     other: Tensor,
@@ -212,10 +224,13 @@ def allclose(
     Equal infinities are close, and NaNs if `equal_nan` is true.
 
     Raises:
+        WrongArgumentType: no tensor, or a tolerance that is no real number.
         DTypeRefused: the two have different dtypes.
         WrongOption: a tolerance below 0, or NaN.
         ShapesRefused, DevicesDiffer, NoData: as the operators of a comparison.
     """
+    given = self, other, rtol, atol, equal_nan
+    self, other, rtol, atol, equal_nan = _allclose_binder()(given, {})
     for name, value in (("rtol", rtol), ("atol", atol)):
         if not value >= 0:
             raise WrongOption(

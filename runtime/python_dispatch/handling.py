@@ -64,10 +64,11 @@ class Handling:
                 rest = STATE.stack = stack[:-1]
                 LOCAL.view = inside(view) if rest else inside_last(view)
                 types = tuple(map(type, found))
-                result = self._asked(mode, mode, func, types, arguments)
-                check_stack(mode, rest)
+                by = self._by(mode)
+                result = self._asked(by, mode, func, types, arguments)
+                check_stack(by, rest)
                 if result is not NotImplemented:
-                    return self.finish(result, arguments, mode)
+                    return self.finish(result, arguments, by)
             STATE.stack, LOCAL.view = stack, inside(view)
             return self._classes(func, found, arguments)
         finally:
@@ -79,10 +80,11 @@ class Handling:
         """Ask the classes of the arguments, one after the other."""
         stack, types = STATE.stack, tuple(map(type, found))
         for tensor in found:
-            result = self._asked(tensor, type(tensor), func, types, arguments)
-            check_stack(tensor, stack)
+            by = self._by(tensor)
+            result = self._asked(by, type(tensor), func, types, arguments)
+            check_stack(by, stack)
             if result is not NotImplemented:
-                return self.finish(result, arguments, tensor)
+                return self.finish(result, arguments, by)
         raise _not_implemented(func, stack, found)
 
     def refused(self, *arguments: Any) -> Any:
@@ -101,14 +103,20 @@ class Handling:
             STATE.stack = stack
             LOCAL.view = view
 
+    def _by(self, asked: Any) -> Any:
+        """Who answers for a mode or tensor: the rule of its class, or itself."""
+        for rule in self._rules:
+            if rule.cls is type(asked):
+                return rule
+        return asked
+
     def _asked(
         self, handler: Any, who: Any, func: Any, types: Any, arguments: Any
     ) -> Any:
-        """What the rule for a mode or class says, or its handler."""
+        """What a rule says of `who`, the mode or class, or what a handler does."""
         given, by_name = self.strip(*arguments)
-        for rule in self._rules:
-            if rule.cls is type(handler):
-                return rule.function(who, func, types, given, by_name)
+        if isinstance(handler, ClassRule):
+            return handler.function(who, func, types, given, by_name)
         return handler.__torch_dispatch__(func, types, given, by_name)
 
 

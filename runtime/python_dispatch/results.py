@@ -11,6 +11,7 @@ wrapper of its own counts its versions together with the argument that it shows.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime.dispatch.token import ClassRule
 from runtime.errors.call import KernelError
 from runtime.errors.python_dispatch import WrongHandlerResult
 from runtime.schema.argument import Argument
@@ -25,7 +26,9 @@ Finish = Callable[[Any, Sequence[Any], Any], Any]
 
 
 def handler_name(handler: Any) -> str:
-    """The handler of a tensor or a mode, as errors name it."""
+    """The handler of a tensor or a mode, or a rule, as errors name it."""
+    if isinstance(handler, ClassRule):
+        return f"the rule of {handler.cls.__qualname__}, {handler.debug}"
     return f"{type(handler).__qualname__}.__torch_dispatch__"
 
 

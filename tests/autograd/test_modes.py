@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from runtime import tensor
 from runtime.autograd import (
+    autocast,
     enable_grad,
     inference_mode,
     is_grad_enabled,
@@ -15,6 +17,7 @@ from runtime.autograd import (
     set_grad_enabled,
 )
 from runtime.errors.autograd import InferenceTensorUsed
+from runtime.errors.key import GuardLeftElsewhere
 from runtime.errors.mode import ModeMisuse
 from runtime.keys import LOCAL, DispatchKey, KeySet
 
@@ -194,3 +197,21 @@ def test_coroutines_are_refused(mode: type[no_grad]) -> None:
     with pytest.raises(ModeMisuse) as refused:
         mode()(later)
     assert refused.value.fields() == {"mode": mode.__name__, "function": "later"}
+
+
+@pytest.mark.parametrize("mode", [inference_mode, lambda: autocast("cpu")])
+def test_what_another_thread_ends_changes_nothing_there(mode: Any) -> None:
+    """A generator that holds a mode, ended where it was not begun."""
+
+    def holding() -> Iterator[None]:
+        with mode():
+            yield
+
+    held = holding()
+    thread = threading.Thread(target=lambda: next(held))
+    thread.start()
+    thread.join()
+    before = (is_grad_enabled(), LOCAL.view)
+    with pytest.raises(GuardLeftElsewhere):
+        held.close()  # type: ignore[attr-defined]  # a generator
+    assert (is_grad_enabled(), LOCAL.view) == before

@@ -18,6 +18,7 @@ from runtime import (
     Library,
     Tensor,
     autocast,
+    default_dispatcher,
     ops,
     tensor,
 )
@@ -381,3 +382,35 @@ def test_one_of_another_dispatcher_is_not_pickled() -> None:
         with pytest.raises(PrivateDispatcher):
             pickle.dumps(made)
         assert deepcopy(made) is made
+
+
+def test_a_rule_whose_replacement_was_refused_can_be_replaced() -> None:
+    class Mode(TorchDispatchMode):
+        pass
+
+    class Registering:
+        """Replaces the rule where nobody may register."""
+
+        refused: Exception | None = None
+
+        def on_operator_registered(self, name: Any, schema: Any) -> None:
+            try:
+                made.register_torch_dispatch(Mode, lambda *given: tensor([2.0]))
+            except WriteInsideListener as error:
+                self.refused = error
+
+        def on_operator_deregistered(self, name: Any, schema: Any) -> None:
+            pass
+
+    with custom_op("mine::f", double, mutates_args=()) as made:
+        made.register_torch_dispatch(Mode, lambda *given: tensor([1.0]))
+        listener = Registering()
+        with (
+            default_dispatcher().add_listener(listener),
+            Library("mine", "FRAGMENT") as library,
+        ):
+            library.define("g(Tensor x) -> Tensor")
+        assert isinstance(listener.refused, WriteInsideListener)
+        made.register_torch_dispatch(Mode, lambda *given: tensor([3.0]))
+        (rule,) = made.handle.entry.rules
+        assert rule.function().tolist() == [3.0]

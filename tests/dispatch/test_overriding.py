@@ -1,5 +1,7 @@
 """Overriding a kernel (spec 3.11): warned of, refused on request, never by half."""
 
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -110,3 +112,25 @@ def test_the_warning_points_outside_of_the_runtime_from_any_depth() -> None:
         with pytest.warns(KernelOverridden) as caught:
             runtime.library.impl("deep::f", "cpu", lib=library)(lambda x: x)
     assert [each.filename for each in caught] == [__file__]
+
+
+# What runs at exit is called by nobody: the last one that was registered comes first.
+AT_EXIT = """
+import atexit
+from runtime import Library, default_dispatcher
+
+library = Library("bare", "DEF")
+library.define("f(Tensor x) -> Tensor")
+library.impl("f", lambda x: x, "CPU")
+atexit.register(lambda: print(default_dispatcher().entry("bare::f").total))
+atexit.register(library.impl, "f", lambda x: x, "CPU")
+"""
+
+
+def test_an_override_that_nobody_called_for() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", AT_EXIT], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "3\n"
+    assert "bare::f gets another kernel for CPU" in ran.stderr
+    assert "Error" not in ran.stderr

@@ -5,6 +5,8 @@ import pytest
 from runtime.errors.base import EveryorderError
 from runtime.errors.key import (
     ForeignBits,
+    GuardLeftElsewhere,
+    GuardNotEntered,
     NoPriority,
     NotRegistrable,
     UnknownBackend,
@@ -21,6 +23,8 @@ ERRORS: list[EveryorderError] = [
     ),
     NoPriority(key="Autograd"),
     ForeignBits(bits=-1, full=1),
+    GuardLeftElsewhere(guard="include_keys"),
+    GuardNotEntered(guard="include_keys"),
 ]
 
 
@@ -34,4 +38,4 @@ def test_errors_cross_a_process(error: EveryorderError) -> None:
 
 def test_errors_are_what_callers_expect() -> None:
     bases = [type(error).__bases__[1:] for error in ERRORS]
-    assert bases == [(KeyError,)] * 2 + [(ValueError,)] * 4
+    assert bases == [(KeyError,)] * 2 + [(ValueError,)] * 4 + [(RuntimeError,)] * 2

@@ -2,11 +2,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import permutations
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.errors.key import GuardLeftElsewhere, GuardNotEntered
 from runtime.keys import (
     AUTOCAST_KEYS,
     AUTOGRAD_KEYS,
@@ -34,6 +36,15 @@ SWITCHES: list[tuple[Switch, str]] = [
     (set_included, "included"),
     (set_excluded, "excluded"),
 ]
+# Each with keys that it changes, and that no thread starts with.
+GUARDS: list[Callable[[], Any]] = [
+    lambda: include_keys(K.CUDA),
+    lambda: exclude_keys(K.Tracer),
+    preserve_keys,
+    lambda: force_keys(K.CUDA, K.Tracer),
+]
+NAMES = ["include_keys", "exclude_keys", "preserve_keys", "force_keys"]
+PAIRS = list(zip(GUARDS, NAMES, strict=True))
 
 
 def both() -> tuple[int, int]:
@@ -248,4 +259,68 @@ def test_a_guard_inside_a_switch_takes_only_its_own() -> None:
     with include_keys([K.SparseMeta, K.Tracer]):
         pass
     set_included(K.SparseMeta, False)
+    assert both() == START
+
+
+@pytest.mark.parametrize(("make", "name"), PAIRS, ids=NAMES)
+def test_a_guard_is_left_in_its_own_thread_only(
+    make: Callable[[], Any], name: str
+) -> None:
+    def suspended() -> Iterator[None]:
+        with make():
+            yield
+
+    generator: Any = suspended()
+    next(generator)
+    guard = make()
+    guard.__enter__()
+    entered = both()
+    found: list[Any] = []
+
+    def end() -> None:
+        with make():
+            set_included(K.SparseMeta, True)
+            before = LOCAL.view, LOCAL.switched_in, LOCAL.switched_out
+            for leave in (generator.close, guard.__exit__):
+                with pytest.raises(GuardLeftElsewhere) as refused:
+                    leave()
+                found.append(str(refused.value))
+            after = LOCAL.view, LOCAL.switched_in, LOCAL.switched_out
+            found.append(after == before)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    thread.join()
+    text = f"""\
+`{name}` was entered in another thread: a guard belongs to the thread that
+entered it, and the keys of this one stay as they are.
+  to do: leave it where it was entered; a generator that is suspended inside of
+          it: close or exhaust it in that thread"""
+    assert [" ".join(each.split()) for each in found[:-1]] == 2 * [
+        " ".join(text.split())
+    ]
+    assert found[-1] is True
+    # Here nothing was taken back, and the guard can be left still.
+    assert both() == entered
+    guard.__exit__()
+    with pytest.raises(GuardNotEntered):
+        guard.__exit__()
+
+
+@pytest.mark.parametrize(("make", "name"), PAIRS, ids=NAMES)
+def test_a_guard_is_left_once_for_each_time(make: Callable[[], Any], name: str) -> None:
+    guard = make()
+    with guard, guard:
+        pass
+    with include_keys(K.Python):
+        before = both()
+        with pytest.raises(GuardNotEntered) as refused:
+            guard.__exit__()
+        assert both() == before
+    assert (
+        str(refused.value)
+        == f"""\
+`{name}` is left more often than it was entered.
+  to do: leave it once for each time it was entered, as `with` does"""
+    )
     assert both() == START

@@ -144,6 +144,19 @@ def _remembers_the_class(right: Any) -> Any:
     return wrong
 
 
+def _remembers_the_class_of_a_kernel(right: Any) -> Any:
+    def wrong(handling: Any, handler: Any, who: Any, func: Any, *rest: Any) -> Any:
+        place = func._place
+        entry = place.dispatcher.state.find(place.namespace, place.text)
+        # The first class that goes is not kept, so that those that are have to wait:
+        # fewer than the law about memory looks for together.
+        if entry.implementations:
+            KEPT.append(type(handler))
+        return right(handling, handler, who, func, *rest)
+
+    return wrong
+
+
 def _leaves_its_library(right: Any) -> Any:
     return lambda made: None
 
@@ -211,6 +224,13 @@ DISPATCH = (
         "what_is_gone_is_dead",
         test_python_dispatch.classes_come_and_go,
         _all(_general, replacing(Handling, "_asked", _remembers_the_class)),
+    ),
+    DispatchMutant(
+        "classes_kept_by_few_orders",
+        "a class that was asked about an operator with a kernel is remembered",
+        "what_is_gone_is_dead",
+        test_python_dispatch.classes_come_and_go,
+        _all(_general, replacing(Handling, "_asked", _remembers_the_class_of_a_kernel)),
     ),
     DispatchMutant(
         "contexts_kept_alive",

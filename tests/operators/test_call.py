@@ -7,7 +7,7 @@ from runtime.dispatch.library import Library
 from runtime.errors.registration import UnknownOperator
 from runtime.keys import DispatchKey, KeySet, include_keys
 from runtime.operators import core
-from runtime.operators.call import onward
+from runtime.operators.call import found, onward
 from runtime.tensors.tensor import Tensor
 from tests.operators.made import tensor
 
@@ -72,3 +72,14 @@ def test_who_watches_hears_of_it() -> None:
     with default_dispatcher().trace() as lines:
         on(x)
     assert ["op=[core::alias]" in line for line in lines if "call]" in line] == [True]
+
+
+def test_what_has_kernels_or_rules_alone_is_no_operator() -> None:
+    with Library("core", "FRAGMENT") as library:
+        library.impl("frobnicate", lambda x: x, "CPU")
+        library.rule("mul_out", Tensor, lambda *_: None)
+        with pytest.raises(UnknownOperator) as refused:
+            found("frobnicate")
+        assert "core::frobnicate" not in refused.value.near
+        # `core::mul.out`, not the operator of that name that has a rule and no more.
+        assert str(found("mul_out").name) == "core::mul.out"

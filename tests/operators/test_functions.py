@@ -3,9 +3,11 @@
 import inspect
 from typing import Any
 
+import numpy as np
 import pytest
 
 import runtime
+from runtime.errors.call import WrongArgumentType
 from runtime.errors.operands import DTypeRefused, ShapesRefused, WrongOption
 from runtime.operators import functions
 from runtime.operators.functions import FUNCTIONS
@@ -112,3 +114,59 @@ def test_what_cannot_be_compared() -> None:
         assert option.value.argument == name
     with pytest.raises(ShapesRefused):
         runtime.allclose(x, runtime.ones(3))
+
+
+SCHEMA = (
+    "allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, "
+    "float atol=1e-08, bool equal_nan=False) -> bool"
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "head", "last"),
+    [
+        (
+            {"other": np.ones(2, np.float32)},
+            "Argument 2 of `allclose`, `other`, takes `Tensor`, but was given a "
+            "ndarray.",
+            "to do: runtime.from_numpy(x) makes a tensor of an array",
+        ),
+        (
+            {"self": np.ones(2, np.float32)},
+            "Argument 1 of `allclose`, `self`, takes `Tensor`, but was given a "
+            "ndarray.",
+            "to do: runtime.from_numpy(x) makes a tensor of an array",
+        ),
+        (
+            {"other": 1.0},
+            "Argument 2 of `allclose`, `other`, takes `Tensor`, but was given a float.",
+            "value: 1.0",
+        ),
+        (
+            {"rtol": "x"},
+            "Argument 3 of `allclose`, `rtol`, takes `float`, but was given a str.",
+            "value: 'x'",
+        ),
+        (
+            {"atol": 1j},
+            "Argument 4 of `allclose`, `atol`, takes `float`, but was given a complex.",
+            "value: 1j",
+        ),
+    ],
+)
+def test_what_is_no_tensor_or_no_tolerance(
+    options: dict[str, Any], head: str, last: str
+) -> None:
+    given = {"self": runtime.ones(2), "other": runtime.ones(2), **options}
+    with pytest.raises(WrongArgumentType) as refused:
+        runtime.allclose(**given)
+    assert refused.value.fields()["schema"] == SCHEMA
+    lines = " ".join(str(refused.value).split())
+    assert lines.startswith(f"{head} call: allclose(")
+    assert lines.endswith(last)
+
+
+def test_tolerances_may_be_of_numpy() -> None:
+    x, y = runtime.tensor([0.0]), runtime.tensor([0.5])
+    assert runtime.allclose(x, y, rtol=np.float32(0), atol=np.float64(0.5))
+    assert not runtime.allclose(x, y, np.int64(0), runtime.tensor(0.25))

@@ -286,3 +286,39 @@ def test_the_operators_are_ordinary_ones() -> None:
         str(core.sym_size.default.schema) == "core::sym_size(Tensor self) -> SymInt[]?"
     )
     assert plain.layout is STRIDED
+
+
+def test_a_leaf_has_gradients_of_the_shape_and_device_that_it_tells() -> None:
+    class Told(Tensor):
+        inner: Tensor
+
+        @staticmethod
+        def __new__(cls, inner: Tensor) -> Any:
+            made = TENSOR._make_wrapper_subclass(
+                cls,
+                (2,),
+                requires_grad=True,
+                dispatch_sizes_strides_policy="sizes",
+                dispatch_device=True,
+            )
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            told = {"dim": 1, "sym_size": [4], "sym_stride": [1], "sym_numel": 4}
+            told |= {"is_contiguous": True, "device": Device("meta")}
+            name = func.__name__.partition(".")[0]
+            if name in told:
+                return told[name]
+            inner = [each.inner if type(each) is cls else each for each in args]
+            found = func(*inner, **(kwargs or {}))
+            return cls(found) if isinstance(found, Tensor) else found
+
+    leaf = Told(runtime.tensor([1.0, 2.0, 3.0, 4.0]))
+    assert (leaf.shape, leaf.device) == ((4,), Device("meta"))
+    (leaf * 2).backward(Told(runtime.ones(4)))
+    gradient: Any = leaf.grad
+    assert gradient.inner.tolist() == [2.0, 2.0, 2.0, 2.0]

@@ -11,7 +11,11 @@ import pytest
 import runtime
 from runtime.dispatch import Dispatcher, Library, Registration, default_dispatcher
 from runtime.errors.call import OperatorGone
-from runtime.errors.python_dispatch import NoImplementation, RuleTaken
+from runtime.errors.python_dispatch import (
+    NoImplementation,
+    RuleTaken,
+    WrongHandlerResult,
+)
 from runtime.errors.registration import CallRefused, Conflict, WrongArgument
 from runtime.python_dispatch import (
     Context,
@@ -105,7 +109,7 @@ def test_a_second_rule_is_refused(world: Ours) -> None:
         "`M.__torch_dispatch__` has a rule for `everyorder_worlds::f` already.\n"
         "  live:    said (registered at HERE)\n"
         "  refused: said (registered at HERE)\n"
-        "  to do:   close the registration of the first one"
+        "  to do:   close the registration of the live one, or the library that owns it"
     )
     with mode:
         op(world.tensor(1.0))
@@ -348,3 +352,23 @@ def test_rules_alone_make_no_operator() -> None:
         register_torch_dispatch(handle, runtime.Tensor, lambda *_: None)
     with pytest.raises(OperatorGone):
         handle.entry  # noqa: B018  # raises
+
+
+def test_errors_name_the_rule_and_not_the_handler() -> None:
+    class Silent(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            raise AssertionError("the rule stands before it")
+
+    def says_text(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return "a text"
+
+    x = runtime.ones(2)
+    with Library("core", "FRAGMENT", origin="here") as library:
+        library.rule("neg", Silent, says_text)
+        with Silent(), pytest.raises(WrongHandlerResult) as caught:
+            runtime.ops.core.neg(x)
+    assert (
+        caught.value.handler == f"the rule of {Silent.__qualname__}, says_text (here)"
+    )

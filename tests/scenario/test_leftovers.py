@@ -1,16 +1,21 @@
 """What an action left behind: which law is asked when, and what is waited for."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from threading import Lock
 from typing import Any
 from weakref import ref
 
 import pytest
 
+from harness import exploring
+from harness.engine import Budget
+from harness.report.text import render
+from harness.scenario import Scenario, define
 from harness.scenario.recorder import Recorder
 from harness.scenario.thread import Moment
 from harness.systems import leftovers
+from harness.systems.dispatcher import DispatcherSystem
 from harness.systems.leftovers import Leftovers
 from runtime.keys import LOCAL, DispatchKey, preserve_keys
 
@@ -29,14 +34,14 @@ def _clean_thread() -> Iterator[None]:
 
 @pytest.fixture
 def collected(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How often the collector was asked."""
+    """What the collector was asked for: the oldest generation, each time."""
     found: list[int] = []
 
     class Collector:
         @staticmethod
-        def collect() -> int:
-            found.append(1)
-            return gc.collect()
+        def collect(oldest: int = 2) -> int:
+            found.append(oldest)
+            return gc.collect(oldest)
 
     monkeypatch.setattr(leftovers, "gc", Collector)
     return found
@@ -102,6 +107,45 @@ def test_what_lies_in_a_cycle_waits_for_others_of_its_kind(
     assert told(left) == ["what_is_gone_is_dead at class: expected dead, found alive"]
 
 
+def _cycle(recorder: Recorder, left: Leftovers) -> Any:
+    made: Any = Made()
+    made.itself = made
+    recorder.watch("class", made)
+    left.done(0)
+    left.undone(0)
+    return made
+
+
+def test_what_still_waits_at_the_end_is_looked_for(collected: list[int]) -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    for _ in range(2):
+        _cycle(recorder, left)
+        assert told(left) == []
+    collected.clear()
+    # The young suffice, and then nothing waits any more.
+    assert (left.last(), collected) == ([], [1])
+    assert (left.last(), collected) == ([], [1])
+    kept = _cycle(recorder, left)
+    assert told(left) == []
+    also = _cycle(recorder, left)
+    collected.clear()
+    kind = "what_is_gone_is_dead at class: expected dead, found alive"
+    assert [str(each) for each in left.last()] == [kind, kind]
+    assert (kept is also, collected, left.last()) == (False, [1, 2], [])
+
+
+def test_in_a_hurry_nothing_waits() -> None:
+    recorder = Recorder()
+    left = Leftovers(recorder)
+    left.hurry()
+    _cycle(recorder, left)
+    assert told(left) == []
+    kept = _cycle(recorder, left)
+    assert told(left) == ["what_is_gone_is_dead at class: expected dead, found alive"]
+    assert kept.itself is kept
+
+
 def test_a_step_may_say_only_when_it_is_undone_what_goes_with_it() -> None:
     recorder = Recorder()
     left = Leftovers(recorder)
@@ -162,3 +206,41 @@ def test_a_moment_of_another_thread_is_not_here() -> None:
     thread.start()
     thread.join()
     assert not made[0].is_here()
+
+
+KEPT: list[object] = []
+
+
+class LateSystem(DispatcherSystem):
+    """Keeps something that is told of only at the end, or again in a hurry."""
+
+    found = False
+
+    def last(self) -> Sequence[Hashable]:
+        super().last()
+        return ("kept",)
+
+    def hurry(self) -> None:
+        super().hurry()
+        KEPT.append(self)
+
+    def laws(self) -> Sequence[Hashable]:
+        return ("at once",) if self.found and self in KEPT else super().laws()
+
+
+@pytest.mark.parametrize("found", [False, True])
+@pytest.mark.parametrize("budget", [None, Budget(steps=500), Budget(seconds=9)])
+def test_what_is_seen_at_the_end_is_explored_again(
+    monkeypatch: pytest.MonkeyPatch, budget: Budget | None, *, found: bool
+) -> None:
+    monkeypatch.setattr(exploring, "DispatcherSystem", LateSystem)
+    monkeypatch.setattr(LateSystem, "found", found)
+    scenario = Scenario(define("a::flip(Tensor x) -> Tensor"))
+    report = exploring.explore(scenario, "walk:1", budget=budget)
+    KEPT.clear()
+    (violation,) = report.exploration.violations
+    assert (report.verdict, violation.kind, violation.word) == ("law", "law", ())
+    assert violation.found == (
+        ("at once",) if found else ("kept", exploring.AT_THE_END)
+    )
+    assert str(violation.found[0]) in render(report)
