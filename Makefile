@@ -11,6 +11,8 @@ BESIDE_TORCH := tests/operators/test_conv.py tests/operators/test_pool.py \
 	tests/tensors/test_testing.py
 # How the tests are run; under coverage by `make coverage`.
 RUN ?= -m pytest
+# Which ones; all, unless somebody says otherwise.
+TESTS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
@@ -40,7 +42,7 @@ run: $(STAMP)
 	$(BIN)/everyorder run --report build/report
 
 test: $(STAMP)
-	$(BIN)/python $(RUN) -n auto
+	$(BIN)/python $(RUN) -n auto $(TESTS)
 
 test-extras: $(STAMP)
 	$(BIN)/python $(RUN) -n auto -m torch

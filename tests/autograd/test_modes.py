@@ -20,6 +20,7 @@ from runtime.errors.autograd import InferenceTensorUsed
 from runtime.errors.key import GuardLeftElsewhere
 from runtime.errors.mode import ModeMisuse
 from runtime.keys import LOCAL, DispatchKey, KeySet
+from runtime.tensors.keys_of import INFERRING
 
 
 def test_recording_is_on_at_first_in_every_thread() -> None:
@@ -215,3 +216,5 @@ def test_what_another_thread_ends_changes_nothing_there(mode: Any) -> None:
     with pytest.raises(GuardLeftElsewhere):
         held.close()  # type: ignore[attr-defined]  # a generator
     assert (is_grad_enabled(), LOCAL.view) == before
+    # Nobody can end it any more where it was begun, and others look at all threads.
+    INFERRING.discard(thread.ident or 0)
