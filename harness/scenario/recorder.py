@@ -40,7 +40,8 @@ class Recorder:
     case they append their description to `locked` if the writers' lock `is_locked`.
     `disturbed` are calls that left their thread otherwise, or ran under the lock.
     `moment` is what the thread was in after the last action or look.
-    `made` is what steps made since the list was last taken.
+    `made` is what steps made since the list was last taken; where nobody asks the law
+    about memory, nothing is `watching`, and the list stays empty.
     """
 
     __slots__ = (
@@ -52,9 +53,11 @@ class Recorder:
         "moment",
         "ran",
         "sample",
+        "watching",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, *, watching: bool = True) -> None:
+        self.watching = watching
         self.ran: list[str] = []
         self.inside: list[Surroundings] = []
         self.sample: Callable[[], Surroundings] | None = None
@@ -80,7 +83,8 @@ class Recorder:
 
     def watch(self, label: str, made: Any) -> None:
         """A step has made something, which must be gone when the step is."""
-        self.made.append((label, ref(made)))
+        if self.watching:
+            self.made.append((label, ref(made)))
 
 
 def recorded(
@@ -108,7 +112,8 @@ def recording(
         count += 1
         if count <= FIRST or not count % EVERY:
             noted = noting(function, label, recorder)
-            recorder.made.append((label, ref(noted)))
+            if recorder.watching:
+                recorder.made.append((label, ref(noted)))
             return Kernel(noted, facts, with_keyset)
         if kept is None:
             kept = Kernel(noting(function, label, recorder), facts, with_keyset)

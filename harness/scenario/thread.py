@@ -60,7 +60,7 @@ class Moment:
         keys, state, depth = self.then
         held = {**keys, **state, **depth}
         return {
-            name: held.get(name, getattr(kind, name))
+            name: held[name] if name in held else getattr(kind, name)
             for kind, names in _NAMES
             for name in names
         }

@@ -93,7 +93,7 @@ class DispatcherSystem:
         self._performs: list[Perform] = []
         self._given: list[Perform] = []
         self._held: list[Closable] = []
-        self._recorder = Recorder()
+        self._recorder = Recorder(watching=laws)
         self._left = Leftovers(self._recorder)
         # What the thread is in where nothing is active.
         self._thread: Moment | None = None
@@ -128,7 +128,8 @@ class DispatcherSystem:
         self.close()
         if self._thread is None or not self._thread.is_here():
             self._thread = Moment()
-        self._left.ended(("the dispatcher", ref(self.dispatcher)))
+        if self._checks:
+            self._left.ended(("the dispatcher", ref(self.dispatcher)))
         self.dispatcher = dispatcher = RecordingDispatcher(self._recorder)
         self._lock = dispatcher.lock
         self._recorder.is_locked = self._lock.locked

@@ -72,13 +72,20 @@ def view_of(included: int, excluded: int) -> View:
     return _VIEWS[included, excluded]
 
 
-class _Local(threading.local):
-    """The bits of one thread; class attributes are what a thread starts with."""
+# What a thread starts with.
+_FIRST = view_of(DEFAULT_INCLUDED.bits, DEFAULT_EXCLUDED.bits)
 
-    view: View = view_of(DEFAULT_INCLUDED.bits, DEFAULT_EXCLUDED.bits)
+
+class _Local(threading.local):
+    """The bits of one thread; `view` lies in the `__dict__`."""
+
+    view: View
     # Per set: the keys switched on, and the bits that switching brought.
     switched_in: tuple[frozenset[DispatchKey], int] = (frozenset(), 0)
     switched_out: tuple[frozenset[DispatchKey], int] = (frozenset(), 0)
+
+    def __init__(self) -> None:
+        self.view = _FIRST
 
     @property
     def included(self) -> int:

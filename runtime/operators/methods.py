@@ -27,7 +27,14 @@ from runtime.operators import calling
 from runtime.operators.call import core, found
 from runtime.operators.install import install as install_operators
 from runtime.operators.subscripts import get_item, set_item
-from runtime.operators.words import again, read_operand
+from runtime.operators.two_sided import (
+    arithmetic,
+    comparison,
+    matmul,
+    matmul_reflected,
+    reflected,
+)
+from runtime.operators.words import again
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.methods import install
@@ -78,10 +85,6 @@ ARITHMETIC = {
     "or": "bitwise_or",
     "xor": "bitwise_xor",
 }
-# What is the same with its sides exchanged: a number goes to the right, where most do.
-COMMUTATIVE = frozenset(
-    {"add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"},
-)
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 # The method that converts -> the dtype, as in torch.
 CONVERSIONS = {
@@ -100,8 +103,6 @@ CONVERSIONS = {
 }
 
 Method = Callable[..., Any]
-_NUMBERS = frozenset({bool, int, float, complex})
-_ABSENT = object()
 
 
 def _alone(name: str) -> Method:
@@ -143,70 +144,6 @@ def _new(name: str) -> Method:
         return made.requires_grad_() if requires_grad else made
 
     return calling.named(name, method)
-
-
-def operand(value: Any, device: Device) -> Any:
-    """A tensor or a number to compute with: of NumPy's, arrays become tensors.
-
-    Anything else gives the mark of absence.  Raises `UnsupportedData` for an array
-    of a dtype that tensors lack.
-    """
-    if hasattr(value, "key_bits") or isinstance(value, (int, float, complex)):
-        return value
-    ready = read_operand(value, device)
-    return _ABSENT if ready is value else ready
-
-
-def _two_sided(symbol: str, name: str) -> Method:
-    run = found(name)
-
-    def method(self: Tensor, other: Any) -> Any:
-        if isinstance(other, Tensor) or type(other) in _NUMBERS:
-            return run(self, other)
-        ready = operand(other, self.device)
-        return NotImplemented if ready is _ABSENT else run(self, ready)
-
-    method.__name__ = method.__qualname__ = symbol
-    return method
-
-
-def _comparison(symbol: str, name: str) -> Method:
-    run = found(name)
-
-    def method(self: Tensor, other: Any) -> Any:
-        if isinstance(other, Tensor) or type(other) in _NUMBERS:
-            return run(self, other)
-        if isinstance(other, (list, tuple)):
-            raise UnfitValue(
-                asked=f"Tensor.{symbol}",
-                found=f"a {type(other).__name__}",
-                fits="a tensor, a number or an array",
-                remedy="runtime.tensor(...) of it, or `.tolist()` of the tensor",
-            )
-        ready = operand(other, self.device)
-        return NotImplemented if ready is _ABSENT else run(self, ready)
-
-    method.__name__ = method.__qualname__ = symbol
-    return method
-
-
-def _reflected(symbol: str, name: str) -> Method:
-    run = found(name)
-
-    if name in COMMUTATIVE:
-
-        def method(self: Tensor, other: Any) -> Any:
-            ready = operand(other, self.device)
-            return NotImplemented if ready is _ABSENT else run(self, ready)
-
-    else:
-
-        def method(self: Tensor, other: Any) -> Any:
-            ready = operand(other, self.device)
-            return NotImplemented if ready is _ABSENT else run(ready, self)
-
-    method.__name__ = method.__qualname__ = symbol
-    return method
 
 
 def _conversion(name: str, kind: DType) -> Method:
@@ -322,18 +259,6 @@ def positive(self: Tensor) -> Tensor:
     return self
 
 
-def matmul(self: Tensor, other: Any) -> Any:
-    """`self @ other`."""
-    ready = read_operand(other, self.device)
-    return core.matmul(self, ready) if isinstance(ready, Tensor) else NotImplemented
-
-
-def matmul_reflected(self: Tensor, other: Any) -> Any:
-    """`other @ self`, of an array."""
-    ready = read_operand(other, self.device)
-    return core.matmul(ready, self) if isinstance(ready, Tensor) else NotImplemented
-
-
 def untyped_storage(self: Tensor) -> Storage:
     """`storage`, by the name that torch has for it."""
     return self.storage
@@ -354,11 +279,11 @@ def install_methods() -> None:
     for name in NEW:
         install(name, _new(name))
     for symbol, name in ARITHMETIC.items():
-        install(f"__{symbol}__", _two_sided(f"__{symbol}__", name))
-        install(f"__i{symbol}__", _two_sided(f"__i{symbol}__", f"{name}_"))
-        install(f"__r{symbol}__", _reflected(f"__r{symbol}__", name))
+        install(f"__{symbol}__", arithmetic(f"__{symbol}__", name))
+        install(f"__i{symbol}__", arithmetic(f"__i{symbol}__", f"{name}_"))
+        install(f"__r{symbol}__", reflected(f"__r{symbol}__", name))
     for name in COMPARISONS:
-        install(f"__{name}__", _comparison(f"__{name}__", name))
+        install(f"__{name}__", comparison(f"__{name}__", name))
     for name, kind in CONVERSIONS.items():
         install(name, _conversion(name, DType.named(kind)))
     for name in ("view", "reshape", "expand"):

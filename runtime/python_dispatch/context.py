@@ -242,8 +242,8 @@ class _Main(Context):
 
 
 MAIN: Context = _Main("main")
-# What every thread starts in.
-type(STATE).context = MAIN
+# What every thread starts in, and this one, which has started.
+type(STATE).context = STATE.context = MAIN
 
 
 def current_context() -> Context:

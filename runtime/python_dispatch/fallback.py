@@ -52,16 +52,17 @@ def _snapshot(count: int) -> Callable[..., Any]:
     text = f"""
 def make(run, operator):
     def snapshot({given}):
-        if STATE.snapshot is not None:
+        mine = STATE.__dict__
+        if mine["snapshot"] is not None:
             return run({given})
-        STATE.snapshot = LOCAL.view
+        mine["snapshot"] = LOCAL.view
         try:
             return run({given})
         except RecursionError as error:
             check_endless(error, operator)
             raise
         finally:
-            STATE.snapshot = None
+            mine["snapshot"] = None
     return snapshot
 """
     values: dict[str, Any] = {"LOCAL": LOCAL, "STATE": STATE}

@@ -49,14 +49,16 @@ class _State(threading.local):
     `stack` holds the modes that were entered, outermost first; `snapshot` is what the
     thread included and excluded when the outermost call was dispatched to Python, None
     outside of one; `context` is the interpreter that new tensors with handlers are of.
-    `thread` is no other thread's.
+    `thread` is no other thread's.  All of them lie in the thread's `__dict__`.
     """
 
-    stack: tuple[Any, ...] = ()
-    snapshot: View | None = None
+    stack: tuple[Any, ...]
+    snapshot: View | None
+    # What a new thread starts with; the area that has contexts says which.
     context: Any = None
 
     def __init__(self) -> None:
+        self.stack, self.snapshot, self.context = (), None, type(self).context
         self.thread = object()
 
 

@@ -52,8 +52,6 @@ def row(what: str, aim: float, sign: str, measured: list[tuple[float, float]]) -
         f"{found:.2f} ({one:.2f} µs, {two:.2f} µs)",
         sign,
         found <= aim,
-        why="the call, the snapshot and autograd's look are 0.6 µs of Python before a "
-        "handler is looked for; behind torch's operators they are C++",
     )
 
 

@@ -150,7 +150,6 @@ def memory() -> Iterator[Row]:
         "flat",
         grown <= 4,
         "`full` keeps its own word, two bytes a letter",
-        why="2 bytes are the word that `full` keeps; the rest is not explained yet",
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from harness import exploring
 from harness.engine import Budget
 from harness.report.text import render
-from harness.scenario import Scenario, define
+from harness.scenario import Scenario, define, impl
 from harness.scenario.recorder import Recorder
 from harness.scenario.thread import Moment
 from harness.systems import leftovers
@@ -244,3 +244,19 @@ def test_what_is_seen_at_the_end_is_explored_again(
         ("at once",) if found else ("kept", exploring.AT_THE_END)
     )
     assert str(violation.found[0]) in render(report)
+
+
+def test_nothing_is_watched_where_no_law_is_asked() -> None:
+    """Else what is watched grows with the word, and nobody takes it away."""
+    scenario = Scenario(
+        define("a::plain(Tensor x) -> Tensor"), impl("a::plain", lambda x: x, "CPU")
+    )
+    for laws in (True, False):
+        system = DispatcherSystem(scenario, view="upstream", laws=laws)
+        for _ in range(3):
+            system.reset()
+            handles = [system.do(step) for step in range(2)]
+            for step in (1, 0):
+                system.undo(step, handles[step])
+        kept = (system._recorder.made, system._left.gone)
+        assert any(kept) is laws

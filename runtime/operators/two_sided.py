@@ -1,0 +1,168 @@
+"""Two sides: `x + y`, `x += 1`, `2 - x`, `x < y` and `x @ y` as methods of tensors.
+
+True only here: what the other side may be, and the short way of two tensors.
+
+Rules:
+- the other side is a tensor, a number, or a NumPy array, which becomes a tensor; for
+  anything else Python asks that side, and a comparison with a list is refused;
+- two tensors bind and convert nothing, so such a call finds its link on the published
+  entry, where the front of the operator has put it (`runtime.dispatch.front`); it keeps
+  nothing of an entry.  Where it finds none, and while somebody watches, the call is an
+  ordinary one.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.watch import WATCH
+from runtime.errors.tensor import UnfitValue
+from runtime.keys import LOCAL
+from runtime.operators.call import NAMESPACE, core, found
+from runtime.operators.words import read_operand
+from runtime.schema.binding import stored_default
+from runtime.schema.device import Device
+from runtime.schema.returns import returner
+from runtime.schema.values import present
+from runtime.tensors.tensor import Tensor
+
+Method = Callable[[Tensor, Any], Any]
+
+# What is the same with its sides exchanged: a number goes to the right, where most do.
+COMMUTATIVE = frozenset(
+    {"add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"},
+)
+_NUMBERS = frozenset({bool, int, float, complex})
+_ABSENT = object()
+
+# The text of a method; `names` are the defaults of what comes after the two sides.
+_TEXT = """
+def make(dispatcher, place, text, key, run, returned, other_side{names}):
+    def method(self, other):
+        if isinstance(other, Tensor):
+            try:
+                entry = dispatcher.state.namespaces[place][text]
+                link = entry.memo[key][LOCAL.view][self.key_bits | other.key_bits]
+            except (AttributeError, KeyError):
+                return run(self, other)
+            if WATCH.active:
+                return run(self, other)
+            result = link(self, other{names})
+            try:
+                result.key_bits
+            except AttributeError:
+                return returned(result)
+            return result
+        if type(other) in NUMBERS:
+            return run(self, other)
+        return other_side(self, other)
+    return method
+"""
+
+
+def arithmetic(symbol: str, name: str) -> Method:
+    """The method `symbol` of tensors, which calls the operator `name`."""
+    run = found(name)
+
+    def other_side(self: Tensor, other: Any) -> Any:
+        ready = operand(other, self.device)
+        return NotImplemented if ready is _ABSENT else run(self, ready)
+
+    return _method(symbol, run, other_side)
+
+
+def comparison(symbol: str, name: str) -> Method:
+    """The method `symbol` of tensors, which calls the comparison `name`.
+
+    It raises `UnfitValue` for a list or tuple.
+    """
+    run = found(name)
+
+    def other_side(self: Tensor, other: Any) -> Any:
+        if isinstance(other, (list, tuple)):
+            raise UnfitValue(
+                asked=f"Tensor.{symbol}",
+                found=f"a {type(other).__name__}",
+                fits="a tensor, a number or an array",
+                remedy="runtime.tensor(...) of it, or `.tolist()` of the tensor",
+            )
+        ready = operand(other, self.device)
+        return NotImplemented if ready is _ABSENT else run(self, ready)
+
+    return _method(symbol, run, other_side)
+
+
+def reflected(symbol: str, name: str) -> Method:
+    """The method `symbol` of tensors that are on the right of the operator `name`."""
+    run = found(name)
+
+    if name in COMMUTATIVE:
+
+        def method(self: Tensor, other: Any) -> Any:
+            ready = operand(other, self.device)
+            return NotImplemented if ready is _ABSENT else run(self, ready)
+
+    else:
+
+        def method(self: Tensor, other: Any) -> Any:
+            ready = operand(other, self.device)
+            return NotImplemented if ready is _ABSENT else run(ready, self)
+
+    method.__name__ = method.__qualname__ = symbol
+    return method
+
+
+def matmul(self: Tensor, other: Any) -> Any:
+    """`self @ other`."""
+    ready = read_operand(other, self.device)
+    return core.matmul(self, ready) if isinstance(ready, Tensor) else NotImplemented
+
+
+def matmul_reflected(self: Tensor, other: Any) -> Any:
+    """`other @ self`, of an array."""
+    ready = read_operand(other, self.device)
+    return core.matmul(ready, self) if isinstance(ready, Tensor) else NotImplemented
+
+
+def operand(value: Any, device: Device) -> Any:
+    """A tensor or a number to compute with: of NumPy's, arrays become tensors.
+
+    Anything else gives the mark of absence.  Raises `UnsupportedData` for an array
+    of a dtype that tensors lack.
+    """
+    if hasattr(value, "key_bits") or isinstance(value, (int, float, complex)):
+        return value
+    ready = read_operand(value, device)
+    return _ABSENT if ready is value else ready
+
+
+def _method(symbol: str, run: OperatorHandle, other_side: Method) -> Method:
+    """A method that leaves what is neither a tensor nor a number to `other_side`."""
+    place = run._place
+    schema = run._schema
+    key = place.keyring.key(place.caller(place.published()).reading)
+    rest = [present(each.type, stored_default(each)) for each in schema.arguments[2:]]
+    make = _maker(len(rest))
+    method: Method = make(
+        *(place.dispatcher, NAMESPACE, place.text, key, run, returner(schema)),
+        *(other_side, *rest),
+    )
+    method.__name__ = method.__qualname__ = symbol
+    return method
+
+
+@cache
+def _maker(rest: int) -> Callable[..., Method]:
+    """What makes methods of operators that take `rest` more than the two sides."""
+    names = "".join(f", a{place}" for place in range(rest))
+    values: dict[str, Any] = {
+        "LOCAL": LOCAL,
+        "NUMBERS": _NUMBERS,
+        "Tensor": Tensor,
+        "WATCH": WATCH,
+    }
+    text = _TEXT.format(names=names)
+    exec(compile(text, "<two sides>", "exec"), values)  # noqa: S102  # the text is made of a number
+    made: Callable[..., Method] = values["make"]
+    return made
