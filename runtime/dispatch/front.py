@@ -27,14 +27,14 @@ After an idea of singledispatch's and of CPython's own argument clinic: let the
 interpreter bind.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from keyword import iskeyword
 from typing import Any
 
 from runtime.dispatch.watch import WATCH
 from runtime.keys import LOCAL
 from runtime.schema.argument import Argument
-from runtime.schema.binding import converters_of, stored_default
+from runtime.schema.binding import stored_default
 from runtime.schema.codes import Code
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.returns import returner
@@ -55,13 +55,13 @@ Maker = Callable[..., Callable[..., Any]]
 _MISSING = object()
 
 
-def maker_of(schema: Schema, numbers: bool) -> Maker | None:
+def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
     """Compile `make(dispatcher, key, resolve, slow)`, which gives a front.
 
     `memo[key][view][bits]` of the published entry is a link, `resolve(bits)` makes one
-    (None: go the plain way), and `slow(args, kwargs)` is the plain way.  `numbers` says
-    that numbers are taken for tensors.  None for a schema that has no such function:
-    one that takes surplus arguments, or has names that Python does not take.
+    (None: go the plain way), and `slow(args, kwargs)` is the plain way.  `converters`
+    are those of the arguments.  None for a schema that has no such function: one that
+    takes surplus arguments, or has names that Python does not take.
     """
     arguments = schema.arguments
     names = [argument.name for argument in arguments]
@@ -95,13 +95,13 @@ def maker_of(schema: Schema, numbers: bool) -> Maker | None:
             "    return call",
         )
     )
-    values = _globals(schema, numbers)
+    values = _globals(schema, converters)
     exec(compile(text, f"<call of {schema.name}>", "exec"), values)  # noqa: S102  # made of names that were checked above
     made: Maker = values["make"]
     return made
 
 
-def _globals(schema: Schema, numbers: bool) -> dict[str, Any]:
+def _globals(schema: Schema, converters: Sequence[Converter]) -> dict[str, Any]:
     """What the text refers to."""
     values: dict[str, Any] = {
         "_LOCAL": LOCAL,
@@ -111,7 +111,7 @@ def _globals(schema: Schema, numbers: bool) -> dict[str, Any]:
         "_returns": returner(schema),
     }
     values["_written"] = _writer(schema)
-    for place, turn in enumerate(converters_of(schema, numbers)):
+    for place, turn in enumerate(converters):
         shown = presenter(schema.arguments[place].type)
         # A converted list is fresh; only codes look otherwise to a kernel.
         is_code = shown is not None and not _is_list(schema.arguments[place])

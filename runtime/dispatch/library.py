@@ -145,7 +145,8 @@ class Library(Closing):
             alias_analysis: `""` (FROM_SCHEMA), `"FROM_SCHEMA"`, `"CONSERVATIVE"` or
                 `"PURE_FUNCTION"`; a parsed `Schema` keeps its own kind if it is `""`.
             kernel: registered at CompositeImplicitAutograd, together with the schema.
-            tags: of `runtime.schema.tags.TAGS`.
+            tags: of `runtime.schema.tags.TAGS`; `defined_tensors` refuses None where
+                the schema says `Tensor`, `numbers_as_tensors` takes numbers there.
             debug: describes the kernel; without a kernel, the definition.
 
         Raises:

@@ -18,13 +18,14 @@ from runtime.dispatch.front import Maker, maker_of
 from runtime.dispatch.kernel import Facts
 from runtime.keys import DispatchKey
 from runtime.schema.alias import AliasKind
-from runtime.schema.binding import binder
+from runtime.schema.binding import binder, converters_of
 from runtime.schema.names import OperatorName
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
 from runtime.schema.strip import stripper
-from runtime.schema.tags import NUMBERS_AS_TENSORS
+from runtime.schema.tags import DEFINED_TENSORS, NUMBERS_AS_TENSORS
 from runtime.schema.types import is_dispatch_type
+from runtime.schema.values import Converter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,12 +73,21 @@ class DefinitionReading:
     memo: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def converters(self) -> tuple[Converter, ...]:
+        """How each argument is converted, by its type and by the tags."""
+        return converters_of(
+            self.schema,
+            numbers=NUMBERS_AS_TENSORS in self.tags,
+            defined_only=DEFINED_TENSORS in self.tags,
+        )
+
+    @property
     def convention(self) -> "Convention":
         """How calls are bound and results converted; built at the first call."""
         found: Convention | None = self.memo.get("convention")
         if found is None:
             schema = self.schema
-            bind = binder(schema, NUMBERS_AS_TENSORS in self.tags)
+            bind = binder(schema, self.converters)
             found = Convention(bind, stripper(schema), returner(schema))
             self.memo["convention"] = found
         return found
@@ -86,8 +96,7 @@ class DefinitionReading:
     def maker(self) -> Maker | None:
         """What makes the closures of calls; see `runtime.dispatch.front`."""
         if "maker" not in self.memo:
-            numbers = NUMBERS_AS_TENSORS in self.tags
-            self.memo["maker"] = maker_of(self.schema, numbers)
+            self.memo["maker"] = maker_of(self.schema, self.converters)
         made: Maker | None = self.memo["maker"]
         return made
 

@@ -27,7 +27,7 @@ from runtime.operators.calling import (
     unbind,
     where,
 )
-from runtime.schema.binding import Binder, binder
+from runtime.schema.binding import Binder, binder, converters_of
 from runtime.schema.parser import parse_schema
 from runtime.tensors.tensor import Tensor
 
@@ -207,9 +207,8 @@ def is_tensor(obj: object) -> bool:
 def _allclose_binder() -> Binder:
     """What checks a call of `allclose` as that of an operator is checked."""
     tolerances = "float rtol=1e-05, float atol=1e-08, bool equal_nan=False"
-    return binder(
-        parse_schema(f"allclose(Tensor self, Tensor other, {tolerances}) -> bool")
-    )
+    schema = parse_schema(f"allclose(Tensor self, Tensor other, {tolerances}) -> bool")
+    return binder(schema, converters_of(schema, defined_only=True))
 
 
 def allclose(

@@ -13,6 +13,7 @@ from runtime.dispatch.library import Library
 from runtime.locks import waited_for
 from runtime.operators.call import NAMESPACE
 from runtime.operators.registry import declared
+from runtime.schema.tags import DEFINED_TENSORS
 
 # What dumps show as the place of registration.
 ORIGIN = "core operators"
@@ -40,7 +41,7 @@ def _installed(dispatcher: Dispatcher) -> tuple[Library, ...]:
         "": Library(NAMESPACE, "DEF", dispatcher=dispatcher, origin=ORIGIN),
     }
     for operator in declared():
-        libraries[""].define(operator.schema, tags=operator.tags)
+        libraries[""].define(operator.schema, tags=(*operator.tags, DEFINED_TENSORS))
         name = operator.schema.partition("(")[0]
         for key, kernel in operator.kernels:
             if key not in libraries:

@@ -31,11 +31,14 @@ from runtime.errors.call import (
 from runtime.schema.argument import Argument, type_text
 from runtime.schema.excerpt import described, shortened, written_call
 from runtime.schema.numbers import MISMATCH
-from runtime.schema.types import TensorType
-from runtime.schema.values import Converter, converter, same, tensor_or_number
+from runtime.schema.types import ListType, TensorType
+from runtime.schema.values import Converter, converter, defined, same, tensor_or_number
 
 if TYPE_CHECKING:
     from runtime.schema.schema import Schema
+
+# What may hold an undefined tensor without saying so.
+_TENSORS = (TensorType, ListType(TensorType))
 
 Binder = Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
 
@@ -57,21 +60,33 @@ def stored_default(argument: Argument) -> object:
     return argument.default if converted is MISMATCH else converted
 
 
-def converters_of(schema: "Schema", numbers: bool) -> tuple[Converter, ...]:
-    """The conversion of each argument; `numbers`: a tensor may be given as a number."""
-    return tuple(
-        tensor_or_number
-        if numbers and each.type == TensorType
-        else converter(each.type, each.size)
-        for each in schema.arguments
-    )
+def converters_of(
+    schema: "Schema", *, numbers: bool = False, defined_only: bool = False
+) -> tuple[Converter, ...]:
+    """The conversion of each argument.
+
+    `numbers`: a tensor may be given as a number.  `defined_only`: None is no `Tensor`,
+    and no element of a `Tensor[]`.
+    """
+    turns = []
+    for each in schema.arguments:
+        turn = converter(each.type, each.size)
+        if numbers and each.type == TensorType:
+            turn = tensor_or_number
+        if defined_only and each.type in _TENSORS and not each.has_default:
+            turn = defined(turn)
+        turns.append(turn)
+    return tuple(turns)
 
 
-def binder(schema: "Schema", numbers: bool = False) -> Binder:
-    """The function that binds calls to `schema`; see `bind` and `converters_of`."""
+def binder(schema: "Schema", converters: tuple[Converter, ...] | None = None) -> Binder:
+    """The function that binds calls to `schema`; see `bind`.
+
+    The converters are those of `converters_of`, by the schema alone if none are given.
+    """
     arguments = schema.arguments
     positional = schema.kwarg_only_start
-    converters = converters_of(schema, numbers)
+    converters = converters or converters_of(schema)
     indices = {argument.name: index for index, argument in enumerate(arguments)}
     # A required argument starts as a mismatch, and stays one if it is not given.
     start = tuple(

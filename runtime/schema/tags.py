@@ -12,12 +12,15 @@ from runtime.schema.types import TensorType
 
 # Ours: a `Tensor` argument may be given as a number.
 NUMBERS_AS_TENSORS = "numbers_as_tensors"
+# Ours: None, the undefined tensor, is no `Tensor` argument, and in no `Tensor[]`.
+DEFINED_TENSORS = "defined_tensors"
 
-# Source: the tags of upstream 2.13, and one of ours.
+# Source: the tags of upstream 2.13, and two of ours.
 TAGS: tuple[str, ...] = (
     "core",
     "cudagraph_unsafe",
     "data_dependent_output",
+    DEFINED_TENSORS,
     "dynamic_output_shape",
     "flexible_layout",
     "generated",

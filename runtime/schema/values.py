@@ -14,7 +14,8 @@ Rules:
 - a member of a union must fit as it is, without conversion;
 - what is a tensor is decided by the attribute `key_bits`, nothing else;
 - where a definition is tagged `numbers_as_tensors`, a number is a tensor of no
-  dimensions (`tensor_or_number`), if the tensor area is there to make it;
+  dimensions (`tensor_or_number`), if the tensor area is there to make it; where one is
+  tagged `defined_tensors`, None is no tensor (`defined`);
 - types that only name an object (`Generator`, `Storage`, classes, ...) take any object
   that is not a plain value.
 
@@ -139,6 +140,20 @@ def tensor_or_number(value: object) -> object:
     if not NUMBERS or not isinstance(value, bool | int | float | complex):
         return MISMATCH
     return NUMBERS[-1](value)
+
+
+def defined(turn: Converter) -> Converter:
+    """The conversion `turn` of tensors, or of a list of them, that takes no None."""
+
+    def convert(value: object) -> object:
+        converted = turn(value)
+        if converted is None:
+            return MISMATCH
+        if isinstance(converted, list) and any(each is None for each in converted):
+            return MISMATCH
+        return converted
+
+    return convert
 
 
 def _strict_tensor(value: object) -> object:

@@ -198,7 +198,7 @@ def test_numbers_stand_for_tensors_where_the_tag_says_so() -> None:
 
 @pytest.mark.parametrize("schema", ["foo(Tensor x, ...) -> str", "foo(int _x) -> str"])
 def test_some_schemas_have_no_front(schema: str) -> None:
-    assert maker_of(parse_schema(schema), False) is None
+    assert maker_of(parse_schema(schema), ()) is None
     dispatcher = silent()
     defined(dispatcher, schema).impl("foo", says("a"), "CPU")
     if "..." in schema:
