@@ -2,17 +2,28 @@
 
 True only here: the shapes of `gather` and `index_select`.  The numbers themselves are
 checked by the kernel, before it writes.
+
+Rule: what is found out of shapes alone is remembered, so that a call of tensors in host
+memory whose shapes were seen before needs no plan.
 """
 
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
 from runtime.operators.agreement import INDICES, index_dtype, misfit, require_ndim
+from runtime.operators.backends import table_of
 from runtime.operators.plan import (
+    CPU,
     INT64,
     KernelTable,
     Plan,
+    Shape,
     one_dim,
     require_dtype,
     same_device,
 )
+from runtime.operators.produce import fresh
 from runtime.operators.rows import as_dtype, shaped
 from runtime.operators.structured import Structured
 from runtime.tensors.tensor import Tensor
@@ -109,7 +120,70 @@ def _index_select(
     )
 
 
+def short_gather(general: Callable[..., Any]) -> Callable[..., Any]:
+    """Tensors in host memory whose shapes fit need no plan."""
+
+    def kernel(self: Tensor, dim: int, index: Tensor) -> Any:
+        chosen = index.shape
+        place = _gathered(self.shape, dim, chosen)
+        if (
+            place < 0
+            or index.dtype is not INT64
+            or not self.device is index.device is CPU
+        ):
+            return general(self, dim, index)
+        made = fresh(chosen, self.dtype, CPU)
+        table_of("CPU")["gather"](made, self, place, index)
+        return made
+
+    return kernel
+
+
+def short_index_select(general: Callable[..., Any]) -> Callable[..., Any]:
+    """Tensors in host memory need no plan."""
+
+    def kernel(self: Tensor, dim: int, index: Tensor) -> Any:
+        place, shape = _selected(self.shape, dim, index.shape)
+        if (
+            place < 0
+            or index.dtype is not INT64
+            or not self.device is index.device is CPU
+        ):
+            return general(self, dim, index)
+        made = fresh(shape, self.dtype, CPU)
+        table_of("CPU")["index_select"](made, self, place, index)
+        return made
+
+    return kernel
+
+
+# Programs see few shapes; -1 stands for what the plan is to judge.
+@lru_cache(maxsize=1024)
+def _gathered(shape: Shape, dim: int, chosen: Shape) -> int:
+    """The dimension, counted from the front."""
+    count = len(shape)
+    if not -count <= dim < count == len(chosen) or 0 in chosen:
+        return -1
+    place = dim % count
+    sizes = enumerate(zip(chosen, shape, strict=True))
+    fits = all(size <= room or at == place for at, (size, room) in sizes)
+    return place if fits else -1
+
+
+@lru_cache(maxsize=1024)
+def _selected(shape: Shape, dim: int, chosen: Shape) -> tuple[int, Shape]:
+    """The dimension, counted from the front, and the shape of the result."""
+    count = len(shape)
+    if not -count <= dim < count or len(chosen) != 1:
+        return -1, ()
+    place = dim % count
+    selected = (*shape[:place], *chosen, *shape[place + 1 :])
+    return (-1, ()) if 0 in selected else (place, selected)
+
+
+_ARGUMENTS = "Tensor self, int dim, Tensor index"
+
 OPERATORS = (
-    Structured("gather", "Tensor self, int dim, Tensor index", plan_gather),
-    Structured("index_select", "Tensor self, int dim, Tensor index", plan_index_select),
+    Structured("gather", _ARGUMENTS, plan_gather, fast=short_gather),
+    Structured("index_select", _ARGUMENTS, plan_index_select, fast=short_index_select),
 )

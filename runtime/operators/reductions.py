@@ -315,6 +315,21 @@ def short_place(name: str) -> Callable[..., Any]:
     return wrap
 
 
+def short_cumsum(general: Callable[..., Any]) -> Callable[..., Any]:
+    """Nor running sums in their own dtype."""
+
+    def kernel(self: Tensor, dim: int, dtype: DType | None) -> Any:
+        kind, shape = self.dtype, self.shape
+        if dtype is not None or kind not in PLAIN or self.device is not CPU:
+            return general(self, dim, dtype)
+        place = one_dim("core::cumsum", dim, shape)
+        result = fresh(shape, kind, CPU)
+        table_of("CPU")["cumsum"](result, self, place)
+        return result
+
+    return kernel
+
+
 _DIMS = "Tensor self, int[1]? dim=None, bool keepdim=False"
 _SPREAD = (
     "Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
@@ -358,6 +373,9 @@ OPERATORS: tuple[Structured, ...] = (
         for name in ("argmax", "argmin")
     ),
     Structured(
-        "cumsum", "Tensor self, int dim, *, ScalarType? dtype=None", plan_cumsum
+        "cumsum",
+        "Tensor self, int dim, *, ScalarType? dtype=None",
+        plan_cumsum,
+        fast=short_cumsum,
     ),
 )

@@ -6,8 +6,10 @@ import pytest
 from runtime.errors.operands import DTypeRefused
 from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit
 from runtime.operators.call import core
+from runtime.schema.codes import DType
 from runtime.tensors import tensor
 from tests.operators.grid import MATRIX, grid, on_meta
+from tests.operators.made import shown
 from tests.operators.told import Refused, refused
 
 
@@ -32,6 +34,26 @@ def test_gather_and_scatter_along_every_dimension() -> None:
         assert part.tolist() == (
             np.take_along_axis(array[whole], smaller, dim).tolist()
         )
+
+
+@pytest.mark.parametrize("name", ["gather", "index_select"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bool", "complex128"])
+def test_the_short_way_is_that_of_the_out_form(name: str, dtype: str) -> None:
+    """The form with `out` has a plan for every call."""
+    base = core.to(tensor(grid(3, 4, 5)), dtype=DType.named(dtype))
+    functional, written = getattr(core, name), getattr(core, f"{name}_out")
+    index = tensor([[[1, 0], [2, 1]], [[0, 0], [1, 2]]])
+    for self in (base, core.transpose(base, 0, 2), core.select(base, 0, 1)):
+        part = index if len(self.shape) == 3 else core.select(index, 2, 0)
+        if name == "index_select":
+            part = core.select(core.reshape(part, [2, -1]), 1, 0)
+        else:
+            part = core.transpose(part, 0, 1)
+        for dim in range(-len(self.shape), len(self.shape)):
+            for _ in range(2):
+                found = functional(self, dim, part)
+                target = core.empty([0], dtype=self.dtype)
+                assert shown(found) == shown(written(self, dim, part, out=target))
 
 
 def test_gather_of_one_element() -> None:

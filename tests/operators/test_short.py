@@ -37,6 +37,8 @@ CALLS: dict[str, Any] = {
     "prod": lambda x: core.prod(x, [0]),
     "mean": lambda x: core.mean(x, [0, 1]),
     "argmax": lambda x: core.argmax(x, 1),
+    "cumsum": lambda x: core.cumsum(x, -2),
+    "cumsum of columns": lambda x: core.cumsum(core.t(x), 1),
     "argmin of all": lambda x: core.argmin(x),
     "softmax": lambda x: core.softmax(x, -1),
     "log_softmax": lambda x: core.log_softmax(x, 0),
