@@ -1,11 +1,9 @@
 """Loading by several threads at once, and what a fork does to locks that are held."""
 
-import os
 import subprocess
 import sys
 import threading
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 
 from runtime import locks
 from runtime.locks import LOADING, load, renewed
+from tests.forking import in_child, needs_fork
 
 # Each way in the wrong order of locks failed in nearly every process.
 PROCESSES = 3
@@ -143,27 +142,6 @@ def _held(lock: Any) -> Iterator[None]:
         thread.join()
 
 
-def _in_child(check: Callable[[], bool]) -> bool:
-    """What the check says in a forked child."""
-    with warnings.catch_warnings():
-        # Python warns of forks beside threads: that they work is what is tested.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if not child:
-        good = False
-        try:
-            good = check()
-        finally:
-            os._exit(0 if good else 1)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status) == 0
-
-
-needs_fork = pytest.mark.skipif(
-    not hasattr(os, "fork"), reason="the platform cannot fork"
-)
-
-
 def _short_locks() -> dict[str, Any]:
     from runtime.autograd import history, views
     from runtime.tensors import Generator, arrays, default_generator
@@ -184,7 +162,7 @@ def _short_locks() -> dict[str, Any]:
 def test_a_child_finds_short_locks_free(name: str) -> None:
     lock = _short_locks()[name]
     with _held(lock):
-        assert _in_child(lambda: _take(lock))
+        assert in_child(lambda: _take(lock))
         assert not _take(lock)
     assert _take(lock)
 
@@ -209,7 +187,7 @@ def test_a_fork_waits_for_long_work(name: str) -> None:
     lock = _long_locks()[name]
     done: list[bool] = []
     with _held(lock):
-        forking = threading.Thread(target=lambda: done.append(_in_child(free)))
+        forking = threading.Thread(target=lambda: done.append(in_child(free)))
 
         def free() -> bool:
             return _take(lock)
@@ -225,7 +203,7 @@ def test_a_fork_waits_for_long_work(name: str) -> None:
 @needs_fork
 def test_who_holds_a_long_lock_may_fork() -> None:
     with LOADING:
-        assert _in_child(lambda: _take(LOADING))
+        assert in_child(lambda: _take(LOADING))
     with _held(LOADING):
         assert not _take(LOADING)
     assert _take(LOADING)

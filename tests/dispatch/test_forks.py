@@ -1,9 +1,7 @@
 """A fork while another thread registers, drains or begins to watch."""
 
 import os
-import signal
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,22 +13,10 @@ from runtime.dispatch import dispatcher as dispatchers
 from runtime.dispatch.watch import WATCH, Watch
 from runtime.schema import OperatorName
 from tests.dispatch.samples import Ear, defined, op, says, silent
-from tests.test_locks import _held, _in_child, _take, needs_fork
+from tests.forking import SECONDS, ended_well, fork, in_child, needs_fork
+from tests.test_locks import _held, _take
 
 pytestmark = needs_fork
-
-# A child that has not answered by then waits for ever.
-SECONDS = 20
-
-
-def in_child(check: Callable[[], bool]) -> bool:
-    """What the check says in a forked child; False if it waits for ever."""
-
-    def bounded() -> bool:
-        signal.alarm(SECONDS)  # ends the process
-        return check()
-
-    return _in_child(bounded)
 
 
 class Waiting(Ear):
@@ -132,9 +118,7 @@ def test_a_listener_may_fork() -> None:
 
         def on_operator_registered(self, name: OperatorName, schema: Any) -> None:
             if self.child is None:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", DeprecationWarning)
-                    self.child = os.fork()
+                self.child = fork()
 
     ear = Forking()
     listening = d.add_listener(ear)
@@ -145,8 +129,7 @@ def test_a_listener_may_fork() -> None:
         if ear.child == 0:
             os._exit(0 if good else 1)
     assert ear.child is not None
-    _, status = os.waitpid(ear.child, 0)
-    assert (good, os.waitstatus_to_exitcode(status)) == (True, 0)
+    assert (good, ended_well(ear.child)) == (True, True)
     library.close()
     listening.close()
 

@@ -1,9 +1,6 @@
 """The pool: every item once, whoever does it; errors, nesting, forks."""
 
-import os
-import sys
 import threading
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +14,7 @@ from runtime.kernels.threads import (
     pool,
     set_num_threads,
 )
+from tests.forking import in_child, needs_fork
 
 
 @pytest.fixture(autouse=True)
@@ -180,17 +178,12 @@ def test_other_integers_are_numbers_of_threads() -> None:
     assert get_num_threads() == 1024
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform cannot fork")
+@needs_fork
 def test_a_forked_child_has_a_pool_of_its_own() -> None:
     _chunks(1000, 1)
-    with warnings.catch_warnings():
-        # Python warns of forks beside threads: that they work is what is tested.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if not child:
+
+    def check() -> bool:
         chunks = _chunks(1000, 1)
-        good = _covers(chunks, 1000) and pool.workers == 3
-        sys.stdout.flush()
-        os._exit(0 if good else 1)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+        return _covers(chunks, 1000) and pool.workers == 3
+
+    assert in_child(check)

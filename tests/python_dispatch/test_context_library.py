@@ -24,8 +24,8 @@ from runtime.errors.registration import (
 )
 from runtime.python_dispatch import MAIN, Context
 from runtime.python_dispatch.context_library import CHANGED
+from tests.forking import in_child, needs_fork
 from tests.python_dispatch.test_context import CLOSED, SECONDS, beside, contexts
-from tests.test_locks import _in_child, needs_fork
 
 # As good as no time: nobody comes meanwhile.
 AT_ONCE = 0.001
@@ -437,6 +437,6 @@ def test_a_forked_child_finds_the_lock_free() -> None:
     with beside(hold):
         assert held.wait(SECONDS)
         try:
-            assert _in_child(free)
+            assert in_child(free)
         finally:
             go_on.set()

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 
 import runtime
@@ -16,6 +15,7 @@ from runtime.errors.mode_stack import EmptyModeStack
 from runtime.keys import LOCAL
 from runtime.python_dispatch import current_modes, register_torch_dispatch
 from runtime.tensors.handled import MODED, STATE
+from tests.forking import ended_well, fork, needs_fork
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.random_programs import EXPECTED, Player, acts, handlers
 from tests.python_dispatch.thread_state import Look, nobody_entered
@@ -224,15 +224,13 @@ def test_no_lock_is_held_while_a_handler_runs(world: Ours) -> None:
     assert called.tolist() == [2.0]
 
 
-# Later Pythons warn of forks while there are threads; that is what this is about.
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+@needs_fork
 def test_a_fork_inside_of_a_handler(world: Ours) -> None:
     """C2: the child is inside of the handler, too, and can call and register rules."""
     op, mode = unary(world), world.mode("N", leaves)
 
     def forks(world: Any, who: Any, func: Any, types: Any, args: Any, kw: Any) -> Any:
-        child = os.fork()
+        child = fork()
         if child == 0:
             code = 1
             try:
@@ -243,7 +241,7 @@ def test_a_fork_inside_of_a_handler(world: Ours) -> None:
                 code = 0
             finally:
                 os._exit(code)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert ended_well(child)
         return leaves(world, who, func, types, args, kw)
 
     before = Look()
