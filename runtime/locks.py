@@ -13,7 +13,10 @@ Rules:
   compiling): a fork waits until they are free; they are reentrant, as the thread that
   forks may hold them;
 - `renewed` is for locks of a few steps, each of which leaves things whole: the child
-  finds them free.
+  finds them free;
+- `reentered` is for those of them under which objects are made: the garbage collector
+  or a signal may then run code of anybody in the very thread that holds the lock.  Who
+  holds one makes first, looks again, and only then sets.
 """
 
 import os
@@ -38,6 +41,13 @@ def waited_for() -> RLock:
 def renewed() -> Lock:
     """A lock that is free in a forked child, whoever held it."""
     made = Lock()
+    _RENEWED.add(made)
+    return made
+
+
+def reentered() -> RLock:
+    """As `renewed`, and a thread that holds it may take it again."""
+    made = RLock()
     _RENEWED.add(made)
     return made
 

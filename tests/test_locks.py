@@ -215,3 +215,31 @@ def test_locks_are_not_kept_for_forks() -> None:
     assert len(locks._RENEWED) == before + 1
     del lock
     assert len(locks._RENEWED) == before
+
+
+@pytest.mark.parametrize("name", [*_short_locks(), "watch"])
+def test_who_holds_a_short_lock_may_take_it_again(name: str) -> None:
+    """The collector, or a signal, may run code of anybody where objects are made."""
+    from runtime.dispatch.watch import WATCH
+
+    lock = {**_short_locks(), "watch": WATCH._lock}[name]
+    with lock:
+        assert _take(lock) is (name != "any")
+
+
+def test_who_is_set_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made first, looked again, only then set: what code of others set stays."""
+    from runtime.tensors import Storage, arrays, tensor
+
+    x = tensor([1.0, 2.0])
+    views: list[Any] = []
+
+    class Meddling(Storage):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            if not views:
+                views.append(x)
+                views.append(arrays.claimed(x))
+
+    monkeypatch.setattr(arrays, "Storage", Meddling)
+    assert arrays.claimed(x) is views[1]

@@ -46,14 +46,14 @@ DEVICES = {
     "cuda": (DispatchKey.AutocastCUDA, DType.named("float16")),
 }
 
-LOW = ("mm", "bmm", "matmul", "dot", "linear", "conv2d")
+LOW = ("mm", "bmm", "matmul", "linear", "conv2d")
 WIDE = (
     *("exp", "expm1", "log", "log1p", "log2", "log10", "pow", "rsqrt", "reciprocal"),
     *("sum", "prod", "cumsum", "var", "std", "softmax", "log_softmax"),
     *("layer_norm", "native_layer_norm", "nll_loss", "nll_loss_forward"),
     "cross_entropy",
 )
-WIDEST = ("cat", "stack", "where", "atan2", "index_put", "scatter_add")
+WIDEST = ("dot", "cat", "stack", "where", "atan2", "index_put", "scatter_add")
 
 
 class _State(threading.local):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import ReferenceType
 
 from runtime.autograd.node import Node, Table
-from runtime.locks import renewed
+from runtime.locks import reentered
 from runtime.schema.codes import DType
 from runtime.tensors.elements import SUPPORTED
 from runtime.tensors.tensor import Tensor
@@ -47,7 +47,7 @@ class Extra:
         self.after: Table | None = None
         self.retains = False
         # Held while the gradient is accumulated: threads may share a leaf.
-        self.lock = renewed()
+        self.lock = reentered()
 
 
 class History:
@@ -64,7 +64,7 @@ class History:
 
 
 # Held while a tensor gets its history or its extra, so that it gets one only.
-CLAIMING = renewed()
+CLAIMING = reentered()
 
 
 def history_of(tensor: Tensor) -> History:
@@ -72,9 +72,10 @@ def history_of(tensor: Tensor) -> History:
     found: History | None = tensor._history
     if found is None:
         with CLAIMING:
+            made = History()
+            if tensor._history is None:
+                tensor._history = made
             found = tensor._history
-            if found is None:
-                found = tensor._history = History()
     return found
 
 
@@ -83,8 +84,9 @@ def extra_of(tensor: Tensor) -> Extra:
     history = history_of(tensor)
     if history.extra is None:
         with CLAIMING:
+            made = Extra()
             if history.extra is None:
-                history.extra = Extra()
+                history.extra = made
     return history.extra
 
 

@@ -24,7 +24,12 @@ from typing import Any
 from weakref import ReferenceType, ref
 
 from runtime.autograd.engine import fitted
-from runtime.autograd.history import History, history_of, replace_node
+from runtime.autograd.history import (
+    DIFFERENTIABLE,
+    History,
+    history_of,
+    replace_node,
+)
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Edge, Gradients, Meta, Node
 from runtime.autograd.recipe import Recipe
@@ -85,6 +90,9 @@ def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
 
     def record(*args: Any) -> Any:
         written = args[0]
+        if written.dtype not in DIFFERENTIABLE:
+            # What is written is constant from here on, whatever it was made of.
+            return _below(run, args)
         check_write(written, recipe.operator)
         node = start(recipe, args, core.clone)
         before = edge_before(written)
@@ -101,6 +109,16 @@ def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
         return result
 
     return record
+
+
+def _below(run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """The call below autograd."""
+    view = LOCAL.view
+    LOCAL.view = without_autograd(view)
+    try:
+        return run(*args)
+    finally:
+        LOCAL.view = view
 
 
 def showing(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
@@ -236,9 +254,8 @@ class CopySlices(Node):
 def _laid_out(gradient: Tensor, layout: Layout) -> Tensor:
     """A copy of a gradient with the strides of what it is the gradient of."""
     shape, strides, _ = layout
-    room = core.zeros(
-        (span(shape, strides),), dtype=gradient.dtype, device=gradient.device
-    )
+    # A gradient of a class with a handler stays one.
+    room = core.new_zeros(gradient, (span(shape, strides),))
     whole: Tensor = core.as_strided(room, shape, strides, 0)
     core.copy_(whole, gradient)
     return whole

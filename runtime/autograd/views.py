@@ -28,7 +28,7 @@ from runtime.autograd.history import (
 from runtime.autograd.modes import GRAD, enable_grad
 from runtime.autograd.node import Edge
 from runtime.errors.autograd import ViewModified
-from runtime.locks import renewed
+from runtime.locks import reentered
 from runtime.operators.call import core
 from runtime.tensors.keys_of import INFERRING, inference
 from runtime.tensors.tensor import Tensor
@@ -40,7 +40,7 @@ BY_FUNCTION = "it was made by a Function"
 
 # Views of one base are counted only when there are this many: most have few.
 _PRUNED_AT = 16
-_LISTING = renewed()
+_LISTING = reentered()
 
 
 class ViewOf:
@@ -84,13 +84,14 @@ def follow(origin: Tensor, view: Tensor | None, made: str, operator: str) -> Non
 def _list(base: Tensor, view: Tensor) -> None:
     history = history_of(base)
     with _LISTING:
+        listed = ref(view)
         views = history.views
         if views is None:
-            history.views = [ref(view)]
+            history.views = [listed]
             return
         if len(views) >= _PRUNED_AT and not len(views) & (len(views) - 1):
             views[:] = [each for each in views if each() is not None]
-        views.append(ref(view))
+        views.append(listed)
 
 
 def require_grad_of_views(base: Tensor) -> None:

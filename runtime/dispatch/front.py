@@ -8,12 +8,12 @@ that the entry remembers for them; no list of arguments is made, and none is sca
         if _more:
             ...  # what is named finds its place
         if _WATCH.active or _rest:
-            return slow(*_written(_rest, _more, self, other, alpha))
+            return _slow(*_written(_rest, _more, self, other, alpha))
         ...
         _bits = self.key_bits | other.key_bits
         ...
-        entry = dispatcher.state.namespaces["core"]["core::add"]
-        _link = entry.memo[key][_LOCAL.view][_bits]
+        _entry = _dispatcher.state.namespaces["core"]["core::add"]
+        _link = _entry.memo[_key][_LOCAL.view][_bits]
         ...
         return _link(self, other, _2)
 
@@ -21,7 +21,8 @@ Rules:
 - a front does what the plain way does (`Caller.call`), or goes it: whatever is out of
   the ordinary (a watcher, an argument too many, a value that does not convert, an entry
   of another definition) goes to `slow`, which raises the errors;
-- the text depends on the schema alone; it is compiled once for each definition.
+- the text depends on the schema alone; it is compiled once for each definition;
+- all that it names but the arguments begins with `_`, as no argument of it does.
 
 After an idea of singledispatch's and of CPython's own argument clinic: let the
 interpreter bind.
@@ -67,7 +68,7 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
     names = [argument.name for argument in arguments]
     if schema.is_vararg or any(n.startswith("_") or iskeyword(n) for n in names):
         return None
-    slow = f"return slow(*_written(_rest, _more, {', '.join(names)}))"
+    slow = f"return _slow(*_written(_rest, _more, {', '.join(names)}))"
     namespace = schema.name.name.partition("::")[0]
     where = f"[{namespace!r}][{str(schema.name)!r}]"
     body = [
@@ -78,10 +79,10 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
         *_converted(schema, slow),
         *_joined(schema, slow),
         "try:",
-        f"    _entry = dispatcher.state.namespaces{where}",
-        "    _link = _entry.memo[key][_LOCAL.view][_bits]",
-        "except KeyError:",
-        "    _link = resolve(_bits)",
+        f"    _entry = _dispatcher.state.namespaces{where}",
+        "    _link = _entry.memo[_key][_LOCAL.view][_bits]",
+        "except _KeyError:",
+        "    _link = _resolve(_bits)",
         "    if _link is None:",
         f"        {slow}",
         f"_result = _link({', '.join(map(_passed, range(len(names)), arguments))})",
@@ -89,7 +90,7 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
     ]
     text = "\n".join(
         (
-            "def make(dispatcher, key, resolve, slow):",
+            "def make(_dispatcher, _key, _resolve, _slow):",
             f"    def call({', '.join(_parameters(schema))}):",
             *(f"        {line}" for line in body),
             "    return call",
@@ -104,11 +105,16 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
 def _globals(schema: Schema, converters: Sequence[Converter]) -> dict[str, Any]:
     """What the text refers to."""
     values: dict[str, Any] = {
+        "_AttributeError": AttributeError,
+        "_KeyError": KeyError,
         "_LOCAL": LOCAL,
         "_MISMATCH": MISMATCH,
         "_MISSING": _MISSING,
         "_WATCH": WATCH,
+        "_len": len,
         "_returns": returner(schema),
+        "_tuple": tuple,
+        "_type": type,
     }
     values["_written"] = _writer(schema)
     for place, turn in enumerate(converters):
@@ -153,7 +159,7 @@ def _placed(names: list[str], slow: str) -> list[str]:
             f"    {name} = _more[{name!r}]",
             "    _known += 1",
         ]
-    return [*lines, "if _known != len(_more):", f"    {slow}"]
+    return [*lines, "if _known != _len(_more):", f"    {slow}"]
 
 
 def _writer(
@@ -250,7 +256,7 @@ def _joined(schema: Schema, slow: str) -> list[str]:
         ]
     if tensors:
         lines = ["try:", *(f"    {line}" for line in lines)]
-        lines += ["except AttributeError:", *failed]
+        lines += ["except _AttributeError:", *failed]
     for place, argument in enumerate(schema.arguments):
         if is_dispatch_type(argument.type) == "list":
             lines += [
@@ -276,11 +282,11 @@ def _returned(schema: Schema) -> list[str]:
     lines = [
         "try:",
         *(f"    {look}" for look in looks),
-        "except AttributeError:",
+        "except _AttributeError:",
         "    return _returns(_result)",
     ]
     if len(kinds) > 1:
         # Anything else than a tuple of that length is for `_returns` to judge.
-        given = f"type(_result) is not tuple or len(_result) != {len(kinds)}"
+        given = f"_type(_result) is not _tuple or _len(_result) != {len(kinds)}"
         lines = [f"if {given}:", "    return _returns(_result)", *lines]
     return [*lines, "return _result"]

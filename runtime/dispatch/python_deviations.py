@@ -25,6 +25,18 @@ TENSORS = (
         "nobody means that",
     ),
     Deviation(
+        "a nested list as a subscript, `x[[[0, 1], [1, 0]]]`",
+        "a tuple of indices, one for each dimension",
+        "one index tensor of two dimensions, as in NumPy",
+        "torch warns that it will do so, too",
+    ),
+    Deviation(
+        "None for a tensor that an operator of ours requires",
+        "an undefined tensor, which kernels refuse or not",
+        "an error that names the argument",
+        "`defined_tensors`, a tag that other operators may have, too",
+    ),
+    Deviation(
         "`.numpy()` of what requires grad, in a kernel",
         "refused, unless gradients are switched off",
         "allowed below autograd",
@@ -33,6 +45,18 @@ TENSORS = (
 )
 
 PYTHON = (
+    Deviation(
+        "results of a class of tensors without a handler",
+        "are of that class (`__torch_function__`)",
+        "are plain tensors",
+        "`__torch_function__` is not built; a handler says what results are",
+    ),
+    Deviation(
+        "`tensor(...)` and `from_numpy` inside of a mode",
+        "the mode sees `lift_fresh`",
+        "the mode sees nothing: they make plain tensors of data",
+        "`full`, `zeros`, `arange` and the other factories are seen",
+    ),
     Deviation(
         "a handler that is a plain method",
         "a warning, and a call with the class for `self`",

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from runtime.keys import KeySet
-from runtime.locks import renewed
+from runtime.locks import reentered
 from runtime.schema.schema import Schema
 
 # Asked for so often, and so cheap, that watching them says nothing; the operators that
@@ -55,7 +55,7 @@ class Watch:
     __slots__ = ("_lock", "active", "observers", "sinks")
 
     def __init__(self) -> None:
-        self._lock = renewed()
+        self._lock = reentered()
         self.observers: tuple[Observer, ...] = ()
         self.sinks: tuple[list[str] | None, ...] = ()
         self.active = False
@@ -82,9 +82,9 @@ class Watch:
         finally:
             with self._lock:
                 left = list(self.observers)
-                left.reverse()
-                left.remove(observer)
-                self.replace(observers=tuple(reversed(left)))
+                # The last one entered; by identity, as `==` is code of anybody.
+                last = max(at for at, each in enumerate(left) if each is observer)
+                self.replace(observers=(*left[:last], *left[last + 1 :]))
 
     @contextmanager
     def tracing(self, to_stderr: bool = False) -> Iterator[list[str]]:

@@ -348,7 +348,11 @@ class NotForSubclasses(SubclassError):
         return page(
             f"{self.asked} would read a `{self.cls}` behind the back of its "
             "`__torch_dispatch__`.",
-            ("to do", "read what it wraps, or what `no_dispatch()` makes of it"),
+            (
+                "to do",
+                "read what it wraps; where it has elements of its own, inside of "
+                "`no_dispatch()` what `clone()` returns",
+            ),
         )
 
 

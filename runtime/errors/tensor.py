@@ -244,9 +244,12 @@ class BadDimension(EveryorderError, IndexError):
     def render(self) -> str:
         """The dimension, and those that there are."""
         room = self.ndim or 1
+        there = ("there are", f"{-room} to {room - 1}")
+        # Some take 0 and -1 where there is no dimension; what does not, says nothing.
+        taken = not self.ndim and -room <= self.dim < room
         return page(
             f"There is no dimension {self.dim} in a tensor of {self.ndim} dimensions.",
-            ("there are", f"{-room} to {room - 1}"),
+            *(() if taken else (there,)),
         )
 
 

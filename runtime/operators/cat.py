@@ -11,6 +11,7 @@ from runtime.errors.operands import WrongOption
 from runtime.errors.operator import ShapesDoNotFit
 from runtime.operators.backends import table_of
 from runtime.operators.call import core
+from runtime.operators.expanding import MOST, check_count
 from runtime.operators.plan import CPU, KernelTable, Plan, one_dim, same_device
 from runtime.operators.produce import fresh
 from runtime.operators.rows import as_dtype
@@ -56,6 +57,7 @@ def plan_cat(call: str, tensors: Sequence[Tensor], dim: int) -> Plan:
             )
         total += shape[place]
     shape = (*first[:place], total, *first[place + 1 :])
+    check_count(call, (total,))
     return Plan(((shape, dtype),), device, (kept, place, dtype), kernel=_run)
 
 
@@ -101,7 +103,10 @@ def short_cat(general: Callable[..., Any]) -> Callable[..., Any]:
                 return general(tensors, dim)
         place = one_dim("core::cat", dim, shape)
         total = shape[place] * len(tensors)
-        made = fresh((*shape[:place], total, *shape[place + 1 :]), dtype, CPU)
+        joined = (*shape[:place], total, *shape[place + 1 :])
+        if total > MOST:
+            return general(tensors, dim)
+        made = fresh(joined, dtype, CPU)
         table_of("CPU")["cat"](made, tensors, place)
         return made
 

@@ -9,6 +9,7 @@ from typing import Any
 from runtime.errors.operands import WrongOption
 from runtime.errors.operator import IndexOutOfRange
 from runtime.operators.agreement import computing, misfit, require_ndim
+from runtime.operators.gathering import check_places
 from runtime.operators.plan import (
     ALL,
     FLOATS,
@@ -52,11 +53,12 @@ def _check_padding(call: str, padding_idx: int, rows: int) -> None:
 
 def _look_up(table: KernelTable, out: Tensor, weight: Tensor, indices: Tensor) -> None:
     count = indices.numel()
-    if not out.numel():
-        return
     numbers = as_dtype(table, shaped(table, indices, (count,)), INT64)
-    rows = shaped(table, out, (count, weight.shape[1]))
     try:
+        if not out.numel():
+            check_places(table, weight.shape[0], 0, numbers)
+            return
+        rows = shaped(table, out, (count, weight.shape[1]))
         table["index_select"](rows, weight, 0, numbers)
     except IndexOutOfRange as error:
         error.operator = "core::embedding"

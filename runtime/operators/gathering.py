@@ -11,9 +11,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from runtime.errors.operator import IndexOutOfRange
 from runtime.operators.agreement import INDICES, index_dtype, misfit, require_ndim
 from runtime.operators.backends import table_of
 from runtime.operators.plan import (
+    BOOL,
     CPU,
     INT64,
     KernelTable,
@@ -26,6 +28,7 @@ from runtime.operators.plan import (
 from runtime.operators.produce import fresh
 from runtime.operators.rows import as_dtype, shaped
 from runtime.operators.structured import Structured
+from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.tensor import Tensor
 
 
@@ -112,9 +115,10 @@ def plan_index_select(call: str, self: Tensor, dim: int, index: Tensor) -> Plan:
 def _index_select(
     table: KernelTable, out: Tensor, self: Tensor, dim: int, index: Tensor
 ) -> None:
-    if not out.numel():
-        return
     numbers = as_dtype(table, one_or_more(table, index), INT64)
+    if not out.numel():
+        check_places(table, self.shape[dim], dim, numbers)
+        return
     table["index_select"](
         one_or_more(table, out), one_or_more(table, self), dim, numbers
     )
@@ -179,6 +183,23 @@ def _selected(shape: Shape, dim: int, chosen: Shape) -> tuple[int, Shape]:
     place = dim % count
     selected = (*shape[:place], *chosen, *shape[place + 1 :])
     return (-1, ()) if 0 in selected else (place, selected)
+
+
+def check_places(table: KernelTable, size: int, dim: int, numbers: Tensor) -> None:
+    """Whether int64 numbers name places of a dimension of that size; nothing is read.
+
+    For results without elements, to which no kernel comes.  Raises `IndexOutOfRange`.
+    """
+    if not numbers.numel():
+        return
+    # One element that stands for all, however many there are.
+    line = view_of(empty_tensor((1,), BOOL, numbers.device), (size,), (0,), 0)
+    out = empty_tensor((numbers.numel(),), BOOL, numbers.device)
+    try:
+        table["index_select"](out, line, 0, numbers)
+    except IndexOutOfRange as error:
+        error.dim = dim
+        raise
 
 
 _ARGUMENTS = "Tensor self, int dim, Tensor index"

@@ -33,7 +33,7 @@ from runtime.errors.tensor import NoGradient, UnfitValue
 from runtime.python_dispatch.context import check_wrapped_here
 from runtime.python_dispatch.modes import disable_current_modes
 from runtime.python_dispatch.policies import set_policy
-from runtime.python_dispatch.tensor_class import check_class
+from runtime.python_dispatch.tensor_class import check_class, check_slots
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.excerpt import described
@@ -75,6 +75,7 @@ def make_subclass(
         UnknownPolicy: the policy is none.
     """
     check_class(cls, "_make_subclass")
+    check_slots(cls, "_make_subclass")
     if not isinstance(data, Tensor):
         raise NotATensorClass(
             call="_make_subclass",
@@ -130,8 +131,9 @@ def make_wrapper_subclass(
         NotATensorClass: `cls` is no subclass of Tensor.
         NoHandler: it has no handler.
         PlainHandler, HandlerNotCallable: its handler is no classmethod.
-        UnfitValue: a size, a stride or the offset is no integer, or the device none.
-        BadSize, BadStrides: what the sizes and strides may not be.
+        UnfitValue: a size, a stride or the offset is no integer, or a size negative, or
+            the device none.
+        BadStrides: what strides and the offset may not be.
         UnsupportedForWrappers: another memory format than `contiguous_format`, another
             layout than `strided`, or pinned memory.
         NoGradient: its dtype has no gradient.
@@ -142,6 +144,10 @@ def make_wrapper_subclass(
         raise NoHandler(cls=cls.__name__)
     _check_options(cls, memory_format, layout, pin_memory)
     shape = _numbers("size", size)
+    if min(shape, default=0) < 0:
+        raise UnfitValue(
+            asked="_make_wrapper_subclass", fits="sizes of 0 and more", found=str(shape)
+        )
     steps = contiguous_strides(shape)
     if strides is not None:
         steps = _numbers("strides", strides)

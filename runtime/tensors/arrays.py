@@ -17,7 +17,7 @@ from runtime.errors.tensor import (
     NotOnHost,
     TooManyDimensions,
 )
-from runtime.locks import renewed
+from runtime.locks import reentered
 from runtime.schema.codes import DType
 from runtime.tensors.elements import itemsize, numpy_dtype
 from runtime.tensors.handled import MODED, PYTHON, READERS, is_handled
@@ -39,7 +39,7 @@ Place = tuple[Storage, int, Ints]
 MOST_DIMENSIONS = 64
 
 # Held while a fresh tensor gets its storage, so that it gets one only.
-_CLAIMING = renewed()
+_CLAIMING = reentered()
 
 
 def claimed(tensor: "Tensor") -> Place:
@@ -48,7 +48,9 @@ def claimed(tensor: "Tensor") -> Place:
         if tensor._place is None:
             flat, shape = flat_of(tensor), tensor.shape
             storage = Storage(flat, tensor.device, tensor.dtype, prod(shape))
-            tensor._place = storage, 0, contiguous_strides(shape)
+            place = storage, 0, contiguous_strides(shape)
+            if tensor._place is None:
+                tensor._place = place
         return tensor._place
 
 

@@ -56,13 +56,7 @@ def capsule(tensor: "Tensor", **asked: Any) -> Any:
     Raises `NotExportable` for a tensor that requires grad or is not in host memory, and
     `NotForSubclasses` if its class has a handler.
     """
-    check_unhandled(tensor, "__dlpack__()")
-    if device_code(tensor)[0] != _CPU:
-        raise _refused(
-            f"it is on `{tensor.device}`", "use its `__cuda_array_interface__`"
-        )
-    if is_recorded(tensor):
-        raise _refused("it requires grad", "call `.detach()` on it first")
+    check_exportable(tensor)
     # A stream orders work on a device; the host has none.
     asked.pop("stream", None)
     elements = host_array(tensor, "__dlpack__()")
@@ -71,6 +65,17 @@ def capsule(tensor: "Tensor", **asked: Any) -> Any:
     found = elements.view("uint16").__dlpack__(**asked)
     _rewrite(found, _UNSIGNED, _BFLOAT)
     return found
+
+
+def check_exportable(tensor: "Tensor") -> None:
+    """Whether the tensor's memory may be shared.  Raises as `capsule`."""
+    check_unhandled(tensor, "__dlpack__()")
+    if device_code(tensor)[0] != _CPU:
+        raise _refused(
+            f"it is on `{tensor.device}`", "use its `__cuda_array_interface__`"
+        )
+    if is_recorded(tensor):
+        raise _refused("it requires grad", "call `.detach()` on it first")
 
 
 def taken(source: Any) -> "np.ndarray[Any, Any]":
@@ -90,7 +95,11 @@ def taken(source: Any) -> "np.ndarray[Any, Any]":
             fits="an object with `__dlpack__`, or a capsule",
         )
     hand = _Hand(source)
-    elements = np.from_dlpack(hand)
+    try:
+        elements = np.from_dlpack(hand)
+    except BaseException:
+        hand.give_back()
+        raise
     return elements.view(numpy_dtype(_BFLOAT16)) if hand.rewritten else elements
 
 
@@ -113,16 +122,23 @@ class _Bare:
 class _Hand:
     """Passes a capsule on, its bfloat16 called uint16."""
 
-    __slots__ = ("rewritten", "source")
+    __slots__ = ("found", "rewritten", "source")
 
     def __init__(self, source: Any) -> None:
         self.source = source
+        self.found: Any = None
         self.rewritten = False
 
     def __dlpack__(self, **asked: Any) -> Any:
         found = self.source.__dlpack__(**asked)
         self.rewritten = _rewrite(found, _BFLOAT, _UNSIGNED)
+        self.found = found
         return found
+
+    def give_back(self) -> None:
+        """Leave a capsule that was refused as it was."""
+        if self.rewritten:
+            _rewrite(self.found, _UNSIGNED, _BFLOAT)
 
     def __dlpack_device__(self) -> Any:
         return self.source.__dlpack_device__()

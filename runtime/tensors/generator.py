@@ -16,7 +16,7 @@ from operator import index as as_int
 from typing import Any
 
 from runtime.errors.tensor import BadState, NumberTooLarge, UnfitValue
-from runtime.locks import renewed
+from runtime.locks import reentered
 from runtime.schema.device import Device
 from runtime.schema.infer import register_annotation
 from runtime.schema.types import GeneratorType
@@ -37,7 +37,7 @@ class Generator:
 
     def __init__(self, device: Device | str = "cpu", seed: int = DEFAULT_SEED) -> None:
         self.device = device if isinstance(device, Device) else Device.parse(device)
-        self._lock = renewed()
+        self._lock = reentered()
         self._offset = 0
         self._seed = 0
         self.manual_seed(seed)

@@ -20,7 +20,7 @@ from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.values import NUMBERS
 from runtime.tensors.arrays import Number, claimed
-from runtime.tensors.dlpack import taken
+from runtime.tensors.dlpack import check_exportable, taken
 from runtime.tensors.elements import dtype_of, info, itemsize, numpy_dtype
 from runtime.tensors.handled import UNHANDLED
 from runtime.tensors.keys_of import (
@@ -186,6 +186,10 @@ def from_numpy(array: "np.ndarray[Any, Any]") -> Tensor:
             fits="a NumPy array",
             remedy="call `tensor` or `as_tensor`, which take other data",
         )
+    import numpy as np
+
+    # Not a subclass: a matrix has two dimensions whatever it is reshaped to.
+    array = np.asarray(array)
     dtype = dtype_of(array.dtype.newbyteorder("="))
     shape, bits = array.shape, fresh_key_bits("cpu")
     reason = _unshareable(array)
@@ -266,7 +270,9 @@ def resize_empty(tensor: Tensor, shape: Ints) -> None:
         raise NoElementsLeft(shape=tensor.shape, asked=shape)
     place, count = tensor._place, prod(shape)
     if place is not None and not place[0].count:
-        place[0].grow(count)
+        storage = place[0]
+        held = itemsize(storage.dtype)
+        storage.grow((count * itemsize(tensor.dtype) + held - 1) // held)
         tensor._flat, tensor._shape = None, shape
         tensor._place = place[0], 0, contiguous_strides(shape)
         return
@@ -293,6 +299,7 @@ def from_dlpack(source: Any) -> Tensor:
     the exporter raises.
     """
     if isinstance(source, Tensor):
+        check_exportable(source)
         return view_of(source, source.shape, source.strides, source.offset)
     return from_numpy(taken(source))
 

@@ -141,6 +141,13 @@ def wrap_dim(dim: int, ndim: int) -> int:
     return dim + room if dim < 0 else dim
 
 
+def real_dim(dim: int, ndim: int) -> int:
+    """As `wrap_dim`, of what has dimensions.  Raises `BadDimension`."""
+    if not ndim:
+        raise BadDimension(dim=dim, ndim=0)
+    return wrap_dim(dim, ndim)
+
+
 def wrap_dims(dims: Iterable[int] | int | None, ndim: int) -> Ints:
     """Dimensions counted from the front, ascending; None and no dims mean all.
 
@@ -202,7 +209,8 @@ def check_bounds(shape: Ints, strides: Ints, offset: int, held: int) -> None:
     if min(shape, default=0) < 0:
         raise BadSize(asked=shape, elements=held)
     needed = offset + span(shape, strides)
-    if needed > held and (0 not in shape or offset > held):
+    # What has no elements is nowhere: slices of it may begin behind the end.
+    if needed > held and 0 not in shape:
         raise OutOfStorage(
             shape=shape, strides=strides, offset=offset, needed=needed, held=held
         )

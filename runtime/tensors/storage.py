@@ -14,6 +14,7 @@ Rules:
 
 from typing import TYPE_CHECKING, Any
 
+from runtime.errors.tensor import UnfitValue
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.elements import itemsize, numpy_dtype
@@ -111,9 +112,34 @@ def _restored(
     raw: "np.ndarray[Any, Any] | None", device: str, dtype: str, count: int
 ) -> Storage:
     kind = DType.named(dtype)
+    place = Device.parse(device)
+    _check_bytes(raw, place, itemsize(kind))
     if raw is not None:
-        # Out-of-band buffers may be read-only.
-        raw = (raw if raw.flags.writeable else raw.copy()).view(numpy_dtype(kind))
-        # What is loaded may have been written by anybody.
+        # Out-of-band buffers may be read-only, and lie anywhere.
+        typed = raw.view(numpy_dtype(kind))
+        raw = typed if typed.flags.writeable and typed.flags.aligned else typed.copy()
         count = len(raw)
-    return _stored(raw, Device.parse(device), kind, count)
+    return _stored(raw, place, kind, count)
+
+
+def _check_bytes(raw: Any, device: Device, size: int) -> None:
+    """What is loaded may have been written by anybody.  Raises `UnfitValue`."""
+    import numpy as np
+
+    if raw is None and device.type == "meta":
+        return
+    if (
+        type(raw) is np.ndarray
+        and device.type != "meta"
+        and raw.dtype == np.uint8
+        and raw.ndim == 1
+        and raw.flags.c_contiguous
+        and not raw.size % size
+    ):
+        return
+    shown = f"{raw.dtype} {raw.shape}" if isinstance(raw, np.ndarray) else f"{raw!r}"
+    raise UnfitValue(
+        asked="unpickling a storage",
+        found=f"{shown[:60]} for elements of {size} bytes on {device}",
+        fits="one run of whole elements, as uint8; nothing on meta",
+    )

@@ -52,7 +52,7 @@ from runtime.tensors.interop import (
     shared_array,
 )
 from runtime.tensors.memory import Array, memory_of
-from runtime.tensors.shape import contiguous_strides, is_contiguous, wrap_dim
+from runtime.tensors.shape import contiguous_strides, is_contiguous, real_dim
 from runtime.tensors.storage import Storage
 from runtime.tensors.surface import Surface
 
@@ -181,7 +181,7 @@ class Tensor(Surface):
     def stride(self, dim: int | None = None) -> Any:
         """All strides, or that of one dimension.  Raises `BadDimension`."""
         strides = self.strides
-        return strides if dim is None else strides[wrap_dim(dim, len(strides))]
+        return strides if dim is None else strides[real_dim(dim, len(strides))]
 
     def is_contiguous(self) -> bool:
         """Whether the elements lie in row-major order without gaps."""
@@ -251,7 +251,7 @@ class Tensor(Surface):
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension.  Raises `BadDimension`."""
         shape = self.shape
-        return shape if dim is None else shape[wrap_dim(dim, len(shape))]
+        return shape if dim is None else shape[real_dim(dim, len(shape))]
 
     def is_floating_point(self) -> bool:
         """Whether the elements are real floating-point numbers."""

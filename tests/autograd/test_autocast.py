@@ -48,6 +48,8 @@ def test_what_stays_as_it_is() -> None:
         assert str(core.mm(wide, wide).dtype) == "float64"
         assert str(core.sum(whole).dtype) == "int64"
         assert str(core.cat([whole, whole]).dtype) == "int64"
+        # Of one number only, and the sum may be long: torch leaves it in float32, too.
+        assert str(core.dot(tensor([1.0]), tensor([2.0])).dtype) == "float32"
 
 
 def test_switching_off_inside() -> None:

@@ -151,10 +151,22 @@ TESTS: dict[str, str] = {
     "a tensor compared with a list": (
         "../operators/test_words.py::test_comparing_with_a_list_is_refused"
     ),
+    "a nested list as a subscript, `x[[[0, 1], [1, 0]]]`": (
+        "../operators/test_subscripts.py::test_a_nested_list_is_one_index"
+    ),
+    "None for a tensor that an operator of ours requires": (
+        "../opinfo/test_undefined.py::test_none_is_no_tensor"
+    ),
     "`.numpy()` of what requires grad, in a kernel": (
         "../tensors/test_interop.py::test_a_kernel_below_autograd_may_use_numpy"
     ),
     # Dispatch to Python
+    "results of a class of tensors without a handler": (
+        f"{PYTHON}test_making.py::test_results_of_a_class_without_a_handler"
+    ),
+    "`tensor(...)` and `from_numpy` inside of a mode": (
+        f"{PYTHON}test_making.py::test_what_is_made_of_data_is_no_call"
+    ),
     "a handler that is a plain method": (
         f"{PYTHON}test_bad_input.py::test_a_class_whose_handler_is_a_plain_method"
     ),

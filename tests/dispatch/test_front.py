@@ -248,3 +248,30 @@ def test_fronts_of_many_threads_see_every_publication() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("dispatcher", "key", "resolve", "slow", "make", "call", "len", "type"),
+        *("tuple", "KeyError", "AttributeError", "entry", "link", "bits"),
+    ],
+)
+def test_an_argument_may_have_any_name(name: str) -> None:
+    """Nothing that the text of a front names is the name of an argument."""
+    d = Dispatcher()
+    library = Library("any", "DEF", dispatcher=d)
+    library.define(f"f(Tensor x, Tensor {name}) -> Tensor")
+    library.define(f"g(Tensor x, int {name}=3) -> (Tensor, Tensor)")
+    library.impl("f", lambda x, other: other, "CPU")
+    library.impl("g", lambda x, number=3: (x, x), "CPU")
+    x, y = tensor([1.0]), tensor([2.0])
+    f, g = op(d, "any::f"), op(d, "any::g")
+    for _ in range(12):
+        assert f(x, y) is y
+        assert f(x, **{name: y}) is y
+        assert g(x, **{name: 4})[1] is x
+        assert g(x) == (x, x)
+        with pytest.raises(WrongArgumentType):
+            f(x, "no tensor")
+    library.close()

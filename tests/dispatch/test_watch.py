@@ -236,3 +236,30 @@ def test_the_environment_traces_to_standard_error(value: str, expected: str) -> 
         env={"EVERYORDER_TRACE": value},
     )
     assert (run.stdout, run.stderr) == ("", expected)
+
+
+class Alike(Eye):
+    """Equal to every other one; who asks runs its code."""
+
+    asked = 0
+
+    def __eq__(self, other: object) -> bool:
+        type(self).asked += 1
+        return True
+
+    __hash__ = None  # type: ignore[assignment]  # by identity only
+
+
+def test_an_observer_leaves_by_identity() -> None:
+    """The last of the same that was entered; `==` would be code of anybody."""
+    seen: list[Any] = []
+    one, two = Alike("one", seen), Alike("two", seen)
+    first, second, again = (WATCH.observing(each) for each in (one, two, one))
+    for context in (first, second, again):
+        context.__enter__()
+    found = []
+    for context in (first, second, again):
+        context.__exit__(None, None, None)
+        found.append([each is one for each in WATCH.observers])
+    assert found == [[True, False], [True], []]
+    assert Alike.asked == 0

@@ -93,3 +93,13 @@ WRONG: dict[str, Refused] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_does_not_fit_is_refused(case: str) -> None:
     refused(*WRONG[case])
+
+
+def test_sizes_that_cannot_be_counted_are_refused() -> None:
+    """Nothing is there to be copied, and the sum of the sizes is too large."""
+    most = 2**63 - 1
+    wide = tensor(np.zeros((0, 1), np.float32)).expand(0, most)
+    for joined in ([wide, wide], [wide, tensor(np.zeros((0, 1), np.float32))]):
+        with pytest.raises(WrongOption, match="at most 9223372036854775807"):
+            core.cat(joined, 1)
+    assert core.cat([wide], 1).shape == (0, most)

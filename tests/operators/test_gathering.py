@@ -138,3 +138,19 @@ WRONG: dict[str, Refused] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_what_does_not_fit_is_refused(case: str) -> None:
     refused(*WRONG[case])
+
+
+@pytest.mark.parametrize("number", [-1, 4, 2**62])
+def test_numbers_are_looked_at_where_there_is_nothing_to_pick(number: int) -> None:
+    nothing = tensor(np.zeros((0, 4), np.float32))
+    with pytest.raises(IndexOutOfRange) as caught:
+        core.index_select(nothing, 1, tensor([0, number]))
+    error = caught.value
+    assert (error.operator, error.index, error.size, error.dim) == (
+        *("core::index_select", number, 4, 1),
+    )
+    assert core.index_select(nothing, 1, tensor([3, 0, 3])).shape == (0, 3)
+    with pytest.raises(IndexOutOfRange) as caught:
+        core.embedding(core.t(nothing), tensor([number]))
+    assert (caught.value.operator, caught.value.index) == ("core::embedding", number)
+    assert core.embedding(core.t(nothing), tensor([[3]])).shape == (1, 1, 0)

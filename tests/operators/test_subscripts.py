@@ -9,7 +9,7 @@ from runtime.errors.operands import NoDataToRead
 from runtime.errors.operator import IndexOutOfRange, IndexRefused, ShapesDoNotFit
 from runtime.operators import methods  # noqa: F401  # installs the brackets
 from runtime.tensors import tensor
-from tests.operators.grid import cube
+from tests.operators.grid import cube, grid
 from tests.operators.told import told, words
 
 Array = np.ndarray[Any, Any]
@@ -330,3 +330,10 @@ def test_a_mask_of_another_shape_takes_no_number() -> None:
         "`core::index` was given index -3 for dimension 0, which has size 2. fits: -2 "
         "to 1 state: nothing was written"
     )
+
+
+def test_a_nested_list_is_one_index() -> None:
+    base, chosen = grid(2, 2), [[0, 1], [1, 0]]
+    found = tensor(base)[chosen]
+    assert found.shape == base[chosen].shape == (2, 2, 2)
+    assert found.tolist() == base[chosen].tolist()

@@ -429,3 +429,49 @@ def test_no_dispatch_runs_what_is_below() -> None:
     with no_dispatch():
         assert asked(lambda: made + 1) == []
         assert (made + 1).tolist() == [2.0, 3.0]
+
+
+def test_a_negative_size_is_refused_in_words_of_wrappers() -> None:
+    class Sized(Tensor):
+        __torch_dispatch__ = classmethod(lambda *given: None)
+
+    with pytest.raises(UnfitValue) as refused:
+        Tensor._make_wrapper_subclass(Sized, (-3, 2))
+    assert str(refused.value) == (
+        "`_make_wrapper_subclass` takes sizes of 0 and more, but was given (-3, 2)."
+    )
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype", "device", "number", "key_bits"])
+def test_a_class_that_hides_what_kernels_read_gets_no_elements(name: str) -> None:
+    """They would read beside the elements; a wrapper has none and may say anything."""
+    hiding = type("Hiding", (Tensor,), {name: property(lambda self: (1 << 50,))})
+    with pytest.raises(NotATensorClass, match=f"leaves `{name}` to Tensor"):
+        runtime.ones(2).as_subclass(hiding)
+    below = type("Below", (hiding,), {})
+    with pytest.raises(NotATensorClass, match="the class Below"):
+        Tensor._make_subclass(below, runtime.ones(2))
+
+
+def test_results_of_a_class_without_a_handler() -> None:
+    plain = type("Plain", (Tensor,), {})
+    made = runtime.ones(2).as_subclass(plain)
+    assert type(made) is plain
+    assert type(made + 1) is Tensor
+
+
+def test_what_is_made_of_data_is_no_call() -> None:
+    seen: list[str] = []
+
+    class Seeing(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(str(func.name))
+            return func(*args, **(kwargs or {}))
+
+    with Seeing():
+        runtime.tensor([1.0])
+        assert seen == []
+        runtime.zeros(1)
+    assert seen == ["core::zeros"]

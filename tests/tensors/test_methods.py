@@ -12,18 +12,18 @@ from runtime.tensors.methods import METHODS
 @pytest.fixture(autouse=True)
 def _taken_off() -> Iterator[None]:
     yield
-    for name in ("doubled", "half", "__lshift__"):
+    for name in ("doubled", "halved", "__lshift__"):
         if METHODS.pop(name, None) is not None:
             delattr(Tensor, name)
 
 
 def test_methods_properties_and_operators() -> None:
     install("doubled", lambda self: 2 * self.item())
-    install("half", property(lambda self: self.item() / 2))
+    install("halved", property(lambda self: self.item() / 2))
     install("__lshift__", lambda self, other: self.item() << other)
     made: Any = tensor(3)
-    assert (made.doubled(), made.half, made << 2) == (6, 1.5, 12)
-    assert {"doubled", "half", "__lshift__"} <= set(METHODS)
+    assert (made.doubled(), made.halved, made << 2) == (6, 1.5, 12)
+    assert {"doubled", "halved", "__lshift__"} <= set(METHODS)
     install("doubled", lambda self: "again")
     assert made.doubled() == "again"
 

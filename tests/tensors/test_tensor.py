@@ -82,6 +82,10 @@ def test_geometry() -> None:
     for ask in (made.size, made.stride):
         with pytest.raises(BadDimension):
             ask(2)
+    for ask in (tensor(1).size, tensor(1).stride):
+        for dim in (0, -1, 1):
+            with pytest.raises(BadDimension, match="in a tensor of 0 dimensions"):
+                ask(dim)
 
 
 def test_kinds_and_places() -> None:

@@ -57,6 +57,11 @@ def _gather(grad: Any, self_shape: Shape, dim: int, index: Any) -> Any:
 def _scatter_src(grad: Any, dim: int, index: Any, src_shape: Shape) -> Any:
     """Elements of `src` beyond `index` were not used."""
     picked = core.gather(grad, dim, index)
+    if len(picked.shape) != len(src_shape):
+        # No dimension counts as one of size 1, and an index of nothing fits anywhere.
+        if not picked.numel():
+            return _zeros(grad, src_shape)
+        picked = core.reshape(picked, (1,) * len(src_shape))
     for at, size in enumerate(src_shape):
         if picked.shape[at] != size:
             sizes = [*picked.shape[:at], size, *picked.shape[at + 1 :]]

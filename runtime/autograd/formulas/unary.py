@@ -27,11 +27,12 @@ def nothing(grad: Any) -> Any:
     return core.zeros_like(grad)
 
 
-def _abs(grad: Any, self: Any, result: Any) -> Any:
+def _abs(grad: Any, self: Any) -> Any:
     if not self.dtype.is_complex:
         return core.mul(grad, core.sign(self))
     # The direction of each number; 0 has none, and gradient 0.
-    length = core.masked_fill(result, core.eq(result, 0), 1)
+    length = core.abs(self)
+    length = core.masked_fill(length, core.eq(length, 0), 1)
     return core.mul(grad, core.div(self, length))
 
 

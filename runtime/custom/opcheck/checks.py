@@ -61,7 +61,7 @@ def opcheck(
         op: a handle of any dispatcher, the name of an operator, `ops.ns.name` with one
             overload, or what `custom_op` returned.
         args, kwargs: a call that works; tensors that require grad are differentiated,
-            and, if they are float64 or complex128, compared with finite differences.
+            and compared with finite differences, in float64 and complex128.
         test_utils: which checks, see the table of the module.
         raise_exception: raise the first finding, instead of reporting it.
         rtol, atol: how far results of clones, and gradients, may be apart; both or

@@ -8,6 +8,7 @@ import pytest
 
 from runtime import (
     Dispatcher,
+    DType,
     Function,
     Library,
     direct,
@@ -223,7 +224,33 @@ argument `x`.
   analytical: 2
   numerical:  4"""
     )
-    # Finite differences of narrow numbers say nothing.
+    # Narrow numbers are made wide for that.
+    assert says(handle, leaf(1, 2, dtype="float32")) == says(handle, leaf(1, 2))
+    right = define("g(Tensor x) -> Tensor", square, Autograd=Square.apply)
+    assert agrees(right, leaf(1, 2, dtype="float32")) == {}
+
+
+class Narrowing(Wrong):
+    """Its result is float32, whatever it is given."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return core.to(Square.forward(ctx, x), dtype=DType.named("float32"))
+
+
+class Refusing(Wrong):
+    """It takes float32 only."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        assert x.dtype.name == "float32"
+        return Square.forward(ctx, x)
+
+
+@pytest.mark.parametrize("wrong", [Narrowing, Refusing])
+def test_what_stays_narrow_is_not_compared(define: Planted, wrong: Any) -> None:
+    """Finite differences of narrow numbers say nothing."""
+    handle = define(F, square, Autograd=wrong.apply)
     assert agrees(handle, leaf(1, 2, dtype="float32")) == {}
 
 
