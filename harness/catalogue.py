@@ -3,19 +3,22 @@
 True only here: the way from a path, a name or a piece of a name to scenarios.  A
 scenario is a module-level `Scenario` of a `test_*.py` file; it is named after its
 variable, in the order of the file.  A module is imported under the name that pytest's
-importlib mode gives it, from its root (the nearest folder above with a
-pyproject.toml), and forgotten again, so that a second load sees the file as it is then.
-Loading writes nothing, compiled files included.
+importlib mode gives it, from its root and with the folders that pytest imports from
+(`harness.root`), and forgotten again, so that a second load sees the file as it is
+then.  Loading writes nothing, compiled files included.
 
 Rules:
 - without a path, scenarios are those of tests/scenarios, or of tests where there is no
   such folder; a scenario's whole path is found wherever its file is;
 - a module that cannot be imported is kept as `Broken`, with file and line, and the rest
   of the catalogue is loaded all the same;
+- two variables of one name are no second load of the same: the second is `Broken`;
 - a module that skips itself is kept as `Skipped`, with its reason;
-- asking for something that does not exist is an error that names what is near.
+- asking for something that does not exist is an error that names what is near; where
+  a broken module may have it, what was asked for is `Broken` beside that module.
 """
 
+import ast
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +28,7 @@ from traceback import extract_tb
 from types import ModuleType
 
 from harness.errors import HarnessError
+from harness.root import import_folders, root_of, root_of_all
 from harness.scenario import Scenario
 
 # Where scenarios are looked for when no path is given, below the root; the first that
@@ -35,24 +39,26 @@ PATTERN = "test_*.py"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A scenario and the file and root that it can be loaded from again."""
+    """A scenario and the file, root and variable that it can be loaded from again."""
 
     scenario: Scenario
     file: Path
     root: Path
+    variable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A module, or a scenario of it, that could not be loaded."""
+    """A module, or the scenario of that path, that could not be loaded."""
 
     source: str
     line: int | None
     reason: str
+    scenario: str = ""
 
     @property
     def where(self) -> str:
-        """FILE:LINE, or FILE alone."""
+        """FILE:LINE, or FILE alone; "" for a scenario that is in no known file."""
         return self.source if self.line is None else f"{self.source}:{self.line}"
 
 
@@ -105,20 +111,12 @@ def load(paths: Sequence[str] = (), *, start: Path | None = None) -> Catalogue:
     one.  `start` stands for the current directory.  Raises `NothingThere`.
     """
     start = (start or Path.cwd()).resolve()
-    root = root_of(start)
+    places = [(start / path.partition("::")[0]).resolve() for path in paths]
+    root = root_of_all([each for each in places if each.exists()], start)
     found = Catalogue(root)
     for path in paths or (str(default_folder(root)),):
         found = _merged(found, _load_one(path, start, root))
     return found
-
-
-def root_of(path: Path) -> Path:
-    """The nearest folder from `path` upwards that has a pyproject.toml, else `path`."""
-    folder = path if path.is_dir() else path.parent
-    for candidate in (folder, *folder.parents):
-        if (candidate / "pyproject.toml").is_file():
-            return candidate
-    return folder
 
 
 def default_folder(root: Path) -> Path:
@@ -139,12 +137,13 @@ def load_file(file: Path, root: Path) -> Catalogue:
             return Catalogue(root, skipped=(Skipped(source, str(error)),))
         return Catalogue(root, broken=(_broken(error, file, source),))
     entries = tuple(
-        Entry(scenario, file, root) for scenario in scenarios_of(module, source)
+        Entry(scenario, file, root, variable)
+        for variable, scenario in _variables(module, source)
     )
     return _merged(Catalogue(root), Catalogue(root, entries))
 
 
-def scenarios_of(module: ModuleType, source: str) -> Iterator[Scenario]:
+def _variables(module: ModuleType, source: str) -> Iterator[tuple[str, Scenario]]:
     """The module's own scenarios, named after their variables where they have no name.
 
     A variable with a leading underscore is no scenario; a second variable for the same
@@ -154,7 +153,7 @@ def scenarios_of(module: ModuleType, source: str) -> Iterator[Scenario]:
     for variable, value in vars(module).items():
         if isinstance(value, Scenario) and not variable.startswith("_"):
             if id(value) not in seen:
-                yield value.named(value.name or variable, source)
+                yield variable, value.named(value.name or variable, source)
             seen.add(id(value))
 
 
@@ -198,10 +197,10 @@ def _load_one(path: str, start: Path, root: Path) -> Catalogue:
         for file in files:
             home = root if file.is_relative_to(root) else root_of(file)
             found = _merged(found, load_file(file, home))
-        return _selected(found, variable) if colons else found
+        return _selected(found, variable, alone=place.is_file()) if colons else found
     its_file = None if colons else _file_of(path, root)
     if its_file is not None:
-        return _selected(load_file(its_file, root), path)
+        return _selected(load_file(its_file, root), path, alone=True)
     folder = default_folder(root)
     if colons or path.endswith(".py") or not folder.is_dir():
         raise NothingThere(wanted=path)
@@ -220,15 +219,24 @@ def _file_of(path: str, root: Path) -> Path | None:
     return None
 
 
-def _selected(catalogue: Catalogue, wanted: str) -> Catalogue:
+def _selected(catalogue: Catalogue, wanted: str, *, alone: bool = False) -> Catalogue:
+    """What of a catalogue is called so; `alone` if it could be in no other file."""
+    unsearched = tuple(each for each in catalogue.broken if not each.scenario)
     try:
         entries = find(catalogue, wanted)
-    except NothingThere:
-        if not catalogue.broken:
+    except NothingThere as error:
+        if not unsearched:
             raise
         # What was asked for may be in a module that cannot be loaded.
-        return Catalogue(catalogue.root, broken=catalogue.broken)
-    return Catalogue(catalogue.root, entries)
+        if not alone:
+            files = ", ".join(dict.fromkeys(each.source for each in unsearched))
+            reason = f"{str(error).rstrip('.')}; {files} could not be searched"
+            unsearched += (Broken("", None, reason, wanted),)
+        return Catalogue(catalogue.root, broken=unsearched)
+    # What is called like one of them is as much asked for as they are.
+    paths = {entry.scenario.path for entry in entries}
+    broken = tuple(each for each in catalogue.broken if each.scenario in paths)
+    return Catalogue(catalogue.root, entries, broken)
 
 
 def _merged(first: Catalogue, second: Catalogue) -> Catalogue:
@@ -238,11 +246,44 @@ def _merged(first: Catalogue, second: Catalogue) -> Catalogue:
     for entry in second.entries:
         path = entry.scenario.path
         other = known.setdefault(path, entry)
-        if other.scenario.digest != entry.scenario.digest or other.file != entry.file:
-            reason = f"another scenario is called {path}, too"
-            broken.append(Broken(entry.scenario.source, None, reason))
+        if (other.file, other.variable) == (entry.file, entry.variable):
+            continue
+        twin = _twin(entry, other)
+        if twin not in broken:
+            broken.append(twin)
     skipped = tuple(dict.fromkeys(first.skipped + second.skipped))
     return Catalogue(first.root, tuple(known.values()), tuple(broken), skipped)
+
+
+def _twin(entry: Entry, other: Entry) -> Broken:
+    """A scenario that has the path of another one."""
+    path, source = entry.scenario.path, entry.scenario.source
+    line = line_of(other.file, other.variable)
+    place = other.scenario.source + ("" if line is None else f":{line}")
+    reason = (
+        f"{entry.variable} is called {path} like {other.variable} ({place}), so only "
+        "that one is explored; give one of them another name"
+    )
+    return Broken(source, line_of(entry.file, entry.variable), reason, path)
+
+
+def line_of(file: Path, variable: str) -> int | None:
+    """The line that assigns a module's variable last, where one does so by name."""
+    try:
+        body = ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return None
+    line = None
+    for statement in body:
+        targets: list[ast.expr] = []
+        if isinstance(statement, ast.Assign):
+            targets = statement.targets
+        elif isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
+        names = [node for each in targets for node in ast.walk(each)]
+        if any(isinstance(node, ast.Name) and node.id == variable for node in names):
+            line = statement.lineno
+    return line
 
 
 def _imported(file: Path, source: str, root: Path) -> ModuleType:
@@ -254,8 +295,13 @@ def _imported(file: Path, source: str, root: Path) -> ModuleType:
     before, writes = sys.modules.get(name), sys.dont_write_bytecode
     sys.modules[name] = module
     sys.dont_write_bytecode = True
-    if str(root) not in sys.path:
-        sys.path.insert(0, str(root))
+    before_all, after_all = import_folders(file, root)
+    for folder in reversed(before_all):
+        if str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+    for folder in after_all:
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
     try:
         spec.loader.exec_module(module)
     finally:

@@ -157,6 +157,8 @@ class Plugin:
         for line in summary.details():
             terminalreporter.write_line(line, red=True)
         terminalreporter.write_line(summary.line())
+        if summary.silent:
+            terminalreporter.write_line(summary.unseen())
 
     def pytest_unconfigure(self) -> None:
         """Remove the folder of the run."""

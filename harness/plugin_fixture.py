@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness.engine import Budget
+from harness.errors import HarnessError
 from harness.outcome import Report
 from harness.plugin_path import source_and_name
 from harness.plugin_run import Run
@@ -48,13 +49,18 @@ class Explore:
             NotAScenario: `what` is neither a scenario nor steps.
             pytest.fail.Exception: it does not hold, or is not as expected.
         """
+        __tracebackhide__ = True
         self._calls += 1
         source, base = source_and_name(self._item.nodeid)
         if name is not None:
             base = f"{base}/{name}"
         elif self._calls > 1:
             base = f"{base}-{self._calls}"
-        scenario = _scenario(what, given).named(base, source)
+        try:
+            scenario = _scenario(what, given).named(base, source)
+        except HarnessError as error:
+            # Where in the harness that was seen says nothing to who called.
+            raise error.with_traceback(None) from None
         return self._run.verify(
             scenario, self._item, strategy=strategy, budget=budget, check=check
         )

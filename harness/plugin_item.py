@@ -31,7 +31,17 @@ class ScenarioItem(pytest.Item):
 
     def runtest(self) -> None:
         """Explore and compare."""
+        __tracebackhide__ = True
         self.run.verify(self.scenario, self)
+
+    def repr_failure(
+        self, excinfo: pytest.ExceptionInfo[BaseException], *args: Any, **given: Any
+    ) -> Any:
+        """What failed; of a traceback only what is below this item and not hidden."""
+        if not self.config.getoption("fulltrace"):
+            below = excinfo.traceback.cut(path=__file__).filter(excinfo)
+            excinfo.traceback = below or excinfo.traceback
+        return super().repr_failure(excinfo, *args, **given)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """The file and the line of the variable, counted from 0."""

@@ -10,6 +10,7 @@ Rules:
   ignored where only the ini file does.
 """
 
+import math
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -59,7 +60,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     group.addoption("--everyorder-strategy", metavar="STRATEGY", help=_STRATEGY_HELP)
     group.addoption(
-        "--everyorder-budget", type=float, metavar="SECONDS", help=_BUDGET_HELP
+        "--everyorder-budget", type=_seconds, metavar="SECONDS", help=_BUDGET_HELP
     )
     parser.addini("everyorder_update", "none, new or all; see the flag.", default=NONE)
     parser.addini("everyorder_strategy", _STRATEGY_HELP, default="auto")
@@ -127,11 +128,24 @@ def _ini_update(config: pytest.Config) -> str:
 def _ini_budget(config: pytest.Config) -> float | None:
     text = str(config.getini("everyorder_budget"))
     try:
-        return float(text) if text else None
+        return _seconds(text) if text else None
     except ValueError:
         raise pytest.UsageError(
-            f"everyorder_budget in the ini file is a number of seconds, not {text!r}."
+            "everyorder_budget in the ini file is a number of seconds above 0, not "
+            f"{text!r}."
         ) from None
+
+
+def _seconds(text: str) -> float:
+    """A time that something can be done in.  Raises `ValueError`."""
+    seconds = float(text)
+    if not 0 < seconds < math.inf:  # NaN is neither
+        raise ValueError
+    return seconds
+
+
+# Argparse tells what was wanted by this name.
+_seconds.__name__ = "number of seconds above 0"
 
 
 def _check_strategy(strategy: str) -> None:

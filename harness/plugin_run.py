@@ -6,10 +6,14 @@ journal at once; this process never writes an expect file.
 
 Rules:
 - a scenario that fails its exploration is not compared and never accepted;
-- a test fails by `pytest.fail` without a traceback: the text is for the reader;
+- a test fails by `pytest.fail` without a traceback: the text is for the reader, and
+  nothing is told of what was being handled;
+- what the functions of a scenario raise is shown from their first frame on, unless
+  `--full-trace` asks for ours too;
 - properties (for JUnit reports) are set before anything can fail.
 """
 
+import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -32,8 +36,11 @@ from harness.exploring import explore
 from harness.outcome import Report
 from harness.plugin_options import ALL, Options
 from harness.report.label import SENTENCES
-from harness.report.text import render_violation
+from harness.report.text import never_done, render_violation
 from harness.scenario import Scenario
+
+# The files of the harness begin with this.
+OURS = f"{Path(__file__).parent}{os.sep}"
 
 
 class Run:
@@ -57,6 +64,8 @@ class Run:
 
         With `check=False` only the report is returned, whatever it says.
         """
+        __tracebackhide__ = True
+        failure = None
         try:
             report = explore(
                 scenario,
@@ -64,29 +73,43 @@ class Run:
                 budget=budget or self._budget(),
             )
             item.user_properties += _properties(report)
-            if not check:
-                return report
-            if not report.passed:
-                self._record(report, item, report.verdict)
-                pytest.fail(_violated(report, item), pytrace=False)
-            own = strategy is not None and budget is not None
-            self._compare(report, item, effort=own or not self.options.by_hand)
+            if check:
+                own = strategy is not None and budget is not None
+                effort = own or not self.options.by_hand
+                failure = self._judged(report, item, effort=effort)
         except HarnessError as error:
-            pytest.fail(f"{scenario.path}: {error}", pytrace=False)
+            failure = f"{scenario.path}: {error}"
+        except (Exception, SystemExit) as error:
+            if not item.config.getoption("fulltrace"):
+                _shorten(error)
+            raise
+        if failure is not None:
+            # Not in the handler: the error is no context of what is told.
+            pytest.fail(failure, pytrace=False)
         return report
+
+    def _judged(self, report: Report, item: pytest.Item, *, effort: bool) -> str | None:
+        """Why the test fails, if it does; what was had goes into the journal."""
+        if not report.passed:
+            self._record(report, item, report.verdict)
+            return _violated(report, item)
+        return self._compare(report, item, effort=effort)
 
     def _budget(self) -> Budget | None:
         seconds = self.options.budget
         return None if seconds is None else replace(DEFAULT_BUDGET, seconds=seconds)
 
-    def _compare(self, report: Report, item: pytest.Item, *, effort: bool) -> None:
+    def _compare(
+        self, report: Report, item: pytest.Item, *, effort: bool
+    ) -> str | None:
         comparison = compare(self._expected(report.scenario), report, effort=effort)
         accepted = not comparison.passed and self.options.accepts(
             report.scenario, item.nodeid, only_new=comparison.only_new
         )
         self._record(report, item, comparison.verdict, comparison.found, accepted)
         if not comparison.passed and not accepted:
-            pytest.fail(self._mismatch(comparison, item), pytrace=False)
+            return self._mismatch(comparison, item)
+        return None
 
     def _expected(self, scenario: str) -> Document | None:
         try:
@@ -120,9 +143,25 @@ class Run:
                 "states": len(report.exploration.states),
                 "edges": report.exploration.executed.edges,
                 "accepted": accepted,
+                "silent": never_done(report) if report.passed else [],
                 "document": render(document) if accepted and document else None,
             }
         )
+
+
+def _shorten(error: BaseException) -> None:
+    """Leave the error the frames from the first on that is none of ours.
+
+    A function without a frame (`observe=len`) leaves our last one, and a word on it.
+    """
+    frame = error.__traceback__
+    assert frame is not None, "it was raised"
+    while frame.tb_frame.f_code.co_filename.startswith(OURS):
+        if frame.tb_next is None:
+            error.add_note("raised by what is called here; --full-trace shows by whom")
+            break
+        frame = frame.tb_next
+    error.__traceback__ = frame
 
 
 def _properties(report: Report) -> list[tuple[str, object]]:

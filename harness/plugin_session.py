@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError
-from harness.expectations import Store, parse, read_all
+from harness.expectations import CannotWriteExpectFile, Store, parse, read_all
 from harness.plugin_options import ALL, NEW, NONE, Options
 from harness.plugin_path import is_below, path_of
 
@@ -42,6 +42,7 @@ _SELECTING = (
 _WORDS = {
     "unchanged": "as expected",
     "accepted": "accepted",
+    "not written": "not written",
     "missing": "missing",
     "changed": "changed",
     "stale": "with stale entries",
@@ -65,6 +66,8 @@ class Summary:
     deleted: int = 0
     stale: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
+    # Steps that fail at every set.
+    silent: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -87,6 +90,12 @@ class Summary:
             if count:
                 text += f"; {_plural(count, 'expect file')} {done}"
         return text
+
+    def unseen(self) -> str:
+        """How many steps no set has, which may not be what was meant."""
+        steps = _plural(len(self.silent), "step")
+        verb = "fails" if len(self.silent) == 1 else "fail"
+        return f"{steps} {verb} at every set; `everyorder run` says which, and how"
 
     def details(self) -> list[str]:
         """What the line cannot tell: files that are stale, and what went wrong."""
@@ -128,7 +137,9 @@ def finish(
         summary.scenarios += 1
         summary.states += record["states"]
         summary.edges += record["edges"]
-        summary.verdicts["accepted" if record["accepted"] else record["verdict"]] += 1
+        summary.silent += record["silent"]
+        if not record["accepted"]:
+            summary.verdicts[record["verdict"]] += 1
     if not _found_target(options, results):
         summary.problems.append(
             f"--everyorder-update={options.update}: no such scenario was explored"
@@ -142,14 +153,27 @@ def finish(
         if record["accepted"] and scenario not in claimed_twice
     }
     gone = unknown if options.update == ALL else ()
+    touched: tuple[str, ...] = ()
+    failed = False
     try:
         if documents or gone:
             touched = store.apply({**documents, **dict.fromkeys(gone)})
-            summary.deleted = len(set(map(store.name, gone)) & set(touched))
-            summary.written = len(touched) - summary.deleted
-    except (HarnessError, OSError) as error:
-        summary.problems.append(f"nothing was accepted: {error}")
-    summary.stale = tuple(store.name(name) for name in unknown if name not in gone)
+    except HarnessError as error:
+        failed = True
+        touched = error.done if isinstance(error, CannotWriteExpectFile) else ()
+        summary.problems.append(f"not written: {error}")
+    summary.deleted = len(set(map(store.name, gone)) & set(touched))
+    summary.written = len(touched) - summary.deleted
+    for scenario, record in results.items():
+        if record["accepted"]:
+            there = scenario in documents and not failed
+            is_done = there or store.name(scenario) in touched
+            summary.verdicts["accepted" if is_done else "not written"] += 1
+    summary.stale = tuple(
+        store.name(name)
+        for name in unknown
+        if name not in gone or (failed and store.name(name) not in touched)
+    )
     return summary
 
 

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,28 @@ def test_the_stale_cache_is_found_as_the_readme_says() -> None:
     printed = normal(render(explore(scenario(StalePlugins))))
     lines = normal(next(text for _, text in BLOCKS if "plugins: depends" in text))
     assert printed[: len(lines)] == lines
+
+
+def test_a_registry_that_lists_its_names_is_explored_as_the_readme_says() -> None:
+    from harness import Scenario, explore
+
+    class Plugins(dict[str, object]):
+        def add(self, name: str, plugin: object) -> Callable[[], object]:
+            self[name] = plugin
+            return lambda: self.pop(name)
+
+        def find(self, name: str) -> object:
+            return self.get(name)
+
+        def names(self) -> list[str]:
+            return list(self)
+
+    text = next(text for _, text in BLOCKS if "create=Plugins" in text)
+    made = {"Plugins": Plugins, "as_json": "a plugin", "as_text": "another"}
+    exec(compile(text, "README.md", "exec"), made)
+    scenario = made["plugins"]
+    assert isinstance(scenario, Scenario)
+    assert explore(scenario).passed
 
 
 @pytest.mark.torch

@@ -6,6 +6,7 @@ few thousand steps are explored here, unless somebody says how many processes to
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 
 from rich.console import Console
 
@@ -19,17 +20,43 @@ from harness.report import Unexplored
 WORTHWHILE = 20_000
 
 
+class Interrupted(KeyboardInterrupt):
+    """Somebody stopped it by Ctrl-C; `finished` are the outcomes that there are."""
+
+    def __init__(self, finished: Sequence[Outcome], planned: int) -> None:
+        super().__init__()
+        self.finished = tuple(finished)
+        self.planned = planned
+
+
 def explore_entries(
     entries: Sequence[Entry], effort: Effort, jobs: int | None, console: Console
 ) -> list[Outcome]:
     """The outcome of every entry, in their order.
 
     `jobs` is the number of processes; None takes one for each core, or none besides
-    this one where that is faster.  Raises `UnknownStrategy`.
+    this one where that is faster.  Raises `UnknownStrategy`, and `Interrupted` with
+    what is finished.
     """
     tasks = [task_of(entry, effort) for entry in entries]
     jobs = processes(tasks, jobs)
     outcomes: dict[int, Outcome] = {}
+    try:
+        _explore(entries, tasks, effort, jobs, console, outcomes)
+    except KeyboardInterrupt:
+        finished = tuple(outcomes[index] for index in sorted(outcomes))
+        raise Interrupted(finished, len(entries)) from None
+    return [outcomes[index] for index in range(len(entries))]
+
+
+def _explore(
+    entries: Sequence[Entry],
+    tasks: Sequence[Task],
+    effort: Effort,
+    jobs: int,
+    console: Console,
+    outcomes: dict[int, Outcome],
+) -> None:
     with Display(console, tasks) as display:
         if jobs == 1:
             for index, entry in enumerate(entries):
@@ -41,16 +68,16 @@ def explore_entries(
                 outcomes[index] = explored(entry, effort, tell)
                 display.finished(index, outcomes[index])
         else:
-            for event in explore_all(tasks, effort, jobs):
-                match event:
-                    case Started(index):
-                        display.started(index)
-                    case Advanced(index, done, planned):
-                        display.advanced(index, done, planned)
-                    case Finished(index, outcome):
-                        outcomes[index] = outcome
-                        display.finished(index, outcome)
-    return [outcomes[index] for index in range(len(entries))]
+            with closing(explore_all(tasks, effort, jobs)) as events:
+                for event in events:
+                    match event:
+                        case Started(index):
+                            display.started(index)
+                        case Advanced(index, done, planned):
+                            display.advanced(index, done, planned)
+                        case Finished(index, outcome):
+                            outcomes[index] = outcome
+                            display.finished(index, outcome)
 
 
 def processes(tasks: Sequence[Task], jobs: int | None) -> int:
@@ -62,8 +89,12 @@ def processes(tasks: Sequence[Task], jobs: int | None) -> int:
 
 
 def not_loaded(catalogue: Catalogue) -> tuple[Unexplored, ...]:
-    """The modules that could not be loaded, as outcomes."""
+    """The modules and scenarios that could not be loaded, as outcomes."""
     return tuple(
-        Unexplored(broken.source.removeprefix("tests/"), broken.where, broken.reason)
+        Unexplored(
+            broken.scenario or broken.source.removeprefix("tests/"),
+            broken.where,
+            broken.reason,
+        )
         for broken in catalogue.broken
     )

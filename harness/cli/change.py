@@ -3,11 +3,12 @@
 True only here: what is one decision.  Entries whose verdict and diff are equal are one
 change, whichever scenario they are from.  Of a scenario that has no expect file, or
 whose old numbers mean other steps now, only the whole can be accepted; new scenarios
-together are one change, as are expect files without a scenario.
+together are one change, as are expect files without a scenario.  A damaged expect file
+is a change of its own, and never new: who accepts it gives up what stood there.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from harness.cli.judgement import Judgement
 from harness.expectations import Comparison, Document, Key, accept, classes
@@ -41,6 +42,11 @@ class Change:
         """The scenarios that it touches."""
         return tuple(part.scenario for part in self.parts)
 
+    def only(self, scenarios: Collection[str]) -> "Change":
+        """What of it touches these scenarios."""
+        parts = tuple(part for part in self.parts if part.scenario in scenarios)
+        return replace(self, parts=parts)
+
     def headline(self) -> str:
         """What it is, in one line."""
         shown = list(self.scenarios[:NAMED])
@@ -63,7 +69,9 @@ def changes(found: Sequence[Judgement], stale: Sequence[str]) -> list[Change]:
         if comparison is None or comparison.passed:
             continue
         part = Part(each.scenario, comparison, None)
-        if comparison.expected is None:
+        if each.damage:
+            single.append(Change("damaged file", (part,), (each.damage,), False))
+        elif comparison.expected is None:
             new.append(part)
         elif not comparison.divisible:
             lines = _header_lines(comparison)

@@ -1,7 +1,8 @@
 """The command `everyorder`: its parts, and what an error looks like.
 
 True only here: errors that somebody can act on are one message without a traceback, and
-exit code 2; any other exception is a defect of this package and stays as it is.
+exit code 2; Ctrl-C is exit code 130; any other exception is a defect of this package
+and stays as it is.
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -9,7 +10,7 @@ from typing import Any
 
 import click
 
-from harness.cli.exit_code import REFUSED
+from harness.cli.exit_code import INTERRUPTED, REFUSED
 from harness.cli.gate import gate
 from harness.cli.replay import replay
 from harness.cli.review import review
@@ -33,6 +34,9 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except HarnessError as error:
             raise Refused(str(error)) from None
+        except (KeyboardInterrupt, click.Abort):
+            click.echo("\ninterrupted", err=True)
+            raise SystemExit(INTERRUPTED) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which one needs them."""

@@ -37,6 +37,21 @@ class SeveralScenarios(HarnessError, LookupError):
 
 
 @dataclass(eq=False, kw_only=True)
+class NotToAccept(HarnessError, LookupError):
+    """Something was to be accepted that no scenario and no expect file is called."""
+
+    wanted: str
+    near: tuple[str, ...] = ()
+
+    def render(self) -> str:
+        """What was asked for, and what comes close to it."""
+        text = f"--accept {self.wanted}: no scenario has this path, name or pattern"
+        if self.near:
+            return f"{text}; did you mean {' or '.join(self.near)}?"
+        return f"{text}; `everyorder review` lists what can be accepted."
+
+
+@dataclass(eq=False, kw_only=True)
 class NotLoaded(HarnessError, LookupError):
     """A scenario was asked for, and none could be loaded from there."""
 

@@ -13,6 +13,7 @@ from harness.outcome import Verdict
 OK = 0
 FAILED = 1  # `run` and `replay`: something is wrong
 REFUSED = 2  # the command could not be carried out as typed
+INTERRUPTED = 130  # by Ctrl-C; as shells have it, 128 and the number of SIGINT
 
 LAW = 10
 ORDER = 11

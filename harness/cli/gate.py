@@ -22,6 +22,8 @@ from harness.cli.options import (
 )
 from harness.cli.stale import stale_files
 from harness.expectations import Store
+from harness.outcome import Report
+from harness.report import silent_steps
 from harness.report.text import plural
 
 EPILOG = f"""\b
@@ -63,6 +65,9 @@ def gate(
         if each.code != OK:
             click.echo(f"[{each.code}] {GATE[each.code]}: {each.scenario}")
             click.echo(f"{each.text}\n")
+    reports = (each for each in outcomes if isinstance(each, Report))
+    if silent := silent_steps(reports, width=screen.width):
+        click.echo("\n".join(silent) + "\n")
     counts = Counter(each.code for each in found)
     code = min((wrong for wrong in counts if wrong != OK), default=OK)
     scenarios = plural(len(outcomes), "scenario")

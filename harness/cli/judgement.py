@@ -19,6 +19,7 @@ from harness.cli.exit_code import (
 )
 from harness.cli.task import Outcome
 from harness.expectations import (
+    CannotReadExpectFile,
     Comparison,
     DamagedExpectFile,
     Store,
@@ -31,12 +32,17 @@ from harness.report import Unexplored, render
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One scenario's exit code, and the text that explains it ("" for OK)."""
+    """One scenario's exit code, and the text that explains it ("" for OK).
+
+    `damage` says what is wrong with the expect file itself; `comparison` is then with
+    no file at all, or None where not even its place can be written to.
+    """
 
     scenario: str
     code: int
     text: str = ""
     comparison: Comparison | None = None
+    damage: str = ""
 
 
 def judge(
@@ -70,16 +76,21 @@ def gone(store: Store, names: Sequence[str]) -> list[Judgement]:
 
 
 def _compared(report: Report, store: Store, *, effort: bool) -> Judgement:
+    command = f"everyorder review --accept {report.scenario}"
     try:
         expected = store.read(report.scenario)
+    except CannotReadExpectFile as error:
+        return Judgement(report.scenario, CHANGED, str(error), None, str(error))
     except DamagedExpectFile as error:
-        return Judgement(
-            report.scenario, CHANGED, str(error), compare(None, report, effort=effort)
+        text = (
+            f"{error.damage}. Restore the file from version control, or write what is "
+            f"observed now in its place: {command}"
         )
+        found = compare(None, report, effort=effort)
+        return Judgement(report.scenario, CHANGED, text, found, error.damage)
     comparison = compare(expected, report, effort=effort)
     code = OF_COMPARISON[comparison.verdict]
     if code == OK:
         return Judgement(report.scenario, OK, comparison=comparison)
-    command = f"everyorder review --accept {report.scenario}"
     text = f"{store.name(report.scenario)}: {explain(comparison, command)}"
     return Judgement(report.scenario, code, text, comparison)

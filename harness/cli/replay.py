@@ -94,7 +94,12 @@ def verdict(subject: Subject, system: System, word: Word) -> list[str]:
         fault = judge.inspect(word, played, kind)
         if fault is not None:
             violation = Violation(
-                fault.kind, fault.state, fault.expected, fault.found, word
+                fault.kind,
+                fault.state,
+                fault.expected,
+                fault.found,
+                word,
+                hidden=fault.hidden,
             )
             head = f"wrong: {fault.kind} at {name(fault.state)}, without looks between"
             return [head, *explanation(violation)]

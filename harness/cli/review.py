@@ -5,6 +5,8 @@ change that shows in a thousand states is one decision; each decision is taken b
 person, or by `--accept`.  A scenario that fails its exploration is never offered.
 
 Rules:
+- a value of `--accept` that names nothing is refused before anything is explored;
+- of a change that several scenarios share, those that are named are accepted;
 - without a terminal nothing is asked: the commands that decide are printed instead;
 - files are written once, at the end, in one go; quitting keeps what was accepted.
 """
@@ -15,8 +17,10 @@ from fnmatch import fnmatchcase
 
 import click
 
+from harness.catalogue import nearest
 from harness.cli.campaign import explore_entries, not_loaded
 from harness.cli.change import Change, changes, documents
+from harness.cli.errors import NotToAccept
 from harness.cli.exit_code import FAILED, OF_VERDICT, OK
 from harness.cli.judgement import Judgement, judge
 from harness.cli.options import (
@@ -33,6 +37,9 @@ from harness.report.text import plural
 # A person does not read more of one difference before deciding.
 MOST_LINES = 40
 
+# Values of `--accept` that are no scenarios.
+WORDS = ("all", "new")
+
 CHOICES = "a accept, s skip, A accept all that follow, q quit"
 
 
@@ -44,7 +51,8 @@ CHOICES = "a accept, s skip, A accept all that follow, q quit"
     "--accept",
     multiple=True,
     metavar="all|new|SCENARIO",
-    help="Accept without asking: all, what is only new, or a scenario (or pattern).",
+    help="Accept without asking: all, what is only new, or a scenario's path or name "
+    "(or a pattern of paths).",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes to use.")
 def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) -> None:
@@ -64,14 +72,16 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
         raise error
     effort = effort_of("auto", None, None)
     catalogue = catalogue_of(paths)
+    store = Store(catalogue.root)
+    stale = stale_files(store, catalogue) if not paths else ()
+    _check_names(accept, (*catalogue.paths, *stale))
     tell_skipped(catalogue)
     outcomes = explore_entries(catalogue.entries, effort, jobs, console())
-    store = Store(catalogue.root)
     found = [judge(each, store, effort=True) for each in outcomes]
-    stale = stale_files(store, catalogue) if not paths else ()
     failing = [each for each in found if each.comparison is None]
     for each in failing:
-        click.echo(f"not to be accepted: {each.scenario} fails; see everyorder run")
+        why = each.damage or f"{each.scenario} fails; see everyorder run"
+        click.echo(f"not to be accepted: {why}")
     for broken in not_loaded(catalogue):
         click.echo(f"not to be accepted: {broken.render()}")
     offered = changes(found, stale)
@@ -79,20 +89,24 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
         click.echo(f"nothing to review: {_as_expected(found)} as expected")
         raise SystemExit(FAILED if failing or catalogue.broken else OK)
     if accept:
-        taken = [each for each in offered if _accepted(each, accept)]
+        some = [_accepted(each, accept) for each in offered]
+        taken = [each for each in some if each.parts]
     elif sys.stdin.isatty() and sys.stdout.isatty():
         taken = ask(offered)
     else:
         _tell_commands(offered)
         raise SystemExit(FAILED)
-    written = store.apply(documents(taken)) if taken else ()
-    for name in written:
-        click.echo(f"written: {name}")
-    left = len(offered) - len(taken)
-    click.echo(
-        f"{plural(len(taken), 'change')} accepted, {left} left; "
-        f"{plural(len(written), 'file')} written"
-    )
+    to_do = documents(taken)
+    deleting = {store.name(name) for name, text in to_do.items() if text is None}
+    touched = store.apply(to_do) if to_do else ()
+    for name in touched:
+        click.echo(f"{'deleted' if name in deleting else 'written'}: {name}")
+    deleted = len(deleting.intersection(touched))
+    left = sum(each not in taken for each in offered)
+    counts = f"{plural(len(touched) - deleted, 'file')} written"
+    if deleted:
+        counts += f", {deleted} deleted"
+    click.echo(f"{plural(len(taken), 'change')} accepted, {left} left; {counts}")
     raise SystemExit(FAILED if left or failing or catalogue.broken else OK)
 
 
@@ -120,13 +134,27 @@ def ask(offered: Sequence[Change]) -> list[Change]:
     return taken
 
 
-def _accepted(change: Change, accept: Sequence[str]) -> bool:
+def _accepted(change: Change, accept: Sequence[str]) -> Change:
+    """What of a change is accepted by these values of `--accept`; maybe no part."""
+    if "all" in accept or ("new" in accept and change.only_new):
+        return change
+    return change.only(
+        {name for name in change.scenarios if any(_is_of(name, a) for a in accept)}
+    )
+
+
+def _is_of(scenario: str, wanted: str) -> bool:
+    """Whether a path is the one asked for, ends in that name, or fits the pattern."""
+    return fnmatchcase(scenario, wanted) or scenario.endswith(f"/{wanted}")
+
+
+def _check_names(accept: Sequence[str], known: Sequence[str]) -> None:
+    """Raise `NotToAccept` for what is to be accepted and does not exist."""
     for each in accept:
-        if each == "all" or (each == "new" and change.only_new):
-            return True
-        if all(fnmatchcase(scenario, each) for scenario in change.scenarios):
-            return True
-    return False
+        if each in WORDS or any(_is_of(scenario, each) for scenario in known):
+            continue
+        near = nearest(each, WORDS) + nearest(each, known)
+        raise NotToAccept(wanted=each, near=near)
 
 
 def _as_expected(found: Sequence[Judgement]) -> str:

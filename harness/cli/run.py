@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from harness.cli import exit_code
-from harness.cli.campaign import explore_entries, not_loaded
+from harness.cli.campaign import Interrupted, explore_entries, not_loaded
 from harness.cli.errors import CannotWrite
 from harness.cli.options import (
     catalogue_of,
@@ -25,17 +25,18 @@ from harness.cli.torch_subject import explore_torch
 from harness.outcome import Report
 from harness.report import (
     Unexplored,
-    never_done,
     overview,
     render,
-    shortened,
+    silent_steps,
     summary,
     write,
 )
+from harness.report.text import plural
 
 
 @click.command(
-    epilog="Exit codes: 0 everything passed; 1 something did not; 2 bad arguments."
+    epilog="Exit codes: 0 everything passed; 1 something did not; 2 bad arguments; "
+    "130 interrupted."
 )
 @paths_argument
 @effort_options
@@ -87,8 +88,16 @@ def run(
     else:
         catalogue = catalogue_of(paths)
         tell_skipped(catalogue)
-        outcomes = explore_entries(catalogue.entries, effort, jobs, console())
         broken = not_loaded(catalogue)
+        try:
+            outcomes = explore_entries(catalogue.entries, effort, jobs, console())
+        except Interrupted as stopped:
+            # A report of a part would look like one of everything.
+            if stopped.finished or broken:
+                _conclude(stopped.finished, broken, None)
+            done = f"{len(stopped.finished)} of {plural(stopped.planned, 'scenario')}"
+            click.echo(f"interrupted: {done} explored")
+            raise SystemExit(exit_code.INTERRUPTED) from None
     raise SystemExit(_conclude(outcomes, broken, report))
 
 
@@ -111,10 +120,8 @@ def _conclude(
     failed = [each for each in reports if not each.passed]
     for each in failed:
         click.echo("\n" + render(each, width=screen.width))
-    silent = [line for each in reports if each.passed for line in never_done(each)]
-    if silent:
-        click.echo("\nsteps that fail at every set, so nothing is shown but that:")
-        click.echo("\n".join(shortened(f"  {line}", screen.width) for line in silent))
+    if silent := silent_steps(reports, width=screen.width):
+        click.echo("\n" + "\n".join(silent))
     for other in others:
         click.echo(f"\n{other.scenario}: not explored\n{other.render()}")
     click.echo("\n" + summary(reports, others))

@@ -11,8 +11,8 @@ Rules:
 """
 
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -53,7 +53,9 @@ class Finished:
 Event = Started | Advanced | Finished
 
 
-def explore_all(tasks: Sequence[Task], effort: Effort, jobs: int) -> Iterator[Event]:
+def explore_all(
+    tasks: Sequence[Task], effort: Effort, jobs: int
+) -> Generator[Event, None, None]:
     """Perform the tasks in at most `jobs` processes and tell what happens.
 
     Tasks are begun in order and end in any order; each ends exactly once.
@@ -95,9 +97,26 @@ def _spawn(effort: Effort) -> tuple[BaseProcess, Connection]:
     context = get_context("spawn")
     ours, theirs = context.Pipe()
     worker = context.Process(target=serve, args=(theirs, effort), daemon=True)
-    worker.start()
+    with _deaf():
+        worker.start()
     theirs.close()
     return worker, ours
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let Ctrl-C wait; a process begun meanwhile never hears it, its parent does.
+
+    Without that, one that is still being imported would tell of it with a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # there is none on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _begin(

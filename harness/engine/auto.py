@@ -66,7 +66,7 @@ def choose(
         if any(_unaffordable(part, steps) for part in parse(rung)):
             continue
         size = plan(steps, uses, rung, order_dependent=ordered).size
-        if limit is None or size <= limit:
+        if limit is None or size <= limit or rung is ladder[-1]:
             return parse(rung), above
         above = (
             f"{rung} would be stronger: {size:,} steps, the budget allows {limit:,}",

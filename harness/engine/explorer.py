@@ -128,6 +128,7 @@ def _violation(session: Session, finding: Finding, *, proving: bool) -> Violatio
             finding.expected,
             finding.found,
             finding.word,
+            hidden=finding.hidden,
         )
     fault = shrunk.fault
     return Violation(
@@ -139,6 +140,7 @@ def _violation(session: Session, finding: Finding, *, proving: bool) -> Violatio
         shrunk.word,
         find_square(judge, shrunk.word, fault.kind, session.alphabet),
         shrunk.proven,
+        fault.hidden,
     )
 
 

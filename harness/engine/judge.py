@@ -12,6 +12,7 @@ fits is known only when the word is short.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from time import monotonic
 from typing import Final
 
@@ -122,7 +123,7 @@ class Judge:
                 return hidden
             if self.differs(other, final):
                 expected, found = other.fingerprint, final.fingerprint
-                return Fault("order", final.state, expected, found, at)
+                return Fault("order", final.state, expected, found, at, True)
         return None
 
     def _hidden(self, played: Replay, final: Action, other: Action) -> Fault | None:
@@ -132,9 +133,9 @@ class Judge:
         at, state = len(played.word), final.state
         expected = self._references[self.way(state)].unlooked
         if played.unlooked != expected:
-            return Fault("order", state, expected, played.unlooked, at)
+            return Fault("order", state, expected, played.unlooked, at, True)
         if final.fingerprint != expected:
-            return Fault("cold", state, expected, final.fingerprint, at + 1)
+            return Fault("cold", state, expected, final.fingerprint, at + 1, True)
         return None
 
     def _reference(self, word: Word, at: int) -> Action:
@@ -156,7 +157,7 @@ def _renamed(fault: Fault, played: Replay) -> Fault:
         if deed in deeds:
             kind = name
             break
-    return Fault(kind, fault.state, fault.expected, fault.found, fault.position)
+    return replace(fault, kind=kind)
 
 
 # In a word from which nothing can be taken away every letter is to blame; the rarest

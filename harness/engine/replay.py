@@ -37,13 +37,17 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that is wrong within the word alone, after `position` letters."""
+    """Something that is wrong within the word alone, after `position` letters.
+
+    It is `hidden` if expected and found are fingerprints.
+    """
 
     kind: Kind
     state: State
     expected: Hashable
     found: Hashable
     position: int
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +88,9 @@ def replay(
     alphabet.check(word)
     faults: list[Fault] = []
 
-    def report(kind: Kind, expected: Hashable, found: Hashable) -> None:
-        at = len(runner.trace)
-        faults.append(Fault(kind, state_of(runner.key), expected, found, at))
+    def report(kind: Kind, expected: Hashable, found: Hashable, hidden: bool) -> None:
+        at, state = len(runner.trace), state_of(runner.key)
+        faults.append(Fault(kind, state, expected, found, at, hidden))
 
     runner = Runner(system, alphabet, Ledger(), report, ordered=order_dependent)
     played: list[int] = []

@@ -49,6 +49,15 @@ KINDS: Mapping[Kind, str] = {
     "nondeterminism": "the same word, played twice, gave two results",
 }
 
+# The same where no look shows it, only the fingerprint (`Violation.hidden`); the other
+# claims fit both.
+HIDDEN_KINDS: Mapping[Kind, str] = {
+    **KINDS,
+    "order": "the fingerprint depends on more than the active set",
+    "cold": "looking changes the fingerprint",
+    "nondeterminism": "the same word, played twice, gave two fingerprints",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -77,7 +86,10 @@ class Square:
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One fault: where, what was expected and found, and how to get there."""
+    """One fault: where, what was expected and found, and how to get there.
+
+    It is `hidden` if expected and found are fingerprints, which no look shows.
+    """
 
     kind: Kind
     state: State
@@ -87,6 +99,12 @@ class Violation:
     shortest: Word | None = None
     square: Square | None = None
     proven_shortest: bool = False
+    hidden: bool = False
+
+    @property
+    def claim(self) -> str:
+        """What its kind claims, as one sentence."""
+        return (HIDDEN_KINDS if self.hidden else KINDS)[self.kind]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,11 @@ from harness.engine.protocol import System, Word
 from harness.engine.result import Kind
 from harness.errors import HarnessError
 
-Report: TypeAlias = Callable[[Kind, Hashable, Hashable], None]
-"""Receives kind, expected and found; may raise in order to end the run."""
+Report: TypeAlias = Callable[[Kind, Hashable, Hashable, bool], None]
+"""Receives kind, expected, found, and whether these two are fingerprints.
+
+It may raise in order to end the run.
+"""
 
 
 class Broken(Exception):
@@ -142,7 +145,7 @@ class Runner:
             return self._look()
         broken = self._laws()
         if broken:
-            self._report("law", (), tuple(broken))
+            self._report("law", (), tuple(broken), False)
         return value
 
     def look(self) -> Hashable:
@@ -164,7 +167,7 @@ class Runner:
     def _check_laws(self) -> None:
         broken = self._laws()
         if broken:
-            self._report("law", (), tuple(broken))
+            self._report("law", (), tuple(broken), False)
 
     def _do(self, step: int) -> Hashable:
         key = self.key
@@ -185,7 +188,7 @@ class Runner:
             self._passed[key] = passed | 1 << step
             fields = self._ledger.failures.get((key, step), MISSING)
             if fields is not MISSING:
-                self._report("error", fields, None)
+                self._report("error", fields, None, False)
         return None
 
     def _failed(
@@ -194,12 +197,12 @@ class Runner:
         self.failing += 1
         self._failed_at = len(self.trace)
         if known:
-            self._report("error", None, fields)
+            self._report("error", None, fields, False)
         elif before is not None and (after := self._fingerprint()) != before:
-            self._report("wedged", before, after)
+            self._report("wedged", before, after, True)
         expected = self._ledger.failures.setdefault((self.key, step), fields)
         if expected != fields:
-            self._report("error", expected, fields)
+            self._report("error", expected, fields, False)
         return fields
 
     def _undo(self, step: int) -> None:
@@ -212,7 +215,7 @@ class Runner:
         try:
             self._system.undo(step, handle)
         except Exception as error:
-            self._report("undo", None, self._fields(error))
+            self._report("undo", None, self._fields(error), False)
             raise Broken from None
         del handle
         self.removes += 1
@@ -223,20 +226,23 @@ class Runner:
             if watch() is None:
                 self._cyclic.add(kind)
             else:
-                self._report("leak", None, kind.__qualname__)
+                self._report("leak", None, kind.__qualname__, False)
 
     def _use(self, use: int) -> Hashable:
         before = self._fingerprint() if self.printed else None
         try:
             answer = self._system.use(use)
+        except HarnessError:
+            # As for a step: no answer to compare, the question is wrong.
+            raise
         except Exception as error:
             answer = ("raised", self._fields(error))
         self.uses += 1
         if self.printed and (after := self._fingerprint()) != before:
-            self._report("use", before, after)
+            self._report("use", before, after, True)
         expected = self._ledger.answers.setdefault((self.key, use), answer)
         if expected != answer:
-            self._report("use", expected, answer)
+            self._report("use", expected, answer, False)
         return answer
 
     def _look(self) -> Hashable:
@@ -249,7 +255,7 @@ class Runner:
             if known is MISSING:
                 self._seen[self.key] = self._ledger.interned(seen)
             else:
-                self._report(self._suspect(), known, seen)
+                self._report(self._suspect(), known, seen, False)
         self._check_laws()
         if self.proving:
             self._prove(looked=True)
@@ -259,7 +265,8 @@ class Runner:
         found = self._fingerprint()
         expected = self._ledger.prints.setdefault(self.key, found)
         if expected != found:
-            self._report("cold" if looked else self._suspect(), expected, found)
+            kind = "cold" if looked else self._suspect()
+            self._report(kind, expected, found, True)
 
     def _suspect(self) -> Kind:
         """What a look that differs points at: the last letter before it."""

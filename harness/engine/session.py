@@ -35,6 +35,7 @@ class Finding:
     expected: Hashable
     found: Hashable
     word: Word
+    hidden: bool = False
 
 
 class Session:
@@ -89,8 +90,10 @@ class Session:
             play(letter)
         runner.look()
 
-    def _report(self, kind: Kind, expected: Hashable, found: Hashable) -> None:
-        runner = self.runner
-        self.findings.append(Finding(kind, runner.key, expected, found, runner.word()))
+    def _report(
+        self, kind: Kind, expected: Hashable, found: Hashable, hidden: bool
+    ) -> None:
+        key, word = self.runner.key, self.runner.word()
+        self.findings.append(Finding(kind, key, expected, found, word, hidden))
         if kind == "undo" or len(self.findings) >= self.stop_after:
             raise Halt

@@ -7,6 +7,8 @@ from harness.expectations.document import Document, document_of
 from harness.expectations.environment import forbidden
 from harness.expectations.errors import (
     BadScenarioPath,
+    CannotReadExpectFile,
+    CannotWriteExpectFile,
     DamagedExpectFile,
     WritesForbidden,
 )
@@ -19,6 +21,8 @@ from harness.expectations.store import Store
 __all__ = [
     "BadScenarioPath",
     "Body",
+    "CannotReadExpectFile",
+    "CannotWriteExpectFile",
     "Comparison",
     "DamagedExpectFile",
     "DiffClass",

@@ -18,13 +18,50 @@ class DamagedExpectFile(HarnessError, ValueError):
     reason: str
     found: str
 
+    @property
+    def damage(self) -> str:
+        """The place and the line as found."""
+        return (
+            f"{self.source}:{self.line}: {self.reason}; the line reads {self.found!r}"
+        )
+
     def render(self) -> str:
         """The place, the line as found, and the two ways out."""
         return (
-            f"{self.source}:{self.line}: {self.reason}; the line reads {self.found!r}. "
+            f"{self.damage}. "
             "Restore the file from version control, or accept what is observed now "
             "with --everyorder-update=all, which writes it anew."
         )
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotReadExpectFile(HarnessError, OSError):
+    """The system does not let an expect file be read, though it is there."""
+
+    source: str
+    reason: str
+
+    def render(self) -> str:
+        """The file and the system's reason."""
+        return (
+            f"{self.source} is there and cannot be read: {self.reason}. "
+            "Make it a file that may be read, or remove it."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotWriteExpectFile(HarnessError, OSError):
+    """The system does not let expect files be written; `done` says which were."""
+
+    source: str
+    reason: str
+    done: tuple[str, ...] = ()
+
+    def render(self) -> str:
+        """The file, the system's reason, and how far the writing came."""
+        before = ", ".join(self.done)
+        so_far = f"written before: {before}" if before else "no expect file was written"
+        return f"{self.source} cannot be written: {self.reason}; {so_far}."
 
 
 @dataclass(eq=False, kw_only=True)

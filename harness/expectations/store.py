@@ -15,11 +15,16 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from harness.expectations.document import Document
 from harness.expectations.environment import forbidden
-from harness.expectations.errors import BadScenarioPath, DamagedExpectFile
+from harness.expectations.errors import (
+    BadScenarioPath,
+    CannotReadExpectFile,
+    CannotWriteExpectFile,
+    DamagedExpectFile,
+)
 from harness.expectations.parse import parse
 from harness.expectations.render import render
 
@@ -63,6 +68,7 @@ class Store:
 
         Raises:
             BadScenarioPath: as `path`.
+            CannotReadExpectFile: there is something that the system does not read.
             DamagedExpectFile: the file is not an expect file of that scenario.
         """
         name = self.name(scenario)
@@ -70,6 +76,8 @@ class Store:
             data = self.path(scenario).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise CannotReadExpectFile(source=name, reason=_reason(error)) from None
         try:
             text = data.decode()
         except UnicodeDecodeError as error:
@@ -111,25 +119,39 @@ class Store:
         Raises:
             WritesForbidden: under continuous integration; nothing was written.
             BadScenarioPath: as `path`; nothing was written.
-            filelock.Timeout: another process holds the lock and does not finish.
+            CannotWriteExpectFile: the system refuses it, or another process holds the
+                lock and does not finish; `done` says what was written before.
         """
         error = forbidden()
         if error is not None:
             raise error
         plan = [(self.path(name), documents[name]) for name in sorted(documents)]
+        done: list[str] = []
+        at = LOCK
         lock = self.root / LOCK
-        lock.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(lock, timeout=LOCK_SECONDS):
-            done = [
-                path
-                for path, document in plan
-                if (
-                    _delete(path, self.folder)
-                    if document is None
-                    else _write(path, render(document))
-                )
-            ]
-        return tuple(path.relative_to(self.root).as_posix() for path in done)
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            with FileLock(lock, timeout=LOCK_SECONDS):
+                for path, document in plan:
+                    at = path.relative_to(self.root).as_posix()
+                    if (
+                        _delete(path, self.folder)
+                        if document is None
+                        else _write(path, render(document))
+                    ):
+                        done.append(at)
+        except OSError as refusal:  # a Timeout is one, too
+            raise CannotWriteExpectFile(
+                source=at, reason=_reason(refusal), done=tuple(done)
+            ) from None
+        return tuple(done)
+
+
+def _reason(error: OSError) -> str:
+    """The system's words, without its number and the file's whole path."""
+    if isinstance(error, Timeout):
+        return f"another process has held it for {LOCK_SECONDS} seconds"
+    return error.strerror or str(error)
 
 
 def _write(path: Path, text: str) -> bool:

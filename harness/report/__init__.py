@@ -4,7 +4,14 @@ from harness.report.data import document
 from harness.report.observation import divergence, sections
 from harness.report.page import page, write
 from harness.report.table import overview, summary
-from harness.report.text import never_done, render, render_violation, shortened
+from harness.report.text import (
+    never_done,
+    render,
+    render_violation,
+    shortened,
+    silent_steps,
+    told_silent,
+)
 from harness.report.unexplored import Unexplored
 
 __all__ = [
@@ -18,6 +25,8 @@ __all__ = [
     "render_violation",
     "sections",
     "shortened",
+    "silent_steps",
     "summary",
+    "told_silent",
     "write",
 ]

@@ -17,6 +17,7 @@ from harness.report.label import short_guarantee
 from harness.report.section import badge, search_attributes, section
 from harness.report.style import CSS, SCRIPT
 from harness.report.table import COMMON, duration
+from harness.report.text import plural
 from harness.report.unexplored import Unexplored
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -27,17 +28,24 @@ def write(
 ) -> Path:
     """Write `index.html` and `report.json` into the folder; return the page's path.
 
-    Each file is replaced as a whole.  Raises OSError where the folder cannot be
-    written.
+    Each file is replaced as a whole, and none before both are written.  What UTF-8
+    cannot say (half of a surrogate pair) is written as its escape.  Raises OSError
+    where the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (
-        ("report.json", document(reports, unexplored)),
-        ("index.html", page(reports, unexplored)),
-    ):
-        pending = folder / f"{name}.new"
-        pending.write_text(text, encoding="utf-8")
-        os.replace(pending, folder / name)
+    texts = {
+        "report.json": document(reports, unexplored),
+        "index.html": page(reports, unexplored),
+    }
+    pending = {name: folder / f"{name}.new" for name in texts}
+    try:
+        for name, text in texts.items():
+            pending[name].write_text(text, "utf-8", "backslashreplace")
+        for name, written in pending.items():
+            os.replace(written, folder / name)
+    finally:
+        for written in pending.values():
+            written.unlink(missing_ok=True)
     return folder / "index.html"
 
 
@@ -53,7 +61,7 @@ def page(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> st
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        f"<title>everyorder: {len(reports)} scenarios</title>"
+        f"<title>everyorder: {plural(len(reports), 'scenario')}</title>"
         f"<style>{CSS}</style></head><body>"
         f"{_header(reports, unexplored)}<main>{_unexplored(unexplored)}"
         f"{_filter()}{_table(reports, anchors)}<h2>Scenarios</h2>{sections}</main>"
@@ -64,8 +72,9 @@ def page(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> st
 def _header(reports: Sequence[Report], unexplored: Sequence[Unexplored]) -> str:
     explorations = [report.exploration for report in reports]
     failed = len(unexplored) + sum(not report.passed for report in reports)
+    number = len(reports) + len(unexplored)
     totals = (
-        (len(reports) + len(unexplored), "scenarios"),
+        (number, "scenario" if number == 1 else "scenarios"),
         (failed, "failed"),
         (sum(report.verdict == "proven" for report in reports), "proven, any length"),
         (sum(len(each.states) for each in explorations), "states"),

@@ -6,7 +6,7 @@ True only here: the order of a scenario's facts on the page, which is that of it
 from collections.abc import Iterable
 from html import escape
 
-from harness.engine.result import KINDS, Violation
+from harness.engine.result import Violation
 from harness.outcome import Report
 from harness.report.dumps import Allowance, state_id, states_html
 from harness.report.label import SENTENCES, short_guarantee, square_sentence
@@ -69,7 +69,7 @@ def _violation(report: Report, violation: Violation) -> str:
     command = replay_command(report, violation)
     detail = f'<pre tabindex="0">{_diff(rest)}</pre>' if rest else ""
     return (
-        f'<div class="violation"><h3>{escape(KINDS[violation.kind])}</h3>'
+        f'<div class="violation"><h3>{escape(violation.claim)}</h3>'
         f"<p>At <code>{escape(where)}</code>, "
         f"{escape(how(violation, len(word)))}:</p>"
         f'<pre tabindex="0">{escape(chr(10).join(report.lines(word)))}</pre>{square}'

@@ -11,10 +11,11 @@ Rules:
   only where everything planned was executed and nothing was violated.
 """
 
-from collections.abc import Hashable, Sequence
+import re
+from collections.abc import Hashable, Iterable, Sequence
 from textwrap import wrap
 
-from harness.engine.result import KINDS, Counts, Violation
+from harness.engine.result import Counts, Violation
 from harness.outcome import Report
 from harness.report.label import SENTENCES, square_sentence
 from harness.report.observation import Divergence, divergence, law_text, sections
@@ -46,12 +47,13 @@ def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
     found = report.exploration
     pinned = () if report.order_dependent is None else (report.order_dependent,)
     claims = found.guarantee.split("; ") if report.passed else ()
+    assumptions = found.assumptions if report.passed else ()
     return (
         ("pinned", pinned),
         ("fails", tuple(f"{text}, at every set" for text in _failing_steps(report))),
         ("strategy", (found.strategy,)),
-        ("guarantee", tuple(claims)),
-        ("assumes", found.assumptions if report.passed else ()),
+        ("guarantee", tuple(map(_numbered_well, claims))),
+        ("assumes", tuple(map(_numbered_well, assumptions))),
         ("skipped", found.skipped),
     )
 
@@ -63,6 +65,30 @@ def never_done(report: Report) -> list[str]:
     says nothing of it.
     """
     return [f"{report.scenario} {text}" for text in _failing_steps(report)]
+
+
+def silent_steps(reports: Iterable[Report], *, width: int = WIDTH) -> list[str]:
+    """Those steps of all that passed, below a title and wrapped; empty without any."""
+    return told_silent(
+        (line for each in reports if each.passed for line in never_done(each)),
+        width=width,
+    )
+
+
+def told_silent(lines: Iterable[str], *, width: int = WIDTH) -> list[str]:
+    """Lines of `never_done` below a title and wrapped; empty without any."""
+    told: list[str] = []
+    for line in lines:
+        told += wrap(
+            line,
+            width,
+            initial_indent="  ",
+            subsequent_indent="      ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    title = "steps that fail at every set, so nothing is shown but that:"
+    return [title, *told] if told else []
 
 
 def _failing_steps(report: Report) -> list[str]:
@@ -81,7 +107,7 @@ def render_violation(
 ) -> str:
     """One violation: claim, runnable order, square, divergence, replay command."""
     word = violation.shortest or violation.word
-    lines = wrap(f"{violation.kind}: {KINDS[violation.kind]}", width)
+    lines = wrap(f"{violation.kind}: {violation.claim}", width)
     where = report.state_name(violation.state)
     lines += wrap(f"at {where}, {how(violation, len(word))}:", width)
     lines += [f"    {line}" for line in report.lines(word)]
@@ -113,12 +139,13 @@ def explanation(violation: Violation) -> list[str]:
     difference = divergence(violation.expected, violation.found)
     if difference is None:
         return ["expected and found are printed alike"]
-    return diff_lines(difference)
+    return diff_lines(difference, hidden=violation.hidden)
 
 
-def diff_lines(difference: Divergence) -> list[str]:
+def diff_lines(difference: Divergence, *, hidden: bool = False) -> list[str]:
     """The first divergence as the lines of a diff, shortened where it is very long."""
-    title = f" in {difference.title!r}" if difference.title else ""
+    title = " of the fingerprints" if hidden else ""
+    title += f" in {difference.title!r}" if difference.title else ""
     shown = list(difference.lines[:MOST_LINES])
     rest = len(difference.lines) - len(shown)
     if rest:
@@ -178,6 +205,11 @@ def _laws(found: Hashable) -> list[str]:
     for law in broken:
         lines += _indented(law_text(law))
     return [f"{plural(len(broken), 'broken law')}:", *lines]
+
+
+def _numbered_well(claim: str) -> str:
+    """The claim with one letter as one; expect files have it as the engine says it."""
+    return re.sub(r"\b1 (hidden )?letters\b", r"1 \1letter", claim)
 
 
 def _indented(text: str) -> list[str]:

@@ -9,6 +9,7 @@ once.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from harness.scenario.effects import Effects, effects_of
@@ -25,7 +26,7 @@ def in_main(step: Step) -> Step:
             return step.prepare(target, origin)
 
     text = f"in_main({step.text})"
-    return Step(text, prepare, step.operators, step.kernels, beside=True)
+    return replace(step, text=text, prepare=prepare, beside=True)
 
 
 def context(name: str, *copies: Step) -> Step:
@@ -62,7 +63,7 @@ def context(name: str, *copies: Step) -> Step:
     text = ", ".join([f'context("{name}"', *(each.text for each in copies)]) + ")"
     names = tuple(dict.fromkeys(op for each in copies for op in each.operators))
     kernels = tuple(f"{name}: {each}" for step in copies for each in step.kernels)
-    return Step(text, prepare, names, kernels, beside=True)
+    return Step(text, prepare, names, kernels, beside=True, owner="dispatcher")
 
 
 def _copied(

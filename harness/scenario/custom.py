@@ -84,7 +84,7 @@ def custom(
 
         return perform
 
-    return Step(text, prepare, (name,), beside=True)
+    return Step(text, prepare, (name,), beside=True, owner="dispatcher")
 
 
 def _called_at(origin: str) -> CodeType:
@@ -162,4 +162,4 @@ def _added(
 
         return perform
 
-    return Step(f"{text}, {fn.__name__})", prepare, (op,))
+    return Step(f"{text}, {fn.__name__})", prepare, (op,), owner="dispatcher")

@@ -52,7 +52,7 @@ def install_fallbacks() -> Step:
 
         return perform
 
-    return Step("install_fallbacks()", prepare)
+    return Step("install_fallbacks()", prepare, owner="dispatcher")
 
 
 def handler(name: str, handle: Handle = unwrapped, *, context: str = "") -> Step:
@@ -84,7 +84,7 @@ def handler(name: str, handle: Handle = unwrapped, *, context: str = "") -> Step
 
         return perform
 
-    return Step(text, prepare, beside=True)
+    return Step(text, prepare, beside=True, owner="dispatcher")
 
 
 def rule(op: str, cls: type, fn: Callable[..., Any]) -> Step:
@@ -109,4 +109,4 @@ def rule(op: str, cls: type, fn: Callable[..., Any]) -> Step:
         return perform
 
     text = f'rule("{op}", {cls.__name__}, {fn.__name__})'
-    return Step(text, prepare, (op,))
+    return Step(text, prepare, (op,), owner="dispatcher")

@@ -59,4 +59,4 @@ def mode(make: Callable[[], TorchDispatchMode]) -> Step:
 
         return perform
 
-    return Step(f"mode({name})", prepare, beside=True)
+    return Step(f"mode({name})", prepare, beside=True, owner="dispatcher")

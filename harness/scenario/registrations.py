@@ -154,7 +154,7 @@ def library(ns: str, kind: str = "DEF", dispatch_key: str | None = None) -> Step
             Library, ns, kind, dispatch_key, dispatcher=target, origin=origin
         )
 
-    return Step(text, prepare)
+    return Step(text, prepare, owner="dispatcher")
 
 
 class Known:
@@ -190,7 +190,7 @@ def listen() -> Step:
 
         return perform
 
-    return Step("listen()", prepare)
+    return Step("listen()", prepare, owner="dispatcher")
 
 
 class _Several:
@@ -239,7 +239,9 @@ def together(*steps: Step) -> Step:
     kernels = tuple(dict.fromkeys(each for step in steps for each in step.kernels))
     text = f"together({', '.join(each.text for each in steps)})"
     beside = any(each.beside for each in steps)
-    return Step(text, prepare, names, kernels, beside)
+    owners = {each.owner for each in steps}
+    owner = owners.pop() if len(owners) == 1 else ""
+    return Step(text, prepare, names, kernels, beside, owner)
 
 
 def operator_of(schema: str | Schema) -> OperatorName:
@@ -300,7 +302,8 @@ def _step(
 
         return claim_and_perform
 
-    return Step(text, prepare, () if name is None else (str(name),))
+    names = () if name is None else (str(name),)
+    return Step(text, prepare, names, owner="dispatcher")
 
 
 def _nothing() -> None:

@@ -46,7 +46,7 @@ class Scenario:
     Raises:
         NotAScenario: something else than steps and uses was given, or two steps that
             describe their kernels alike (`debug=`) at one key: the proof could not
-            tell which of them is live.
+            tell which of them is live; or steps of a registry without `create`.
     """
 
     steps: tuple[Step, ...]
@@ -85,6 +85,7 @@ class Scenario:
         _check_letters("given", given, Step)
         _check_descriptions((*given, *steps))
         if create is None:
+            _check_owners((*given, *steps))
             for each in probes or ():
                 check_probe(each)
         elif observe is None:
@@ -160,6 +161,16 @@ def _check_letters(what: str, given: Any, kind: type) -> None:
             )
 
 
+def _check_owners(steps: Sequence[Step]) -> None:
+    """Among steps of the dispatcher `step()` may be meant; by itself it is not."""
+    if all(each.owner == "registry" for each in steps):
+        raise NotAScenario(
+            found=f"step({steps[0].text!r}, ...) without create",
+            wanted="create=..., a function that makes a fresh registry, and "
+            "observe=..., one from the registry to text",
+        )
+
+
 def _check_descriptions(steps: Sequence[Step]) -> None:
     known: set[str] = set()
     for step in steps:
@@ -185,5 +196,6 @@ def _digest(
         *(f"given {each.text}" for each in given),
         f"ordered {order_dependent is not None}",
     ]
-    text = "\n".join(parts).encode()
+    # Half of a surrogate pair is no UTF-8; its escape is.
+    text = "\n".join(parts).encode(errors="backslashreplace")
     return blake2b(text, digest_size=DIGEST_BYTES).hexdigest()

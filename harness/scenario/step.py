@@ -13,7 +13,7 @@ Rules:
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from harness.errors import NotAScenario
 
@@ -29,6 +29,9 @@ Perform = Callable[[], Closable]
 Prepare = Callable[[Any, str], Perform]
 Use = Callable[[Any], Hashable]
 
+# Whose step or use it is: the dispatcher's, of a registry with `create`, or not said.
+Owner: TypeAlias = Literal["dispatcher", "registry", ""]
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -37,7 +40,8 @@ class Step:
     `operators` are the names of the operators that it concerns, for the dispatcher;
     `kernels` describe its kernels where the scenario says how: key, operator, words.
     A step is `beside` if it does more than register in the dispatcher's state; see
-    `harness.scenario.effects`.
+    `harness.scenario.effects`.  `owner` says what it can be done to, where that is
+    known.
     """
 
     text: str
@@ -45,6 +49,7 @@ class Step:
     operators: tuple[str, ...] = ()
     kernels: tuple[str, ...] = ()
     beside: bool = False
+    owner: Owner = ""
 
     def __str__(self) -> str:
         return self.text
@@ -57,6 +62,7 @@ class UseStep:
     text: str
     perform: Use
     operators: tuple[str, ...] = ()
+    owner: Owner = ""
 
     def __str__(self) -> str:
         return self.text
@@ -92,7 +98,7 @@ def step(text: str, do: Callable[[Any], Any]) -> Step:
 
         return perform
 
-    return Step(text, prepare)
+    return Step(text, prepare, owner="registry")
 
 
 def use(text: str, perform: Callable[[Any], Hashable]) -> UseStep:

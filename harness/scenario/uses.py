@@ -207,7 +207,7 @@ def call(op: str, kind: str = "cpu") -> UseStep:
             return answer_beside(target, handle, kind)
         return answers(target, handle, (kind,))[0][1]
 
-    return UseStep(f'call("{op}", "{kind}")', perform, (op,))
+    return UseStep(f'call("{op}", "{kind}")', perform, (op,), "dispatcher")
 
 
 def look_up(op: str) -> UseStep:
@@ -216,4 +216,4 @@ def look_up(op: str) -> UseStep:
     def perform(target: Dispatcher) -> Hashable:
         return str(target.find_schema(op))
 
-    return UseStep(f'look_up("{op}")', perform, (op,))
+    return UseStep(f'look_up("{op}")', perform, (op,), "dispatcher")

@@ -29,6 +29,7 @@ from harness.scenario.scenario import Scenario
 from harness.scenario.step import Closable, Perform
 from harness.scenario.thread import Moment
 from harness.scenario.uses import answer_beside, answers, watched
+from harness.systems.answer import checked_answer
 from harness.systems.condensed import condensed
 from harness.systems.leftovers import Leftovers
 from invariants import Change, Run, check, check_run, check_step
@@ -217,10 +218,12 @@ class DispatcherSystem:
     def use(self, use: int) -> Hashable:
         """A call or a look-up."""
         self._note("use")
+        asked = self.scenario.uses[use]
         try:
-            return self.scenario.uses[use].perform(self.dispatcher)
+            answer = asked.perform(self.dispatcher)
         except Exception as error:
             return self.failure(error)
+        return answer if type(answer) is str else checked_answer(asked, answer)
 
     def observe(self) -> Observation:
         """Titled texts; see the module."""

@@ -32,8 +32,8 @@ from runtime.errors.subclass import UnsupportedForWrappers
 from runtime.errors.tensor import NoGradient, UnfitValue
 from runtime.python_dispatch.context import check_wrapped_here
 from runtime.python_dispatch.modes import disable_current_modes
-from runtime.python_dispatch.policies import set_policy
-from runtime.python_dispatch.tensor_class import check_class, check_slots
+from runtime.python_dispatch.policies import check_slots, set_policy
+from runtime.python_dispatch.tensor_class import check_class
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.excerpt import described

@@ -28,7 +28,7 @@ from inspect import getattr_static
 from typing import Any
 
 from runtime.dispatch.handle import OperatorHandle
-from runtime.errors.python_dispatch import UnknownPolicy, WrongMetadata
+from runtime.errors.python_dispatch import NotATensorClass, UnknownPolicy, WrongMetadata
 from runtime.operators.call import core
 from runtime.python_dispatch import metadata
 from runtime.schema.codes import Layout
@@ -42,6 +42,24 @@ STRIDES, SIZES, DEVICE, LAYOUT = 1, 2, 4, 8
 COUNTS = STRIDES | SIZES
 
 WORDS: dict[str | None, int] = {None: 0, "strides": STRIDES, "sizes": COUNTS}
+
+# What kernels read of a tensor with elements: told something else, they would read
+# and write beside them.
+_READ = ("shape", "dtype", "device", "number", "key_bits")
+
+
+def check_slots(cls: type, call: str) -> None:
+    """Whether a class leaves alone what kernels read.  Raises `NotATensorClass`."""
+    for name in _READ:
+        # What a policy has put there asks the handler, and else Tensor.
+        own = getattr_static(cls, name)
+        if own is not getattr_static(Tensor, name) and own is not ASKING.get(name):
+            raise NotATensorClass(
+                call=call,
+                argument="cls",
+                expected=f"a class that leaves `{name}` to Tensor, as kernels read it,",
+                found=f"the class {cls.__name__}, which has its own",
+            )
 
 
 def set_policy(made: Tensor, sizes: str | None, device: bool, layout: bool) -> None:

@@ -12,27 +12,8 @@ from runtime.errors.python_dispatch import (
     NotATensorClass,
     PlainHandler,
 )
-from runtime.python_dispatch.policies import ASKING
 from runtime.schema.excerpt import described
 from runtime.tensors.tensor import Tensor
-
-# What kernels read of a tensor with elements: told something else, they would read
-# and write beside them.
-_READ = ("shape", "dtype", "device", "number", "key_bits")
-
-
-def check_slots(cls: type, call: str) -> None:
-    """Whether a class leaves alone what kernels read.  Raises `NotATensorClass`."""
-    for name in _READ:
-        # What a policy has put there asks the handler, and else Tensor.
-        own = getattr_static(cls, name)
-        if own is not getattr_static(Tensor, name) and own is not ASKING.get(name):
-            raise NotATensorClass(
-                call=call,
-                argument="cls",
-                expected=f"a class that leaves `{name}` to Tensor, as kernels read it,",
-                found=f"the class {cls.__name__}, which has its own",
-            )
 
 
 def check_class(cls: type, call: str) -> None:

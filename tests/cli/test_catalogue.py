@@ -8,11 +8,12 @@ from harness.catalogue import (
     NothingThere,
     Skipped,
     find,
+    line_of,
     load,
     load_file,
     nearest,
-    root_of,
 )
+from harness.root import root_of
 from tests.cli.conftest import Project
 
 EMPTY = "from harness.scenario import Scenario, step\n"
@@ -82,8 +83,55 @@ def test_two_scenarios_of_one_name(project: Project) -> None:
     project.scenarios("twice", text)
     found = load(("tests/scenarios/test_twice.py",))
     assert found.paths == ("scenarios/test_twice/a",)
-    reason = "another scenario is called scenarios/test_twice/a, too"
-    assert found.broken == (Broken("tests/scenarios/test_twice.py", None, reason),)
+    reason = (
+        "b is called scenarios/test_twice/a like a (tests/scenarios/test_twice.py:2), "
+        "so only that one is explored; give one of them another name"
+    )
+    twin = Broken("tests/scenarios/test_twice.py", 3, reason, "scenarios/test_twice/a")
+    assert found.broken == (twin,)
+
+
+@pytest.mark.parametrize(
+    "paths",
+    [
+        ("tests/scenarios/test_twins.py",),
+        ("tests/scenarios/test_twins.py", "tests/scenarios/test_twins.py"),
+        ("tests/scenarios/test_twins.py::same",),
+        ("scenarios/test_twins/same",),
+        ("same",),
+    ],
+)
+def test_two_scenarios_of_one_name_and_equal_texts(
+    project: Project, paths: tuple[str, ...]
+) -> None:
+    one = made("one").replace("create", "name='same', create")
+    two = "two: Scenario = " + one.partition(" = ")[2].replace("=list", "=dict")
+    project.scenarios("twins", EMPTY + one + "\n\n" + two)
+    found = load(paths)
+    assert found.paths == ("scenarios/test_twins/same",)
+    [twin] = found.broken
+    assert twin.scenario == "scenarios/test_twins/same"
+    assert twin.where == "tests/scenarios/test_twins.py:5"
+    assert "two is called" in twin.reason
+    assert "like one (tests/scenarios/test_twins.py:2), so only" in twin.reason
+
+
+def test_two_files_of_one_path(project: Project) -> None:
+    project.write("test_x.py", EMPTY + "for a in [0]:\n    " + made("a"))
+    project.write("tests/test_x.py", EMPTY + made("a"))
+    found = load(("tests/test_x.py", "test_x.py"))
+    assert found.paths == ("test_x/a",)
+    [twin] = found.broken
+    assert (twin.where, twin.scenario) == ("test_x.py", "test_x/a")
+    assert "like a (tests/test_x.py:2)" in twin.reason
+
+
+def test_the_line_of_a_variable(tmp_path: Path) -> None:
+    file = tmp_path / "a.py"
+    file.write_text("a = 1\nb = a, c = 2, 3\na = 4\n")
+    assert [line_of(file, name) for name in "abcd"] == [3, 2, 2, None]
+    file.write_text("a = (\n")
+    assert line_of(file, "a") is None
 
 
 @pytest.mark.parametrize(
@@ -105,8 +153,32 @@ def test_broken_modules_are_kept_with_their_line(
     [broken] = found.broken
     assert broken.where == f"tests/scenarios/test_broken.py:{line}"
     assert broken.reason.startswith(reason)
-    assert load(("broken/what",)).broken == (broken,)
+    for own in ("scenarios/test_broken/what", "tests/scenarios/test_broken.py::what"):
+        assert load((own,)).broken == (broken,)
     assert Broken("a.py", None, "").where == "a.py"
+
+
+def test_a_wrong_name_is_told_beside_a_broken_module(project: Project) -> None:
+    project.scenarios("broken", "x = 1 +\n")
+    found = load(("newst", "sound"))
+    assert found.paths == ("scenarios/test_sound/sound",)
+    module, wrong = found.broken
+    assert module.source == "tests/scenarios/test_broken.py"
+    assert wrong == Broken(
+        "",
+        None,
+        "there is no file, folder or scenario 'newst'; did you mean "
+        "scenarios/test_sound/newest?; tests/scenarios/test_broken.py could not be "
+        "searched",
+        "newst",
+    )
+
+
+def test_a_wrong_name_beside_twins(project: Project) -> None:
+    text = EMPTY + made("a") + made("b").replace("create", "name='a', create")
+    project.scenarios("twice", text)
+    with pytest.raises(NothingThere):
+        load(("quite another thing",))
 
 
 def test_interrupts_are_not_caught(project: Project) -> None:
@@ -201,6 +273,35 @@ def test_a_file_of_another_project(project: Project, tmp_path: Path) -> None:
     assert (entry.root, entry.scenario.path) == (other, "test_far/far")
     lone = load_file(other / "tests" / "test_far.py", tmp_path / "elsewhere")
     assert lone.paths == ("test_far/far",)
+
+
+def test_files_of_two_projects_have_the_root_of_both(project: Project) -> None:
+    for name in ("one", "two"):
+        project.write(f"{name}/pytest.ini", "")
+        project.write(f"{name}/tests/test_far.py", EMPTY + made("far"))
+    root = project.root
+    assert load(("one/tests",)).root == root / "one"
+    assert load(("tests/test_far.py",), start=root / "two").root == root / "two"
+    found = load(("one/tests", "two"))
+    assert found.root == root
+    assert found.paths == ("one/tests/test_far/far", "two/tests/test_far/far")
+
+
+def test_modules_beside_the_file_are_imported(project: Project) -> None:
+    text = "from helpers_of_mine import WORD\n" + EMPTY + made("far")
+    project.write("tests/deep/test_far.py", text)
+    project.write("tests/deep/helpers_of_mine.py", "WORD = 'a'\n")
+    assert load(("tests/deep/test_far.py",)).paths == ("deep/test_far/far",)
+    sys.modules.pop("helpers_of_mine")
+
+
+def test_modules_are_looked_for_at_the_end_in_the_mode_append(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("pytest.ini", "[pytest]\naddopts = --import-mode=append\n")
+    load()
+    assert sys.path[0] == str(project.root)
+    assert sys.path[-1] == str(project.root / "tests" / "scenarios")
 
 
 def test_a_file_that_is_no_module(project: Project) -> None:

@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 from harness.cli.change import Change, Part, changes, documents
-from harness.cli.exit_code import OK
+from harness.cli.exit_code import CHANGED, OK
 from harness.cli.judgement import Judgement
 from harness.expectations import Document, Key, compare, document_of
 from harness.outcome import Report
@@ -72,6 +72,26 @@ def test_new_scenarios_are_one_decision() -> None:
     assert documents([change]) == {
         report.scenario: document_of(report) for report in reports
     }
+
+
+def test_a_damaged_file_is_a_decision_of_its_own() -> None:
+    report = replace(PROVEN, scenario="s/a")
+    damage = "expect/s/a.txt:1: a merge conflict is not resolved"
+    found = Judgement("s/a", CHANGED, "", compare(None, report), damage)
+    new = judged(replace(PROVEN, scenario="s/b"), None)
+    change, other = changes([found, new], ())
+    assert change.headline() == "damaged file: s/a"
+    assert (change.lines, change.only_new) == ((damage,), False)
+    assert other.headline() == "new, 1 scenario: s/b"
+    assert documents([change]) == {"s/a": document_of(report)}
+
+
+def test_a_part_of_a_change() -> None:
+    reports = [replace(PROVEN, scenario=f"s/{name}") for name in "abc"]
+    [change] = changes([judged(report, None) for report in reports], ())
+    assert change.only(("s/b", "s/x")).scenarios == ("s/b",)
+    assert documents([change.only(("s/b",))]) == {"s/b": document_of(reports[1])}
+    assert change.only(()).parts == ()
 
 
 def test_another_scenario_is_taken_as_a_whole() -> None:

@@ -99,6 +99,32 @@ def test_a_damaged_file(accepted: Project) -> None:
     result = accepted.run("gate")
     assert result.exit_code == exit_code.CHANGED
     assert "expect/scenarios/test_sound/sound.txt:1: " in result.output
+    command = "everyorder review --accept scenarios/test_sound/sound"
+    assert f"in its place: {command}\n" in result.output
+    assert "--everyorder-update" not in result.output
+
+
+def test_a_file_that_cannot_be_read(accepted: Project) -> None:
+    path = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
+    path.unlink()
+    path.mkdir()
+    result = accepted.run("gate")
+    assert result.exit_code == exit_code.CHANGED
+    assert (
+        "expect/scenarios/test_sound/sound.txt is there and cannot be read: Is a "
+        "directory."
+    ) in result.output
+    assert "gate: 2 scenarios, 1 as expected; exit code 12\n" in result.output
+
+
+def test_two_scenarios_of_one_name(accepted: Project) -> None:
+    accepted.scenarios("sound", f"{SOUND}\ntwin = newest.named('newest')\n")
+    result = accepted.run("gate")
+    assert result.exit_code == exit_code.NOT_LOADED
+    assert "[17] a scenario could not be loaded: scenarios/test_sound/newest\n" in (
+        result.output
+    )
+    assert "twin is called scenarios/test_sound/newest like newest" in result.output
 
 
 @pytest.mark.parametrize(
@@ -154,3 +180,26 @@ def test_the_help_has_every_code(project: Project) -> None:
     for code, sentence in exit_code.GATE.items():
         assert f"\n    {code:>2}  {sentence}\n" in text
     assert os.getcwd() == str(project.root)
+
+
+MISTYPED = """
+from harness.scenario import Scenario, define, impl
+
+mistyped = Scenario(
+    define("a::f(Tensor x) -> Tensor"), impl("a::f", lambda x: x, "CPUU")
+)
+"""
+
+
+def test_steps_that_never_succeed_are_told(accepted: Project) -> None:
+    """They may be what was meant, and may be a slip; the code stays 0."""
+    accepted.scenarios("mistyped", MISTYPED)
+    accepted.run("review", "--accept", "all")
+    result = accepted.run("gate")
+    told, _, counts = result.output.partition("\n\n")
+    assert told.startswith(
+        "steps that fail at every set, so nothing is shown but that:\n"
+    )
+    assert "mistyped step 2: UnknownKey CPUU" in told
+    assert counts == "gate: 3 scenarios, 3 as expected; exit code 0\n"
+    assert result.exit_code == exit_code.OK

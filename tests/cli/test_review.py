@@ -77,7 +77,11 @@ def test_stale_files_are_given_up(project: Project) -> None:
     text = project.run("review").output
     assert "  stale, no scenario: scenarios/test_sound/newest\n" in text
     assert "--accept new" not in text
-    project.run("review", "--accept", "scenarios/test_sound/newest")
+    result = project.run("review", "--accept", "scenarios/test_sound/newest")
+    assert result.output == (
+        "deleted: expect/scenarios/test_sound/newest.txt\n"
+        "1 change accepted, 0 left; 0 files written, 1 deleted\n"
+    )
     assert expected(project) == ["scenarios/test_sound/sound.txt"]
 
 
@@ -99,13 +103,100 @@ def test_what_fails_is_never_offered(faulty: Project) -> None:
     ]
 
 
-def test_a_damaged_file_can_be_replaced(project: Project) -> None:
+@pytest.mark.parametrize("accept", ["all", "sound", "scenarios/test_sound/sound"])
+def test_a_damaged_file_can_be_replaced(project: Project, accept: str) -> None:
     project.run("review", "--accept", "all")
     path = project.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
     before = path.read_text()
     path.write_text("nonsense")
-    assert project.run("review", "--accept", "all").exit_code == exit_code.OK
+    assert project.run("review", "--accept", accept).exit_code == exit_code.OK
     assert path.read_text() == before
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff\xfe",
+        b"<<<<<<< HEAD\n",
+        b"everyorder expect file, format 2\n",
+        "CRLF",
+        "BOM",
+    ],
+)
+def test_a_damaged_file_is_not_new(project: Project, data: bytes | str) -> None:
+    project.run("review", "--accept", "all")
+    path = project.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
+    if data == "CRLF":
+        data = path.read_bytes().replace(b"\n", b"\r\n")
+    elif data == "BOM":
+        data = b"\xef\xbb\xbf" + path.read_bytes()
+    assert isinstance(data, bytes)
+    path.write_bytes(data)
+    text = project.run("review").output
+    assert "  damaged file: scenarios/test_sound/sound\n" in text
+    assert "--accept new" not in text
+    result = project.run("review", "--accept", "new")
+    assert result.output == "0 changes accepted, 1 left; 0 files written\n"
+    assert result.exit_code == exit_code.FAILED
+    assert path.read_bytes() == data
+
+
+def test_a_folder_in_the_place_of_a_file_is_not_replaced(project: Project) -> None:
+    file = "expect/scenarios/test_sound/sound.txt"
+    (project.root / file).mkdir(parents=True)
+    result = project.run("review", "--accept", "all", "sound")
+    assert result.exit_code == exit_code.FAILED
+    assert result.output == (
+        f"not to be accepted: {file} is there and cannot be read: Is a directory. Make "
+        "it a file that may be read, or remove it.\n"
+        "nothing to review: 0 scenarios as expected\n"
+    )
+
+
+def test_what_cannot_be_written_is_one_message(project: Project) -> None:
+    project.write("expect", "in the way")
+    result = project.run("review", "--accept", "all")
+    assert result.exit_code == exit_code.REFUSED
+    assert result.output == (
+        "Error: expect/scenarios/test_sound/newest.txt cannot be written: Not a "
+        "directory; no expect file was written.\n"
+    )
+
+
+def test_one_of_several_new_scenarios(project: Project) -> None:
+    result = project.run("review", "--accept", "newest")
+    assert (result.output, result.exit_code) == (
+        "written: expect/scenarios/test_sound/newest.txt\n"
+        "1 change accepted, 1 left; 1 file written\n",
+        exit_code.FAILED,
+    )
+    assert expected(project) == ["scenarios/test_sound/newest.txt"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "advice"),
+    [
+        ("nwe", "did you mean new or scenarios/test_sound/newest?"),
+        ("newst", "did you mean new or scenarios/test_sound/newest?"),
+        ("x/*", "`everyorder review` lists what can be accepted."),
+    ],
+)
+def test_a_name_of_nothing_is_refused(
+    project: Project, wanted: str, advice: str
+) -> None:
+    result = project.run("review", "--accept", "sound", "--accept", wanted)
+    assert result.exit_code == exit_code.REFUSED
+    start = f"Error: --accept {wanted}: no scenario has this path, name or pattern; "
+    assert result.output.startswith(start)
+    assert result.output.endswith(f"{advice}\n")
+    assert expected(project) == []
+
+
+def test_what_is_as_expected_is_no_wrong_name(project: Project) -> None:
+    project.run("review", "--accept", "sound")
+    result = project.run("review", "--accept", "sound")
+    assert result.output == "0 changes accepted, 1 left; 0 files written\n"
 
 
 def test_never_under_continuous_integration(

@@ -190,6 +190,39 @@ def test_torch_takes_no_paths(project: Project) -> None:
     )
 
 
+STOPS = """
+from harness.scenario import Scenario, step
+
+
+def stop(registry):
+    raise KeyboardInterrupt
+
+
+stops = Scenario(step("stop()", stop), create=list, observe=repr)
+"""
+
+
+def test_an_interrupt_tells_what_is_finished(project: Project) -> None:
+    project.scenarios("stops", STOPS)
+    arguments = ("run", "test_sound", "stops", "--report", "build/report")
+    result = project.run(*arguments, "--jobs", "1")
+    assert result.exit_code == exit_code.INTERRUPTED
+    assert "2 scenarios: 1 pinned, 1 proven; " in result.output
+    assert result.output.endswith("\ninterrupted: 2 of 3 scenarios explored\n")
+    assert not (project.root / "build/report/index.html").exists()
+    result = project.run("run", "stops")
+    assert result.exit_code == exit_code.INTERRUPTED
+    assert result.output == "interrupted: 0 of 1 scenario explored\n"
+
+
+def test_an_interrupt_of_another_command(project: Project) -> None:
+    project.scenarios("stops", STOPS)
+    for command in ("gate", "review"):
+        result = project.run(command)
+        assert result.exit_code == exit_code.INTERRUPTED
+        assert result.output.strip() == "interrupted"
+
+
 def test_processes_explore_alike_and_survive_a_crash(project: Project) -> None:
     project.scenarios("faulty", FAULTY)
     project.scenarios(

@@ -1,3 +1,4 @@
+import os
 import signal
 
 import pytest
@@ -54,7 +55,7 @@ def test_workers_end_with_the_one_who_started_them(project: Project) -> None:
     events = explore_all(tasks("sound", "newest"), Effort(), 2)
     assert next(events) == Started(0)
     assert next(events) == Started(1)
-    events.close()  # type: ignore[attr-defined]  # a generator has close()
+    events.close()
     from multiprocessing import active_children
 
     assert active_children() == []
@@ -89,3 +90,18 @@ def test_a_worker_serves_until_its_pipe_ends(
     *told, report = pipe.sent
     assert told[-1] == (36, 36)
     assert isinstance(report, Report)
+
+
+def test_an_interrupt_reaches_no_worker(project: Project) -> None:
+    events = explore_all(tasks("sound"), Effort(), 1)
+    assert next(events) == Started(0)
+    from multiprocessing import active_children
+
+    # As a terminal does, which interrupts every process of the group.
+    for child in active_children():
+        assert child.pid is not None
+        os.kill(child.pid, signal.SIGINT)
+    *_, last = events
+    assert isinstance(last, Finished)
+    assert isinstance(last.outcome, Report)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

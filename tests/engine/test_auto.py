@@ -40,6 +40,10 @@ def test_an_ordered_system() -> None:
 
 def test_nothing_fits() -> None:
     assert chosen(5, printed=True, budget=3) == "sca:2"
+    budget = Budget(steps=3)
+    _, above = choose(5, 0, printed=True, ordered=False, budget=budget)
+    size = plan(5, 0, "sca:3").size
+    assert above == (f"sca:3 would be stronger: {size} steps, the budget allows 3",)
 
 
 def test_no_limit() -> None:

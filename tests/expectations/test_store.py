@@ -5,9 +5,12 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from filelock import FileLock
 
 from harness.expectations import (
     BadScenarioPath,
+    CannotReadExpectFile,
+    CannotWriteExpectFile,
     DamagedExpectFile,
     Store,
     WritesForbidden,
@@ -88,6 +91,44 @@ def test_a_failed_write_leaves_the_old_file(
         store.apply({NAME: document(edges=9)})
     assert store.read(NAME) == document()
     assert tree(tmp_path) == [f"expect/{NAME}.txt"]
+
+
+def test_what_was_written_before_a_failure_is_told(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    other = "scenarios/test_other/x"
+    store.path(other).mkdir(parents=True)
+    with pytest.raises(CannotWriteExpectFile) as caught:
+        store.apply({NAME: document(), other: document(scenario=other)})
+    assert str(caught.value) == (
+        f"expect/{other}.txt cannot be written: Is a directory; written before: "
+        f"expect/{NAME}.txt."
+    )
+    assert caught.value.done == (store.name(NAME),)
+    assert tree(tmp_path) == [f"expect/{NAME}.txt"]
+
+
+def test_a_lock_that_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.expectations.store.LOCK_SECONDS", 0)
+    store = Store(tmp_path)
+    lock = tmp_path / ".everyorder" / "expect.lock"
+    lock.parent.mkdir()
+    with FileLock(lock), pytest.raises(CannotWriteExpectFile) as caught:
+        store.apply({NAME: document()})
+    assert str(caught.value) == (
+        ".everyorder/expect.lock cannot be written: another process has held it for 0 "
+        "seconds; no expect file was written."
+    )
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.path(NAME).mkdir(parents=True)
+    with pytest.raises(CannotReadExpectFile) as caught:
+        store.read(NAME)
+    assert str(caught.value) == (
+        f"expect/{NAME}.txt is there and cannot be read: Is a directory. Make it a "
+        "file that may be read, or remove it."
+    )
 
 
 def test_readers_see_the_old_or_the_new_file(tmp_path: Path) -> None:

@@ -202,3 +202,23 @@ def test_in_a_process_of_its_own_all_warnings_are_errors(project: Project) -> No
         "-W", "error", "-p", "no:xdist", "-p", "no:terminal", apart=True
     )
     assert (result.ret, result.stdout.str(), result.stderr.str()) == (0, "", "")
+
+
+MISTYPED = """
+from harness import Scenario, define, impl
+
+mistyped = Scenario(
+    define("a::f(Tensor x) -> Tensor"), impl("a::f", lambda x: x, "CPUU")
+)
+"""
+
+
+def test_steps_that_never_succeed_are_counted(project: Project) -> None:
+    project.module("test_a.py", MISTYPED)
+    project.run("--everyorder-update")
+    result = project.run()
+    assert result.ret == 0
+    assert (
+        "1 step fails at every set; `everyorder run` says which, and how"
+        in result.outlines
+    )

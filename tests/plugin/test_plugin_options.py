@@ -46,7 +46,13 @@ def test_accepts(update: str, only_new: bool, accepted: bool) -> None:
         ),
         (
             ("-o", "everyorder_budget=soon"),
-            "everyorder_budget in the ini file is a number of seconds, not 'soon'.",
+            "everyorder_budget in the ini file is a number of seconds above 0, not "
+            "'soon'.",
+        ),
+        (
+            ("-o", "everyorder_budget=0"),
+            "everyorder_budget in the ini file is a number of seconds above 0, not "
+            "'0'.",
         ),
         (
             ("--everyorder-strategy=run:2",),
@@ -59,6 +65,15 @@ def test_refusals(project: Project, arguments: tuple[str, ...], text: str) -> No
     result = project.run(*arguments)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert result.stderr.str().startswith(f"ERROR: {text}")
+
+
+@pytest.mark.parametrize("budget", ["0", "-1", "nan", "inf", "soon"])
+def test_a_budget_that_is_no_time(project: Project, budget: str) -> None:
+    result = project.run(f"--everyorder-budget={budget}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert f"invalid number of seconds above 0 value: '{budget}'" in (
+        result.stderr.str()
+    )
 
 
 def test_the_ini_file_accepts_too_but_not_under_ci(

@@ -1,7 +1,11 @@
 """What makes a test of a scenario pass or fail, and what it carries with it."""
 
+import re
 from xml.etree import ElementTree
 
+import pytest
+
+from harness.expectations import read_all
 from tests.plugin.project import BROKEN, FIRST, INI, PAIR, Project
 
 RANDOM = """
@@ -48,7 +52,7 @@ def test_effort_chosen_by_hand_is_not_compared(project: Project) -> None:
 
 def test_cut_short(project: Project) -> None:
     project.module("test_a.py", PAIR)
-    result = project.run("--everyorder-budget=0")
+    result = project.run("--everyorder-budget=1e-9")
     assert result.ret == 1
     text = result.stdout.str()
     assert "\ntest_a/pair: cut short: the budget was spent before everything" in text
@@ -104,3 +108,104 @@ def test_a_question_that_cannot_be_asked(project: Project) -> None:
         "fingerprint() is None. Return the whole state from it, or explore with "
         "'walk:1' or 'kA:1', which need none."
     ) in result.outlines
+
+
+RAISING = """
+def divided(registry):
+    return 1 / 0
+
+
+def chained(registry):
+    try:
+        divided(registry)
+    except ZeroDivisionError:
+        raise ValueError("outer")
+
+
+obs = Scenario(*steps("a"), create=dict, observe=divided)
+made = Scenario(*steps("a"), create=lambda: {}["x"], observe=shown)
+law = Scenario(*steps("a"), create=dict, observe=shown, check=chained)
+left = Scenario(*steps("a"), create=dict, observe=lambda r: exit(3))
+bare = Scenario(*steps("a"), create=object, observe=len)
+
+
+def test_it(explore):
+    explore(*steps("a"), create=dict, observe=divided)
+
+
+def test_wrong(explore):
+    explore(*steps("a"))
+"""
+
+
+def test_what_a_scenario_raises_is_shown_without_the_harness(project: Project) -> None:
+    project.module("test_a.py", RAISING)
+    result = project.run()
+    assert result.ret == 1
+    text = result.stdout.str()
+    told, _, _ = text.partition("= short test summary info =")
+    split = re.split(r"^_+ (\w+) _+$", told, flags=re.MULTILINE)
+    parts = dict(zip(split[1::2], split[2::2], strict=True))
+    assert set(parts) == {"obs", "made", "law", "left", "bare", "test_it", "test_wrong"}
+    for name in ("obs", "made", "law", "left", "test_it", "test_wrong"):
+        assert "harness/" not in parts[name], name
+        assert "_pytest" not in parts[name], name
+        assert parts[name].count("test_a.py:") <= 3, name
+    lines = [line for line in parts["obs"].splitlines() if line.strip(" ^")]
+    assert lines == [
+        "registry = {}",
+        "    def divided(registry):",
+        ">       return 1 / 0",
+        "E       ZeroDivisionError: division by zero",
+        "tests/test_a.py:6: ZeroDivisionError",
+    ]
+    assert "E   KeyError: 'x'" in parts["made"]
+    assert "During handling of the above exception" in parts["law"]
+    assert "E           ValueError: outer" in parts["law"]
+    assert "SystemExit: 3" in parts["left"]
+    assert "explore(*steps(" in parts["test_it"]
+    assert "ZeroDivisionError: division by zero" in parts["test_it"]
+    assert "without create; it wants" in parts["test_wrong"]
+    assert "--full-trace shows by whom" in parts["bare"]
+    assert parts["bare"].count("Error") == 2
+
+
+def test_the_whole_traceback_can_be_had(project: Project) -> None:
+    project.module("test_a.py", RAISING)
+    text = project.run("--full-trace", "tests/test_a.py::obs").stdout.str()
+    assert "harness/engine/explorer.py:" in text
+    assert "harness/systems/registry.py:" in text
+
+
+def test_a_refusal_is_told_once(project: Project) -> None:
+    project.module(
+        "test_a.py",
+        "listed = Scenario(*steps('a'), create=dict, observe=list)\n",
+        PAIR,
+    )
+    project.write("expect/test_a/pair.txt", "<<<<<<< mine\n")
+    text = project.run().stdout.str()
+    assert "During handling" not in text
+    assert text.count("returned by observe; it wants text.\n") == 1
+    assert text.count("a merge conflict is not resolved") == 1
+
+
+def test_a_step_that_is_never_done_is_noted(project: Project) -> None:
+    project.module(
+        "test_a.py",
+        "from harness.scenario import impl\n"
+        "typo = Scenario(impl('a::b', shown, 'CPUU'))\n",
+    )
+    notes: list[list[str]] = []
+
+    class Noting:
+        def pytest_sessionfinish(self, session: pytest.Session) -> None:
+            plugin = session.config.pluginmanager.get_plugin("everyorder-run")
+            assert plugin is not None
+            records = read_all(plugin.folder).records
+            notes.extend(r["silent"] for r in records if r["kind"] == "result")
+
+    arguments = ("-p", "harness.plugin", "-p", "no:cacheprovider")
+    project.pytester.inline_run(*arguments, plugins=[Noting()])
+    ((note,),) = notes
+    assert note.startswith("test_a/typo step 1: UnknownKey")

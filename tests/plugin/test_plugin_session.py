@@ -218,8 +218,25 @@ def test_what_cannot_be_written_fails_the_run(project: Project) -> None:
     result = project.run("--everyorder-update")
     result.assert_outcomes(passed=1)
     assert result.ret == 1
-    (line,) = (line for line in result.outlines if line.startswith("nothing was"))
-    assert line.startswith("nothing was accepted: [Errno ")
+    assert (
+        "not written: expect/test_a/pair.txt cannot be written: Not a directory; no "
+        "expect file was written."
+    ) in result.outlines
+    assert summary(result) == "1 scenario, 4 sets, 130 edges: 1 not written"
+
+
+def test_what_was_written_before_a_failure_counts(project: Project) -> None:
+    project.module("test_a.py", PAIR, LAST)
+    project.run("--everyorder-update")
+    project.module("test_b.py", PAIR)
+    project.module("test_a.py", PAIR.replace('"b"', '"c"'))
+    # What is given up cannot be deleted: it is a folder now.
+    (project.path / "expect/test_a/last.txt").unlink()
+    (project.path / "expect/test_a/last.txt").mkdir()
+    result = project.run("--everyorder-update")
+    assert result.ret == 1
+    assert summary(result).endswith("2 not written")
+    assert "stale: expect/test_a/last.txt belongs to no scenario" in result.outlines
 
 
 def test_without_testpaths_the_root_is_everything(project: Project) -> None:

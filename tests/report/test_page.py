@@ -136,6 +136,30 @@ def test_a_catalogue_of_large_scenarios_stays_below_ten_megabytes() -> None:
     assert "more states were explored" in html
 
 
+def test_one_scenario_is_one() -> None:
+    assert "<title>everyorder: 1 scenario</title>" in page([PROVEN])
+    assert "<b>1</b><span>scenario</span>" in page([PROVEN])
+    assert "<title>everyorder: 7 scenarios</title>" in page(ALL)
+
+
+def test_a_lone_surrogate_is_written_as_its_escape(tmp_path: Path) -> None:
+    odd = replace(PROVEN, steps=("add \udcff", *PROVEN.steps[1:]))
+    write(tmp_path, [odd])
+    assert "add \\udcff" in (tmp_path / "index.html").read_text(encoding="utf-8")
+    found = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert found["scenarios"][0]["steps"][0] == "add \udcff"
+
+
+def test_what_cannot_be_written_whole_is_not_written(tmp_path: Path) -> None:
+    write(tmp_path, [PROVEN])
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    (tmp_path / "index.html.new").mkdir()
+    with pytest.raises(OSError, match="index"):
+        write(tmp_path, [ORDER])
+    (tmp_path / "index.html.new").rmdir()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_files(tmp_path: Path) -> None:
     folder = tmp_path / "build" / "report"
     assert write(folder, ALL, (BROKEN,)) == folder / "index.html"

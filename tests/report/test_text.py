@@ -1,9 +1,11 @@
+from collections.abc import Hashable
 from dataclasses import replace
 
 import pytest
 
+from harness.engine.protocol import State
 from harness.engine.result import Violation
-from harness.report.text import explanation, plural, render
+from harness.report.text import explanation, plural, render, silent_steps
 from tests.report.samples import CUT, LAW, ORDER, ORDER_VIOLATION, PINNED, PROVEN
 
 PROVEN_TEXT = """\
@@ -140,3 +142,46 @@ def test_explanations(violation: Violation, lines: list[str]) -> None:
 def test_plural() -> None:
     assert plural(1, "state") == "1 state"
     assert plural(1234, "state") == "1,234 states"
+
+
+def test_one_letter_is_one() -> None:
+    exploration = replace(
+        PROVEN.exploration,
+        guarantee="walk:1: of the last 1 letters; kA:1: at most 1 hidden letters; "
+        "words:11: at most 11 letters",
+        assumptions=("kA:1: at most 1 letters more",),
+    )
+    text = render(replace(PROVEN, exploration=exploration))
+    assert [line[12:] for line in text.splitlines() if " letter" in line] == [
+        "walk:1: of the last 1 letter",
+        "kA:1: at most 1 hidden letter",
+        "words:11: at most 11 letters",
+        "kA:1: at most 1 letter more",
+    ]
+
+
+def test_fingerprints_are_told_as_such() -> None:
+    violation = replace(ORDER_VIOLATION, hidden=True)
+    exploration = replace(ORDER.exploration, violations=(violation,))
+    lines = render(replace(ORDER, exploration=exploration)).splitlines()
+    assert lines[2] == "order: the fingerprint depends on more than the active set"
+    assert (
+        "first divergence of the fingerprints in 'table' (- expected, + found):"
+    ) in lines
+
+
+def test_steps_that_were_never_done_are_told_whole() -> None:
+    words = " ".join(f"word{number}" for number in range(20))
+    failures: dict[tuple[State, int], Hashable] = {
+        ((), 1): (("error", "UnknownKey"), ("text", words))
+    }
+    found = replace(PROVEN.exploration, states={(): ""}, failures=failures)
+    silent = replace(PROVEN, exploration=found)
+    assert silent_steps([PROVEN, silent]) == [
+        "steps that fail at every set, so nothing is shown but that:",
+        "  scenarios/test_composites/two_kernels step 2: UnknownKey word0 word1 word2",
+        "      word3 word4 word5 word6 word7 word8 word9 word10 word11 word12 word13",
+        "      word14 word15 word16 word17 word18 word19",
+    ]
+    failed = replace(ORDER.exploration, states={(): ""}, failures=failures)
+    assert silent_steps([PROVEN, replace(ORDER, exploration=failed)]) == []

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from harness import explore
+from harness.errors import NotAScenario
 from harness.scenario import (
     Scenario,
     call,
@@ -270,3 +271,9 @@ def test_what_is_given_is_cold_in_every_run() -> None:
         system.reset()
         assert system.use(0) == "False"
         assert system.observe()[-1] == ("calls", "cpu: on_cpu (given 2)\n")
+
+
+def test_a_uses_answer_cannot_change() -> None:
+    asked = use("listed", lambda _: ["a"])  # type: ignore[arg-type, return-value]  # the fault
+    with pytest.raises(NotAScenario, match="list, returned by the use 'listed'"):
+        started(Scenario(FLIP, uses=[asked])).use(0)

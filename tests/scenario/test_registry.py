@@ -4,8 +4,18 @@ import pytest
 
 from harness.errors import NoFingerprint, NotAScenario
 from harness.exploring import explore
-from harness.scenario import Scenario, step, use
+from harness.scenario import (
+    Scenario,
+    call,
+    define,
+    reserve,
+    step,
+    together,
+    use,
+)
 from harness.systems.registry import RegistrySystem
+from runtime.dispatch.dispatcher import Dispatcher
+from runtime.schema.parser import parse_name
 
 
 def put(word: str) -> Any:
@@ -87,9 +97,9 @@ def test_a_reset_makes_a_fresh_one_and_gives_again() -> None:
 def test_laws_are_the_scenarios_own() -> None:
     assert started().laws() == ()
     system = started(check=lambda words: ["too few"] if len(words) < 1 else [])
-    assert system.laws() == ["too few"]
+    assert system.laws() == ("too few",)
     handle = system.do(0)
-    assert system.laws() == []
+    assert system.laws() == ()
     assert handle is not None
 
 
@@ -144,7 +154,7 @@ def test_a_stale_cache_is_found() -> None:
 
 def test_assertions_say_what_is_missing() -> None:
     with pytest.raises(AssertionError, match="has a system of its own"):
-        RegistrySystem(Scenario(step("put", lambda to: None)))
+        RegistrySystem(Scenario(reserve("a::b")))
 
 
 def test_what_is_observed_is_text() -> None:
@@ -159,3 +169,75 @@ def test_what_is_observed_is_text() -> None:
 def test_a_step_that_returns_nothing_is_no_failing_step() -> None:
     with pytest.raises(NotAScenario):
         explore(Scenario(step("put", lambda to: None), create=list, observe=str))
+
+
+@pytest.mark.parametrize(
+    ("told", "found"), [("broken", "str"), (True, "bool"), (1, "int")]
+)
+def test_a_check_returns_a_list(told: Any, found: str) -> None:
+    with pytest.raises(NotAScenario) as caught:
+        explore(scenario(check=lambda _: told))
+    assert str(caught.value) == (
+        f"a scenario cannot take {found}, returned by check; it wants a list of texts, "
+        "one for each broken law, or an empty one."
+    )
+
+
+@pytest.mark.parametrize("told", [[], (), None, "", iter(())])
+def test_a_check_that_tells_nothing(told: Any) -> None:
+    assert started(check=lambda _: told).laws() == ()
+
+
+@pytest.mark.parametrize("answer", [["a"], {"a": 1}, ("a", ["b"])])
+def test_an_answer_cannot_change(answer: Any) -> None:
+    words = Scenario(
+        put("bee"), uses=[use("listed", lambda _: answer)], create=set, observe=shown
+    )
+    with pytest.raises(NotAScenario) as caught:
+        explore(words)
+    assert str(caught.value) == (
+        f"a scenario cannot take {type(answer).__name__}, returned by the use "
+        "'listed'; it wants an answer that cannot change: text, a number, or a tuple "
+        "of them."
+    )
+
+
+SCHEMA = "a::b(Tensor x) -> Tensor"
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (Scenario(define(SCHEMA), create=set, observe=shown), f'define("{SCHEMA}")'),
+        (
+            Scenario(put("bee"), given=[reserve("a::b")], create=set, observe=shown),
+            'reserve("a::b")',
+        ),
+        (
+            Scenario(put("bee"), uses=[call("a::b")], create=set, observe=shown),
+            'call("a::b", "cpu")',
+        ),
+        (
+            Scenario(together(reserve("a::b")), create=set, observe=shown),
+            'together(reserve("a::b"))',
+        ),
+    ],
+)
+def test_what_only_a_dispatcher_can_do(made: Scenario, text: str) -> None:
+    with pytest.raises(NotAScenario) as caught:
+        explore(made)
+    assert str(caught.value) == (
+        f"a scenario cannot take {text} with create=set, which makes set; it wants "
+        "steps and uses of that registry, as step() and use() make them, or no create."
+    )
+
+
+def test_a_dispatcher_may_be_created() -> None:
+    def names(dispatcher: Dispatcher) -> str:
+        return str(dispatcher.snapshot().entry(parse_name("a::b")) is not None)
+
+    made = Scenario(define(SCHEMA), create=Dispatcher, observe=names)
+    assert explore(made).exploration.states == {
+        (): (("state", "False"),),
+        (0,): (("state", "True"),),
+    }

@@ -147,3 +147,26 @@ def test_tensors_of_no_kind_are_refused_where_they_are_written() -> None:
     with pytest.raises(UnknownProbe):
         Scenario(ADD, probes=["gpu"])
     assert call("a::add", "CPU+Tracer").text == 'call("a::add", "CPU+Tracer")'
+
+
+def test_steps_of_a_registry_without_one() -> None:
+    put = step("put", lambda to: to.put())
+    for options in ({}, {"given": [put]}, {"observe": str}):
+        with pytest.raises(NotAScenario) as caught:
+            Scenario(put, **options)
+        assert str(caught.value) == (
+            "a scenario cannot take step('put', ...) without create; it wants "
+            "create=..., a function that makes a fresh registry, and observe=..., one "
+            "from the registry to text."
+        )
+    # Beside steps of the dispatcher it may be one more.
+    assert Scenario(ADD, put).steps == (ADD, put)
+    assert Scenario(put, given=[ADD]).steps == (put,)
+
+
+def test_a_text_with_half_a_surrogate_pair_has_a_digest() -> None:
+    one, two = (
+        Scenario(step(text, str), create=list, observe=str)
+        for text in ("put \udcff", "put \udcfe")
+    )
+    assert len({one.digest, two.digest}) == 2
