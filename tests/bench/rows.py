@@ -74,7 +74,7 @@ def against_torch() -> Iterator[Row]:
             f"under our engine {under_engine / own:.0f} times)",
             f"≥ {target} times",
             times >= target,
-            why="19 to 23 times, as the machine goes: a probe binds its arguments",
+            why="18 to 22 times, as the machine goes: a probe binds its arguments",
         )
 
 
