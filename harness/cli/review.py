@@ -74,7 +74,9 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     catalogue = catalogue_of(paths)
     store = Store(catalogue.root)
     stale = stale_files(store, catalogue) if not paths else ()
-    _check_names(accept, (*catalogue.paths, *stale))
+    if not catalogue.broken:
+        # What does not load may hold the name.
+        _check_names(accept, (*catalogue.paths, *stale))
     tell_skipped(catalogue)
     outcomes = explore_entries(catalogue.entries, effort, jobs, console())
     found = [judge(each, store, effort=True) for each in outcomes]
@@ -145,7 +147,9 @@ def _accepted(change: Change, accept: Sequence[str]) -> Change:
 
 def _is_of(scenario: str, wanted: str) -> bool:
     """Whether a path is the one asked for, ends in that name, or fits the pattern."""
-    return fnmatchcase(scenario, wanted) or scenario.endswith(f"/{wanted}")
+    if scenario == wanted or scenario.endswith(f"/{wanted}"):
+        return True
+    return fnmatchcase(scenario, wanted)
 
 
 def _check_names(accept: Sequence[str], known: Sequence[str]) -> None:

@@ -85,7 +85,8 @@ class Scenario:
         _check_letters("given", given, Step)
         _check_descriptions((*given, *steps))
         if create is None:
-            _check_owners((*given, *steps))
+            if not operators:
+                _check_owners((*given, *steps), uses)
             for each in probes or ():
                 check_probe(each)
         elif observe is None:
@@ -161,9 +162,11 @@ def _check_letters(what: str, given: Any, kind: type) -> None:
             )
 
 
-def _check_owners(steps: Sequence[Step]) -> None:
-    """Among steps of the dispatcher `step()` may be meant; by itself it is not."""
-    if all(each.owner == "registry" for each in steps):
+def _check_owners(steps: Sequence[Step], uses: Sequence[UseStep]) -> None:
+    """Where a step or a use is the dispatcher's, `step()` may be meant; else not."""
+    if all(each.owner == "registry" for each in steps) and not any(
+        each.owner == "dispatcher" or each.operators for each in uses
+    ):
         raise NotAScenario(
             found=f"step({steps[0].text!r}, ...) without create",
             wanted="create=..., a function that makes a fresh registry, and "

@@ -47,7 +47,7 @@ class RegistrySystem:
         while self._held:
             self._held.pop().close()
         self._target = self._create()
-        if self._foreign is not None and not isinstance(self._target, Dispatcher):
+        if self._foreign is not None and not _dispatches(self._target):
             raise NotAScenario(
                 found=f"{self._foreign} with create={_named(self._create)}, which "
                 f"makes {type(self._target).__name__}",
@@ -96,7 +96,9 @@ class RegistrySystem:
         told: Any = None if check is None else check(self._target)
         if not told:
             return ()
-        if isinstance(told, str) or not isinstance(told, Iterable):
+        if isinstance(told, str):
+            return (told,)
+        if not isinstance(told, Iterable):
             raise NotAScenario(
                 found=f"{type(told).__name__}, returned by check",
                 wanted="a list of texts, one for each broken law, or an empty one",
@@ -111,6 +113,11 @@ class RegistrySystem:
         """The complete state, if the scenario can tell it."""
         complete = self.scenario.fingerprint
         return None if complete is None else complete(self._target)
+
+
+def _dispatches(target: Any) -> bool:
+    """Whether it is a dispatcher, or stands for one."""
+    return isinstance(target, Dispatcher) or hasattr(target, "keyring")
 
 
 def _named(create: object) -> str:

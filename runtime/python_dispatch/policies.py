@@ -45,15 +45,15 @@ WORDS: dict[str | None, int] = {None: 0, "strides": STRIDES, "sizes": COUNTS}
 
 # What kernels read of a tensor with elements: told something else, they would read
 # and write beside them.
-_READ = ("shape", "dtype", "device", "number", "key_bits")
+_READ = ("shape", "dtype", "key_bits")
 
 
 def check_slots(cls: type, call: str) -> None:
     """Whether a class leaves alone what kernels read.  Raises `NotATensorClass`."""
     for name in _READ:
         # What a policy has put there asks the handler, and else Tensor.
-        own = getattr_static(cls, name)
-        if own is not getattr_static(Tensor, name) and own is not ASKING.get(name):
+        own = getattr(cls, name)
+        if own is not getattr(Tensor, name) and own is not ASKING.get(name):
             raise NotATensorClass(
                 call=call,
                 argument="cls",

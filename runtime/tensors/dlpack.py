@@ -56,7 +56,11 @@ def capsule(tensor: "Tensor", **asked: Any) -> Any:
     Raises `NotExportable` for a tensor that requires grad or is not in host memory, and
     `NotForSubclasses` if its class has a handler.
     """
-    check_exportable(tensor)
+    check_shareable(tensor)
+    if device_code(tensor)[0] != _CPU:
+        raise _refused(
+            f"it is on `{tensor.device}`", "use its `__cuda_array_interface__`"
+        )
     # A stream orders work on a device; the host has none.
     asked.pop("stream", None)
     elements = host_array(tensor, "__dlpack__()")
@@ -67,13 +71,12 @@ def capsule(tensor: "Tensor", **asked: Any) -> Any:
     return found
 
 
-def check_exportable(tensor: "Tensor") -> None:
-    """Whether the tensor's memory may be shared.  Raises as `capsule`."""
+def check_shareable(tensor: "Tensor") -> None:
+    """Whether others may write to the tensor's memory, on whichever device.
+
+    Raises `NotExportable` for one that requires grad, and `NotForSubclasses`.
+    """
     check_unhandled(tensor, "__dlpack__()")
-    if device_code(tensor)[0] != _CPU:
-        raise _refused(
-            f"it is on `{tensor.device}`", "use its `__cuda_array_interface__`"
-        )
     if is_recorded(tensor):
         raise _refused("it requires grad", "call `.detach()` on it first")
 

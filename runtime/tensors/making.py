@@ -20,7 +20,7 @@ from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.values import NUMBERS
 from runtime.tensors.arrays import Number, claimed
-from runtime.tensors.dlpack import check_exportable, taken
+from runtime.tensors.dlpack import check_shareable, taken
 from runtime.tensors.elements import dtype_of, info, itemsize, numpy_dtype
 from runtime.tensors.handled import UNHANDLED
 from runtime.tensors.keys_of import (
@@ -299,7 +299,7 @@ def from_dlpack(source: Any) -> Tensor:
     the exporter raises.
     """
     if isinstance(source, Tensor):
-        check_exportable(source)
+        check_shareable(source)
         return view_of(source, source.shape, source.strides, source.offset)
     return from_numpy(taken(source))
 

@@ -112,7 +112,11 @@ def _restored(
     raw: "np.ndarray[Any, Any] | None", device: str, dtype: str, count: int
 ) -> Storage:
     kind = DType.named(dtype)
+    import numpy as np
+
     place = Device.parse(device)
+    # A mapped file is an array of a class of its own.
+    raw = np.asarray(raw) if isinstance(raw, np.ndarray) else raw
     _check_bytes(raw, place, itemsize(kind))
     if raw is not None:
         # Out-of-band buffers may be read-only, and lie anywhere.

@@ -67,7 +67,7 @@ def test_refusals(project: Project, arguments: tuple[str, ...], text: str) -> No
     assert result.stderr.str().startswith(f"ERROR: {text}")
 
 
-@pytest.mark.parametrize("budget", ["0", "-1", "nan", "inf", "soon"])
+@pytest.mark.parametrize("budget", ["0", "-1", "nan", "soon"])
 def test_a_budget_that_is_no_time(project: Project, budget: str) -> None:
     result = project.run(f"--everyorder-budget={budget}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

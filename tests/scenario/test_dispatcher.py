@@ -274,6 +274,6 @@ def test_what_is_given_is_cold_in_every_run() -> None:
 
 
 def test_a_uses_answer_cannot_change() -> None:
-    asked = use("listed", lambda _: ["a"])  # type: ignore[arg-type, return-value]  # the fault
-    with pytest.raises(NotAScenario, match="list, returned by the use 'listed'"):
+    asked = use("listed", lambda _: bytearray())  # type: ignore[arg-type, return-value]  # the fault
+    with pytest.raises(NotAScenario, match="bytearray, returned by the use 'listed'"):
         started(Scenario(FLIP, uses=[asked])).use(0)

@@ -1,5 +1,6 @@
 from typing import Any
 
+import numpy as np
 import pytest
 
 from harness.errors import NoFingerprint, NotAScenario
@@ -8,6 +9,7 @@ from harness.scenario import (
     Scenario,
     call,
     define,
+    look_up,
     reserve,
     step,
     together,
@@ -171,9 +173,7 @@ def test_a_step_that_returns_nothing_is_no_failing_step() -> None:
         explore(Scenario(step("put", lambda to: None), create=list, observe=str))
 
 
-@pytest.mark.parametrize(
-    ("told", "found"), [("broken", "str"), (True, "bool"), (1, "int")]
-)
+@pytest.mark.parametrize(("told", "found"), [(True, "bool"), (1, "int")])
 def test_a_check_returns_a_list(told: Any, found: str) -> None:
     with pytest.raises(NotAScenario) as caught:
         explore(scenario(check=lambda _: told))
@@ -183,12 +183,34 @@ def test_a_check_returns_a_list(told: Any, found: str) -> None:
     )
 
 
+def test_a_check_that_tells_one_text() -> None:
+    """It is one broken law, not one for each letter."""
+    assert started(check=lambda _: "broken").laws() == ("broken",)
+
+
 @pytest.mark.parametrize("told", [[], (), None, "", iter(())])
 def test_a_check_that_tells_nothing(told: Any) -> None:
     assert started(check=lambda _: told).laws() == ()
 
 
-@pytest.mark.parametrize("answer", [["a"], {"a": 1}, ("a", ["b"])])
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        (["a", {"b"}], ("a", frozenset({"b"}))),
+        ({"a": [1]}, (("a", (1,)),)),
+        (("a", ["b"]), ("a", ("b",))),
+    ],
+)
+def test_an_answer_that_may_change_is_copied(answer: Any, kept: Any) -> None:
+    asked = use("listed", lambda _: answer)
+    system = RegistrySystem(
+        Scenario(put("bee"), uses=[asked], create=set, observe=shown)
+    )
+    system.reset()
+    assert system.use(0) == kept
+
+
+@pytest.mark.parametrize("answer", [bytearray(b"a"), np.zeros(2), [np.zeros(1)]])
 def test_an_answer_cannot_change(answer: Any) -> None:
     words = Scenario(
         put("bee"), uses=[use("listed", lambda _: answer)], create=set, observe=shown
@@ -241,3 +263,28 @@ def test_a_dispatcher_may_be_created() -> None:
         (): (("state", "False"),),
         (0,): (("state", "True"),),
     }
+
+
+class Proxy:
+    """Stands for a dispatcher."""
+
+    def __init__(self) -> None:
+        self.real = Dispatcher()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+
+def test_what_stands_for_a_dispatcher_is_one() -> None:
+    made = Scenario(
+        define("a::b(Tensor x) -> Tensor"),
+        create=Proxy,
+        observe=lambda proxy: str(proxy.op_names()),
+    )
+    assert explore(made, "walk:1").passed
+
+
+def test_steps_by_hand_where_a_use_names_the_dispatcher() -> None:
+    noted = step("note", lambda dispatcher: lambda: None)
+    assert explore(Scenario(noted, uses=[look_up("a::b")]), "walk:1").passed
+    assert explore(Scenario(noted, operators=["a::b"]), "walk:1").passed

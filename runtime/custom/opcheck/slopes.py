@@ -14,6 +14,7 @@ from runtime.autograd.gradcheck import ATOL, RTOL, gradcheck
 from runtime.custom.opcheck.points import Points
 from runtime.errors.autograd import GradcheckMisuse
 from runtime.operators.call import core
+from runtime.operators.functions import allclose
 from runtime.tensors.data import tensor as tensor_of
 from runtime.tensors.making import from_numpy
 from runtime.tensors.tensor import Tensor
@@ -21,11 +22,37 @@ from runtime.tensors.tensor import Tensor
 # At 10 us to 1 ms a call, that is a few seconds at most.
 MOST_CALLS = 2000
 WIDE = ("float64", "complex128")
+# A relative step that float64 sees and float32 does not, and what float16 may be off.
+FINE, COARSE = 1e-9, 1e-2
 
 
 def is_wide(tensor: Tensor) -> bool:
     """Whether a tensor is of a dtype that finite differences can tell of."""
     return tensor.dtype.name in WIDE
+
+
+def computes_wide(wide: Points, narrow: Points) -> bool:
+    """Whether an operator does with `wide` numbers what it does with `narrow` ones.
+
+    Not if it computes in narrow ones all the same: then a fine step changes nothing;
+    nor if it does something else for another dtype.
+    """
+    leaves = wide.leaves()
+    moved = [core.mul(core.detach(leaf), 1 + FINE).requires_grad_() for leaf in leaves]
+    at, beside = wide.function(*leaves), wide.function(*moved)
+    if all(core.equal(*pair) for pair in zip(at, beside, strict=True)):
+        return False
+    there = narrow.function(*narrow.leaves())
+    return all(
+        allclose(
+            core.detach(one),
+            core._to_copy(core.detach(two), dtype=one.dtype),
+            COARSE,
+            COARSE,
+            equal_nan=True,
+        )
+        for one, two in zip(at, there, strict=True)
+    )
 
 
 def is_large(points: Points, leaves: Sequence[Tensor]) -> bool:

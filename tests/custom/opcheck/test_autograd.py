@@ -247,9 +247,30 @@ class Refusing(Wrong):
         return Square.forward(ctx, x)
 
 
-@pytest.mark.parametrize("wrong", [Narrowing, Refusing])
+class Inside(Square):
+    """Right, and it computes in float32, whatever it is given and returns."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        narrow = core.to(x, dtype=DType.named("float32"))
+        return core.to(Square.forward(ctx, narrow), dtype=x.dtype)
+
+
+class Otherwise(Square):
+    """Right for float32, and something else for float64."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        found = Square.forward(ctx, x)
+        return found if x.dtype.name == "float32" else found * 3
+
+
+@pytest.mark.parametrize("wrong", [Narrowing, Refusing, Inside, Otherwise])
 def test_what_stays_narrow_is_not_compared(define: Planted, wrong: Any) -> None:
-    """Finite differences of narrow numbers say nothing."""
+    """Finite differences of narrow numbers say nothing.
+
+    Nor do wide ones of an operator that does something else with them.
+    """
     handle = define(F, square, Autograd=wrong.apply)
     assert agrees(handle, leaf(1, 2, dtype="float32")) == {}
 
