@@ -18,7 +18,6 @@ Rules:
   a broken module may have it, what was asked for is `Broken` beside that module.
 """
 
-import ast
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
 
+from harness.assigned import assigned_lines
 from harness.errors import HarnessError
 from harness.root import import_folders, root_of, root_of_all
 from harness.scenario import Scenario
@@ -258,32 +258,13 @@ def _merged(first: Catalogue, second: Catalogue) -> Catalogue:
 def _twin(entry: Entry, other: Entry) -> Broken:
     """A scenario that has the path of another one."""
     path, source = entry.scenario.path, entry.scenario.source
-    line = line_of(other.file, other.variable)
+    line = assigned_lines(other.file).get(other.variable)
     place = other.scenario.source + ("" if line is None else f":{line}")
     reason = (
         f"{entry.variable} is called {path} like {other.variable} ({place}), so only "
         "that one is explored; give one of them another name"
     )
-    return Broken(source, line_of(entry.file, entry.variable), reason, path)
-
-
-def line_of(file: Path, variable: str) -> int | None:
-    """The line that assigns a module's variable last, where one does so by name."""
-    try:
-        body = ast.parse(file.read_bytes()).body
-    except (OSError, SyntaxError, ValueError):
-        return None
-    line = None
-    for statement in body:
-        targets: list[ast.expr] = []
-        if isinstance(statement, ast.Assign):
-            targets = statement.targets
-        elif isinstance(statement, ast.AnnAssign):
-            targets = [statement.target]
-        names = [node for each in targets for node in ast.walk(each)]
-        if any(isinstance(node, ast.Name) and node.id == variable for node in names):
-            line = statement.lineno
-    return line
+    return Broken(source, assigned_lines(entry.file).get(entry.variable), reason, path)
 
 
 def _imported(file: Path, source: str, root: Path) -> ModuleType:

@@ -9,13 +9,13 @@ Rules: ids are ASCII and in the order of the file, so that every process collect
 same.
 """
 
-import ast
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.assigned import assigned_lines
 from harness.plugin_run import Run
 from harness.scenario import Scenario
 
@@ -45,7 +45,8 @@ class ScenarioItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """The file and the line of the variable, counted from 0."""
-        return self.path, _lines(self.path).get(self.variable), self.name
+        line = _lines(self.path).get(self.variable)
+        return self.path, line and line - 1, self.name
 
 
 def make_item(
@@ -71,21 +72,5 @@ def make_item(
     return item
 
 
-@lru_cache(maxsize=8)
-def _lines(path: Path) -> dict[str, int]:
-    """The line of each name that a module assigns, counted from 0."""
-    try:
-        body = ast.parse(path.read_bytes()).body
-    except (OSError, SyntaxError, ValueError):
-        return {}
-    lines: dict[str, int] = {}
-    for statement in body:
-        targets: list[ast.expr] = []
-        if isinstance(statement, ast.Assign):
-            targets = statement.targets
-        elif isinstance(statement, ast.AnnAssign):
-            targets = [statement.target]
-        for target in targets:
-            if isinstance(target, ast.Name):
-                lines[target.id] = statement.lineno - 1
-    return lines
+# A module has several items.
+_lines = lru_cache(maxsize=8)(assigned_lines)

@@ -8,7 +8,6 @@ from harness.catalogue import (
     NothingThere,
     Skipped,
     find,
-    line_of,
     load,
     load_file,
     nearest,
@@ -124,14 +123,6 @@ def test_two_files_of_one_path(project: Project) -> None:
     [twin] = found.broken
     assert (twin.where, twin.scenario) == ("test_x.py", "test_x/a")
     assert "like a (tests/test_x.py:2)" in twin.reason
-
-
-def test_the_line_of_a_variable(tmp_path: Path) -> None:
-    file = tmp_path / "a.py"
-    file.write_text("a = 1\nb = a, c = 2, 3\na = 4\n")
-    assert [line_of(file, name) for name in "abcd"] == [3, 2, 2, None]
-    file.write_text("a = (\n")
-    assert line_of(file, "a") is None
 
 
 @pytest.mark.parametrize(
