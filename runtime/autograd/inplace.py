@@ -96,12 +96,7 @@ def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
         check_write(written, recipe.operator)
         node = start(recipe, args, core.clone)
         before = edge_before(written)
-        view = LOCAL.view
-        LOCAL.view = without_autograd(view)
-        try:
-            result = run(*args)
-        finally:
-            LOCAL.view = view
+        result = _below(run, args)
         node.metas = (meta_of(written),)
         rebase(written, node, before)
         if node.plan.results:
@@ -128,12 +123,7 @@ def showing(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
         shown = args[0]
         check_history(shown, recipe.operator)
         node = start(recipe, args)
-        view = LOCAL.view
-        LOCAL.view = without_autograd(view)
-        try:
-            result = run(*args)
-        finally:
-            LOCAL.view = view
+        result = _below(run, args)
         node.metas = (meta_of(shown),)
         history = shown._history
         replace_node(history, node, 0)

@@ -27,9 +27,14 @@ from runtime.operators.plan import (
 )
 from runtime.operators.produce import fresh
 from runtime.operators.rows import as_dtype, shaped
-from runtime.operators.structured import Structured
+from runtime.operators.structured import Fast, Structured
 from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.tensor import Tensor
+
+# A dimension counted from the front, and the shape of a result.
+Geometry = tuple[int, Shape]
+# What the plan is to judge.
+_PLANNED: Geometry = -1, ()
 
 
 def plan_gather(call: str, self: Tensor, dim: int, index: Tensor) -> Plan:
@@ -124,65 +129,49 @@ def _index_select(
     )
 
 
-def short_gather(general: Callable[..., Any]) -> Callable[..., Any]:
+def _short(name: str, geometry: Callable[[Shape, int, Shape], Geometry]) -> Fast:
     """Tensors in host memory whose shapes fit need no plan."""
 
-    def kernel(self: Tensor, dim: int, index: Tensor) -> Any:
-        chosen = index.shape
-        place = _gathered(self.shape, dim, chosen)
-        if (
-            place < 0
-            or index.dtype is not INT64
-            or not self.device is index.device is CPU
-        ):
-            return general(self, dim, index)
-        made = fresh(chosen, self.dtype, CPU)
-        table_of("CPU")["gather"](made, self, place, index)
-        return made
+    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
+        def kernel(self: Tensor, dim: int, index: Tensor) -> Any:
+            place, shape = geometry(self.shape, dim, index.shape)
+            if (
+                place < 0
+                or index.dtype is not INT64
+                or not self.device is index.device is CPU
+            ):
+                return general(self, dim, index)
+            made = fresh(shape, self.dtype, CPU)
+            table_of("CPU")[name](made, self, place, index)
+            return made
 
-    return kernel
+        return kernel
 
-
-def short_index_select(general: Callable[..., Any]) -> Callable[..., Any]:
-    """Tensors in host memory need no plan."""
-
-    def kernel(self: Tensor, dim: int, index: Tensor) -> Any:
-        place, shape = _selected(self.shape, dim, index.shape)
-        if (
-            place < 0
-            or index.dtype is not INT64
-            or not self.device is index.device is CPU
-        ):
-            return general(self, dim, index)
-        made = fresh(shape, self.dtype, CPU)
-        table_of("CPU")["index_select"](made, self, place, index)
-        return made
-
-    return kernel
+    return wrap
 
 
-# Programs see few shapes; -1 stands for what the plan is to judge.
+# Programs see few shapes.
 @lru_cache(maxsize=1024)
-def _gathered(shape: Shape, dim: int, chosen: Shape) -> int:
-    """The dimension, counted from the front."""
+def _gathered(shape: Shape, dim: int, chosen: Shape) -> Geometry:
+    """The dimension, counted from the front, and the shape of the result."""
     count = len(shape)
     if not -count <= dim < count == len(chosen) or 0 in chosen:
-        return -1
+        return _PLANNED
     place = dim % count
     sizes = enumerate(zip(chosen, shape, strict=True))
     fits = all(size <= room or at == place for at, (size, room) in sizes)
-    return place if fits else -1
+    return (place, chosen) if fits else _PLANNED
 
 
 @lru_cache(maxsize=1024)
-def _selected(shape: Shape, dim: int, chosen: Shape) -> tuple[int, Shape]:
+def _selected(shape: Shape, dim: int, chosen: Shape) -> Geometry:
     """The dimension, counted from the front, and the shape of the result."""
     count = len(shape)
     if not -count <= dim < count or len(chosen) != 1:
-        return -1, ()
+        return _PLANNED
     place = dim % count
     selected = (*shape[:place], *chosen, *shape[place + 1 :])
-    return (-1, ()) if 0 in selected else (place, selected)
+    return _PLANNED if 0 in selected else (place, selected)
 
 
 def check_places(table: KernelTable, size: int, dim: int, numbers: Tensor) -> None:
@@ -205,6 +194,11 @@ def check_places(table: KernelTable, size: int, dim: int, numbers: Tensor) -> No
 _ARGUMENTS = "Tensor self, int dim, Tensor index"
 
 OPERATORS = (
-    Structured("gather", _ARGUMENTS, plan_gather, fast=short_gather),
-    Structured("index_select", _ARGUMENTS, plan_index_select, fast=short_index_select),
+    Structured("gather", _ARGUMENTS, plan_gather, fast=_short("gather", _gathered)),
+    Structured(
+        "index_select",
+        _ARGUMENTS,
+        plan_index_select,
+        fast=_short("index_select", _selected),
+    ),
 )

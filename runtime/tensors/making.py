@@ -293,10 +293,11 @@ def _unshareable(array: "np.ndarray[Any, Any]") -> str | None:
 
 
 def from_dlpack(source: Any) -> Tensor:
-    """A CPU tensor that shares the memory of a capsule or an object with `__dlpack__`.
+    """A tensor that shares the memory of a capsule or an object with `__dlpack__`.
 
-    Raises `UnfitValue` for neither, `NotShareable` as `from_numpy` does, and whatever
-    the exporter raises.
+    It is on the CPU, or where `source` is, if that is a tensor of ours.  Raises
+    `UnfitValue` for neither, `NotShareable` as `from_numpy` does, and whatever the
+    exporter raises; a tensor of ours raises `NotExportable` and `NotForSubclasses`.
     """
     if isinstance(source, Tensor):
         check_shareable(source)

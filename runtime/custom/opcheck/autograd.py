@@ -8,8 +8,8 @@ True only here: what is asked, in this order.
 3. Do outputs require grad?  If none does, nothing may depend on the inputs.
 4. Does running backwards give gradients of the inputs' shapes?
 5. Are they those of finite differences?  Narrow inputs are made float64 and complex128
-   for that; where the operator does not take these, or returns narrow results all the
-   same, nothing is compared.
+   for that; where the operator does not take these, or computes or returns narrow
+   numbers all the same, nothing is compared.
 
 Rules:
 - a sample of which nothing requires grad says nothing, nor does one without floating
