@@ -64,12 +64,7 @@ def make(dispatcher, place, text, key, run, returned, other_side{names}):
 def arithmetic(symbol: str, name: str) -> Method:
     """The method `symbol` of tensors, which calls the operator `name`."""
     run = found(name)
-
-    def other_side(self: Tensor, other: Any) -> Any:
-        ready = operand(other, self.device)
-        return NotImplemented if ready is _ABSENT else run(self, ready)
-
-    return _method(symbol, run, other_side)
+    return _method(symbol, run, _read(run))
 
 
 def comparison(symbol: str, name: str) -> Method:
@@ -78,6 +73,7 @@ def comparison(symbol: str, name: str) -> Method:
     It raises `UnfitValue` for a list or tuple.
     """
     run = found(name)
+    read = _read(run)
 
     def other_side(self: Tensor, other: Any) -> Any:
         if isinstance(other, (list, tuple)):
@@ -87,8 +83,7 @@ def comparison(symbol: str, name: str) -> Method:
                 fits="a tensor, a number or an array",
                 remedy="runtime.tensor(...) of it, or `.tolist()` of the tensor",
             )
-        ready = operand(other, self.device)
-        return NotImplemented if ready is _ABSENT else run(self, ready)
+        return read(self, other)
 
     return _method(symbol, run, other_side)
 
@@ -97,18 +92,11 @@ def reflected(symbol: str, name: str) -> Method:
     """The method `symbol` of tensors that are on the right of the operator `name`."""
     run = found(name)
 
-    if name in COMMUTATIVE:
+    def exchanged(self: Tensor, other: Any) -> Any:
+        ready = operand(other, self.device)
+        return NotImplemented if ready is _ABSENT else run(ready, self)
 
-        def method(self: Tensor, other: Any) -> Any:
-            ready = operand(other, self.device)
-            return NotImplemented if ready is _ABSENT else run(self, ready)
-
-    else:
-
-        def method(self: Tensor, other: Any) -> Any:
-            ready = operand(other, self.device)
-            return NotImplemented if ready is _ABSENT else run(ready, self)
-
+    method = _read(run) if name in COMMUTATIVE else exchanged
     method.__name__ = method.__qualname__ = symbol
     return method
 
@@ -135,6 +123,16 @@ def operand(value: Any, device: Device) -> Any:
         return value
     ready = read_operand(value, device)
     return _ABSENT if ready is value else ready
+
+
+def _read(run: OperatorHandle) -> Method:
+    """A method that runs the operator on whatever operand the other side makes."""
+
+    def method(self: Tensor, other: Any) -> Any:
+        ready = operand(other, self.device)
+        return NotImplemented if ready is _ABSENT else run(self, ready)
+
+    return method
 
 
 def _method(symbol: str, run: OperatorHandle, other_side: Method) -> Method:
