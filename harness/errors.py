@@ -61,7 +61,7 @@ class NoFingerprint(HarnessError, ValueError):
         """What the strategy needs and what to use in its place."""
         return (
             f"{self.strategy!r} compares complete states, but the system's "
-            "fingerprint() is None. Return the whole state from it, or explore with "
+            "state() is None. Return the whole state from it, or explore with "
             "'walk:1' or 'kA:1', which need none."
         )
 
@@ -75,7 +75,7 @@ class BadFingerprint(HarnessError, ValueError):
     def render(self) -> str:
         """What was seen, and what a fingerprint is."""
         return (
-            f"the system's fingerprint() cannot be a complete state: {self.reason}. "
+            f"the system's state() cannot be a complete state: {self.reason}. "
             "Return all that later steps may read, copied into tuples and texts, or "
             "None where that cannot be had."
         )
@@ -98,18 +98,18 @@ class TooLarge(HarnessError, ValueError):
 
 
 @dataclass(eq=False, kw_only=True)
-class UnknownLetter(HarnessError, ValueError):
-    """A word holds a letter that the system's alphabet does not have."""
+class UnknownOperation(HarnessError, ValueError):
+    """A history holds an operation that the system does not have."""
 
-    word: tuple[int, ...]
-    letter: int
-    letters: int
+    history: tuple[int, ...]
+    operation: int
+    operations: int
 
     def render(self) -> str:
-        """The letter and the alphabet."""
+        """The operation, and those that there are."""
         return (
-            f"letter {self.letter} of the word {list(self.word)} is not in the "
-            f"alphabet 0..{self.letters - 1}; was the scenario changed since?"
+            f"operation {self.operation} of the history {list(self.history)} is none of "
+            f"0..{self.operations - 1}; was the scenario changed since?"
         )
 
 

@@ -1,22 +1,26 @@
 """The outcome of exploring one scenario: what people and files are told.
 
-True only here: how numbers become words.  The engine speaks of letters; a `Report`
+True only here: how numbers become words.  The engine speaks of operations; a `Report`
 knows the text of each and the verdict that follows from the violations.
 """
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
-from harness.engine.protocol import State, Word
+from harness.engine.operations import EVERY_ORDER, Ordering, state_of
+from harness.engine.protocol import History, State
 from harness.engine.replay_id import encode
 from harness.engine.result import Exploration, Violation
 
 Verdict: TypeAlias = Literal[
+    "not fresh",
     "nondeterminism",
     "law",
+    "hidden",
     "order",
     "unpinned",
     "cut short",
+    "vacuous",
     "pinned",
     "holds",
     "proven",
@@ -24,16 +28,10 @@ Verdict: TypeAlias = Literal[
 
 # Most severe first.  "order" covers every kind of dependence on history: a wedged
 # step, an answer that a use or a look changes, an error that varies, a leak.
-VERDICTS: tuple[Verdict, ...] = (
-    "nondeterminism",
-    "law",
-    "order",
-    "unpinned",
-    "cut short",
-    "pinned",
-    "holds",
-    "proven",
-)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+# Kinds of violations that are verdicts of their own; all others are "order".
+_OWN: tuple[Verdict, ...] = ("not fresh", "nondeterminism", "law", "hidden")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,68 +44,112 @@ class Report:
     order_dependent: str | None
     exploration: Exploration
     digest: str
+    # Pairs of steps whose order may show.
+    pairs: tuple[tuple[int, int], ...] = ()
 
     @property
     def verdict(self) -> Verdict:
         """The most severe thing that can be said."""
-        kinds = {violation.kind for violation in self.exploration.violations}
-        if "nondeterminism" in kinds:
-            return "nondeterminism"
-        if "law" in kinds:
-            return "law"
+        found = self.exploration
+        kinds = {violation.kind for violation in found.violations}
+        for own in _OWN:
+            if own in kinds:
+                return own
         if kinds:
             return "unpinned" if kinds == {"unpinned"} else "order"
-        if not self.exploration.complete:
+        if not found.complete:
             return "cut short"
+        if found.vacuous:
+            return "vacuous"
         if self.order_dependent is not None:
             return "pinned"
-        return "proven" if "graph" in self.exploration.strategy else "holds"
+        return "proven" if found.proven else "holds"
+
+    @property
+    def assumes(self) -> tuple[str, ...]:
+        """What a proof takes for granted beside what every proof does.
+
+        Empty where nothing was proven.
+        """
+        found = self.exploration
+        if not found.proven:
+            return ()
+        closure = found.closure
+        unread = () if closure is None else closure.unread
+        texts = [f"the order of {path} is never read" for path in unread]
+        texts += [each.text for each in found.caveats if each.kind == "assumed"]
+        return tuple(texts)
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """What stands between the states that were seen and a proof."""
+        return tuple(
+            each.text for each in self.exploration.caveats if each.kind != "assumed"
+        )
+
+    @property
+    def ordering(self) -> Ordering:
+        """Which orders may show."""
+        if self.order_dependent is not None:
+            return EVERY_ORDER
+        return Ordering(frozenset(self.pairs))
+
+    @property
+    def pinned(self) -> str | None:
+        """Which orders are meant to show, as the scenario says it; None for none."""
+        if self.order_dependent is not None or not self.pairs:
+            return self.order_dependent
+        named = (f"{self.steps[one]} and {self.steps[two]}" for one, two in self.pairs)
+        return f"the order of {', of '.join(named)}"
 
     @property
     def passed(self) -> bool:
         """Whether everything planned was explored and nothing was violated."""
         return self.verdict in ("pinned", "holds", "proven")
 
-    def line(self, letter: int, active: bool = False) -> str:
-        """One letter as a runnable line; `active` means that its step gets undone."""
-        if letter < len(self.steps):
-            number = letter + 1
+    def line(self, operation: int, active: bool = False) -> str:
+        """One operation as a runnable line; of an active step, its undo."""
+        if operation < len(self.steps):
+            number = operation + 1
             close = f"step_{number}.close()"
-            return close if active else f"step_{number} = {self.steps[letter]}"
-        letter -= len(self.steps)
-        return self.uses[letter] if letter < len(self.uses) else "observe()"
+            return close if active else f"step_{number} = {self.steps[operation]}"
+        operation -= len(self.steps)
+        if operation < len(self.uses):
+            return self.uses[operation]
+        return "observe()" if operation == len(self.uses) else "gc.collect()"
 
-    def lines(self, word: Word) -> tuple[str, ...]:
-        """A word as runnable lines, one a letter; a step that fails is not undone."""
-        active: State = ()
+    def lines(self, history: History) -> tuple[str, ...]:
+        """A history as runnable lines; a step that fails is not undone."""
+        ordering = self.ordering
+        found = self.exploration
+        key = ordering.root
         shown = []
-        for letter in word:
-            shown.append(self.line(letter, letter in active))
-            if letter in active:
-                active = tuple(step for step in active if step != letter)
-            elif letter < len(self.steps):
-                order = active if self.order_dependent is not None else sorted(active)
-                if (tuple(order), letter) not in self.exploration.failures:
-                    active = (*active, letter)
+        for operation in history:
+            active = state_of(key)
+            shown.append(self.line(operation, operation in active))
+            refused = found.refusals if operation in active else found.failures
+            if operation < len(self.steps) and (active, operation) not in refused:
+                key = ordering.toggled(key, operation)
         return tuple(shown)
 
     def state_name(self, state: State) -> str:
         """`{1 3}`, or `3 then 1` if order counts: the active steps, counted from 1."""
-        if self.order_dependent is not None and len(state) > 1:
+        if self.ordering.counts and len(state) > 1:
             return " then ".join(str(step + 1) for step in state)
         return "{" + " ".join(str(step + 1) for step in state) + "}"
 
     def replay_id(self, violation: Violation) -> str:
-        """At most 24 characters from which `everyorder replay` plays the word."""
-        word = violation.shortest or violation.word
-        letters = len(self.steps) + len(self.uses) + 1
-        return encode(self.digest, letters, word)
+        """At most 24 characters from which `everyorder replay` plays the history."""
+        history = violation.shortest or violation.history
+        operations = len(self.steps) + len(self.uses) + 2
+        return encode(self.digest, operations, history)
 
     def summary(self) -> str:
         """One line: name, verdict, how much was explored and how."""
         exploration = self.exploration
         return (
             f"{self.scenario}: {self.verdict} ({exploration.strategy}; "
-            f"{len(exploration.states)} sets, {exploration.executed.edges:,} edges, "
+            f"{len(exploration.states)} sets, "
+            f"{exploration.executed.transitions:,} transitions, "
             f"{exploration.seconds:.2f} s)"
         )

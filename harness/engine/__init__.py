@@ -1,11 +1,25 @@
 """The pure engine: explores a `System`, knows numbers only, touches no file."""
 
-from harness.engine.alphabet import Alphabet, alphabet_of
 from harness.engine.auto import choose
 from harness.engine.budget import DEFAULT as DEFAULT_BUDGET
 from harness.engine.budget import Budget, Progress
 from harness.engine.explorer import explore
-from harness.engine.protocol import State, System, Word
+from harness.engine.operations import (
+    Operations,
+    Ordering,
+    operations_of,
+    ordering_of,
+    state_of,
+)
+from harness.engine.protocol import (
+    Base,
+    Caveat,
+    History,
+    Relations,
+    State,
+    StateForm,
+    System,
+)
 from harness.engine.replay import Action, Fault, Replay, replay
 from harness.engine.replay_id import (
     ReplayId,
@@ -17,10 +31,12 @@ from harness.engine.replay_id import (
 )
 from harness.engine.result import (
     KINDS,
+    Closure,
     Counts,
     Exploration,
     Kind,
     Square,
+    Vacuity,
     Violation,
 )
 from harness.engine.strategy import KNOWN as KNOWN_STRATEGIES
@@ -34,31 +50,40 @@ __all__ = [
     "KINDS",
     "KNOWN_STRATEGIES",
     "Action",
-    "Alphabet",
+    "Base",
     "Budget",
+    "Caveat",
+    "Closure",
     "Counts",
     "Exploration",
     "Fault",
+    "History",
     "Kind",
+    "Operations",
+    "Ordering",
     "Plan",
     "Progress",
+    "Relations",
     "Replay",
     "ReplayId",
     "Square",
     "State",
+    "StateForm",
     "Strategy",
     "System",
+    "Vacuity",
     "Violation",
-    "Word",
-    "alphabet_of",
     "choose",
     "decode",
     "encode",
     "explore",
     "fits",
+    "operations_of",
+    "ordering_of",
     "parse",
     "plan",
     "replay",
     "scenario_tag",
+    "state_of",
     "tag_of",
 ]

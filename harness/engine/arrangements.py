@@ -1,22 +1,22 @@
-"""`arrangements`: every letter after every order of adding.
+"""`arrangements`: every operation after every order of adding.
 
 True only here: the states are ordered arrangements of distinct steps, whatever the
 system's observations are keyed by.  Right for registries where the order of what is
 active may matter ("the newest wins"); it never plays a longer history than needed.
 
-How it works: breadth-first over arrangements; each gets the first word that leads to
-it, and every letter is played at the end of that word on a fresh system.  Where steps
-fail, only what can be reached is expanded; an arrangement that is reached only by
+How it works: breadth-first over arrangements; each gets the first history that leads to
+it, and every operation is played at the end of that history on a fresh system.  Where
+steps fail, only what can be reached is expanded; an arrangement that is reached only by
 removing something is reached that way.
 """
 
-from harness.engine.alphabet import toggled
-from harness.engine.protocol import State, Word
+from harness.engine.operations import EVERY_ORDER, UNORDERED, Key, state_of
+from harness.engine.protocol import History
 from harness.engine.session import Session
 
 
 def size(steps: int, uses: int) -> int:
-    """Letters of all words when no step fails: (arrangement + 1) * A, summed."""
+    """Operations of all histories when no step fails: (arrangement + 1) * A, summed."""
     total, many = 0, 1
     for length in range(steps + 1):
         total += many * (length + 1)
@@ -25,21 +25,19 @@ def size(steps: int, uses: int) -> int:
 
 
 def run(session: Session) -> None:
-    """Play every letter from every arrangement."""
-    runner, steps = session.runner, session.alphabet.steps
-    session.word(())
-    queue: list[tuple[State, Word]] = [((), ())]
-    known: set[State] = {()}
-    for arrangement, word in queue:
-        for letter in range(session.alphabet.actions):
-            session.word((*word, letter))
-            if letter >= steps or (runner.mask >> letter & 1) == (
-                letter in arrangement
-            ):
+    """Play every operation from every arrangement that counts as one."""
+    runner = session.runner
+    session.history(())
+    queue: list[tuple[Key, History]] = [((), ())]
+    known: set[Key] = {()}
+    for arrangement, history in queue:
+        mask = UNORDERED.key(state_of(arrangement))
+        for operation in range(session.operations.actions):
+            session.history((*history, operation))
+            if runner.mask == mask:
                 continue
-            target = toggled(arrangement, letter)
-            assert isinstance(target, tuple), "a tuple toggles to a tuple"
+            target = EVERY_ORDER.toggled(arrangement, operation)
             if target not in known:
                 known.add(target)
-                queue.append((target, (*word, letter)))
+                queue.append((target, (*history, operation)))
     session.reached = True

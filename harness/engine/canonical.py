@@ -1,27 +1,28 @@
-"""The canonical words: the shortest way to each state, and the first, cold look there.
+"""The canonical histories: the shortest way to each state, and a first, cold look.
 
-True only here: a state's reference is what is seen at the end of its canonical word,
+True only here: a state's reference is what is seen at the end of its canonical history,
 played on a fresh system on which nobody looked before.  Everything that is seen later,
 warm or by other ways, is compared with it.
 
-The algorithm is breadth-first search over words: from each known state in order of
-discovery, letters ascending, every toggle whose target is not known yet is tried from
-a fresh system.  So each state gets the word that is first by length, then by letters,
-among the extensions of canonical words; failing steps are met (and recorded) on the
-way, and the reachable sets are known exactly when it ends.  With `answers` each use is
-also performed once, first of all, at the end of each canonical word: a use whose answer
-is cached at its first call is unmasked only by a call that had no call before it.
+The algorithm is breadth-first search over histories: from each known state in order of
+discovery, operations ascending, every toggle whose target is not known yet is tried
+from a fresh system.  So each state gets the history that is first by length, then by
+operations, among the extensions of canonical histories; failing steps are met (and
+recorded) on the way, and the reachable sets are known exactly when it ends.  With
+`answers` each use is also performed once, first of all, at the end of each canonical
+history: a use whose answer is cached at its first call is unmasked only by a call that
+had no call before it.
 
-Above `MOST_WORDS` only the corners are visited, and the session says so.
+Above `MOST_HISTORIES` only the corners are visited, and the session says so.
 """
 
-from harness.engine.alphabet import Key, toggled
-from harness.engine.protocol import Word
+from harness.engine.operations import Key
+from harness.engine.protocol import History
 from harness.engine.session import Session
 
-# 2^13 fresh words of six adds are five seconds at 100 microseconds a step; a `walk:1`
-# on 12 steps is ten times as long.
-MOST_WORDS = 8192
+# 2^13 fresh histories of six adds are five seconds at 100 microseconds a step; a
+# `walk:1` on 12 steps is ten times as long.
+MOST_HISTORIES = 8192
 
 
 def count_arrangements(steps: int) -> int:
@@ -35,9 +36,9 @@ def count_arrangements(steps: int) -> int:
 
 def look_cold(session: Session) -> None:
     """Take the cold look at every state, or at the corners where there are too many."""
-    steps, uses = session.alphabet.steps, session.alphabet.uses
-    states = count_arrangements(steps) if session.ordered else 1 << steps
-    if states * (1 + uses) > MOST_WORDS:
+    steps, uses = session.operations.steps, session.operations.uses
+    states = count_arrangements(steps) if session.ordering.total else 1 << steps
+    if states * (1 + uses) > MOST_HISTORIES:
         _corners(session)
         session.skipped.append(
             f"cold looks: of {states:,} states only the corners (none, singles, "
@@ -48,46 +49,46 @@ def look_cold(session: Session) -> None:
 
 
 def spread(session: Session) -> None:
-    """Find the canonical word of every reachable state, and look there cold."""
+    """Find the canonical history of every reachable state, and look there cold."""
     if session.mapped:
         return
     canonical = session.ledger.canonical
-    root: Key = () if session.ordered else 0
+    toggled = session.ordering.toggled
     _visit(session, ())
-    queue = [root]
+    queue: list[Key] = [session.ordering.root]
     for key in queue:
-        word = canonical[key]
+        history = canonical[key]
         session.meter.check_time()
         queue.extend(
             session.runner.key
-            for step in range(session.alphabet.steps)
-            if toggled(key, step) not in canonical and _visit(session, (*word, step))
+            for step in range(session.operations.steps)
+            if toggled(key, step) not in canonical and _visit(session, (*history, step))
         )
-        _answers(session, word)
+        _answers(session, history)
     session.mapped = session.reached = True
 
 
 def _corners(session: Session) -> None:
-    steps = session.alphabet.steps
-    words: list[Word] = [(), *((i,) for i in range(steps))]
-    words += [(i, j) for i in range(steps) for j in range(i + 1, steps)]
-    words.append(tuple(range(steps)))
-    for word in words:
+    steps = session.operations.steps
+    histories: list[History] = [(), *((i,) for i in range(steps))]
+    histories += [(i, j) for i in range(steps) for j in range(i + 1, steps)]
+    histories.append(tuple(range(steps)))
+    for history in histories:
         session.meter.check_time()
-        if _visit(session, word):
-            _answers(session, word)
+        if _visit(session, history):
+            _answers(session, history)
 
 
-def _visit(session: Session, word: Word) -> bool:
-    """Look at the end of the word; whether that is a state not seen before."""
-    session.rehearse(word)
+def _visit(session: Session, history: History) -> bool:
+    """Look at the end of the history; whether that is a state not seen before."""
+    session.rehearse(history)
     canonical = session.ledger.canonical
     if session.runner.key in canonical:
         return False
-    canonical[session.runner.key] = word
+    canonical[session.runner.key] = history
     return True
 
 
-def _answers(session: Session, word: Word) -> None:
-    for use in range(session.alphabet.steps, session.alphabet.actions):
-        session.rehearse((*word, use))
+def _answers(session: Session, history: History) -> None:
+    for use in range(session.operations.steps, session.operations.actions):
+        session.rehearse((*history, use))

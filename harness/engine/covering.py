@@ -3,7 +3,7 @@
 True only here: no set is visited for its own sake.  The rows are orders of all steps
 such that any t of them occur in every one of their t! orders in some row; their number
 grows with the logarithm of n.  Each row is played from a fresh system: add everything
-in that order, then remove everything in that order, looking after each letter.
+in that order, then remove everything in that order, looking after each operation.
 
 The algorithm is greedy, after Kuhn, Higdon, Lawrence, Kacker and Lei, "Combinatorial
 methods for event sequence testing" (2012): make some candidate rows, keep the one that
@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import combinations, permutations
 from math import perm
 
-from harness.engine.protocol import Word
+from harness.engine.protocol import History
 from harness.engine.session import Session
 from harness.errors import TooLarge
 
@@ -31,13 +31,14 @@ MOST_SEQUENCES = 1_000_000
 MULTIPLIER, INCREMENT = 6364136223846793005, 1442695040888963407
 
 
-def size(steps: int, strength: int) -> int:
-    """Letters of the run when no step fails."""
-    return 2 * steps * len(rows(steps, strength))
+def size(steps: int, uses: int, strength: int) -> int:
+    """Operations of the run when no step fails."""
+    plain = 2 * steps
+    return len(rows(steps, strength)) * (plain + (plain * (1 + uses) if uses else 0))
 
 
 @lru_cache(maxsize=32)
-def rows(steps: int, strength: int) -> tuple[Word, ...]:
+def rows(steps: int, strength: int) -> tuple[History, ...]:
     """Orders of all steps that cover every order of any `strength` of them.
 
     Raises `TooLarge`.
@@ -53,11 +54,11 @@ def rows(steps: int, strength: int) -> tuple[Word, ...]:
             limit=MOST_SEQUENCES,
         )
     uncovered = set(permutations(range(steps), strength))
-    chosen: list[Word] = []
+    chosen: list[History] = []
     seed = 1
     while uncovered:
         first = min(uncovered)
-        best: Word = ()
+        best: History = ()
         most = -1
         for _ in range(CANDIDATES):
             row, seed = _candidate(steps, first, seed)
@@ -73,19 +74,33 @@ def rows(steps: int, strength: int) -> tuple[Word, ...]:
 
 
 def run(session: Session, strength: int) -> None:
-    """Play every row: add in its order, then remove in its order."""
+    """Play every row: add in its order, then remove in its order.
+
+    Where there are uses, each row is played once more with all of them after every
+    step, from another one on each time: they warm whatever the row leaves stale.
+    """
+    operations = session.operations
+    uses = tuple(range(operations.steps, operations.actions))
+    for number, row in enumerate(rows(operations.steps, strength)):
+        _play(session, row, ())
+        if uses:
+            turn = number % len(uses)
+            _play(session, row, uses[turn:] + uses[:turn])
+
+
+def _play(session: Session, row: History, uses: History) -> None:
     runner = session.runner
-    for row in rows(session.alphabet.steps, strength):
-        runner.reset()
-        runner.look()
+    runner.reset()
+    runner.look()
+    for adding in (True, False):
         for step in row:
-            session.edge(step)
-        for step in row:
-            if runner.mask >> step & 1:
-                session.edge(step)
+            if adding or runner.mask >> step & 1:
+                session.transition(step)
+                for use in uses:
+                    session.transition(use)
 
 
-def _candidate(steps: int, first: Word, seed: int) -> tuple[Word, int]:
+def _candidate(steps: int, first: History, seed: int) -> tuple[History, int]:
     """A row that keeps the order of `first`, the others put at drawn places."""
     row = list(first)
     for step in range(steps):

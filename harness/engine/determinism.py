@@ -1,56 +1,119 @@
-"""The check before all others: does the same word give the same results twice?
+"""The checks before all others: is `create` fresh, and is the system deterministic?
 
-True only here: two runs are compared, not a run with a reference.  Without this every
-other verdict is void: a counter, an address or an id in an observation would pass for
-a dependence on order.
+True only here: runs are compared with runs of the same history, not with a reference.
+Without this every other verdict is void: a counter, an address or an id in an
+observation would pass for a dependence on order, and so would what an earlier system
+left behind in a class or a module.
 
-How it works: two words, each played twice on a fresh system: the steps added upwards
-and removed upwards, and both downwards; at each state every use is performed and a look
-is taken.  Everything that came back is compared, failures and fingerprints included.
+How it works: on a fresh system each, nothing at all and every single operation; then
+two long histories (the steps added upwards and removed upwards, and both downwards; at
+each state every use is performed and a look is taken), each twice; then nothing and
+every single operation again.  Everything that came back is compared, failures and
+states included.  Where two runs differ, the history is replayed `REPEATS` times more:
+if these agree with each other, the system has changed for good, and what `create` makes
+is not fresh; if they do not, the system is not deterministic.  Where complete states
+can be seen, every fresh one must have the form of the first, which names the path as
+well.
 """
 
-from harness.engine.alphabet import Alphabet, key_of
-from harness.engine.protocol import Word
-from harness.engine.replay import Action, replay
+from collections.abc import Hashable
+from dataclasses import replace
+
+from harness.engine.budget import Halt
+from harness.engine.operations import Operations
+from harness.engine.protocol import History, StateForm
+from harness.engine.replay import Action, Replay, replay
 from harness.engine.session import Finding, Session
 
+# Replays that tell "changed for good" from "different each time".
+REPEATS = 4
 
-def rehearsal(alphabet: Alphabet) -> tuple[Word, Word]:
-    """The words that are played twice."""
-    every = (*range(alphabet.steps, alphabet.actions), alphabet.look)
-    upwards = tuple(range(alphabet.steps))
-    words = [
-        every + tuple(letter for step in (*steps, *steps) for letter in (step, *every))
+
+def rehearsal(operations: Operations) -> tuple[History, History]:
+    """The long histories that are played twice."""
+    every = (*range(operations.steps, operations.actions), operations.look)
+    upwards = tuple(range(operations.steps))
+    histories = [
+        every
+        + tuple(operation for step in (*steps, *steps) for operation in (step, *every))
         for steps in (upwards, upwards[::-1])
     ]
-    return words[0], words[1]
+    return histories[0], histories[1]
 
 
 def check(session: Session) -> bool:
-    """Whether all words agree with themselves; a finding is added when one does not."""
-    for word in rehearsal(session.alphabet):
-        one, two = (
-            replay(session.system, word, order_dependent=session.ordered).actions
-            for _ in range(2)
-        )
-        if one == two:
-            continue
-        for at, (left, right) in enumerate(zip(one, two, strict=False)):
-            if left != right:
-                session.findings.append(_finding(session, word[: at + 1], left, right))
+    """Whether all histories agree with themselves; else there is a finding."""
+    operations = session.operations
+    single: list[History] = [(), *((each,) for each in range(operations.actions))]
+    try:
+        first = _first_form(session)
+        known: dict[History, Replay] = {}
+        for history in (*single, *rehearsal(operations) * 2, *single):
+            played = _played(session, history)
+            before = known.setdefault(history, played)
+            _check_form(session, first)
+            if before != played:
+                session.findings.append(_judged(session, history, before, played))
                 return False
-        session.findings.append(_finding(session, word, one[-1], two[-1]))
+    except Halt:
         return False
     return True
 
 
-def _finding(session: Session, word: Word, left: Action, right: Action) -> Finding:
+def _first_form(session: Session) -> Hashable | None:
+    """What the first fresh system looks like; None where that is not compared."""
+    runner = session.runner
+    if session.system.settled:
+        return None
+    runner.reset()
+    form = runner.state()
+    if form is not None:
+        session.fresh = session.system.portrait(runner.handles)
+    return form
+
+
+def _check_form(session: Session, first: Hashable | None) -> None:
+    """Raise `Halt` if a fresh system is not what the first one was."""
+    if not isinstance(first, StateForm):
+        return
+    session.runner.reset()
+    now = session.runner.state()
+    if not isinstance(now, StateForm) or now.exact != first.exact:
+        session.not_fresh()
+
+
+def _played(session: Session, history: History) -> Replay:
+    return replay(session.system, history, order_dependent=session.ordering.total)
+
+
+def _judged(session: Session, history: History, one: Replay, two: Replay) -> Finding:
+    repeats = [_played(session, history) for _ in range(REPEATS)]
+    finding = _finding(session, history, one, two)
+    if all(each == two for each in repeats):
+        return replace(finding, kind="not fresh")
+    return finding
+
+
+def _finding(session: Session, history: History, one: Replay, two: Replay) -> Finding:
+    pairs = zip(one.actions, two.actions, strict=False)
+    for at, (left, right) in enumerate(pairs):
+        if left != right:
+            return _difference(session, history[: at + 1], left, right)
+    if one.fresh != two.fresh:
+        root = session.ordering.root
+        return Finding("nondeterminism", root, one.fresh, two.fresh, (), hidden=True)
+    return _difference(session, history, one.actions[-1], two.actions[-1])
+
+
+def _difference(
+    session: Session, history: History, left: Action, right: Action
+) -> Finding:
     expected, found = left.value, right.value
     hidden = expected == found
     if hidden:
         expected, found = left.fingerprint, right.fingerprint
-        if word[-1] == session.alphabet.look:
+        if history and history[-1] == session.operations.look:
             # It is not the look that differs; one is implied at the end.
-            word = word[:-1]
-    key = key_of(right.state, ordered=session.ordered)
-    return Finding("nondeterminism", key, expected, found, word, hidden)
+            history = history[:-1]
+    key = session.ordering.key(right.state)
+    return Finding("nondeterminism", key, expected, found, history, hidden)

@@ -1,30 +1,34 @@
 """`explore`: one exploration from the first check to the frozen result.
 
-True only here: the order of the stages.  Determinism first, because without it nothing
-else means anything; cold looks second, because later nothing is cold; then the
-strategies, weakest assumption first as named; then everything is undone, so that the
-way back to nothing is checked as well; shrinking last, because it resets the system.
+True only here: the order of the stages.  Freshness and determinism first, because
+without them nothing else means anything; cold looks second, because later nothing is
+cold; then the strategies in the order in which they are named; then everything is
+undone, so that the way back to nothing is checked as well; shrinking and replaying
+last, because they reset the system.
 
 Rules: the explorer prints nothing and stores nothing outside of the result.  Errors of
-the adapter itself (in `observe`, `laws`, `reset`, `fingerprint`) are not caught.
+the adapter itself (in `observe`, `laws`, `reset`, `state`) are not caught.  Garbage is
+collected between histories and by the operation for it, never inside of another one;
+of a settled system the state says that nothing depends on it.
 """
 
-from collections.abc import Hashable
+import gc
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 
 from harness.engine import auto, determinism
-from harness.engine.alphabet import alphabet_of, state_of
-from harness.engine.budget import Budget, Meter, Progress, Spent
+from harness.engine.budget import Budget, Halt, Meter, Progress, Spent
 from harness.engine.canonical import look_cold
 from harness.engine.graph import checked
-from harness.engine.judge import Judge
+from harness.engine.operations import operations_of, ordering_of, state_of
 from harness.engine.protocol import State, System
+from harness.engine.refutation import refutation
 from harness.engine.result import Counts, Exploration, Violation
 from harness.engine.runner import Broken
-from harness.engine.session import Finding, Halt, Session
-from harness.engine.shrink import shrink
-from harness.engine.square import find_square
+from harness.engine.session import Session
 from harness.engine.strategy import Strategy, guarantee, parse
-from harness.engine.theory import DETERMINISM, ORDERED
+from harness.engine.theory import DETERMINISM, ORDERED, PAIRS, SCOPE
+from harness.engine.vacuity import vacuous
 
 
 def explore(
@@ -40,154 +44,176 @@ def explore(
 
     `strategy` is "auto" or names joined by '+' (see `strategy.KNOWN`).  With
     `order_dependent` states are compared by order of activation; the exploration then
-    fails if no two orders of any set differ.  `progress` receives letters executed and
-    planned.  The run ends at the first violation, or after `stop_after` of them.
+    fails if no two orders of any set differ.  `progress` receives operations executed
+    and planned.  The run ends at the first violation, or after `stop_after` of them.
 
     Raises `UnknownStrategy`, `NoFingerprint`, `BadFingerprint` or `TooLarge`.
     """
-    alphabet = alphabet_of(system)
+    operations = operations_of(system)
+    ordering = ordering_of(system, order_dependent=order_dependent)
     meter = Meter(budget or Budget(), progress)
     session = Session(
-        system, alphabet, meter, ordered=order_dependent, stop_after=stop_after
+        system, operations, meter, ordering=ordering, stop_after=stop_after
     )
-    if strategy == "auto":
-        system.reset()
-        parts, above = auto.choose(
-            alphabet.steps,
-            alphabet.uses,
-            printed=system.fingerprint() is not None,
-            ordered=order_dependent,
-            budget=budget,
-        )
-        session.skipped += above
-    else:
-        parts = parse(strategy)
+    with _collector_off(disabled=not system.settled):
+        if strategy == "auto":
+            session.runner.reset()
+            parts, above = auto.choose(
+                operations.steps,
+                operations.uses,
+                printed=session.runner.state() is not None,
+                ordered=session.ordered,
+                budget=budget,
+                settled=system.settled,
+                reversible=operations.reversible,
+            )
+            session.skipped += above
+        else:
+            parts = parse(strategy)
+        closing = strategy == "auto" and not system.settled
+        return _explored(session, parts, closing=closing)
+
+
+def _explored(
+    session: Session, parts: tuple[Strategy, ...], *, closing: bool
+) -> Exploration:
+    operations, meter = session.operations, session.meter
     sizes = [
-        p.size(alphabet.steps, alphabet.uses, ordered=order_dependent) for p in parts
+        p.size(operations.steps, operations.uses, ordered=session.ordered)
+        for p in parts
     ]
     meter.planned = sum(sizes)
     complete = determinism.check(session)
-    checked(system.fingerprint())
+    if session.system.settled:
+        checked(session.runner.state())
+    spent: list[tuple[str, int]] = []
     if complete:
-        complete = _run(session, parts)
+        complete = _run(session, parts, spent, closing=closing)
+        ran = {name for name, _ in spent}
+        parts = tuple(part for part in parts if part.name in ran) or parts
     else:
-        session.skipped.append("everything: the system is not deterministic")
+        session.skipped.append("everything else: no history can be relied on")
     session.runner.drop()
+    session.runner.rest()
     meter.tell()
-    violations = _violations(session, parts)
-    if complete and order_dependent and not violations:
+    proving = any(part.family == "graph" for part in parts)
+    found = (
+        refutation(session, finding, proving=proving and session.system.settled)
+        for finding in session.findings
+    )
+    # Several findings often come down to one history.
+    distinct = {(each.kind, each.shortest or each.history): each for each in found}
+    violations = tuple(distinct.values())
+    if complete and session.ordered and not violations:
         violations = _unpinned(session)
-    return _result(session, parts, violations, complete=complete)
+    return _result(session, parts, violations, tuple(spent), complete=complete)
 
 
-def _run(session: Session, parts: tuple[Strategy, ...]) -> bool:
-    """Run all stages; whether everything planned was executed."""
+@contextmanager
+def _collector_off(*, disabled: bool) -> Iterator[None]:
+    """No garbage is collected at a moment that nobody chose, where that may show."""
+    if not disabled or not gc.isenabled():
+        yield
+        return
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        gc.unfreeze()
+
+
+def _run(
+    session: Session,
+    parts: tuple[Strategy, ...],
+    spent: list[tuple[str, int]],
+    *,
+    closing: bool,
+) -> bool:
+    """Run all stages; whether everything planned was executed.
+
+    With `closing` what is planned for the case that the states do not close is left
+    out when they did.
+    """
     meter = session.meter
     try:
         look_cold(session)
         for at, part in enumerate(parts):
-            meter.planned = meter.edges + sum(p.measure(session) for p in parts[at:])
-            part.run(session)
-        meter.planned = meter.edges
+            if closing and part.family in auto.UNPROVEN and _proven(session, parts):
+                continue
+            left = sum(p.measure(session) for p in parts[at:])
+            meter.planned = meter.transitions + left
+            before = meter.transitions
+            session.runner.rest()
+            try:
+                part.run(session)
+            finally:
+                spent.append((part.name, meter.transitions - before))
+        meter.planned = meter.transitions
         session.runner.clear()
         session.runner.look()
-    except Spent as spent:
+    except Spent as reason:
         session.skipped.append(
-            f"{spent.reason}: {meter.edges:,} of {meter.planned:,} steps executed"
+            f"{reason.reason}: {meter.transitions:,} of {meter.planned:,} operations "
+            "executed"
         )
         return False
     except (Halt, Broken):
-        if meter.edges < meter.planned:
+        if meter.transitions < meter.planned:
             session.skipped.append(
-                f"stopped at a violation: {meter.edges:,} of {meter.planned:,} steps "
-                "executed"
+                f"stopped at a violation: {meter.transitions:,} of {meter.planned:,} "
+                "operations executed"
             )
         return False
     return True
 
 
-def _violations(session: Session, parts: tuple[Strategy, ...]) -> tuple[Violation, ...]:
-    proving = any(part.family == "graph" for part in parts)
-    return tuple(_violation(session, f, proving=proving) for f in session.findings)
-
-
-def _violation(session: Session, finding: Finding, *, proving: bool) -> Violation:
-    judge = Judge(
-        session.system,
-        session.ledger.canonical,
-        ordered=session.ordered,
-        proving=proving,
-    )
-    shrunk = None
-    if finding.kind != "nondeterminism":
-        shrunk = shrink(judge, finding, session.alphabet, session.ledger)
-    if shrunk is None:
-        return Violation(
-            finding.kind,
-            state_of(finding.key),
-            finding.expected,
-            finding.found,
-            finding.word,
-            hidden=finding.hidden,
-        )
-    fault = shrunk.fault
-    return Violation(
-        fault.kind,
-        fault.state,
-        fault.expected,
-        fault.found,
-        finding.word,
-        shrunk.word,
-        find_square(judge, shrunk.word, fault.kind, session.alphabet),
-        shrunk.proven,
-        fault.hidden,
-    )
-
-
 def _unpinned(session: Session) -> tuple[Violation, ...]:
-    """A pin that pins nothing: no two orders of any set were seen to differ."""
-    looks: dict[State, set[Hashable]] = {}
+    """A pin that pins nothing: no two orders were seen to differ."""
+    shown: dict[tuple[State, int], set[Hashable]] = {}
     for key, seen in session.ledger.seen.items():
-        looks.setdefault(tuple(sorted(state_of(key))), set()).add(seen)
-    if any(len(different) > 1 for different in looks.values()):
+        shown.setdefault((tuple(sorted(state_of(key))), -1), set()).add(seen)
+    for (key, use), answer in session.ledger.answers.items():
+        shown.setdefault((tuple(sorted(state_of(key))), use), set()).add(answer)
+    if any(len(different) > 1 for different in shown.values()):
         return ()
     largest = max(session.ledger.seen, key=lambda key: len(state_of(key)))
     seen = session.ledger.seen[largest]
     expected = "two orders of some set that look different (order_dependent)"
-    word = session.ledger.canonical.get(largest, state_of(largest))
-    return (Violation("unpinned", state_of(largest), expected, seen, word),)
+    history = session.ledger.canonical.get(largest, state_of(largest))
+    return (Violation("unpinned", state_of(largest), expected, seen, history),)
 
 
 def _result(
     session: Session,
     parts: tuple[Strategy, ...],
     violations: tuple[Violation, ...],
+    spent: tuple[tuple[str, int], ...],
     *,
     complete: bool,
 ) -> Exploration:
     runner, ledger, meter = session.runner, session.ledger, session.meter
-    assumptions = [DETERMINISM]
-    assumptions += [f"{part.name}: {part.assumption}" for part in parts]
-    if session.ordered:
-        assumptions.append(ORDERED)
     if runner.cyclic:
         session.skipped.append(
             f"leaks of {', '.join(runner.cyclic)}: these handles are freed by the "
             "cycle collector only, so they were not watched after the first"
         )
+    caveats = tuple(session.system.caveats())
+    proven = complete and not violations and _proven(session, parts)
+    proven = proven and all(each.kind == "assumed" for each in caveats)
     states = {state_of(key): seen for key, seen in ledger.seen.items()}
-    failures = {(state_of(k), step): f for (k, step), f in ledger.failures.items()}
     return Exploration(
         strategy="+".join(part.name for part in parts),
-        guarantee=guarantee(parts),
-        assumptions=tuple(assumptions),
+        guarantee=guarantee(parts if proven else _unproven(parts)),
+        assumptions=tuple(_assumptions(session, parts)),
         skipped=tuple(session.skipped),
         states=dict(sorted(states.items(), key=lambda item: _place(item[0]))),
-        failures=dict(
-            sorted(failures.items(), key=lambda i: (*_place(i[0][0]), i[0][1]))
-        ),
+        failures=_by_state(ledger.failures),
+        refusals=_by_state(ledger.refusals),
         executed=Counts(
-            edges=meter.edges,
+            transitions=meter.transitions,
             adds=runner.adds,
             removes=runner.removes,
             failing=runner.failing,
@@ -199,7 +225,50 @@ def _result(
         violations=violations,
         complete=complete,
         seconds=meter.seconds,
+        closure=session.closure,
+        caveats=caveats,
+        vacuous=tuple(vacuous(ledger, session.operations, session.ordering))
+        if complete and not violations
+        else (),
+        spent=spent,
+        proven=proven,
     )
+
+
+def _proven(session: Session, parts: tuple[Strategy, ...]) -> bool:
+    """Whether complete states were compared and nothing is left open."""
+    if not any(part.family == "graph" for part in parts):
+        return False
+    if session.system.settled:
+        return True
+    return session.closure is not None and session.closure.closed
+
+
+def _unproven(parts: tuple[Strategy, ...]) -> tuple[Strategy, ...]:
+    """What still says something when the states did not close, or not for all."""
+    rest = tuple(part for part in parts if part.family != "graph")
+    return rest or parts
+
+
+def _assumptions(session: Session, parts: tuple[Strategy, ...]) -> Iterator[str]:
+    yield DETERMINISM
+    yield from (f"{part.name}: {part.assumption}" for part in parts)
+    if any(part.family == "graph" for part in parts):
+        yield f"graph: {SCOPE}"
+    closure = session.closure
+    if closure is not None and closure.unread:
+        yield f"graph: the order of {', '.join(closure.unread)} is never read"
+    if session.ordering.total:
+        yield ORDERED
+    elif session.ordering.counts:
+        yield PAIRS
+
+
+def _by_state(
+    fields: dict[tuple[int | State, int], Hashable],
+) -> dict[tuple[State, int], Hashable]:
+    named = {(state_of(key), step): value for (key, step), value in fields.items()}
+    return dict(sorted(named.items(), key=lambda i: (*_place(i[0][0]), i[0][1])))
 
 
 def _place(state: State) -> tuple[int, State]:

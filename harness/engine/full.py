@@ -3,11 +3,11 @@
 True only here: it does what the known exhaustive test of operator registrations does
 (PyTorch's dispatcher tests, "commute"), so that the other strategies can be measured
 against it: for each permutation of the steps and each permutation again, add in the
-first order and remove in the second, looking after every letter and comparing by set.
-A step that raises ends the adding there; the error is recorded, and what was built is
-removed.  All rounds run on one system, one after the other, without a reset.
+first order and remove in the second, looking after every operation and comparing by
+set. A step that raises ends the adding there; the error is recorded, and what was built
+is removed.  All rounds run on one system, one after the other, without a reset.
 
-It takes 2n(n!)^2 letters, and it never adds after it removed within a round.
+It takes 2n(n!)^2 operations, and it never adds after it removed within a round.
 """
 
 from itertools import permutations
@@ -17,23 +17,23 @@ from harness.engine.session import Session
 
 
 def size(steps: int) -> int:
-    """Letters of the run when no step fails."""
+    """Operations of the run when no step fails."""
     return 2 * steps * factorial(steps) ** 2
 
 
 def run(session: Session) -> None:
     """Play every round."""
-    runner, edge = session.runner, session.edge
+    runner, transition = session.runner, session.transition
     runner.reset()
     runner.look()
-    steps = range(session.alphabet.steps)
+    steps = range(session.operations.steps)
     # Never all at once: there are 479,001,600 orders of twelve steps.
     for adding in permutations(steps):
         for removing in permutations(steps):
             for step in adding:
-                edge(step)
+                transition(step)
                 if not runner.mask >> step & 1:
                     break
             for step in removing:
                 if runner.mask >> step & 1:
-                    edge(step)
+                    transition(step)

@@ -1,14 +1,15 @@
-"""Says whether a word fails, by replaying it and comparing its end.
+"""Says whether a history fails, by replaying it and comparing its end.
 
-True only here: the verdict on a word depends on the word alone, not on what was played
-before in the exploration.  The reference is the canonical word of the state where the
-word ends (`canonical.py`; ascending adds where there is none), replayed once and
-remembered.  Only the end of a word is judged: what goes wrong earlier fails a prefix.
+True only here: the verdict on a history depends on the history alone, not on what was
+played before in the exploration.  The reference is the canonical history of the state
+where the history ends (`canonical.py`; ascending adds where there is none), replayed
+once and remembered.  Only the end of a history is judged: what goes wrong earlier fails
+a prefix.
 
-Rules: the judge stops by letters played, so that what it finds is the same on every
+Rules: the judge stops by operations played, so that what it finds is the same on every
 machine; the limit in seconds is only a guard against systems that are very slow.
 Faults of one family (see `STATEFUL`) stand for each other, because which of their names
-fits is known only when the word is short.
+fits is known only when the history is short.
 """
 
 from collections.abc import Mapping
@@ -16,75 +17,82 @@ from dataclasses import replace
 from time import monotonic
 from typing import Final
 
-from harness.engine.alphabet import Key, key_of
-from harness.engine.protocol import State, System, Word
-from harness.engine.replay import Action, Fault, Replay, replay
+from harness.engine.operations import Key, Ordering
+from harness.engine.protocol import History, State, System
+from harness.engine.replay import Action, Deed, Fault, Replay, replay
 from harness.engine.result import Kind
 
 # Kinds that say: what is seen depends on more than the active set.
-STATEFUL: Final = frozenset[Kind]({"order", "cold", "use", "wedged"})
+STATEFUL: Final = frozenset[Kind]({"order", "cold", "use", "wedged", "hidden"})
 
-# Letters for shrinking one violation: two seconds at 30 microseconds a letter.
-MOST_LETTERS = 60_000
+# What a single history can show to be wrong.
+EVERY: Final = STATEFUL | frozenset[Kind]({"law", "error", "undo", "leak"})
+
+# Operations for shrinking one violation: two seconds at 30 microseconds an operation.
+MOST_OPERATIONS = 60_000
 
 
-# A guard for systems of a millisecond a letter: nobody waits longer for a short word.
+# A guard for systems of a millisecond an operation: nobody waits longer for a history.
 MOST_SECONDS = 20.0
 
 
 class Exhausted(Exception):
-    """The judge has played all the letters that it may."""
+    """The judge has played all the operations that it may."""
 
 
 class Judge:
-    """Replays words against canonical references, within an allowance of letters."""
+    """Replays histories against canonical ones, within an allowance of operations."""
 
     def __init__(
         self,
         system: System,
-        canonical: Mapping[Key, Word],
+        canonical: Mapping[Key, History],
         *,
-        ordered: bool,
+        ordering: Ordering,
         proving: bool,
-        letters: int = MOST_LETTERS,
+        operations: int = MOST_OPERATIONS,
     ) -> None:
-        self._system = system
+        self.system = system
         self._canonical = canonical
-        self._ordered = ordered
+        self.ordering = ordering
         self._proving = proving
-        self._references: dict[Word, Replay] = {}
-        self.left = letters
+        self.look = system.steps + system.uses
+        self._references: dict[History, Replay] = {}
+        self.left = operations
         self._ends = monotonic() + MOST_SECONDS
 
     def extend(self, length: int) -> None:
-        """Allow the replay of one more word and of its references."""
+        """Allow the replay of one more history and of its references."""
         self.left = max(self.left, 0) + 4 * length + 16
         self._ends = max(self._ends, monotonic() + 1.0)
 
-    def way(self, state: State) -> Word:
-        """The canonical word of a state, or its steps one by one."""
-        key = key_of(state, ordered=self._ordered)
-        return self._canonical.get(key, state)
+    def way(self, state: State) -> History:
+        """The canonical history of a state, or its steps one by one."""
+        return self._canonical.get(self.ordering.key(state), state)
 
-    def replay(self, word: Word) -> Replay:
-        """Replay a word; raises `Exhausted` when the allowance is used up."""
-        if self.left < len(word) or monotonic() > self._ends:
+    def replay(self, history: History) -> Replay:
+        """Replay a history; raises `Exhausted` when the allowance is used up."""
+        if self.left < len(history) or monotonic() > self._ends:
             raise Exhausted
-        self.left -= len(word) + 1
-        return replay(self._system, word, order_dependent=self._ordered)
+        self.left -= len(history) + 1
+        return replay(self.system, history, order_dependent=self.ordering.total)
 
-    def fault(self, word: Word, kind: Kind) -> Fault | None:
-        """What is wrong at the end of the word, of the family of `kind`."""
-        return self.inspect(word, self.replay(word), kind)
+    def fault(self, history: History, kind: Kind | None) -> Fault | None:
+        """What is wrong at the end of the history, of the family of `kind` if any."""
+        return self.inspect(history, self.replay(history), kind)
 
-    def inspect(self, word: Word, played: Replay, kind: Kind) -> Fault | None:
-        """The same for a word that was replayed already."""
-        family = STATEFUL if kind in STATEFUL else frozenset({kind})
+    def inspect(
+        self, history: History, played: Replay, kind: Kind | None
+    ) -> Fault | None:
+        """The same for a history that was replayed already."""
+        family = EVERY if kind is None else frozenset({kind})
+        if kind in STATEFUL:
+            family = STATEFUL
         for fault in played.faults:
             if fault.kind in family:
                 return _renamed(fault, played)
-        if len(played.actions) > len(word):
-            contradiction = self._contradiction(word, played, family)
+        if len(played.actions) > len(history):
+            contradiction = self._contradiction(history, played, family)
             if contradiction is not None:
                 return _renamed(contradiction, played)
         return None
@@ -98,18 +106,18 @@ class Judge:
         )
 
     def _contradiction(
-        self, word: Word, played: Replay, family: frozenset[Kind]
+        self, history: History, played: Replay, family: frozenset[Kind]
     ) -> Fault | None:
-        at = len(word)
+        at = len(history)
         final = played.actions[at]
-        if word:
+        if history:
             before = played.actions[at - 2].state if at > 1 else ()
             last = played.actions[at - 1]
-            other = self._reference((*self.way(before), word[-1]), at=-2)
+            other = self._reference((*self.way(before), history[-1]), at=-2)
             if last.deed == "use" and "use" in family and other.deed == "use":
                 if other.state == before and other.value != last.value:
                     return Fault("use", last.state, other.value, last.value, at)
-            elif "error" in family and "failing" in (last.deed, other.deed):
+            elif "error" in family and _REFUSING & {last.deed, other.deed}:
                 same_place = self._reference(self.way(before), at=-1).state == before
                 if same_place and (other.deed, other.value) != (last.deed, last.value):
                     return Fault("error", before, other.value, last.value, at)
@@ -130,7 +138,7 @@ class Judge:
         """A difference of complete states that the final look takes away, or makes."""
         if not self._proving or final.state != other.state:
             return None
-        at, state = len(played.word), final.state
+        at, state = len(played.history), final.state
         expected = self._references[self.way(state)].unlooked
         if played.unlooked != expected:
             return Fault("order", state, expected, played.unlooked, at, True)
@@ -138,20 +146,20 @@ class Judge:
             return Fault("cold", state, expected, final.fingerprint, at + 1, True)
         return None
 
-    def _reference(self, word: Word, at: int) -> Action:
-        """An action of a reference word, which is replayed once."""
-        known = self._references.get(word)
+    def _reference(self, history: History, at: int) -> Action:
+        """An action of a reference history, which is replayed once."""
+        known = self._references.get(history)
         if known is None:
-            known = self._references[word] = self.replay(word)
+            known = self._references[history] = self.replay(history)
         actions = known.actions
-        return actions[at] if len(actions) > len(word) else actions[-1]
+        return actions[at] if len(actions) > len(history) else actions[-1]
 
 
 def _renamed(fault: Fault, played: Replay) -> Fault:
-    """The fault under the name that fits what the word needs to show it."""
-    if fault.kind not in STATEFUL or fault.position > len(played.word):
+    """The fault under the name that fits what the history needs to show it."""
+    if fault.kind not in STATEFUL or fault.position > len(played.history):
         return fault
-    deeds = [action.deed for action in played.actions[: len(played.word)]]
+    deeds = [action.deed for action in played.actions[: len(played.history)]]
     kind: Kind = "order"
     for deed, name in _NAMES.items():
         if deed in deeds:
@@ -160,6 +168,9 @@ def _renamed(fault: Fault, played: Replay) -> Fault:
     return replace(fault, kind=kind)
 
 
-# In a word from which nothing can be taken away every letter is to blame; the rarest
-# deed among its letters names the fault.
+# What a step that raises does; so does one whose undo is refused.
+_REFUSING: Final = frozenset[Deed]({"failing", "refused"})
+
+# In a history from which nothing can be taken away every operation is to blame; the
+# rarest deed among its operations names the fault.
 _NAMES: Final[Mapping[str, Kind]] = {"failing": "wedged", "use": "use", "look": "cold"}

@@ -3,16 +3,16 @@
 True only here: the first value written under a key stays; the ledger never replaces
 one, so that "expected" means the same from the first comparison to the report.  One
 ledger serves all strategies of an exploration: what `walk` sees is compared with what
-`words` saw.
+`histories` saw.
 
-Rules: everything is keyed by state (see `alphabet.Key`) and holds values only.
+Rules: everything is keyed by state (see `operations.Key`) and holds values only.
 """
 
 from collections.abc import Hashable
 from typing import Final
 
-from harness.engine.alphabet import Key
-from harness.engine.protocol import Word
+from harness.engine.operations import Key
+from harness.engine.protocol import History
 
 
 class Missing:
@@ -25,7 +25,7 @@ MISSING: Final = Missing()
 
 
 class Ledger:
-    """First observations, answers, failures, fingerprints and canonical words."""
+    """First observations, answers, failures, fingerprints and canonical histories."""
 
     __slots__ = (
         "_pool",
@@ -34,6 +34,8 @@ class Ledger:
         "failures",
         "passed",
         "prints",
+        "refusals",
+        "retired",
         "seen",
     )
 
@@ -42,9 +44,12 @@ class Ledger:
         self.prints: dict[Key, Hashable] = {}
         self.answers: dict[tuple[Key, int], Hashable] = {}
         self.failures: dict[tuple[Key, int], Hashable] = {}
-        # Bitmask of the steps that were done with success at the key.
+        # Fields of undos that were refused, by the key where the step stays active.
+        self.refusals: dict[tuple[Key, int], Hashable] = {}
+        # Bitmasks of the steps that were done, or undone, with success at the key.
         self.passed: dict[Key, int] = {}
-        self.canonical: dict[Key, Word] = {}
+        self.retired: dict[Key, int] = {}
+        self.canonical: dict[Key, History] = {}
         self._pool: dict[Hashable, Hashable] = {}
 
     def interned(self, value: Hashable) -> Hashable:

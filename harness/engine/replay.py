@@ -1,34 +1,43 @@
-"""Plays one word on a fresh system and tells what happened at each letter.
+"""Plays one history on a fresh system and tells what happened at each operation.
 
-True only here: nothing is compared with a reference of other words; a replay is the
+True only here: nothing is compared with a reference of other histories; a replay is the
 raw material from which the determinism check, the shrinker and a person judge.
 
-Rules: a look is played where the word has one, and one more at the end, always.  With
-`watch` there is a look after every letter; that may hide a fault of the cold kind.
+Rules: a look is played where the history has one, and one more at the end, always.
+With `watch` there is a look after every operation; that may hide a fault of the cold
+kind. Operations that make no sense where the system stands are told as skipped.
 """
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from harness.engine.alphabet import Alphabet, alphabet_of, state_of
 from harness.engine.ledger import Ledger
-from harness.engine.protocol import State, System, Word
+from harness.engine.operations import (
+    Operations,
+    operations_of,
+    ordering_of,
+    state_of,
+)
+from harness.engine.protocol import History, State, System
 from harness.engine.result import Kind
 from harness.engine.runner import Broken, Runner
 
-Deed: TypeAlias = Literal["add", "remove", "failing", "use", "look"]
+Deed: TypeAlias = Literal[
+    "add", "remove", "failing", "refused", "again", "skipped", "use", "look", "collect"
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One letter played: what it did, the state after it, and what came back.
+    """One operation played: what it did, the active steps after it, what came back.
 
-    `value` holds a failing step's fields, a use's answer or a look's observation; it
-    is None for adds and removes.  `fingerprint` is the state's, where there is one.
+    `value` holds the fields of a failing step or a refused undo, a use's answer or a
+    look's observation; else it is None.  `fingerprint` is the state of a settled
+    system, where there is one.
     """
 
-    letter: int
+    operation: int
     deed: Deed
     state: State
     value: Hashable
@@ -37,9 +46,9 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that is wrong within the word alone, after `position` letters.
+    """Something that is wrong within the history alone, after `position` operations.
 
-    It is `hidden` if expected and found are fingerprints.
+    It is `hidden` if expected and found are states.
     """
 
     kind: Kind
@@ -54,77 +63,118 @@ class Fault:
 class Replay:
     """What happened; `actions` ends with the final look unless an undo raised.
 
-    `fresh` is the fingerprint of the fresh system, where there is one.
+    `fresh` is the state of the fresh system, where it is settled and shows it.
     """
 
-    word: Word
+    history: History
     actions: tuple[Action, ...]
     faults: tuple[Fault, ...]
     fresh: Hashable | None = None
 
     @property
     def unlooked(self) -> Hashable | None:
-        """The fingerprint after the word, before the final look."""
-        if not self.word:
+        """The state after the history, before the final look."""
+        if not self.history:
             return self.fresh
         return self.actions[-2].fingerprint if len(self.actions) > 1 else None
 
     @property
     def state(self) -> State:
-        """The state at the end."""
+        """The active steps at the end."""
         return self.actions[-1].state if self.actions else ()
 
 
 def replay(
     system: System,
-    word: Sequence[int],
+    history: Sequence[int],
     *,
     order_dependent: bool = False,
     watch: bool = False,
 ) -> Replay:
-    """Play the word from a fresh system; raises `UnknownLetter` for a foreign word."""
-    alphabet = alphabet_of(system)
-    word = tuple(word)
-    alphabet.check(word)
+    """Play the history from a fresh system.
+
+    Raises `UnknownOperation` for a history of another system.
+    """
+    operations = operations_of(system)
+    history = tuple(history)
+    operations.check(history)
     faults: list[Fault] = []
 
     def report(kind: Kind, expected: Hashable, found: Hashable, hidden: bool) -> None:
-        at, state = len(runner.trace), state_of(runner.key)
+        at, state = len(actions) + 1, state_of(runner.key)
         faults.append(Fault(kind, state, expected, found, at, hidden))
 
-    runner = Runner(system, alphabet, Ledger(), report, ordered=order_dependent)
+    ordering = ordering_of(system, order_dependent=order_dependent)
+    runner = Runner(system, operations, Ledger(), report, ordering=ordering)
     played: list[int] = []
-    for letter in word:
-        played += (letter, alphabet.look) if watch else (letter,)
-    if not watch or not word:
-        played.append(alphabet.look)
-    runner.reset()
-    fresh = system.fingerprint() if runner.printed else None
+    for operation in history:
+        played += (operation, operations.look) if watch else (operation,)
+    if not watch or not history:
+        played.append(operations.look)
     actions: list[Action] = []
+    runner.reset()
+    fresh = runner.state() if runner.printed else None
     try:
-        for letter in played:
+        for operation in played:
             before = runner.mask
-            value = runner.play(letter)
+            sensible = runner.sensible(operation)
+            value = runner.play(operation)
             actions.append(
                 Action(
-                    letter,
-                    _deed(alphabet, letter, before, runner.mask),
+                    operation,
+                    _deed(operations, operation, before, runner.mask, value)
+                    if sensible
+                    else "skipped",
                     state_of(runner.key),
                     value,
-                    system.fingerprint() if runner.printed else None,
+                    runner.state() if runner.printed else None,
                 )
             )
     except Broken:
         pass
     runner.drop()
-    return Replay(word, tuple(actions), tuple(faults), fresh)
+    return Replay(history, tuple(actions), tuple(faults), fresh)
 
 
-def _deed(alphabet: Alphabet, letter: int, before: int, after: int) -> Deed:
-    if letter == alphabet.look:
+def portrait(
+    system: System, history: Sequence[int], *, order_dependent: bool
+) -> object:
+    """What the system looks like inside after a history, seen by nobody else.
+
+    None where the system has no portrait.
+    """
+    operations = operations_of(system)
+    ordering = ordering_of(system, order_dependent=order_dependent)
+    runner = Runner(system, operations, Ledger(), _ignored, ordering=ordering)
+    runner.watching = False
+    runner.reset()
+    try:
+        for operation in history:
+            runner.play(operation)
+        return system.portrait(runner.handles)
+    except Broken:
+        return None
+    finally:
+        runner.drop()
+
+
+def _ignored(kind: Kind, expected: Hashable, found: Hashable, hidden: bool) -> None:
+    """Nothing is judged here."""
+
+
+def _deed(
+    operations: Operations, operation: int, before: int, after: int, value: Hashable
+) -> Deed:
+    if operation == operations.look:
         return "look"
-    if letter >= alphabet.steps:
+    if operation == operations.collect:
+        return "collect"
+    if operation >= operations.steps:
         return "use"
-    if before == after:
+    if before != after:
+        return "remove" if before >> operation & 1 else "add"
+    if not before >> operation & 1:
         return "failing"
-    return "remove" if before >> letter & 1 else "add"
+    if value is None:
+        return "again"
+    return "failing" if operation in operations.relations.again else "refused"

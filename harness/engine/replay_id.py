@@ -1,30 +1,30 @@
-"""Replay ids: a failing word in at most 24 characters that a person can type.
+"""Replay ids: a failing history in at most 24 characters that a person can type.
 
 True only here: the text of an id depends on the scenario's digest, the size of the
-alphabet and the word, and on nothing else; every platform and version of Python makes
-and reads the same id.
+operations and the history, and on nothing else; every platform and version of Python
+makes and reads the same id.
 
-The form is `1tttt-bbbbbc`, in lower-case base 32 without i, l, o, u (Crockford's; these
-letters are read as 1, 1 and 0 when typed):
-- `1`: the version of this form and of the alphabet (`protocol.py`);
+The form is `2tttt-bbbbbc`, in lower-case base 32 without i, l, o, u (Crockford's; these
+operations are read as 1, 1 and 0 when typed):
+- `2`: the version of this form and of the operations (`protocol.py`);
 - `tttt`: 20 bits of the scenario's digest, so that the command finds the scenario;
-- `-`: the body is the word itself, as a number in bijective base n_letters;
-- `c`: a check on all of it and on n_letters: a scenario that gained a step since is
+- `-`: the body is the history itself, as a number in bijective base n_operations;
+- `c`: a check on all of it and on n_operations: a scenario that gained a step since is
   told, not misread.
 
-A word that does not fit in 17 characters (85 bits: 28 letters over 8) gets a digest as
-its body, told by `.` in place of `-`.  Such an id cannot be read back by itself:
-explore the scenario again with the same strategy and take the violation whose word
-encodes to it (`fits`).  After shrinking this is the exception.
+A history that does not fit in 17 characters (85 bits: 28 operations over 8) gets a
+digest as its body, told by `.` in place of `-`.  Such an id cannot be read back by
+itself: explore the scenario again with the same strategy and take the violation whose
+history encodes to it (`fits`).  After shrinking this is the exception.
 """
 
 from dataclasses import dataclass
 from hashlib import blake2b
 
-from harness.engine.protocol import Word
-from harness.errors import BadReplayId, UnknownLetter
+from harness.engine.protocol import History
+from harness.errors import BadReplayId, UnknownOperation
 
-VERSION = "1"
+VERSION = "2"
 
 # Crockford's base 32: no two digits look alike.
 DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -38,7 +38,7 @@ BODY = 17
 # for the two digits that are alike modulo 31: 0 and z.
 CHECK = 31
 
-# Digits of a digest body: 80 bits, no collision among a billion words.
+# Digits of a digest body: 80 bits, no collision among a billion histories.
 DIGEST = 16
 
 _TYPED = str.maketrans("ilo", "110")
@@ -46,10 +46,10 @@ _TYPED = str.maketrans("ilo", "110")
 
 @dataclass(frozen=True, slots=True)
 class ReplayId:
-    """A replay id, read: the scenario's tag, and the word or its digest."""
+    """A replay id, read: the scenario's tag, and the history or its digest."""
 
     tag: str
-    word: Word | None
+    history: History | None
     digest: str | None
 
 
@@ -59,26 +59,30 @@ def scenario_tag(scenario_digest: str) -> str:
     return _digits(number % 32**4, 4)
 
 
-def encode(scenario_digest: str, n_letters: int, word: Word) -> str:
-    """The id of a word over letters 0 .. n_letters-1; raises `UnknownLetter`."""
+def encode(scenario_digest: str, n_operations: int, history: History) -> str:
+    """The id of a history over that many operations; raises `UnknownOperation`."""
     number = 0
-    for letter in word:
-        if not 0 <= letter < n_letters:
-            raise UnknownLetter(word=word, letter=letter, letters=n_letters)
+    for operation in history:
+        if not 0 <= operation < n_operations:
+            raise UnknownOperation(
+                history=history, operation=operation, operations=n_operations
+            )
         if number < 32**BODY:
-            number = number * n_letters + letter + 1
+            number = number * n_operations + operation + 1
     head = VERSION + scenario_tag(scenario_digest)
     if number < 32**BODY:
         text = f"{head}-{_digits(number, 1)}"
     else:
-        hashed = blake2b(bytes(word), digest_size=DIGEST * 5 // 8).digest()
+        hashed = blake2b(bytes(history), digest_size=DIGEST * 5 // 8).digest()
         text = f"{head}.{_digits(int.from_bytes(hashed), DIGEST)}"
-    return text + _check(text, n_letters)
+    return text + _check(text, n_operations)
 
 
-def fits(text: str, scenario_digest: str, n_letters: int, word: Word) -> bool:
-    """Whether the id stands for the word; the way back for long words."""
-    return encode(scenario_digest, n_letters, word) == text.lower().translate(_TYPED)
+def fits(text: str, scenario_digest: str, n_operations: int, history: History) -> bool:
+    """Whether the id stands for the history; the way back for long histories."""
+    return encode(scenario_digest, n_operations, history) == text.lower().translate(
+        _TYPED
+    )
 
 
 def tag_of(text: str) -> str:
@@ -86,14 +90,14 @@ def tag_of(text: str) -> str:
     return _parts(text)[0]
 
 
-def decode(text: str, n_letters: int) -> ReplayId:
-    """Read an id over an alphabet of n_letters; raises `BadReplayId`."""
+def decode(text: str, n_operations: int) -> ReplayId:
+    """Read an id over an operations of n_operations; raises `BadReplayId`."""
     tag, mark, body, clean = _parts(text)
-    if _check(clean[:-1], n_letters) != clean[-1]:
+    if _check(clean[:-1], n_operations) != clean[-1]:
         raise BadReplayId(
             text=text,
             reason=(
-                f"the check does not hold for {n_letters} letters; either it is "
+                f"the check does not hold for {n_operations} operations; either it is "
                 "mistyped, or the scenario's steps or uses were changed"
             ),
         )
@@ -102,18 +106,18 @@ def decode(text: str, n_letters: int) -> ReplayId:
     number = 0
     for digit in body:
         number = number * 32 + DIGITS.index(digit)
-    letters: list[int] = []
+    operations: list[int] = []
     while number:
-        number, letter = divmod(number - 1, n_letters)
-        letters.append(letter)
-    return ReplayId(tag, tuple(reversed(letters)), None)
+        number, operation = divmod(number - 1, n_operations)
+        operations.append(operation)
+    return ReplayId(tag, tuple(reversed(operations)), None)
 
 
 def _parts(text: str) -> tuple[str, str, str, str]:
     """Tag, mark, body, and the whole id in its normal form."""
     clean = text.strip().lower().translate(_TYPED)
     if not 8 <= len(clean) <= LONGEST or clean[5] not in "-.":
-        raise BadReplayId(text=text, reason="it is not of the form 1tttt-bbbbc")
+        raise BadReplayId(text=text, reason="it is not of the form 2tttt-bbbbc")
     if clean[0] != VERSION:
         raise BadReplayId(
             text=text, reason=f"it is of version {clean[0]}, this is {VERSION}"
@@ -132,8 +136,8 @@ def _digits(number: int, least: int) -> str:
     return text.rjust(least, "0")
 
 
-def _check(text: str, n_letters: int) -> str:
-    total = n_letters
+def _check(text: str, n_operations: int) -> str:
+    total = n_operations
     for place, character in enumerate(text):
         # Weights repeat after 24 places at the earliest: 31 is prime and above 24.
         total += (place + 1) * (DIGITS.find(character) + 2)

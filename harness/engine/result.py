@@ -5,22 +5,22 @@ so a result can be kept, pickled and compared after the system is gone.
 
 Rules:
 - mappings are in a stable order: by size of the state, then lexicographic;
-- `planned` and `Counts.edges` count the same thing, the letters of the strategies' own
-  plans; the other counts count calls, cold looks and lead-ins included, but not the
-  replays of the determinism check and of the shrinker;
-- a violation's `word` is exactly what was played since the last reset, the looks
-  included, except the final look, which every word implies;
+- `planned` and `Counts.transitions` count the same thing, the operations of the
+  strategies' own plans; the other counts count calls, cold looks and lead-ins included,
+  but not the replays of the determinism check and of the shrinker;
+- a violation's `history` is exactly what was played since the last reset, the looks
+  included, except the final look, which every history implies;
 - a violation's kind, state, expected and found are those at the end of `shortest`
-  where there is one (a short word shows better what is wrong), else of `word`.
+  where there is one (a short history shows better what is wrong), else of `history`.
 
 When you add a kind of violation, add it to `KINDS` and say in its comment who acts.
 """
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from harness.engine.protocol import State, Word
+from harness.engine.protocol import Caveat, History, State
 
 Kind: TypeAlias = Literal[
     "law",
@@ -32,6 +32,8 @@ Kind: TypeAlias = Literal[
     "leak",
     "use",
     "cold",
+    "hidden",
+    "not fresh",
     "nondeterminism",
 ]
 
@@ -46,7 +48,9 @@ KINDS: Mapping[Kind, str] = {
     "leak": "an undo handle outlives its registration",
     "use": "a use changed what is registered, or its answer depends on history",
     "cold": "looking earlier changes what is seen later",
-    "nondeterminism": "the same word, played twice, gave two results",
+    "hidden": "equal states, the same operation, and two futures",
+    "not fresh": "what create makes is not fresh: something of before is still there",
+    "nondeterminism": "the same history, played twice, gave two results",
 }
 
 # The same where no look shows it, only the fingerprint (`Violation.hidden`); the other
@@ -55,7 +59,7 @@ HIDDEN_KINDS: Mapping[Kind, str] = {
     **KINDS,
     "order": "the fingerprint depends on more than the active set",
     "cold": "looking changes the fingerprint",
-    "nondeterminism": "the same word, played twice, gave two fingerprints",
+    "nondeterminism": "the same history, played twice, gave two fingerprints",
 }
 
 
@@ -63,7 +67,7 @@ HIDDEN_KINDS: Mapping[Kind, str] = {
 class Counts:
     """What was really executed."""
 
-    edges: int = 0
+    transitions: int = 0
     adds: int = 0
     removes: int = 0
     failing: int = 0
@@ -85,6 +89,35 @@ class Square:
 
 
 @dataclass(frozen=True, slots=True)
+class Closure:
+    """What exploring complete states came to.
+
+    `histories` is from how many different histories every operation was taken at every
+    state, as far as there are so many; `closed` that nothing new was left, and two
+    histories at least.  `unread` are the dicts whose order is assumed not to be read;
+    `order_read` says that the order of some is, so that states are told apart by it.
+    """
+
+    states: int
+    transitions: int
+    histories: int
+    closed: bool
+    order_read: bool = False
+    unread: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuity:
+    """Something of the scenario that could not have shown a fault.
+
+    `operation` is a step, a use or the look; `reason` says what never happened.
+    """
+
+    operation: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Violation:
     """One fault: where, what was expected and found, and how to get there.
 
@@ -95,11 +128,15 @@ class Violation:
     state: State
     expected: Hashable
     found: Hashable
-    word: Word
-    shortest: Word | None = None
+    history: History
+    shortest: History | None = None
     square: Square | None = None
     proven_shortest: bool = False
     hidden: bool = False
+    # Where the states of the two histories differ: the variables to look at.
+    paths: tuple[str, ...] = ()
+    # How often the shown history was replayed and gave the same.
+    replayed: int = 0
 
     @property
     def claim(self) -> str:
@@ -112,8 +149,9 @@ class Exploration:
     """The outcome of one `explore`.
 
     `states` holds the canonical observation of every reached state: the cold one (the
-    first look at the end of a fresh word) where it was taken, else the first one seen.
-    `failures` holds the error fields of every failing edge, by (state, step).
+    first look at the end of a fresh history) where it was taken, else the first one
+    seen. `failures` holds the error fields of every failing transition, by (state,
+    step).
     """
 
     strategy: str
@@ -127,6 +165,15 @@ class Exploration:
     violations: tuple[Violation, ...]
     complete: bool
     seconds: float
+    # Fields of undos that were refused, by (state, step); the step stays active.
+    refusals: Mapping[tuple[State, int], Hashable] = field(default_factory=dict)
+    closure: Closure | None = None
+    caveats: tuple[Caveat, ...] = ()
+    vacuous: tuple[Vacuity, ...] = ()
+    # What share of the budget went where: strategy, operations.
+    spent: tuple[tuple[str, int], ...] = ()
+    # Whether complete states were compared and nothing is left open: a proof.
+    proven: bool = False
 
     @property
     def holds(self) -> bool:

@@ -1,4 +1,4 @@
-"""The hands of the engine: plays one letter, owns the undo handles, compares.
+"""The hands of the engine: plays one operation, owns the undo handles, compares.
 
 True only here: this is the only file that calls a system's `do`, `undo` and `use`, and
 the only owner of undo handles.  Collecting garbage can hide a handle that lives too
@@ -9,14 +9,17 @@ Rules:
 - an error's traceback is cleared, chain included, before anything else happens: frames
   hold locals, and locals hold handles;
 - handles of a system that was reset are void; they are dropped before the reset;
+- an operation that makes no sense where the system stands (see `Relations`) is not
+  played, and no part of the history;
 - laws are checked after every action; a look is no action (its effect on the laws
   shows after the next one);
-- a fingerprint is taken before a step only where the step is not known to succeed:
-  that is where it may raise.
+- of a settled system the state is compared around uses and failing steps, which must
+  leave it as it is; it is taken before a step only where the step is not known to
+  succeed: that is where it may raise.
 
-How it works: `play` appends the letter to the trace, so that the trace is at all times
-the exact word since the last reset; whatever contradicts the ledger goes to `report`.
-The loop of a walk spends its time here: keep a step free of allocations.
+How it works: `play` appends the operation to the trace, so that the trace is at all
+times the exact history since the last reset; whatever contradicts the ledger goes to
+`report`.  The loop of a walk spends its time here: keep a step free of allocations.
 """
 
 import gc
@@ -24,14 +27,15 @@ from collections.abc import Callable, Hashable
 from typing import TypeAlias
 from weakref import ref
 
-from harness.engine.alphabet import Alphabet, Key, toggled
+from harness.engine import pulse
 from harness.engine.ledger import MISSING, Ledger
-from harness.engine.protocol import System, Word
+from harness.engine.operations import Key, Operations, Ordering
+from harness.engine.protocol import History, System
 from harness.engine.result import Kind
 from harness.errors import HarnessError
 
 Report: TypeAlias = Callable[[Kind, Hashable, Hashable, bool], None]
-"""Receives kind, expected, found, and whether these two are fingerprints.
+"""Receives kind, expected, found, and whether these two are states.
 
 It may raise in order to end the run.
 """
@@ -42,27 +46,34 @@ class Broken(Exception):
 
 
 class Runner:
-    """Plays letters on one system and keeps count."""
+    """Plays operations on one system and keeps count."""
 
     __slots__ = (
         "_actions",
         "_cyclic",
         "_failed_at",
-        "_fingerprint",
+        "_guarded",
         "_laws",
         "_ledger",
+        "_needed_by",
         "_observe",
-        "_ordered",
+        "_ordering",
         "_passed",
+        "_plain",
+        "_pulse",
+        "_relations",
         "_report",
+        "_requires",
         "_seen",
+        "_state",
         "_steps",
         "_system",
         "adds",
+        "collect_operation",
         "failing",
         "handles",
         "key",
-        "look_letter",
+        "look_operation",
         "mask",
         "observations",
         "printed",
@@ -71,37 +82,56 @@ class Runner:
         "resets",
         "trace",
         "uses",
+        "watching",
     )
 
     def __init__(
         self,
         system: System,
-        alphabet: Alphabet,
+        operations: Operations,
         ledger: Ledger,
         report: Report,
         *,
-        ordered: bool,
+        ordering: Ordering,
     ) -> None:
         self._system = system
         self._observe = system.observe
         self._laws = system.laws
-        self._fingerprint = system.fingerprint
+        self._state = system.state
         self._ledger = ledger
         self._seen = ledger.seen
         self._passed = ledger.passed
         self._report = report
-        self._ordered = ordered
-        self._steps = alphabet.steps
-        self._actions = alphabet.actions
+        self._ordering = ordering
+        self._plain = not ordering.counts
+        self._steps = operations.steps
+        self._actions = operations.actions
+        self._relations = relations = operations.relations
+        self._guarded = bool(relations.lasting or relations.requires or relations.after)
+        self._requires = [0] * operations.steps
+        self._needed_by = [0] * operations.steps
+        for step, needed in relations.requires.items():
+            for other in needed:
+                self._requires[step] |= 1 << other
+                self._needed_by[other] |= 1 << step
+        for step, before in relations.after.items():
+            for other in before:
+                self._requires[step] |= 1 << other
         self._cyclic: set[type] = set()
         self._failed_at = -1
-        self.look_letter = alphabet.look
-        self.handles: list[object] = [None] * alphabet.steps
+        # Who watches this process knows what is being played.
+        self._pulse = pulse.current()
+        self.look_operation = operations.look
+        self.collect_operation = operations.collect
+        self.handles: list[object] = [None] * operations.steps
         self.trace = bytearray()
         self.mask = 0
-        self.key: Key = () if ordered else 0
+        self.key: Key = ordering.root
+        # Whether the system is settled and shows its state; whether that is compared.
         self.printed = False
         self.proving = False
+        # Whether handles are watched by weak references when they are dropped.
+        self.watching = True
         self.adds = self.removes = self.failing = self.uses = 0
         self.observations = self.resets = 0
 
@@ -110,48 +140,84 @@ class Runner:
         """Types of handles that only the cycle collector frees, by name."""
         return tuple(sorted(kind.__qualname__ for kind in self._cyclic))
 
-    def word(self) -> Word:
-        """The exact word since the last reset; a final look is implied."""
+    def history(self) -> History:
+        """The exact history since the last reset; a final look is implied."""
         trace = self.trace
         end = len(trace)
-        if end and trace[end - 1] == self.look_letter:
+        if end and trace[end - 1] == self.look_operation:
             end -= 1
         return tuple(trace[:end])
+
+    def state(self) -> Hashable | None:
+        """The complete state of the system, handles included."""
+        return self._state(self.handles)
 
     def reset(self) -> None:
         """Drop every handle and start from a fresh system."""
         self.drop()
         self.trace.clear()
         self.mask = 0
-        self.key = () if self._ordered else 0
+        self.key = self._ordering.root
         self._failed_at = -1
+        if self._pulse is not None:
+            self._pulse.reset()
         self._system.reset()
         self.resets += 1
-        self.printed = self._fingerprint() is not None
+        self.printed = self._system.settled and self.state() is not None
         self._check_laws()
 
-    def play(self, letter: int) -> Hashable:
-        """Play one letter: a failure's fields, a use's answer or a look, else None."""
-        self.trace.append(letter)
+    def sensible(self, operation: int, mask: int | None = None) -> bool:
+        """Whether the operation makes sense there, or where the system stands."""
+        if not self._guarded or operation >= self._steps:
+            return True
+        if mask is None:
+            mask = self.mask
+        if not mask >> operation & 1:
+            return not self._requires[operation] & ~mask
+        relations = self._relations
+        if operation in relations.lasting:
+            return operation in relations.again
+        return not self._needed_by[operation] & mask
+
+    def play(self, operation: int) -> Hashable:
+        """Play one operation where it makes sense.
+
+        Returns a failure's fields, a use's answer or a look, else None.
+        """
+        if self._guarded and not self.sensible(operation):
+            return None
+        self.trace.append(operation)
+        if self._pulse is not None:
+            undo = self.mask >> operation & 1 if operation < self._steps else 0
+            self._pulse.beat(operation | pulse.UNDO if undo else operation)
         value: Hashable = None
-        if letter < self._steps:
-            if self.mask >> letter & 1:
-                self._undo(letter)
+        if operation < self._steps:
+            if self.mask >> operation & 1 and operation not in self._relations.again:
+                value = self._undo(operation)
             else:
-                value = self._do(letter)
-        elif letter < self._actions:
-            value = self._use(letter - self._steps)
-        else:
+                value = self._do(operation)
+        elif operation < self._actions:
+            value = self._use(operation - self._steps)
+        elif operation == self.look_operation:
             return self._look()
+        else:
+            self._system.collect()
         broken = self._laws()
         if broken:
             self._report("law", (), tuple(broken), False)
         return value
 
     def look(self) -> Hashable:
-        """Play the letter that observes; the same as `play(look_letter)`."""
-        self.trace.append(self.look_letter)
+        """Play the operation that observes; the same as `play(look_operation)`."""
+        self.trace.append(self.look_operation)
+        if self._pulse is not None:
+            self._pulse.beat(self.look_operation)
         return self._look()
+
+    def rest(self) -> None:
+        """Say that the engine works for itself until the next operation."""
+        if self._pulse is not None:
+            self._pulse.rest()
 
     def drop(self) -> None:
         """Let go of every handle without undoing; only a reset may follow."""
@@ -159,10 +225,16 @@ class Runner:
             self.handles[step] = None
 
     def clear(self) -> None:
-        """Undo whatever is active, lowest step first, with all checks but no look."""
-        for step in range(self._steps):
-            if self.mask >> step & 1:
-                self.play(step)
+        """Undo whatever can be undone, lowest step first, with all checks but no look.
+
+        What others require comes after them.
+        """
+        left = -1
+        while self.mask and self.mask != left:
+            left = self.mask
+            for step in range(self._steps):
+                if self.mask >> step & 1 and step not in self._relations.lasting:
+                    self.play(step)
 
     def _check_laws(self) -> None:
         broken = self._laws()
@@ -173,17 +245,18 @@ class Runner:
         key = self.key
         passed = self._passed.get(key, 0)
         known = passed >> step & 1
-        before = None if known or not self.printed else self._fingerprint()
+        before = None if known or not self.printed else self.state()
         try:
             self.handles[step] = self._system.do(step)
         except HarnessError:
-            # No edge: the question itself is wrong.
+            # No transition: the question itself is wrong.
             raise
         except Exception as error:
             return self._failed(step, self._fields(error), before, known=bool(known))
         self.adds += 1
-        self.mask |= 1 << step
-        self.key = self.mask if not self._ordered else toggled(key, step)
+        if not self.mask >> step & 1:
+            self.mask |= 1 << step
+            self.key = self.mask if self._plain else self._ordering.toggled(key, step)
         if not known:
             self._passed[key] = passed | 1 << step
             fields = self._ledger.failures.get((key, step), MISSING)
@@ -198,38 +271,66 @@ class Runner:
         self._failed_at = len(self.trace)
         if known:
             self._report("error", None, fields, False)
-        elif before is not None and (after := self._fingerprint()) != before:
+        elif before is not None and (after := self.state()) != before:
             self._report("wedged", before, after, True)
         expected = self._ledger.failures.setdefault((self.key, step), fields)
         if expected != fields:
             self._report("error", expected, fields, False)
         return fields
 
-    def _undo(self, step: int) -> None:
+    def _undo(self, step: int) -> Hashable:
         handle = self.handles[step]
         self.handles[step] = None
         kind = type(handle)
         watch = None
-        if kind.__weakrefoffset__ and kind not in self._cyclic:
+        if self.watching and kind.__weakrefoffset__ and kind not in self._cyclic:
             watch = ref(handle)
         try:
             self._system.undo(step, handle)
+        except HarnessError:
+            raise
         except Exception as error:
-            self._report("undo", None, self._fields(error), False)
+            fields = self._fields(error)
+            if step in self._relations.refusable:
+                self.handles[step] = handle
+                return self._refused(step, fields)
+            self._report("undo", None, fields, False)
             raise Broken from None
         del handle
         self.removes += 1
+        if step in self._relations.refusable:
+            self._retired(step)
         self.mask ^= 1 << step
-        self.key = self.mask if not self._ordered else toggled(self.key, step)
+        self.key = self.mask if self._plain else self._ordering.toggled(self.key, step)
         if watch is not None and watch() is not None:
             gc.collect()
             if watch() is None:
                 self._cyclic.add(kind)
             else:
                 self._report("leak", None, kind.__qualname__, False)
+        return None
+
+    def _refused(self, step: int, fields: Hashable) -> Hashable:
+        """An undo that may be refused was: the step stays active."""
+        self.failing += 1
+        self._failed_at = len(self.trace)
+        if self._ledger.retired.get(self.key, 0) >> step & 1:
+            self._report("error", None, fields, False)
+        expected = self._ledger.refusals.setdefault((self.key, step), fields)
+        if expected != fields:
+            self._report("error", expected, fields, False)
+        return fields
+
+    def _retired(self, step: int) -> None:
+        """An undo that may be refused was not."""
+        retired = self._ledger.retired
+        retired[self.key] = retired.get(self.key, 0) | 1 << step
+        fields = self._ledger.refusals.get((self.key, step), MISSING)
+        if fields is not MISSING:
+            self._report("error", fields, None, False)
 
     def _use(self, use: int) -> Hashable:
-        before = self._fingerprint() if self.printed else None
+        before = self.state() if self.printed else None
         try:
             answer = self._system.use(use)
         except HarnessError:
@@ -238,7 +339,7 @@ class Runner:
         except Exception as error:
             answer = ("raised", self._fields(error))
         self.uses += 1
-        if self.printed and (after := self._fingerprint()) != before:
+        if self.printed and (after := self.state()) != before:
             self._report("use", before, after, True)
         expected = self._ledger.answers.setdefault((self.key, use), answer)
         if expected != answer:
@@ -262,14 +363,14 @@ class Runner:
         return seen
 
     def _prove(self, *, looked: bool) -> None:
-        found = self._fingerprint()
+        found = self.state()
         expected = self._ledger.prints.setdefault(self.key, found)
         if expected != found:
             kind = "cold" if looked else self._suspect()
             self._report(kind, expected, found, True)
 
     def _suspect(self) -> Kind:
-        """What a look that differs points at: the last letter before it."""
+        """What a look that differs points at: the last operation before it."""
         trace = self.trace
         if len(trace) - 1 == self._failed_at:
             return "wedged"

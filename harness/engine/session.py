@@ -1,12 +1,12 @@
 """One exploration in progress: what strategies play through.
 
-True only here: the line between what a strategy plans (`edge`, `word`: counted against
-plan and budget) and what it needs besides (`lead`, `rehearse`: executed with the same
-checks, not counted as edges of the plan).
+True only here: the line between what a strategy plans (`transition`, `history`: counted
+against plan and budget) and what it needs besides (`lead`, `rehearse`: executed with
+the same checks, not counted as transitions of the plan).
 
 Rules:
-- a look follows every letter of `edge` and `lead` (warm), and only the last letter of
-  `word` and `rehearse`, which start from a fresh system (cold);
+- a look follows every operation of `transition` and `lead` (warm), and only the last
+  operation of `history` and `rehearse`, which start from a fresh system (cold);
 - violations are collected; `Halt` ends the run when there are enough, or when what is
   active is unknown.
 """
@@ -14,16 +14,17 @@ Rules:
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from harness.engine.alphabet import Alphabet, Key
-from harness.engine.budget import Meter
+from harness.engine.budget import Halt, Meter
 from harness.engine.ledger import Ledger
-from harness.engine.protocol import System, Word
-from harness.engine.result import Kind
+from harness.engine.operations import Key, Operations, Ordering
+from harness.engine.protocol import History, System
+from harness.engine.replay import portrait
+from harness.engine.result import Closure, Kind
 from harness.engine.runner import Runner
 
 
-class Halt(Exception):
-    """Enough violations were found."""
+# Operations after the first violation in which others are looked for.
+PATIENCE = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,11 @@ class Finding:
     key: Key
     expected: Hashable
     found: Hashable
-    word: Word
+    history: History
     hidden: bool = False
+    paths: tuple[str, ...] = ()
+    # The other of two histories whose equal states went two ways.
+    other: History | None = None
 
 
 class Session:
@@ -44,56 +48,99 @@ class Session:
     def __init__(
         self,
         system: System,
-        alphabet: Alphabet,
+        operations: Operations,
         meter: Meter,
         *,
-        ordered: bool,
+        ordering: Ordering,
         stop_after: int,
     ) -> None:
         self.system = system
-        self.alphabet = alphabet
+        self.operations = operations
         self.meter = meter
-        self.ordered = ordered
+        self.ordering = ordering
         self.stop_after = stop_after
         self.ledger = Ledger()
         self.findings: list[Finding] = []
+        self._known: set[tuple[Kind, Key, Hashable, Hashable]] = set()
         self.skipped: list[str] = []
-        # Whether every reachable state has its canonical word, or at least was met.
+        self.closure: Closure | None = None
+        # What the first fresh system looked like inside.
+        self.fresh: object = None
+        # Whether every reachable state has its canonical history, or at least was met.
         self.mapped = False
         self.reached = False
         self.runner = Runner(
-            system, alphabet, self.ledger, self._report, ordered=ordered
+            system, operations, self.ledger, self._report, ordering=ordering
         )
 
-    def edge(self, letter: int) -> None:
-        """Play one letter of the plan where the system stands, and look."""
+    @property
+    def ordered(self) -> bool:
+        """Whether keys are tuples, because some order may show."""
+        return self.ordering.counts
+
+    def transition(self, operation: int) -> None:
+        """Play one operation of the plan where the system stands, and look."""
         self.meter.count()
-        self.runner.play(letter)
+        self.runner.play(operation)
         self.runner.look()
 
-    def lead(self, letter: int) -> None:
-        """Play one letter besides the plan where the system stands, and look."""
-        self.runner.play(letter)
+    def lead(self, operation: int) -> None:
+        """Play one operation besides the plan where the system stands, and look."""
+        self.runner.play(operation)
         self.runner.look()
 
-    def word(self, word: Word) -> None:
-        """Play a word of the plan from a fresh system and look at its end."""
-        self.meter.count(len(word))
-        self.rehearse(word)
+    def history(self, history: History) -> None:
+        """Play a history of the plan from a fresh system and look at its end."""
+        self.meter.count(len(history))
+        self.rehearse(history)
 
-    def rehearse(self, word: Word) -> None:
-        """Play a word besides the plan from a fresh system and look at its end."""
+    def rehearse(self, history: History) -> None:
+        """Play a history besides the plan from a fresh system and look at its end."""
         runner = self.runner
         runner.reset()
         play = runner.play
-        for letter in word:
-            play(letter)
+        for operation in history:
+            play(operation)
         runner.look()
+
+    def not_fresh(self) -> None:
+        """The system was just made, and is not what the first one was."""
+        now = self.system.portrait(self.runner.handles)
+        paths = self._paths(self.fresh, now)
+        self._found(
+            Finding("not fresh", self.ordering.root, None, None, (), paths=paths)
+        )
+
+    def hidden(self, before: History, after: History) -> None:
+        """Two histories of equal states have two futures after one more operation."""
+        total = self.ordering.total
+        one, other = (
+            portrait(self.system, each, order_dependent=total)
+            for each in (before, after)
+        )
+        key, paths = self.runner.key, self._paths(one, other)
+        self._found(Finding("hidden", key, None, None, after, True, paths, before))
+
+    def _paths(self, one: object, other: object) -> tuple[str, ...]:
+        if one is None or other is None:
+            return ()
+        return self.system.paths(one, other)
+
+    def _found(self, finding: Finding) -> None:
+        self.findings.append(finding)
+        raise Halt
 
     def _report(
         self, kind: Kind, expected: Hashable, found: Hashable, hidden: bool
     ) -> None:
-        key, word = self.runner.key, self.runner.word()
-        self.findings.append(Finding(kind, key, expected, found, word, hidden))
+        key, history = self.runner.key, self.runner.history()
+        mark = (kind, key, expected, found)
+        if mark in self._known:
+            # The same again is no other violation.
+            return
+        self._known.add(mark)
+        self.findings.append(Finding(kind, key, expected, found, history, hidden))
         if kind == "undo" or len(self.findings) >= self.stop_after:
             raise Halt
+        if len(self.findings) == 1:
+            self.meter.hurry(PATIENCE)

@@ -1,29 +1,31 @@
-"""From a fault found late in a long run to the shortest word that shows it.
+"""From a fault found late in a long run to the shortest history that shows it.
 
-True only here: a word found by a walk may be a hundred thousand letters long, while the
-fault nearly always needs its last few letters and what was active before them.
+True only here: a history found by a walk may be a hundred thousand operations long,
+while the fault nearly always needs its last few operations and what was active before.
 
 How it works, each stage with the judge's verdict on fresh systems:
-1. *Window*: the last 1, 2, 4, ... letters, entered by the canonical word of the state
-   where they begin; looks of the walk left out first, then put back.
-2. *Reduction*: delta debugging (Zeller and Hildebrandt 2002) takes out runs of letters,
-   then single letters, while the word still fails.
-3. *Breadth-first search* over all words by length, over the letters that the reduced
-   word needs and the look.  When every shorter word passes, the word is proven shortest
-   over those letters.  States of equal complete fingerprint are expanded once (T1), but
-   only when the fault itself shows in the fingerprint.
-4. The same search over all letters, where it is affordable.
+1. *Window*: the last 1, 2, 4, ... operations, entered by the canonical history of the
+   state where they begin; looks of the walk left out first, then put back.
+2. *Reduction*: delta debugging (Zeller and Hildebrandt 2002) takes out runs of
+   operations, then single ones, while the history still fails.
+3. *Every shorter history* over the operations that the reduced one needs and the look,
+   by length, each on a fresh system, for a fault of any kind: none is skipped because
+   another ended alike.  When all of them pass, none shorter over those operations
+   fails, and only then is that said.
+4. The same over all operations, where it is affordable.
 
-The allowance of letters ends any stage; the best word so far stands, unproven.
+The allowance of operations ends any stage; the best history so far stands, and nothing
+is said of shorter ones.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
-from harness.engine.alphabet import Alphabet, Key, active, state_of, toggled
 from harness.engine.judge import Exhausted, Judge
 from harness.engine.ledger import Ledger
-from harness.engine.protocol import State, Word
+from harness.engine.operations import Key, Operations, Ordering, active, state_of
+from harness.engine.protocol import History
 from harness.engine.replay import Fault
 from harness.engine.result import Kind
 from harness.engine.session import Finding
@@ -31,55 +33,58 @@ from harness.engine.session import Finding
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """A short word, what it shows, and whether a shorter one is ruled out."""
+    """A short history, what it shows, and whether a shorter one is ruled out."""
 
-    word: Word
+    history: History
     fault: Fault
     proven: bool
 
 
 def shrink(
-    judge: Judge, finding: Finding, alphabet: Alphabet, ledger: Ledger
+    judge: Judge,
+    finding: Finding,
+    operations: Operations,
+    ledger: Ledger,
+    ordering: Ordering,
 ) -> Shrunk | None:
     """Shrink a finding; None when no window of it fails on a fresh system."""
-    kind = finding.kind
+    kind: Kind | None = finding.kind
     try:
-        word = _window(judge, finding, alphabet, ledger)
+        history = _window(judge, finding, _keys(finding, operations, ledger, ordering))
     except Exhausted:
         return None
-    if word is None:
+    if history is None:
         return None
-    word = _reduced(judge, word, kind)
-    needed = tuple(sorted({*word, alphabet.look}))
-    memo = _shows_in_fingerprint(judge, word)
-    shorter, proven = _search(judge, kind, needed, len(word), memo=memo)
-    word = shorter if shorter is not None else word
-    whole = tuple(range(alphabet.look + 1))
-    if proven and len(needed) < len(whole) and _cost(whole, len(word)) <= judge.left:
-        shorter, _ = _search(judge, kind, whole, len(word), memo=memo)
-        word = shorter if shorter is not None else word
-    # One more replay of a word that is known to fail: the allowance is for searching.
-    judge.extend(len(word))
-    fault = judge.fault(word, kind)
-    return None if fault is None else Shrunk(word, fault, proven)
+    history = _reduced(judge, history, finding.kind)
+    needed = tuple(sorted({*history, operations.look}))
+    shorter, proven = _search(judge, needed, len(history))
+    if shorter is not None:
+        history, kind = shorter, None
+    every = tuple(range(operations.look + 1))
+    if proven and len(needed) < len(every) and _cost(every, len(history)) <= judge.left:
+        shorter, _ = _search(judge, every, len(history))
+        if shorter is not None:
+            history, kind = shorter, None
+    # One more replay of a history that is known to fail: the allowance is for
+    # searching.
+    judge.extend(len(history))
+    fault = judge.fault(history, kind)
+    return None if fault is None else Shrunk(history, fault, proven)
 
 
-def _window(
-    judge: Judge, finding: Finding, alphabet: Alphabet, ledger: Ledger
-) -> Word | None:
-    root: Key = () if isinstance(finding.key, tuple) else 0
-    keys = _keys(root, finding.word, alphabet, ledger)
-    ends = [len(finding.word)]
+def _window(judge: Judge, finding: Finding, keys: list[Key]) -> History | None:
+    ends = [len(finding.history)]
     # The first visit may be the one that was wrong: a complete state is compared with
     # the first one met, not with a cold reference.
     first = keys.index(keys[-1])
     if first < ends[0]:
         ends.append(first)
+    look = judge.look
     for end in ends:
         for start in _starts(end):
             way = judge.way(state_of(keys[start]))
-            tail = finding.word[start:end]
-            bare = tuple(letter for letter in tail if letter != alphabet.look)
+            tail = finding.history[start:end]
+            bare = tuple(operation for operation in tail if operation != look)
             for candidate in dict.fromkeys((way + bare, way + tail)):
                 if judge.fault(candidate, finding.kind) is not None:
                     return candidate
@@ -87,7 +92,7 @@ def _window(
 
 
 def _starts(end: int) -> Iterator[int]:
-    """Where the windows begin: 1, 2, 4, ... letters before the end, then at 0."""
+    """Where the windows begin: 1, 2, 4, ... operations before the end, then at 0."""
     length = 1
     while length < end:
         yield end - length
@@ -95,74 +100,62 @@ def _starts(end: int) -> Iterator[int]:
     yield 0
 
 
-def _keys(root: Key, word: Word, alphabet: Alphabet, ledger: Ledger) -> list[Key]:
-    """The key before each letter and at the end, as far as failing is known."""
-    key = root
+def _keys(
+    finding: Finding, operations: Operations, ledger: Ledger, ordering: Ordering
+) -> list[Key]:
+    """The key before each operation and at the end, as far as failing is known."""
+    key = ordering.root
     keys = [key]
-    for letter in word:
-        if letter < alphabet.steps and (
-            active(key, letter) or (key, letter) not in ledger.failures
-        ):
-            key = toggled(key, letter)
+    again = operations.relations.again
+    for operation in finding.history:
+        if operation < operations.steps:
+            place = (key, operation)
+            refused = ledger.refusals if active(key, operation) else ledger.failures
+            if place not in refused and not (
+                operation in again and active(key, operation)
+            ):
+                key = ordering.toggled(key, operation)
         keys.append(key)
     return keys
 
 
-def _reduced(judge: Judge, word: Word, kind: Kind) -> Word:
-    """Take out runs of letters, halving their length, then single ones to the end."""
-    chunk = max(len(word) // 2, 1)
+def _reduced(judge: Judge, history: History, kind: Kind) -> History:
+    """Take out runs of operations, halving their length, then single ones."""
+    chunk = max(len(history) // 2, 1)
     try:
         while True:
-            before = word
+            before = history
             at = 0
-            while at < len(word):
-                trial = word[:at] + word[at + chunk :]
+            while at < len(history):
+                trial = history[:at] + history[at + chunk :]
                 if judge.fault(trial, kind) is not None:
-                    word = trial
+                    history = trial
                 else:
                     at += chunk
             if chunk > 1:
                 chunk //= 2
-            elif word == before:
-                return word
+            elif history == before:
+                return history
     except Exhausted:
-        return word
+        return history
 
 
 def _search(
-    judge: Judge, kind: Kind, letters: Word, below: int, *, memo: bool
-) -> tuple[Word | None, bool]:
-    """The first failing word shorter than `below`, and whether the search ended."""
-    level: list[Word] = [()]
-    met: set[tuple[State, object]] = set()
-    for _ in range(below):
-        following: list[Word] = []
-        for word in level:
+    judge: Judge, operations: History, below: int
+) -> tuple[History | None, bool]:
+    """The first failing history shorter than `below`, and whether all were played.
+
+    Those before the first that fails are all there are that are shorter than it.
+    """
+    for length in range(below):
+        for history in product(operations, repeat=length):
             try:
-                played = judge.replay(word)
-                if judge.inspect(word, played, kind) is not None:
-                    return word, True
+                if judge.fault(history, None) is not None:
+                    return history, True
             except Exhausted:
                 return None, False
-            if memo and played.actions:
-                # Before the final look, which is no part of what is expanded.
-                mark = (played.state, played.unlooked)
-                if mark in met:
-                    continue
-                met.add(mark)
-            following += [(*word, letter) for letter in letters]
-        level = following
     return None, True
 
 
-def _cost(letters: Word, below: int) -> int:
-    return sum(int(len(letters) ** size) * (size + 1) for size in range(below))
-
-
-def _shows_in_fingerprint(judge: Judge, word: Word) -> bool:
-    try:
-        end = judge.replay(word).actions[-1]
-        other = judge.replay(judge.way(end.state)).actions[-1]
-    except Exhausted:
-        return False
-    return end.state == other.state and end.fingerprint != other.fingerprint
+def _cost(operations: History, below: int) -> int:
+    return sum(int(len(operations) ** size) * (size + 1) for size in range(below))

@@ -10,7 +10,17 @@ its claims in `theory.py`, and a place in `auto.py`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from harness.engine import arrangements, covering, depth, full, graph, walk, words
+from harness.engine import (
+    arrangements,
+    covering,
+    depth,
+    drawn,
+    full,
+    graph,
+    histories,
+    stale,
+    walk,
+)
 from harness.engine.session import Session
 from harness.engine.theory import ASSUMPTIONS, GUARANTEES
 from harness.errors import UnknownStrategy
@@ -20,11 +30,11 @@ from harness.errors import UnknownStrategy
 class Method:
     """What a family of strategies does, as functions of the parameter."""
 
-    # (steps, uses, parameter, ordered) -> letters when no step fails.
+    # (steps, uses, parameter, ordered) -> operations when no step fails.
     size: Callable[[int, int, int, bool], int]
     run: Callable[[Session, int], None]
     least: int | None = None
-    # Exact letters once the reachable states are known, where that is possible.
+    # Exact operations once the reachable states are known, where that is possible.
     measured: Callable[[Session, int], int] | None = None
 
 
@@ -35,16 +45,17 @@ def _sets(session: Session) -> int:
 
 
 def _walked(session: Session, depth: int) -> int:
-    return _sets(session) * int(session.alphabet.actions ** (depth + 1))
+    return _sets(session) * int(session.operations.actions ** (depth + 1))
 
 
 def _graphed(session: Session, _: int) -> int:
+    steps = session.operations.steps
     if not session.ordered:
-        return _walked(session, 0)
+        return _walked(session, 0) * (2 if steps <= graph.DOUBLED else 1)
     if not session.mapped:
-        return arrangements.size(session.alphabet.steps, session.alphabet.uses)
-    lengths = (len(word) + 1 for word in session.ledger.canonical.values())
-    return sum(lengths) * session.alphabet.actions
+        return arrangements.size(session.operations.steps, session.operations.uses)
+    lengths = (len(history) + 1 for history in session.ledger.canonical.values())
+    return sum(lengths) * session.operations.actions
 
 
 _TABLE: Mapping[str, Method] = {
@@ -56,7 +67,12 @@ _TABLE: Mapping[str, Method] = {
     "walk": Method(
         lambda n, m, s, _: walk.size(n, m, s), walk.run, least=0, measured=_walked
     ),
-    "words": Method(lambda n, m, k, _: words.size(n, m, k), words.run, least=0),
+    "stale": Method(
+        lambda n, m, *_: stale.size(n, m), lambda session, _: stale.run(session)
+    ),
+    "histories": Method(
+        lambda n, m, k, _: histories.size(n, m, k), histories.run, least=0
+    ),
     "arrangements": Method(
         lambda n, m, *_: arrangements.size(n, m),
         lambda session, _: arrangements.run(session),
@@ -68,10 +84,11 @@ _TABLE: Mapping[str, Method] = {
         measured=lambda session, k: (
             depth.measured(session, k)
             if session.mapped
-            else depth.size(session.alphabet.steps, session.alphabet.uses, k)
+            else depth.size(session.operations.steps, session.operations.uses, k)
         ),
     ),
-    "sca": Method(lambda n, _m, t, _o: covering.size(n, t), covering.run, least=1),
+    "sca": Method(lambda n, m, t, _: covering.size(n, m, t), covering.run, least=1),
+    "random": Method(lambda _n, _m, k, _o: drawn.size(k), drawn.run, least=1),
     "full": Method(lambda n, *_: full.size(n), lambda session, _: full.run(session)),
 }
 
@@ -107,15 +124,15 @@ class Strategy:
         return _claim(ASSUMPTIONS, self)
 
     def size(self, steps: int, uses: int, *, ordered: bool = False) -> int:
-        """Letters of the plan when no step fails."""
+        """Operations of the plan when no step fails."""
         return _TABLE[self.family].size(steps, uses, self.parameter, ordered)
 
     def measure(self, session: Session) -> int:
-        """Letters of the plan as far as the session knows what can be reached."""
+        """Operations of the plan as far as the session knows what can be reached."""
         measured = _TABLE[self.family].measured
         if measured is None or not session.reached:
-            alphabet = session.alphabet
-            return self.size(alphabet.steps, alphabet.uses, ordered=session.ordered)
+            operations = session.operations
+            return self.size(operations.steps, operations.uses, ordered=session.ordered)
         return measured(session, self.parameter)
 
     def run(self, session: Session) -> None:
@@ -142,7 +159,11 @@ def _parse_one(part: str, text: str) -> Strategy:
     if method is not None:
         if method.least is None and not colon:
             return Strategy(family)
-        digits = parameter.isascii() and parameter.isdigit() and len(parameter) < 3
+        digits = (
+            parameter.isascii()
+            and parameter.isdigit()
+            and len(parameter) < 3 + (family == "random")
+        )
         if method.least is not None and digits and int(parameter) >= method.least:
             return Strategy(family, int(parameter))
     raise UnknownStrategy(name=text, known=KNOWN)
@@ -150,7 +171,7 @@ def _parse_one(part: str, text: str) -> Strategy:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What would be run: its name, its exact size in letters, its guarantee.
+    """What would be run: its name, its exact size in operations, its guarantee.
 
     The size is exact when no step fails.  Otherwise it is an estimate, which an
     exploration replaces by the exact number as soon as it knows what can be reached.

@@ -29,7 +29,7 @@ Entry: TypeAlias = tuple[Key, Body]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is expected of one scenario; `edges` is what its strategy executes."""
+    """What is expected of one scenario; `transitions` is what its strategy executes."""
 
     scenario: str
     steps: tuple[str, ...]
@@ -37,7 +37,7 @@ class Document:
     pinned: str | None
     strategy: str
     guarantee: tuple[str, ...]
-    edges: int
+    transitions: int
     entries: tuple[Entry, ...]
 
     @property
@@ -52,15 +52,15 @@ class Document:
 
     @property
     def failing(self) -> int:
-        """How many edges fail."""
+        """How many transitions fail."""
         return len(self.entries) - self.states
 
     @property
     def size(self) -> str:
         """What was explored, as one line."""
         return (
-            f"{_count(self.states, 'state')}, {_count(self.edges, 'edge')}, "
-            f"{_count(self.failing, 'failing edge')}"
+            f"{_count(self.states, 'state')}, {_count(self.transitions, 'transition')}, "
+            f"{_count(self.failing, 'failing transition')}"
         )
 
     def header(self) -> dict[str, tuple[str, ...]]:
@@ -88,10 +88,10 @@ def document_of(report: Report) -> Document:
         scenario=report.scenario,
         steps=report.steps,
         uses=report.uses,
-        pinned=report.order_dependent,
+        pinned=report.pinned,
         strategy=found.strategy,
         guarantee=tuple(filter(None, found.guarantee.split("; "))),
-        edges=found.executed.edges,
+        transitions=found.executed.transitions,
         entries=tuple(sorted(entries, key=lambda entry: entry[0].rank)),
     )
 
@@ -99,8 +99,11 @@ def document_of(report: Report) -> Document:
 def _bodies(report: Report) -> Iterator[Entry]:
     for state, observation in report.exploration.states.items():
         yield Key(state), pairs_of(observation)
-    for (state, step), failure in report.exploration.failures.items():
-        yield Key(state, step), pairs_of(failure)
+    found = report.exploration
+    # A step fails where it is not active; where it is, its undo was refused.
+    for refused in (found.failures, found.refusals):
+        for (state, step), failure in refused.items():
+            yield Key(state, step), pairs_of(failure)
 
 
 def _count(number: int, noun: str) -> str:

@@ -5,6 +5,7 @@ count them, and from 0 in values, as the engine does.
 
     {}  {1 3}  {1 3} + 2 fails         states told apart by their active steps
     {}  {3}  3 then 1  3 then 1 + 2 fails     and by the order of activation
+    {1 3} + 3 fails                    the undo of a step that is active was refused
 
 Rules: keys are ordered by size, then by steps; the failing steps of a state follow it.
 """
@@ -23,7 +24,7 @@ _MOST_DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A state, and the step that fails there, if it is that edge."""
+    """A state, and the step that fails there, if it is that transition."""
 
     state: State
     fails: int | None = None

@@ -28,7 +28,9 @@ from harness.expectations.render import (
 
 _MARKS = ("<<<<<<< ", "=======", ">>>>>>> ", "||||||| ")
 _HEADING = re.compile(r"== (.+) ==")
-_EDGES = re.compile(r"\d+ states?, (\d{1,18}) edges?, \d+ failing edges?", re.ASCII)
+_SIZE = re.compile(
+    r"\d+ states?, (\d{1,18}) transitions?, \d+ failing transitions?", re.ASCII
+)
 _FIELDS = ("scenario", "steps", "uses", "pinned", "strategy", "guarantee", "explored")
 
 
@@ -56,9 +58,11 @@ class _Parser:
         self._title()
         header = {name: self._field(name) for name in _FIELDS}
         size = header["explored"][0]
-        edges = _EDGES.fullmatch(size)
-        if edges is None:
-            self._fail("here belongs 'N states, N edges, N failing edges'", -1)
+        transitions = _SIZE.fullmatch(size)
+        if transitions is None:
+            self._fail(
+                "here belongs 'N states, N transitions, N failing transitions'", -1
+            )
         document = Document(
             scenario=header["scenario"][0],
             steps=header["steps"],
@@ -66,7 +70,7 @@ class _Parser:
             pinned=header["pinned"][0] if header["pinned"] else None,
             strategy=header["strategy"][0],
             guarantee=header["guarantee"],
-            edges=int(edges[1]),
+            transitions=int(transitions[1]),
             entries=(),
         )
         counted = self.at - 1
@@ -141,8 +145,8 @@ class _Parser:
         key = key_of(match[1], ordered=ordered) if match else None
         if key is None:
             self._fail(reason, -1)
-        letters = key.state if key.fails is None else (*key.state, key.fails)
-        if not all(0 <= letter < steps for letter in letters):
+        operations = key.state if key.fails is None else (*key.state, key.fails)
+        if not all(0 <= operation < steps for operation in operations):
             self._fail(f"the steps are numbered from 1 to {steps}", -1)
         if last is not None and key.rank <= last.rank:
             self._fail(
@@ -197,4 +201,4 @@ class _Parser:
         )
 
 
-_GIVEN = ("scenario", "steps", "uses", "pinned", "strategy", "guarantee", "edges")
+_GIVEN = ("scenario", "steps", "uses", "pinned", "strategy", "guarantee", "transitions")

@@ -12,7 +12,7 @@ True only here: the layout.
     strategy: graph
     guarantee:                                     one line a strategy
       1  graph: ...
-    explored: 2 states, 2 edges, 0 failing edges
+    explored: 2 states, 2 transitions, 0 failing transitions
 
     == {} ==
     state: nothing

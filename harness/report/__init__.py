@@ -1,6 +1,7 @@
 """Reports for people: a text for each scenario, a table and a page of all."""
 
 from harness.report.data import document
+from harness.report.notes import told as told_notes
 from harness.report.observation import divergence, sections
 from harness.report.page import page, write
 from harness.report.table import overview, summary
@@ -27,6 +28,7 @@ __all__ = [
     "shortened",
     "silent_steps",
     "summary",
+    "told_notes",
     "told_silent",
     "write",
 ]

@@ -13,10 +13,10 @@ from typing import Any
 from harness.engine.result import Violation
 from harness.outcome import Report
 from harness.report.label import square_sentence
-from harness.report.text import explanation
+from harness.report.text import explanation, vacuous
 from harness.report.unexplored import Unexplored
 
-FORMAT = 1
+FORMAT = 2
 
 
 def document(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> str:
@@ -46,7 +46,17 @@ def _scenario(report: Report) -> dict[str, Any]:
         "strategy": found.strategy,
         "guarantee": found.guarantee,
         "assumptions": found.assumptions,
+        "assumed": report.assumes,
+        "open": report.bounds,
         "skipped": found.skipped,
+        "vacuous": vacuous(report),
+        "proven": found.proven,
+        "closure": None
+        if found.closure is None
+        else {
+            name: getattr(found.closure, name) for name in type(found.closure).__slots__
+        },
+        "spent": dict(found.spent),
         "complete": found.complete,
         "planned": found.planned,
         "seconds": round(found.seconds, 6),
@@ -64,10 +74,12 @@ def _violation(report: Report, violation: Violation) -> dict[str, Any]:
     return {
         "kind": violation.kind,
         "state": report.state_name(violation.state),
-        "lines": report.lines(violation.shortest or violation.word),
+        "lines": report.lines(violation.shortest or violation.history),
         "shortest": violation.shortest is not None,
         "proven_shortest": violation.proven_shortest,
         "square": None if square is None else square_sentence(report, square),
         "difference": explanation(violation),
+        "paths": violation.paths,
+        "replayed": violation.replayed,
         "replay_id": report.replay_id(violation),
     }

@@ -11,11 +11,14 @@ from harness.outcome import Report, Verdict
 
 # Verdicts as table cells: at most seven letters, so that a row fits 80 columns.
 VERDICTS: Mapping[Verdict, str] = {
-    "nondeterminism": "RANDOM",
+    "not fresh": "UNFRESH",
+    "nondeterminism": "FLAKY",
     "law": "LAW",
+    "hidden": "HIDDEN",
     "order": "ORDER",
     "unpinned": "NO PIN",
     "cut short": "CUT",
+    "vacuous": "VACUOUS",
     "pinned": "pinned",
     "holds": "holds",
     "proven": "proven",
@@ -23,11 +26,14 @@ VERDICTS: Mapping[Verdict, str] = {
 
 # The same after a number, in a summary.
 COUNTED: Mapping[Verdict, str] = {
-    "nondeterminism": "not deterministic",
+    "not fresh": "without a fresh start",
+    "nondeterminism": "flaky",
     "law": "with a broken law",
+    "hidden": "with hidden state",
     "order": "dependent on order",
     "unpinned": "pinned for nothing",
     "cut short": "cut short",
+    "vacuous": "vacuous",
     "pinned": "pinned",
     "holds": "holding",
     "proven": "proven",
@@ -41,7 +47,10 @@ SENTENCES: Mapping[Verdict, str] = {
     "law": "a law is broken",
     "order": "depends on more than the set of active steps",
     "unpinned": "the order was said to matter, and it does not",
-    "nondeterminism": "not deterministic: nothing else can be said",
+    "not fresh": "what create makes is not fresh: nothing else can be said",
+    "nondeterminism": "flaky: the same history gave two results",
+    "hidden": "hidden state: equal states, the same operation, and two futures",
+    "vacuous": "vacuous: something in it could not have shown a fault",
     "cut short": "cut short: the budget was spent before everything was executed",
 }
 
@@ -49,11 +58,13 @@ SENTENCES: Mapping[Verdict, str] = {
 GUARANTEES: Mapping[str, str] = {
     "graph": "any length",
     "walk": "last {k}",
+    "stale": "no stale",
     "kA": "{k} hidden",
     "arrangements": "add orders",
-    "words": "words <= {k}",
+    "histories": "{k} on fresh",
     "full": "add, remove",
     "sca": "any {k} steps",
+    "random": "as played",
 }
 
 
@@ -71,11 +82,13 @@ def short_guarantee(report: Report) -> str:
     if not report.passed:
         return "none"
     strategy = report.exploration.strategy
+    if report.exploration.proven:
+        return GUARANTEES["graph"]
     parts = {}
     for part in strategy.split("+"):
         family, _, parameter = part.strip().partition(":")
         parts[family] = parameter
     for family, text in GUARANTEES.items():
-        if family in parts:
+        if family in parts and family != "graph":
             return text.format(k=parts[family])
     return strategy

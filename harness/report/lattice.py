@@ -56,7 +56,7 @@ def draw(report: Report, target: Callable[[State], str]) -> str:
     for upper, lower, step in _lines(nodes):
         bad = frozenset((upper.state, lower.state)) in marked
         parts.append(
-            f'<line class="edge{" bad" if bad else ""}" '
+            f'<line class="transition{" bad" if bad else ""}" '
             f'data-a="{target(upper.state)}" data-b="{target(lower.state)}" '
             f'x1="{upper.x:.1f}" y1="{upper.y + HEIGHT / 2:.1f}" '
             f'x2="{lower.x:.1f}" y2="{lower.y - HEIGHT / 2:.1f}">'

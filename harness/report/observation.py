@@ -34,6 +34,9 @@ class Divergence:
 
 def sections(value: Hashable) -> tuple[Section, ...]:
     """The value as (title, text) pairs; the title is empty where there is none."""
+    if isinstance(value, tuple) and len(value) == 2 and value[0] == "raised":
+        # What an exception inside of a use told of itself.
+        return sections(value[1])
     if _is_pairs(value):
         return value  # type: ignore[return-value]  # checked on the line above
     names = getattr(value, "_fields", None)
@@ -46,7 +49,13 @@ def sections(value: Hashable) -> tuple[Section, ...]:
 
 def divergence(expected: Hashable, found: Hashable) -> Divergence | None:
     """Where the two first differ, section by section; None where their texts agree."""
+    if isinstance(expected, str) != isinstance(found, str):
+        # A text and a value that reads like it are told apart by their quotes.
+        expected, found = _quoted(expected), _quoted(found)
     before, after = sections(expected), sections(found)
+    if not {title for title, _ in before} & {title for title, _ in after}:
+        # An answer on one side and an error on the other have no text in common.
+        return Divergence("", (*_marked("-", before), *_marked("+", after)))
     titles = [title for title, _ in before]
     titles += [title for title, _ in after if title not in titles]
     old, new = dict(before), dict(after)
@@ -55,6 +64,16 @@ def divergence(expected: Hashable, found: Hashable) -> Divergence | None:
         if was != now:
             return Divergence(title, difference(was, now))
     return None
+
+
+def _quoted(value: Hashable) -> Hashable:
+    return repr(value) if isinstance(value, str) else value
+
+
+def _marked(sign: str, texts: tuple[Section, ...]) -> list[str]:
+    """Every line of the texts, all of them on one side."""
+    whole = [f"{title}: {text}" if title else text for title, text in texts]
+    return [f"{sign}{line}" for text in whole for line in text.splitlines() or [""]]
 
 
 def difference(was: str, now: str) -> tuple[str, ...]:
@@ -92,6 +111,8 @@ def _is_pairs(value: object) -> bool:
 def _text(value: object) -> str:
     if isinstance(value, str):
         return value
+    if not isinstance(value, tuple) and _speaks(value):
+        return str(value)
     parts = value if isinstance(value, tuple) else ()
     if parts and all(_speaks(part) for part in parts):
         return "".join(f"{part}\n" for part in parts)

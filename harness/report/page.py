@@ -78,7 +78,10 @@ def _header(reports: Sequence[Report], unexplored: Sequence[Unexplored]) -> str:
         (failed, "failed"),
         (sum(report.verdict == "proven" for report in reports), "proven, any length"),
         (sum(len(each.states) for each in explorations), "states"),
-        (sum(each.executed.edges for each in explorations), "edges executed"),
+        (
+            sum(each.executed.transitions for each in explorations),
+            "transitions executed",
+        ),
     )
     items = "".join(
         f"<li><b>{count:,}</b><span>{name}</span></li>" for count, name in totals
@@ -119,7 +122,7 @@ def _table(reports: Sequence[Report], anchors: Sequence[str]) -> str:
         ("Verdict", ""),
         ("Steps", "number wide"),
         ("States", "number"),
-        ("Edges", "number wide"),
+        ("Transitions", "number wide"),
         ("Strategy", "wide"),
         ("Guarantee", "wide"),
         ("Time", "number wide"),
@@ -142,7 +145,7 @@ def _table(reports: Sequence[Report], anchors: Sequence[str]) -> str:
             badge(report),
             str(len(report.steps)),
             f"{len(found.states):,}",
-            f"{found.executed.edges:,}",
+            f"{found.executed.transitions:,}",
             escape(found.strategy.replace("+", " + ")),
             escape(short_guarantee(report)),
             duration(found.seconds),

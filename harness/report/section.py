@@ -59,7 +59,7 @@ def _sentence(report: Report) -> str:
 
 
 def _violation(report: Report, violation: Violation) -> str:
-    word = violation.shortest or violation.word
+    history = violation.shortest or violation.history
     where = report.state_name(violation.state)
     head, *rest = explanation(violation)
     square = ""
@@ -71,8 +71,8 @@ def _violation(report: Report, violation: Violation) -> str:
     return (
         f'<div class="violation"><h3>{escape(violation.claim)}</h3>'
         f"<p>At <code>{escape(where)}</code>, "
-        f"{escape(how(violation, len(word)))}:</p>"
-        f'<pre tabindex="0">{escape(chr(10).join(report.lines(word)))}</pre>{square}'
+        f"{escape(how(violation, len(history)))}:</p>"
+        f'<pre tabindex="0">{escape(chr(10).join(report.lines(history)))}</pre>{square}'
         f"<h4>{escape(head)}</h4>{detail}"
         f'<p class="command"><code>{escape(command)}</code>'
         f'<button type="button" data-copy="{escape(command)}">copy</button></p></div>'

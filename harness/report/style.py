@@ -89,9 +89,9 @@ details.state > summary { cursor: pointer; padding: .3rem .1rem; }
 details.state > .body { padding: 0 0 .8rem 1.1rem; }
 details.state:target > summary { background: var(--pin-back); }
 svg { display: block; max-width: none; margin: .4rem auto; }
-svg .edge { stroke: var(--line); stroke-width: 1.2; }
-svg .edge.bad { stroke: var(--bad); stroke-width: 2.4; }
-svg .edge.near { stroke: var(--link); stroke-width: 2; }
+svg .transition { stroke: var(--line); stroke-width: 1.2; }
+svg .transition.bad { stroke: var(--bad); stroke-width: 2.4; }
+svg .transition.near { stroke: var(--link); stroke-width: 2; }
 svg .node rect { fill: var(--card); stroke: var(--soft); }
 svg .node text { fill: var(--ink); text-anchor: middle;
   font: 12px ui-monospace, "DejaVu Sans Mono", monospace; }
@@ -160,14 +160,14 @@ SCRIPT = """
   });
   function near(event) {
     var node = event.target.closest && event.target.closest('a[data-state]');
-    document.querySelectorAll('.edge.near').forEach(function (edge) {
-      edge.classList.remove('near');
+    document.querySelectorAll('.transition.near').forEach(function (transition) {
+      transition.classList.remove('near');
     });
     if (!node) { return; }
     var id = node.dataset.state;
-    node.ownerSVGElement.querySelectorAll('.edge').forEach(function (edge) {
-      if (edge.dataset.a === id || edge.dataset.b === id) {
-        edge.classList.add('near');
+    node.ownerSVGElement.querySelectorAll('.transition').forEach(function (transition) {
+      if (transition.dataset.a === id || transition.dataset.b === id) {
+        transition.classList.add('near');
       }
     });
   }

@@ -29,14 +29,26 @@ STYLES = {
     "law": "bold red",
     "order": "bold red",
     "unpinned": "bold red",
+    "hidden": "bold red",
+    "not fresh": "bold magenta",
     "nondeterminism": "bold magenta",
+    "vacuous": "bold yellow",
     "cut short": "yellow",
 }
 
 Row: TypeAlias = tuple[Text | str, ...]
 
-COLUMNS = ("scenario", "n", "sets", "edges", "strategy", "guarantee", "verdict", "time")
-NUMBERS = frozenset({"n", "sets", "edges", "time"})
+COLUMNS = (
+    "scenario",
+    "n",
+    "sets",
+    "transitions",
+    "strategy",
+    "guarantee",
+    "verdict",
+    "time",
+)
+NUMBERS = frozenset({"n", "sets", "transitions", "time"})
 
 FOLDED = COLUMNS.index("strategy")
 
@@ -101,11 +113,12 @@ def summary(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) ->
     parts = [f"{count} {COUNTED[v]}" for v, count in counts.items() if count]
     if unexplored:
         parts.append(f"{len(unexplored)} not explored")
-    edges = sum(report.exploration.executed.edges for report in reports)
+    transitions = sum(report.exploration.executed.transitions for report in reports)
     states = sum(len(report.exploration.states) for report in reports)
     count = plural(len(reports) + len(unexplored), "scenario")
     verdicts = ", ".join(parts) or "nothing to explore"
-    return f"{count}: {verdicts}; {plural(states, 'state')}, {plural(edges, 'edge')}"
+    sizes = f"{plural(states, 'state')}, {plural(transitions, 'transition')}"
+    return f"{count}: {verdicts}; {sizes}"
 
 
 def duration(seconds: float) -> str:
@@ -134,10 +147,13 @@ def _row(report: Report, usual: str | None) -> Row:
         f"  {report.scenario.rpartition('/')[2]}",
         str(len(report.steps)),
         f"{len(found.states):,}",
-        f"{found.executed.edges:,}",
+        f"{found.executed.transitions:,}",
         "usual" if found.strategy == usual else found.strategy.replace("+", " +"),
         short_guarantee(report),
-        Text(VERDICTS[report.verdict], STYLES[report.verdict]),
+        Text(
+            VERDICTS[report.verdict] + ("*" if report.assumes else ""),
+            STYLES[report.verdict],
+        ),
         duration(found.seconds),
     )
 
@@ -155,7 +171,7 @@ def _totals(
         plural(len(reports) + len(unexplored), "scenario"),
         "",
         f"{sum(len(each.states) for each in explorations):,}",
-        f"{sum(each.executed.edges for each in explorations):,}",
+        f"{sum(each.executed.transitions for each in explorations):,}",
         "",
         "",
         f"{sum(report.passed for report in reports)} ok",

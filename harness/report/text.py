@@ -45,17 +45,67 @@ def render(report: Report, *, width: int = WIDTH) -> str:
 def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Named texts: what was done, and what follows from it where it succeeded."""
     found = report.exploration
-    pinned = () if report.order_dependent is None else (report.order_dependent,)
+    pinned = () if report.pinned is None else (report.pinned,)
     claims = found.guarantee.split("; ") if report.passed else ()
-    assumptions = found.assumptions if report.passed else ()
+    assumptions: tuple[str, ...] = ()
+    if report.passed:
+        assumptions = found.assumptions
+        assumptions += tuple(
+            each.text for each in found.caveats if each.kind == "assumed"
+        )
     return (
         ("pinned", pinned),
         ("fails", tuple(f"{text}, at every set" for text in _failing_steps(report))),
         ("strategy", (found.strategy,)),
+        ("vacuous", tuple(vacuous(report))),
+        ("states", _closure(report)),
         ("guarantee", tuple(map(_numbered_well, claims))),
         ("assumes", tuple(map(_numbered_well, assumptions))),
+        ("open", report.bounds),
         ("skipped", found.skipped),
+        ("spent", _spent(report)),
     )
+
+
+def vacuous(report: Report) -> list[str]:
+    """What could not have shown a fault, and how to say that it is meant."""
+    texts = []
+    for each in report.exploration.vacuous:
+        if each.operation < len(report.steps):
+            name, how = report.steps[each.operation], "constant=True"
+        elif each.operation < len(report.steps) + len(report.uses):
+            name, how = report.line(each.operation), "constant=True"
+        else:
+            name, how = "what is observed", "constant=True"
+        if each.reason.startswith("raises "):
+            how = f"raises={each.reason.split()[1]}"
+        texts.append(f"{name} {each.reason}; if that is meant, declare {how}")
+    return texts
+
+
+def _closure(report: Report) -> tuple[str, ...]:
+    closure = report.exploration.closure
+    if closure is None or not closure.closed:
+        return ()
+    histories = "history" if closure.histories == 1 else "different histories"
+    told = (
+        f"{plural(closure.states, 'complete state')}, "
+        f"{plural(closure.transitions, 'transition')}, each taken from "
+        f"{closure.histories} {histories} where there are so many"
+    )
+    if closure.order_read:
+        told += "; the order of some dict is read, and is part of them"
+    return (told,)
+
+
+def _spent(report: Report) -> tuple[str, ...]:
+    """What share of the operations went where."""
+    parts = report.exploration.spent
+    total = sum(count for _, count in parts)
+    if not total or len(parts) < 2:
+        return ()
+    shares = (f"{name} {100 * count / total:.0f} %" for name, count in parts)
+    return (", ".join(shares),)
 
 
 def never_done(report: Report) -> list[str]:
@@ -106,11 +156,11 @@ def render_violation(
     report: Report, violation: Violation, *, width: int = WIDTH
 ) -> str:
     """One violation: claim, runnable order, square, divergence, replay command."""
-    word = violation.shortest or violation.word
+    history = violation.shortest or violation.history
     lines = wrap(f"{violation.kind}: {violation.claim}", width)
     where = report.state_name(violation.state)
-    lines += wrap(f"at {where}, {how(violation, len(word))}:", width)
-    lines += [f"    {line}" for line in report.lines(word)]
+    lines += wrap(f"at {where}, {how(violation, len(history))}:", width)
+    lines += [f"    {line}" for line in report.lines(history)]
     if violation.square is not None:
         lines.append("square: " + square_sentence(report, violation.square))
     lines += explanation(violation)
@@ -136,10 +186,34 @@ def explanation(violation: Violation) -> list[str]:
         return ["succeeded elsewhere, here:", *_indented(law_text(violation.found))]
     if violation.kind == "error" and violation.found is None:
         return ["succeeds here, elsewhere:", *_indented(law_text(violation.expected))]
-    difference = divergence(violation.expected, violation.found)
-    if difference is None:
-        return ["expected and found are printed alike"]
-    return diff_lines(difference, hidden=violation.hidden)
+    lines: list[str] = []
+    if (violation.expected, violation.found) != (None, None):
+        difference = divergence(violation.expected, violation.found)
+        if difference is None:
+            lines.append("expected and found are printed alike")
+        else:
+            lines += diff_lines(difference, hidden=violation.hidden)
+    if violation.kind == "nondeterminism":
+        return lines + _indented("\n".join(violation.paths))
+    return lines + _paths(violation)
+
+
+def _paths(violation: Violation) -> list[str]:
+    """Where the states differ before the operation that tells them apart."""
+    if violation.kind == "not fresh":
+        head = "differs from the first fresh system (first / now):"
+        advice = [
+            "make all of that anew in create=, undo it in reset=, name it in watch=,",
+            'or explore with isolation="fork"; ignore= if it is no matter',
+        ]
+        shown = _indented("\n".join(violation.paths)) if violation.paths else []
+        return ([head, *shown] if shown else []) + advice
+    if not violation.paths:
+        return []
+    return [
+        "where the history hides (expected / found):",
+        *_indented("\n".join(violation.paths)),
+    ]
 
 
 def diff_lines(difference: Divergence, *, hidden: bool = False) -> list[str]:
@@ -158,9 +232,10 @@ def diff_lines(difference: Divergence, *, hidden: bool = False) -> list[str]:
 def counts_text(report: Report) -> str:
     """What was executed, in words."""
     counts, found = report.exploration.executed, report.exploration
-    planned = f" of {found.planned:,}" if found.planned != counts.edges else ""
+    planned = f" of {found.planned:,}" if found.planned != counts.transitions else ""
     texts = (
-        f"{plural(len(found.states), 'state')}, {counts.edges:,}{planned} edges",
+        f"{plural(len(found.states), 'state')}, "
+        f"{counts.transitions:,}{planned} transitions",
         _calls(counts),
         f"{found.seconds:.2f} s",
     )
@@ -191,12 +266,12 @@ def _calls(counts: Counts) -> str:
 
 def how(violation: Violation, length: int) -> str:
     """How long the shown order is, and whether a shorter one may exist."""
-    letters = plural(length, "letter")
+    operations = plural(length, "operation")
     if violation.shortest is None:
-        return f"after {letters}"
+        return f"after {operations}"
     if violation.proven_shortest:
-        return f"after {letters}; no shorter order of these steps shows it"
-    return f"after {letters}; a shorter order may exist"
+        return f"after {operations}; no shorter history over them shows it"
+    return f"after {operations}"
 
 
 def _laws(found: Hashable) -> list[str]:
@@ -208,8 +283,8 @@ def _laws(found: Hashable) -> list[str]:
 
 
 def _numbered_well(claim: str) -> str:
-    """The claim with one letter as one; expect files have it as the engine says it."""
-    return re.sub(r"\b1 (hidden )?letters\b", r"1 \1letter", claim)
+    """The claim with one operation as one; expect files have the engine's words."""
+    return re.sub(r"\b1 (hidden )?operations\b", r"1 \1operation", claim)
 
 
 def _indented(text: str) -> list[str]:

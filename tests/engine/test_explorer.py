@@ -33,10 +33,10 @@ def test_the_whole_result_of_a_small_system() -> None:
     result = explore(Exclusive(2), "walk:0")
     assert result.strategy == "walk:0"
     assert result.guarantee == (
-        "walk:0: every letter was taken from every reachable set, in one run"
+        "walk:0: every operation was taken from every reachable set, in one run"
     )
     assert result.assumptions == (
-        "the system is deterministic (some words were played twice to check it)",
+        "the system is deterministic (some histories were played twice to check it)",
         "walk:0: what matters of a history is the active set",
     )
     assert result.skipped == ()
@@ -50,9 +50,9 @@ def test_the_whole_result_of_a_small_system() -> None:
         ((0,), 1): ("Refused", "taken by 0"),
         ((1,), 0): ("Refused", "taken by 1"),
     }
-    # The cold pass: words (), 0, 1, 01, 10; the walk: six edges from a fresh system.
+    # The cold pass: histories (), 0, 1, 01, 10; the walk: six transitions from a fresh system.
     assert result.executed == Counts(
-        edges=6, adds=6, removes=2, failing=4, uses=0, observations=13, resets=6
+        transitions=6, adds=6, removes=2, failing=4, uses=0, observations=13, resets=6
     )
     assert (result.planned, result.violations, result.complete) == (6, (), True)
     assert result.holds
@@ -74,15 +74,16 @@ def only(toy: Toy, strategy: str) -> Violation:
 
 
 def test_order() -> None:
-    assert only(Ordered((2, 0, 1)), "words:3") == Violation(
+    assert only(Ordered((2, 0, 1)), "histories:3") == Violation(
         kind="order",
         state=(0, 1, 2),
         expected=((0, 1, 2), ""),
         found=((0, 1, 2), "!"),
-        word=(2, 0, 1),
+        history=(2, 0, 1),
         shortest=(2, 0, 1),
         square=Square((2,), 0, 1),
         proven_shortest=True,
+        replayed=20,
     )
 
 
@@ -90,7 +91,7 @@ def test_readding() -> None:
     violation = only(Readded(1, 4), "walk:0")
     assert violation.shortest == (1, 1, 1, 1, 1, 1, 1)
     assert violation.square == Square((1,), 1, 1)
-    assert len(violation.word) > 20
+    assert len(violation.history) > 20
 
 
 def test_a_wedged_system() -> None:
@@ -136,14 +137,15 @@ def test_handles_that_are_cycles_are_told() -> None:
 
 
 def test_an_undo_that_raises() -> None:
-    assert only(Stuck(2), "words:3") == Violation(
+    assert only(Stuck(2), "histories:3") == Violation(
         kind="undo",
         state=(0, 1),
         expected=None,
         found=("Refused", "held by 0"),
-        word=(0, 1, 1),
+        history=(0, 1, 1),
         shortest=(0, 1, 1),
         proven_shortest=True,
+        replayed=20,
     )
 
 
@@ -163,7 +165,7 @@ def test_a_law_broken_at_the_start() -> None:
 
 
 def test_errors_that_drift() -> None:
-    violation = only(FlakyError(), "words:3")
+    violation = only(FlakyError(), "histories:3")
     assert violation.kind == "error"
     assert violation.expected == ("Refused", "taken by 0 at 2")
     assert violation.found == ("Refused", "taken by 0 at 3")
@@ -201,7 +203,7 @@ def test_a_stale_cache_seen_by_the_look() -> None:
         def observe(self) -> Hashable:
             return super().observe(), self.use(0)
 
-    violation = only(Shown(2, 1), "words:3")
+    violation = only(Shown(2, 1), "histories:3")
     assert (violation.kind, violation.shortest) == ("use", (2, 0))
 
 
@@ -253,14 +255,14 @@ def test_a_use_that_raises_answers_with_the_fields() -> None:
 def test_nondeterminism_ends_everything() -> None:
     result = explore(Flaky(), "walk:1")
     assert not result.complete
-    assert result.skipped == ("everything: the system is not deterministic",)
+    assert result.skipped == ("everything else: no history can be relied on",)
     assert result.violations == (
         Violation(
             kind="nondeterminism",
             state=(0, 1),
-            expected=((0, 1), 1),
-            found=((0, 1), 2),
-            word=(3, 0, 3, 1, 3),
+            expected=((0, 1), 5),
+            found=((0, 1), 7),
+            history=(3, 0, 3, 1, 3),
         ),
     )
 
@@ -274,7 +276,7 @@ def test_an_undo_that_raises_in_every_other_life() -> None:
 
     violation = only(Moody(1), "walk:0")
     assert violation.kind == "nondeterminism"
-    assert violation.word == (1, 0, 1, 0, 1)
+    assert violation.history == (1, 0, 1, 0, 1)
 
 
 def test_a_fingerprint_with_an_address_in_it() -> None:
@@ -284,7 +286,7 @@ def test_a_fingerprint_with_an_address_in_it() -> None:
 
     violation = only(Addressed(1, printed=True), "graph")
     assert violation.kind == "nondeterminism"
-    assert (violation.expected, violation.found) == ((((), ""), 1), (((), ""), 2))
+    assert (violation.expected, violation.found) == ((((), ""), 3), (((), ""), 4))
 
 
 def test_the_proof_by_arrangements_within_a_budget() -> None:
@@ -296,21 +298,28 @@ def test_the_proof_by_arrangements_within_a_budget() -> None:
     assert (result.complete, result.planned) == (False, size)
 
 
+class Faulty(Toy):
+    """Two orders show, each for itself."""
+
+    def flaw(self) -> Hashable:
+        found = tuple(self.order)
+        return found if found in ((1, 0), (2, 0)) else ""
+
+
 def test_stopping_after_more_than_one() -> None:
+    # What comes down to one history is told once.
     result = explore(Ordered((1, 0)), "walk:2", stop_after=3)
-    assert [violation.shortest for violation in result.violations] == [(1, 0)] * 3
-    assert not result.complete
-    assert result.skipped == (
-        f"stopped at a violation: {result.executed.edges} of 216 steps executed",
-    )
+    assert [violation.shortest for violation in result.violations] == [(1, 0)]
+    two = explore(Faulty(3), "histories:3", stop_after=3)
+    assert [violation.shortest for violation in two.violations] == [(1, 0), (2, 0)]
     whole = explore(Ordered((1, 0)), "walk:0", stop_after=10**6)
     assert whole.complete
     assert not whole.holds
-    assert whole.executed.edges == 24
+    assert whole.executed.transitions == 24
 
 
 def test_a_pin_that_holds() -> None:
-    for strategy in ("auto", "graph", "arrangements", "walk:1", "words:3", "full"):
+    for strategy in ("auto", "graph", "arrangements", "walk:1", "histories:3", "full"):
         result = explore(Newest(printed=True), strategy, order_dependent=True)
         assert result.holds
         assert len(result.states) == 16
@@ -327,7 +336,7 @@ def test_a_pin_that_pins_nothing() -> None:
             state=(0, 1),
             expected=("two orders of some set that look different (order_dependent)"),
             found=((0, 1), ""),
-            word=(0, 1),
+            history=(0, 1),
         ),
     )
 
@@ -344,9 +353,9 @@ def test_a_pinned_system_may_still_be_faulty() -> None:
 
 def test_a_budget_of_steps_ends_the_run() -> None:
     result = explore(Toy(4), "walk:2", budget=Budget(steps=100))
-    assert (result.holds, result.executed.edges) == (False, 100)
+    assert (result.holds, result.executed.transitions) == (False, 100)
     assert result.skipped == (
-        "the budget of 100 steps is spent: 100 of 1,024 steps executed",
+        "the budget of 100 steps is spent: 100 of 1,024 operations executed",
     )
 
 
@@ -354,7 +363,7 @@ def test_a_budget_of_seconds_ends_the_run() -> None:
     result = explore(Toy(4), "walk:2", budget=Budget(seconds=-1.0))
     assert not result.complete
     assert result.skipped == (
-        "the budget of -1.0 seconds is spent: 0 of 1,024 steps executed",
+        "the budget of -1.0 seconds is spent: 0 of 1,024 operations executed",
     )
 
 
@@ -407,7 +416,7 @@ def test_the_corners_where_steps_fail() -> None:
 
 def test_nothing_is_left_active() -> None:
     toy = Exclusive(3)
-    explore(toy, "words:2")
+    explore(toy, "histories:2")
     assert toy.order == []
 
 
@@ -417,8 +426,8 @@ def test_an_unknown_strategy() -> None:
             explore(Toy(), name)
         assert caught.value.name == name
     assert str(caught.value) == (
-        "no strategy is called 'a+b'; there are auto, graph, walk:N, words:N, "
-        "arrangements, kA:N, sca:N, full. Join several by '+', as in 'graph+walk:2'."
+        "no strategy is called 'a+b'; there are auto, graph, walk:N, stale, histories:N, "
+        "arrangements, kA:N, sca:N, random:N, full. Join several by '+', as in 'graph+walk:2'."
     )
 
 

@@ -55,7 +55,7 @@ def test_a_fingerprint_that_can_change_later_is_refused() -> None:
     with pytest.raises(BadFingerprint) as caught:
         explore(Live(), "graph")
     assert str(caught.value) == (
-        "the system's fingerprint() cannot be a complete state: this list is not "
+        "the system's state() cannot be a complete state: this list is not "
         "hashable. Return all that later steps may read, copied into tuples and "
         "texts, or None where that cannot be had."
     )

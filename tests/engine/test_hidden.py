@@ -74,7 +74,7 @@ def found(system: System) -> Violation:
         (
             Counting(),
             "nondeterminism",
-            "the same word, played twice, gave two fingerprints",
+            "the same history, played twice, gave two fingerprints",
         ),
     ],
 )
@@ -85,7 +85,7 @@ def test_what_only_the_fingerprint_shows(system: Toy, kind: str, claim: str) -> 
 
 
 def test_what_differs_before_a_look_is_told_without_it() -> None:
-    assert found(Counting()).word == ()
+    assert found(Counting()).history == ()
 
 
 def test_what_a_look_shows_is_told_as_before() -> None:
@@ -111,4 +111,4 @@ def test_a_use_that_is_no_question_is_no_answer() -> None:
             return ()
 
     with pytest.raises(NotAScenario):
-        explore(Asked(2, 1), "words:1")
+        explore(Asked(2, 1), "histories:1")

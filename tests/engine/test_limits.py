@@ -9,7 +9,7 @@ from tests.engine.toys import Toy
 
 def test_full_starts_at_once_whatever_its_size() -> None:
     found = explore(Toy(13), "full", budget=Budget(steps=100))
-    assert (found.complete, found.executed.edges) == (False, 100)
+    assert (found.complete, found.executed.transitions) == (False, 100)
 
 
 def test_rows_that_cannot_be_made_are_refused() -> None:
@@ -20,4 +20,7 @@ def test_rows_that_cannot_be_made_are_refused() -> None:
 
 def test_auto_with_seconds_alone_still_looks_at_the_size() -> None:
     found = explore(Toy(60), "auto", budget=Budget(seconds=60))
-    assert (found.strategy, found.complete) == ("sca:2", True)
+    assert (found.strategy, found.complete) == (
+        "stale+histories:2+sca:2+random:100",
+        True,
+    )

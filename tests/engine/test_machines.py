@@ -1,6 +1,6 @@
-"""Drawn machines: what is proven is true, what is not is shown by a shortest word.
+"""Drawn machines: what is proven is true, what is not is shown by a shortest history.
 
-A machine is a set of steps with a hidden number beside it, which few letters change;
+A machine is a set of steps with a hidden number beside it, which few operations change;
 its truth is computed here by looking at every state that can be reached.
 """
 
@@ -11,11 +11,19 @@ from itertools import product
 
 import pytest
 
-from harness.engine import Budget, Exploration, Violation, Word, alphabet_of, explore
-from harness.engine.alphabet import Key
+from harness.engine import (
+    Base,
+    Budget,
+    Exploration,
+    History,
+    Violation,
+    explore,
+    operations_of,
+)
 from harness.engine.budget import Meter
 from harness.engine.canonical import spread
 from harness.engine.judge import Judge
+from harness.engine.operations import UNORDERED, Key
 from harness.engine.session import Session
 
 MACHINES = 200
@@ -25,7 +33,7 @@ class Refused(Exception):
     """A step that fails."""
 
 
-class Machine:
+class Machine(Base):
     """A registry with hidden state; its fingerprint is complete."""
 
     def __init__(self, seed: int, *, printed: bool = True) -> None:
@@ -36,15 +44,15 @@ class Machine:
         self.look = self.steps + self.uses
         places = [*product(range(1 << self.steps), range(self.hidden))]
         self.moves = {
-            (letter, *place): draw.randrange(self.hidden)
-            if draw.random() < (0.02 if letter == self.look else 0.08)
+            (operation, *place): draw.randrange(self.hidden)
+            if draw.random() < (0.02 if operation == self.look else 0.08)
             else place[1]
-            for letter in range(self.look + 1)
+            for operation in range(self.look + 1)
             for place in places
         }
         self.shown = {
-            (letter, *place): draw.random() < 0.05
-            for letter in range(self.steps, self.look + 1)
+            (operation, *place): draw.random() < 0.05
+            for operation in range(self.steps, self.look + 1)
             for place in places
         }
         self.refused = {
@@ -57,16 +65,16 @@ class Machine:
     def reset(self) -> None:
         self.place = (0, 0)
 
-    def go(self, letter: int) -> Hashable:
+    def go(self, operation: int) -> Hashable:
         active, hidden = self.place
-        after = self.moves[letter, active, hidden]
-        if letter >= self.steps:
+        after = self.moves[operation, active, hidden]
+        if operation >= self.steps:
             self.place = (active, after)
-            return self.shown[letter, active, hidden]
-        if not active >> letter & 1 and self.refused[letter, active]:
+            return self.shown[operation, active, hidden]
+        if not active >> operation & 1 and self.refused[operation, active]:
             self.place = (active, after)
-            raise Refused(letter)
-        self.place = (active ^ (1 << letter), after)
+            raise Refused(operation)
+        self.place = (active ^ (1 << operation), after)
         return None
 
     def do(self, step: int) -> object:
@@ -87,36 +95,36 @@ class Machine:
     def failure(self, error: Exception) -> Hashable:
         return error.args
 
-    def fingerprint(self) -> Hashable | None:
+    def state(self, handles: Sequence[object] = ()) -> Hashable | None:
         return self.place if self.printed else None
 
     def reached(self) -> set[tuple[int, int]]:
-        """Every complete state that any word leads to."""
+        """Every complete state that any history leads to."""
         known = [(0, 0)]
         for place in known:
-            for letter in range(self.look + 1):
+            for operation in range(self.look + 1):
                 self.place = place
                 with suppress(Refused):
-                    self.go(letter)
+                    self.go(operation)
                 if self.place not in known:
                     known.append(self.place)
         return set(known)
 
     def agrees(self, longest: int) -> bool:
-        """Whether all words up to a length agree, seen at their ends."""
+        """Whether all histories up to a length agree, seen at their ends."""
         known: dict[Hashable, Hashable] = {}
         for length in range(longest + 1):
-            for word in product(range(self.look), repeat=length):
+            for history in product(range(self.look), repeat=length):
                 self.reset()
                 told: list[tuple[Hashable, Hashable]] = []
-                for letter in word:
+                for operation in history:
                     before = self.place[0]
                     found: Hashable = None
                     try:
-                        found = self.go(letter)
+                        found = self.go(operation)
                     except Refused:
                         found = "refused"
-                    told.append(((letter, before), found))
+                    told.append(((operation, before), found))
                 told.append(((self.look, self.place[0]), self.go(self.look)))
                 if any(known.setdefault(key, found) != found for key, found in told):
                     return False
@@ -141,26 +149,30 @@ def test_a_proof_is_given_exactly_where_it_is_true(seed: int) -> None:
 
 
 def assert_shortest(machine: Machine, violation: Violation) -> None:
-    """The word fails, and every shorter one over its letters and the look passes."""
-    word, kind = violation.shortest, violation.kind
-    assert word is not None
+    """The history fails, and every shorter one over its operations and the look passes."""
+    history, kind = violation.shortest, violation.kind
+    assert history is not None
     judge = Judge(
-        machine, canonical(machine), ordered=False, proving=True, letters=1_000_000
+        machine,
+        canonical(machine),
+        ordering=UNORDERED,
+        proving=True,
+        operations=1_000_000,
     )
-    assert judge.fault(word, kind) is not None
-    letters = sorted({*word, machine.look})
-    for length in range(len(word)):
-        for shorter in product(letters, repeat=length):
-            assert judge.fault(shorter, kind) is None, shorter
+    assert judge.fault(history, kind) is not None
+    operations = sorted({*history, machine.look})
+    for length in range(len(history)):
+        for shorter in product(operations, repeat=length):
+            assert judge.fault(shorter, None) is None, shorter
 
 
-def canonical(machine: Machine) -> dict[Key, Word]:
-    """The reference word of each state that can be reached."""
+def canonical(machine: Machine) -> dict[Key, History]:
+    """The reference history of each state that can be reached."""
     session = Session(
         machine,
-        alphabet_of(machine),
+        operations_of(machine),
         Meter(Budget(), None),
-        ordered=False,
+        ordering=UNORDERED,
         stop_after=1_000_000,
     )
     spread(session)
@@ -168,10 +180,10 @@ def canonical(machine: Machine) -> dict[Key, Word]:
 
 
 @pytest.mark.parametrize("longest", [1, 2, 3])
-def test_words_miss_nothing_up_to_their_length(longest: int) -> None:
+def test_histories_miss_nothing_up_to_their_length(longest: int) -> None:
     for seed in range(MACHINES):
         machine = Machine(seed, printed=False)
         true = machine.agrees(longest)
-        found = explored(machine, f"words:{longest}")
+        found = explored(machine, f"histories:{longest}")
         assert true or not found.holds, seed
         assert found.complete or found.violations, seed

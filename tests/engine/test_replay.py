@@ -1,16 +1,16 @@
-"""Replays tell what happened, letter by letter."""
+"""Replays tell what happened, operation by operation."""
 
 import pytest
 
 from harness.engine import Action, Fault, Replay, replay
-from harness.errors import UnknownLetter
+from harness.errors import UnknownOperation
 from tests.engine.toys import Exclusive, Leaking, Newest, Stuck, Toy
 
 
 def test_a_whole_replay() -> None:
     refused = ("Refused", "taken by 0")
     assert replay(Exclusive(2, 1), (0, 1, 2, 3, 0)) == Replay(
-        word=(0, 1, 2, 3, 0),
+        history=(0, 1, 2, 3, 0),
         actions=(
             Action(0, "add", (0,), None, None),
             Action(1, "failing", (0,), refused, None),
@@ -23,7 +23,7 @@ def test_a_whole_replay() -> None:
     )
 
 
-def test_watching_looks_after_every_letter() -> None:
+def test_watching_looks_after_every_operation() -> None:
     actions = replay(Toy(2, printed=True), [1, 0], watch=True).actions
     assert [(a.deed, a.state, a.fingerprint) for a in actions] == [
         ("add", (1,), ((1,), "")),
@@ -33,7 +33,7 @@ def test_watching_looks_after_every_letter() -> None:
     ]
 
 
-def test_the_empty_word_is_a_look() -> None:
+def test_the_empty_history_is_a_look() -> None:
     for watch in (False, True):
         played = replay(Toy(1), (), watch=watch)
         assert played.actions == (Action(1, "look", (), ((), ""), None),)
@@ -45,7 +45,7 @@ def test_order_of_activation() -> None:
     assert replay(Newest(3), (2, 0)).state == (0, 2)
 
 
-def test_faults_within_the_word() -> None:
+def test_faults_within_the_history() -> None:
     assert replay(Leaking(2), (1, 1)).faults == (Fault("leak", (), None, "Handle", 2),)
 
 
@@ -60,6 +60,6 @@ def test_a_replay_without_any_action_has_no_state() -> None:
     assert Replay((), (), ()).state == ()
 
 
-def test_a_foreign_word() -> None:
-    with pytest.raises(UnknownLetter):
+def test_a_foreign_history() -> None:
+    with pytest.raises(UnknownOperation):
         replay(Toy(2), (0, 7))

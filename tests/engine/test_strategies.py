@@ -7,7 +7,7 @@ from math import factorial
 import pytest
 
 from harness.engine import Budget, Kind, Square, explore, plan
-from harness.engine.arrangements import size as arrangement_letters
+from harness.engine.arrangements import size as arrangement_operations
 from harness.engine.covering import rows
 from harness.errors import NoFingerprint
 from tests.engine.toys import (
@@ -35,18 +35,18 @@ def test_full_takes_the_known_number_of_steps(steps: int) -> None:
     if steps < 5:
         result = explore(Toy(steps), "full")
         assert result.holds
-        assert result.executed.edges == result.planned == size
+        assert result.executed.transitions == result.planned == size
 
 
 def test_full_at_five_steps_is_what_upstream_takes() -> None:
     result = explore(Toy(5), "full")
-    assert (result.holds, result.executed.edges) == (True, 144_000)
+    assert (result.holds, result.executed.transitions) == (True, 144_000)
 
 
 def test_full_ends_the_adding_where_a_step_raises() -> None:
     result = explore(Exclusive(2), "full")
     # Each of 2 * 2 rounds: one add, one failing add, one remove.
-    assert result.executed.edges == result.planned == 12
+    assert result.executed.transitions == result.planned == 12
     assert result.failures == {
         ((0,), 1): ("Refused", "taken by 0"),
         ((1,), 0): ("Refused", "taken by 1"),
@@ -56,34 +56,37 @@ def test_full_ends_the_adding_where_a_step_raises() -> None:
 @pytest.mark.parametrize(
     ("strategy", "steps", "uses", "size"),
     [
-        ("graph", 5, 0, 160),
-        ("graph", 3, 2, 40),
-        ("words:3", 5, 0, 5 + 2 * 25 + 3 * 125),
-        ("words:2", 2, 1, 3 + 2 * 9),
-        ("words:0", 3, 0, 0),
+        ("graph", 5, 0, 320),
+        ("graph", 3, 2, 80),
+        ("histories:3", 5, 0, 5 + 2 * 25 + 3 * 125),
+        ("histories:2", 2, 1, 3 + 2 * 9),
+        ("histories:0", 3, 0, 0),
         ("arrangements", 5, 0, 8155),
         ("kA:0", 3, 0, 8 * 3 + 3 * 12),
         ("sca:2", 6, 0, 24),
-        ("graph+walk:1", 3, 0, 24 + 72),
+        ("graph+walk:1", 3, 0, 24 + 24 + 72),
     ],
 )
 def test_sizes_are_exact(strategy: str, steps: int, uses: int, size: int) -> None:
     assert plan(steps, uses, strategy).size == size
     result = explore(Toy(steps, uses, printed=True), strategy)
     assert result.holds
-    assert result.executed.edges == result.planned == size
+    assert result.executed.transitions == result.planned == size
 
 
 def test_arrangements_by_another_count() -> None:
-    words = [a for k in range(5) for a in permutations(range(4), k)]
-    assert arrangement_letters(4, 1) == sum(len(word) + 1 for word in words) * 5
+    histories = [a for k in range(5) for a in permutations(range(4), k)]
+    assert (
+        arrangement_operations(4, 1)
+        == sum(len(history) + 1 for history in histories) * 5
+    )
 
 
 def test_graph_needs_a_fingerprint() -> None:
     with pytest.raises(NoFingerprint) as caught:
         explore(Toy(2), "graph")
     assert str(caught.value) == (
-        "'graph' compares complete states, but the system's fingerprint() is None. "
+        "'graph' compares complete states, but the system's state() is None. "
         "Return the whole state from it, or explore with 'walk:1' or 'kA:1', which "
         "need none."
     )
@@ -124,7 +127,7 @@ def test_rows_grow_with_the_logarithm() -> None:
 def test_rows_skip_what_fails() -> None:
     result = explore(Exclusive(2), "sca:2")
     # Two rows: one add, one failing add, one remove each.
-    assert (result.holds, result.executed.edges, result.planned) == (True, 6, 6)
+    assert (result.holds, result.executed.transitions, result.planned) == (True, 6, 6)
 
 
 def test_looking_alike_is_told() -> None:
@@ -139,7 +142,7 @@ def test_looking_alike_is_told() -> None:
 
 
 def test_what_is_reached_only_by_removing_is_reached() -> None:
-    for strategy in ("arrangements", "kA:1", "walk:0", "graph", "words:4"):
+    for strategy in ("arrangements", "kA:1", "walk:0", "graph", "histories:4"):
         result = explore(Layered(2, printed=True), strategy)
         assert result.holds
         assert list(result.states) == [(), (0,), (1,), (0, 1)]
@@ -168,7 +171,7 @@ LADDER = (
     "walk:1",
     "walk:2",
     "graph",
-    "words:3",
+    "histories:3",
     "arrangements",
     "kA:1",
     "full",
@@ -197,15 +200,15 @@ def test_all_strategies_agree_on_a_faulty_system(name: str, strategy: str) -> No
 POWER: dict[str, tuple[Callable[[], Toy], set[str]]] = {
     "order of three": (
         lambda: Ordered((2, 0, 1)),
-        {"walk:1", "walk:2", "words:3", "arrangements", "kA:1", "full"},
+        {"walk:1", "walk:2", "histories:3", "arrangements", "kA:1", "full"},
     ),
     "suffix of three": (
         lambda: Suffix((1, 0, 2)),
-        {"walk:1", "walk:2", "words:3", "arrangements", "kA:1", "full"},
+        {"walk:1", "walk:2", "histories:3", "arrangements", "kA:1", "full"},
     ),
     "second registration": (
         lambda: Readded(1, 2),
-        {"walk:0", "walk:1", "walk:2", "words:3", "kA:1", "full"},
+        {"walk:0", "walk:1", "walk:2", "histories:3", "kA:1", "full"},
     ),
     "fourth registration": (
         lambda: Readded(1, 4),
@@ -217,11 +220,11 @@ POWER: dict[str, tuple[Callable[[], Toy], set[str]]] = {
     ),
     "retry": (
         Sometimes,
-        {"walk:0", "walk:1", "walk:2", "words:3", "kA:1", "full"},
+        {"walk:0", "walk:1", "walk:2", "histories:3", "kA:1", "full"},
     ),
     "drifting error": (
         FlakyError,
-        {"walk:0", "walk:1", "walk:2", "words:3", "kA:1", "full"},
+        {"walk:0", "walk:1", "walk:2", "histories:3", "kA:1", "full"},
     ),
 }
 

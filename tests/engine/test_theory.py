@@ -12,6 +12,6 @@ def test_every_strategy_has_its_claims() -> None:
         assert "{" not in part.guarantee + part.assumption
 
 
-def test_the_large_word_does_not_occur() -> None:
+def test_the_large_history_does_not_occur() -> None:
     for text in (*GUARANTEES.values(), *ASSUMPTIONS.values()):
         assert "exhaustive" not in text

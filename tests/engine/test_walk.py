@@ -1,4 +1,4 @@
-"""Walks take every letter after every history, exactly once where they can."""
+"""Walks take every operation after every history, exactly once where they can."""
 
 from collections import Counter
 from collections.abc import Hashable
@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from harness.engine import Budget, State, explore, plan
-from harness.engine.alphabet import Alphabet
 from harness.engine.budget import Meter
+from harness.engine.operations import Operations
+from harness.engine.operations import UNORDERED
 from harness.engine.session import Session
 from harness.engine.walk import Walk
 from harness.errors import TooLarge
@@ -19,31 +20,33 @@ Node = tuple[State, tuple[int, ...]]
 
 
 class Spy(Session):
-    """A session that notes (set, last letters) and letter of each edge and lead."""
+    """A session that notes (set, last operations) and operation of each transition and lead."""
 
     def __init__(self, system: Toy, depth: int) -> None:
-        alphabet = Alphabet(system.steps, system.uses)
+        operations = Operations(system.steps, system.uses)
         meter = Meter(Budget(), None)
-        super().__init__(system, alphabet, meter, ordered=False, stop_after=10**6)
+        super().__init__(
+            system, operations, meter, ordering=UNORDERED, stop_after=10**6
+        )
         self.toy = system
         self.depth = depth
-        self.letters: list[int] = []
+        self.played: list[int] = []
         self.taken: Counter[tuple[Node, int]] = Counter()
         self.leads = 0
 
-    def note(self, letter: int) -> tuple[Node, int]:
-        history = tuple(self.letters[len(self.letters) - self.depth :])
-        self.letters.append(letter)
-        return (tuple(sorted(self.toy.order)), history), letter
+    def note(self, operation: int) -> tuple[Node, int]:
+        history = tuple(self.played[len(self.played) - self.depth :])
+        self.played.append(operation)
+        return (tuple(sorted(self.toy.order)), history), operation
 
-    def edge(self, letter: int) -> None:
-        self.taken[self.note(letter)] += 1
-        super().edge(letter)
+    def transition(self, operation: int) -> None:
+        self.taken[self.note(operation)] += 1
+        super().transition(operation)
 
-    def lead(self, letter: int) -> None:
-        self.note(letter)
+    def lead(self, operation: int) -> None:
+        self.note(operation)
         self.leads += 1
-        super().lead(letter)
+        super().lead(operation)
 
 
 def spied(system: Toy, depth: int) -> Spy:
@@ -56,23 +59,23 @@ def spied(system: Toy, depth: int) -> Spy:
 @pytest.mark.parametrize("uses", [0, 1, 2])
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize("steps", [1, 2, 3])
-def test_every_set_and_history_and_letter_once(
+def test_every_set_and_history_and_operation_once(
     steps: int, depth: int, uses: int
 ) -> None:
     spy = spied(Toy(steps, uses), depth)
-    letters = range(steps + uses)
+    operations = range(steps + uses)
     sets = [
         tuple(i for i in range(steps) if mask >> i & 1) for mask in range(1 << steps)
     ]
-    nodes = product(sets, product(letters, repeat=depth))
-    assert spy.taken == Counter(product(nodes, letters))
+    nodes = product(sets, product(operations, repeat=depth))
+    assert spy.taken == Counter(product(nodes, operations))
     assert spy.leads == depth
 
 
 def test_without_steps_the_uses_are_walked() -> None:
     spy = spied(Toy(0, 2), 1)
     assert spy.taken == Counter(
-        {(((), (last,)), letter): 1 for last in range(2) for letter in range(2)}
+        {(((), (last,)), operation): 1 for last in range(2) for operation in range(2)}
     )
 
 
@@ -144,16 +147,16 @@ def test_a_walk_that_cannot_come_back_says_so() -> None:
 @pytest.mark.parametrize("depth", [0, 1, 2])
 @pytest.mark.parametrize("steps", [1, 2, 3, 4, 5])
 def test_exact_counts(steps: int, depth: int) -> None:
-    letters = steps ** (depth + 1) * 2**steps
+    operations = steps ** (depth + 1) * 2**steps
     result = explore(Toy(steps), f"walk:{depth}")
     assert result.holds
-    assert result.executed.edges == result.planned == letters
-    assert plan(steps, 0, f"walk:{depth}").size == letters
+    assert result.executed.transitions == result.planned == operations
+    assert plan(steps, 0, f"walk:{depth}").size == operations
 
 
-def test_a_quarter_of_a_million_edges() -> None:
+def test_a_quarter_of_a_million_transitions() -> None:
     result = explore(Toy(14), "walk:0")
-    assert (result.holds, result.executed.edges) == (True, 14 * 2**14)
+    assert (result.holds, result.executed.transitions) == (True, 14 * 2**14)
 
 
 def test_the_sizes_of_five_steps() -> None:

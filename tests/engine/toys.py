@@ -1,12 +1,12 @@
 """Toy registries: a sound one, and one for each family of planted faults.
 
 True only here: each faulty toy differs from `Toy` by the one fault that its name says,
-so that what an exploration finds in it can be asserted to the letter.
+so that what an exploration finds in it can be asserted to the operation.
 """
 
 from collections.abc import Hashable, Sequence
 
-from harness.engine import State
+from harness.engine import Base, State
 
 
 class Handle:
@@ -20,7 +20,7 @@ class Refused(Exception):
     """A step that fails, with what is compared about it."""
 
 
-class Toy:
+class Toy(Base):
     """A sound registry of `steps` names; uses look one up, whatever is active."""
 
     def __init__(self, steps: int = 3, uses: int = 0, *, printed: bool = False) -> None:
@@ -70,7 +70,7 @@ class Toy:
     def failure(self, error: Exception) -> Hashable:
         return type(error).__name__, *error.args
 
-    def fingerprint(self) -> Hashable | None:
+    def state(self, handles: Sequence[object] = ()) -> Hashable | None:
         return self.concrete() if self.printed else None
 
     def concrete(self) -> Hashable:
@@ -92,7 +92,7 @@ class Layered(Toy):
 
 
 class Suffix(Toy):
-    """A flaw while the last letters of the history are these."""
+    """A flaw while the last operations of the history are these."""
 
     def __init__(self, suffix: State, steps: int = 3, **more: bool) -> None:
         super().__init__(steps, **more)

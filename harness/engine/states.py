@@ -1,0 +1,515 @@
+"""`graph` on complete states: from the fresh one until nothing new is found.
+
+True only here: the nodes are states, not sets of active steps.  A state is the form of
+everything that a later operation may read, undo handles included
+(`protocol.StateForm`); two histories whose forms are equal are one state, and every
+operation is played at every state: steps, uses, the look, and collecting garbage where
+a weak reference or a finalizer is in reach.  Caches may fill and empty as they like;
+what is observed, answered and raised is compared by key in the runner.  Stateful model
+checking over canonical heaps: Iosif, "Symmetry reductions for model checking of
+concurrent dynamic software" (2004); Visser, Havelund, Brat, Park and Lerda, "Model
+checking programs" (2003).
+
+How it works:
+- *The walk*: an operation that was not taken yet where the system stands; else by known
+  transitions to the nearest such state among `NEAR`; else from a fresh system by the
+  shortest known history.  Nothing is restored: each state is one that a real history
+  led to, and its form is compared on arrival.
+- *Cover*: round by round every operation is taken again at every state, each time from
+  another history, and from each variant in the order of dicts that was met.  The same
+  answer and the same target state must follow.
+- *Blind, then exact*: forms that do not see the order of dicts are far fewer.  Where
+  one of them leads to two futures, the order is read somewhere, and the exact forms are
+  explored; where they close, the exact ones are explored as well if that is cheap, and
+  else the proof assumes that the order is never read.
+- *Hidden state*: two equal exact forms with two futures.
+
+Rules: a fresh system must have the first form, always; nothing is judged by a state
+alone: two states of the same active steps that never answer differently are no fault.
+"""
+
+from collections import deque
+from collections.abc import Hashable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from harness.engine.operations import Key
+from harness.engine.protocol import History, StateForm
+from harness.engine.replay import portrait
+from harness.engine.result import Closure
+from harness.engine.session import Session
+from harness.errors import NoFingerprint
+
+# States that are looked through for something left to do before a fresh system is
+# taken; 64 known transitions cost less than the reset of most registries.
+NEAR = 64
+
+# From how many histories each operation is taken at each state, where there are so
+# many.  Of 34 registries made to deceive, plain search proves 27 to 30, two histories
+# leave 12, four leave 3.
+COVER = 4
+
+# Fewer than this many are no proof: one history shows nothing of what is hidden.
+LEAST = 2
+
+# Operations until the states must have closed, and what these and the size of a state
+# may come to: 5 million objects are half a minute.
+MOST_OPERATIONS = 20_000
+MOST_OBJECTS = 5_000_000
+
+# Rounds after the first may take so many times what the first took.
+ROUNDS = 6
+
+# A step that was done and undone so often without coming back to a known state is taken
+# for one that counts or logs; few operations more are spent on closing then.
+GROWTH = 6
+MOST_GROWN = 2_000
+
+# Exact forms are explored after blind ones closed if that takes about so many.
+MOST_EXACT = 4_000
+
+_MARK: Final = 0x9E3779B97F4A7C15
+
+
+class _OrderRead(Exception):
+    """Two variants of one blind form have two futures."""
+
+
+class _Unseen(Exception):
+    """What follows from a state depends on what is no part of it."""
+
+
+class _Stop(Exception):
+    """The operations of a stage are spent."""
+
+
+@dataclass(slots=True)
+class _Taken:
+    """What followed from an operation at a state, and from which histories it was."""
+
+    target: int
+    value: Hashable
+    exacts: set[bytes]
+    variants: set[bytes]
+    marks: set[int]
+
+
+class Search:
+    """One stage: the states by one kind of form."""
+
+    def __init__(self, session: Session, *, exact: bool, most: int) -> None:
+        self._session = session
+        self._runner = session.runner
+        self.exact = exact
+        self._most = most
+        self.spent = 0
+        self.grows = False
+        # Whether the order of a set decides what follows.
+        self.unseen = False
+        self._index: dict[bytes, int] = {}
+        self.keys: list[Key] = []
+        self._masks: list[int] = []
+        self._ways: list[list[tuple[int, int]]] = []
+        self._depth: list[int] = []
+        self._weak: list[bool] = []
+        self._out: list[dict[int, _Taken]] = []
+        self._exacts: list[set[bytes]] = []
+        # Histories to two variants of one blind form, for the words of the assumption.
+        self.variants: list[tuple[History, History]] = []
+        self._fresh: StateForm | None = None
+        self._round = 1
+        self.covered = 0
+        self.closed = False
+        # Where the system stands.
+        self._at = 0
+        self._form = StateForm(b"", b"")
+        self._mark = 0
+
+    @property
+    def states(self) -> int:
+        """How many states were met."""
+        return len(self.keys)
+
+    @property
+    def transitions(self) -> int:
+        """How many operations were taken at them."""
+        return sum(map(len, self._out))
+
+    def run(self) -> None:
+        """Explore until everything is taken `COVER` times, or the operations are spent.
+
+        Raises `_OrderRead` in a blind stage.
+        """
+        self._start()
+        if self._grows():
+            self.grows = True
+            self._most = min(self._most, self.spent + MOST_GROWN)
+        try:
+            for number in range(1, COVER + 1):
+                self._round = number
+                self._take_all()
+                if number == 1:
+                    self.closed = True
+                    self._most = max(self._most, self.spent * ROUNDS)
+                self.covered = number
+        except _Stop:
+            pass
+
+    def history(self, state: int) -> History:
+        """The shortest known history to a state."""
+        return self._history(state, 0)
+
+    def _take_all(self) -> None:
+        while True:
+            operation = next(self._open(), None)
+            if operation is not None:
+                self._take(operation)
+                continue
+            way = self._near(NEAR)
+            if way is None and not self._restart():
+                way = self._near(self.states)
+                if way is None:
+                    return
+            for each in way or ():
+                self._take(each)
+
+    def _open(self) -> Iterator[int]:
+        """The operations that are left to take where the system stands."""
+        out, mark = self._out[self._at], self._mark
+        variant = _variant(self._form)
+        for operation in self._possible(self._at):
+            taken = out.get(operation)
+            if taken is None or (
+                mark not in taken.marks
+                and (
+                    len(taken.marks) < self._round
+                    or (variant not in taken.variants and len(taken.variants) < COVER)
+                )
+            ):
+                yield operation
+
+    def _left(self, state: int) -> bool:
+        """Whether something is left to take at the state, whatever the history."""
+        out, number = self._out[state], self._round
+        for operation in self._possible(state):
+            taken = out.get(operation)
+            if taken is None or len(taken.marks) < number:
+                return True
+        return False
+
+    def _possible(self, state: int) -> Iterator[int]:
+        operations, runner = self._session.operations, self._runner
+        mask = self._masks[state]
+        for operation in range(operations.look + 1):
+            if runner.sensible(operation, mask):
+                yield operation
+        if self._weak[state]:
+            yield operations.collect
+
+    def _start(self) -> None:
+        self._reset()
+        self._at = self._met(None)
+
+    def _reset(self) -> None:
+        runner, session = self._runner, self._session
+        runner.reset()
+        form = runner.state()
+        if not isinstance(form, StateForm):
+            raise NoFingerprint(strategy="graph")
+        self._form, self._mark, self._at = form, 1, 0
+        if self._fresh is None:
+            self._fresh = form
+        elif form.exact != self._fresh.exact:
+            session.not_fresh()
+
+    def _met(self, way: tuple[int, int] | None) -> int:
+        """The state where the system stands, known or new, and one more way to it."""
+        form = self._form
+        name = form.exact if self.exact else form.blind
+        state = self._index.get(name)
+        if state is None:
+            state = self._index[name] = len(self.keys)
+            self.keys.append(self._runner.key)
+            self._masks.append(self._runner.mask)
+            self._ways.append([] if way is None else [way])
+            self._depth.append(0 if way is None else self._depth[way[0]] + 1)
+            self._weak.append(form.weak)
+            self._out.append({})
+            self._exacts.append({form.exact})
+        else:
+            ways = self._ways[state]
+            if way is not None and state and len(ways) < COVER and way not in ways:
+                ways.append(way)
+            exacts = self._exacts[state]
+            if form.exact not in exacts and len(exacts) < 2 * COVER:
+                exacts.add(form.exact)
+                if len(self.variants) < COVER:
+                    found = self._runner.trace
+                    self.variants.append((self.history(state), tuple(found)))
+        return state
+
+    def _take(self, operation: int) -> None:
+        """Play an operation where the system stands, and compare what is known."""
+        session, runner = self._session, self._runner
+        if self.spent >= self._most:
+            raise _Stop
+        self.spent += 1
+        session.meter.count()
+        source, form, mark = self._at, self._form, self._mark
+        taken = self._out[source].get(operation)
+        found = len(session.findings)
+        try:
+            value = runner.play(operation)
+        finally:
+            if len(session.findings) > found:
+                self._name(taken, form)
+        after = runner.state()
+        assert isinstance(after, StateForm), "the fresh system had one"
+        self._form = after
+        self._mark = hash((mark, operation, _MARK))
+        self._at = target = self._met((source, operation))
+        if taken is None:
+            self._out[source][operation] = _Taken(
+                target, value, {form.exact}, {_variant(form)}, {mark}
+            )
+            return
+        if (target, value) != (taken.target, taken.value):
+            self._differs(source, operation, taken, form)
+        taken.marks.add(mark)
+        taken.exacts.add(form.exact)
+        taken.variants.add(_variant(form))
+
+    def _name(self, taken: _Taken | None, form: StateForm) -> None:
+        """What was found contradicts what followed from an equal state before."""
+        findings = self._session.findings
+        if taken is not None and _variant(form) in taken.variants:
+            finding = findings[-1]
+            if finding.kind in ("order", "use", "cold", "wedged", "error"):
+                findings[-1] = replace(finding, kind="hidden")
+
+    def _differs(
+        self, source: int, operation: int, taken: _Taken, form: StateForm
+    ) -> None:
+        """Equal forms, two futures."""
+        if not self.exact and form.exact not in taken.exacts:
+            raise _OrderRead
+        if _variant(form) not in taken.variants:
+            self.unseen = True
+            self.closed = False
+            raise _Unseen
+        session = self._session
+        before = (*self.history(source), operation)
+        session.hidden(before, self._runner.history())
+
+    def _near(self, most: int) -> list[int] | None:
+        """Operations that lead to the nearest state where something is left."""
+        start = self._at
+        came: dict[int, tuple[int, int]] = {start: (start, -1)}
+        queue = deque([start])
+        while queue and len(came) <= most + 1:
+            state = queue.popleft()
+            if state != start and self._left(state):
+                way: list[int] = []
+                while state != start:
+                    state, operation = came[state]
+                    way.append(operation)
+                return way[::-1]
+            for operation, taken in self._out[state].items():
+                if taken.target not in came:
+                    came[taken.target] = (state, operation)
+                    queue.append(taken.target)
+        return None
+
+    def _restart(self) -> bool:
+        """Lead a fresh system to the shallowest state where something is left.
+
+        By a history that nothing of it was taken from; False where there is none.
+        """
+        order = sorted(range(self.states), key=self._depth.__getitem__)
+        for state in order:
+            if not self._left(state):
+                continue
+            for number in range(max(len(self._ways[state]), 1)):
+                history = self._history(state, number)
+                if self._is_new(state, _mark_of(history)):
+                    self._reset()
+                    for operation in history:
+                        self._take(operation)
+                    if self._at == state:
+                        return True
+        return False
+
+    def _is_new(self, state: int, mark: int) -> bool:
+        out, number = self._out[state], self._round
+        for operation in self._possible(state):
+            taken = out.get(operation)
+            if taken is None:
+                return True
+            if len(taken.marks) < number and mark not in taken.marks:
+                return True
+        return False
+
+    def _history(self, state: int, number: int) -> History:
+        """The history to a state by its way of that number, then by first ways."""
+        backwards: list[int] = []
+        while self._ways[state]:
+            state, operation = self._ways[state][number]
+            backwards.append(operation)
+            number = 0
+        return tuple(reversed(backwards))
+
+    def _grows(self) -> bool:
+        """Whether doing and undoing some step never comes back to a known state."""
+        operations = self._session.operations
+        for step in range(operations.steps):
+            new = 0
+            if step in operations.relations.lasting or not self._runner.sensible(step):
+                continue
+            for _ in range(GROWTH):
+                known = self.states
+                self._take(step)
+                self._take(step)
+                new += self.states - known > 1
+            if new == GROWTH:
+                return True
+            self._reset()
+        return False
+
+
+def _variant(form: StateForm) -> bytes:
+    return form.variant or form.exact
+
+
+def _mark_of(history: History) -> int:
+    mark = 1
+    for operation in history:
+        mark = hash((mark, operation, _MARK))
+    return mark
+
+
+def run(session: Session) -> None:
+    """Explore the complete states of a system that is not settled.
+
+    Sets `session.closure`.  Raises `NoFingerprint` where the system shows no state.
+    """
+    session.runner.watching = False
+    try:
+        search = _explored(session)
+    finally:
+        session.runner.watching = True
+    session.reached = session.reached or search.closed
+    # Portraits were taken of other fresh systems meanwhile.
+    session.runner.reset()
+
+
+def _explored(session: Session) -> Search:
+    session.runner.reset()
+    form = session.runner.state()
+    if not isinstance(form, StateForm):
+        raise NoFingerprint(strategy="graph")
+    most = max(min(MOST_OBJECTS // max(form.objects, 1), MOST_OPERATIONS), 500)
+    if session.meter.left is not None:
+        most = min(most, session.meter.left)
+    blind = Search(session, exact=False, most=most)
+    try:
+        blind.run()
+    except _OrderRead:
+        exact = Search(session, exact=True, most=most)
+        with suppress(_Unseen):
+            exact.run()
+        _conclude(session, exact, order_read=True)
+        return exact
+    except _Unseen:
+        _conclude(session, blind, order_read=False)
+        return blind
+    exact_too = None
+    if blind.closed and blind.variants and _is_cheap(session, blind):
+        exact_too = Search(session, exact=True, most=MOST_EXACT)
+        with suppress(_Unseen):
+            exact_too.run()
+        if exact_too.covered < LEAST:
+            exact_too = None
+    _conclude(session, exact_too or blind, order_read=False)
+    return exact_too or blind
+
+
+def _is_cheap(session: Session, blind: Search) -> bool:
+    """Whether the arrangements of the steps are few enough to tell them apart."""
+    arrangements, term = 1, 1
+    for left in range(session.operations.steps, 0, -1):
+        term *= left
+        arrangements += term
+    per_set = blind.states / max(len(set(blind.keys)), 1)
+    operations = session.operations.look + 1
+    return arrangements * per_set * operations * LEAST <= MOST_EXACT
+
+
+def _conclude(session: Session, search: Search, *, order_read: bool) -> None:
+    blind = not search.exact and bool(search.variants)
+    unread = _orders(session, search) if blind and search.closed else ()
+    session.closure = Closure(
+        states=search.states,
+        transitions=search.transitions,
+        histories=search.covered,
+        closed=search.closed and search.covered >= LEAST,
+        order_read=order_read,
+        unread=unread,
+    )
+    if not search.closed:
+        session.skipped.append(_not_closed(session, search))
+    elif search.covered < LEAST:
+        session.skipped.append(
+            f"graph: the {search.states:,} states closed, but their operations were "
+            "not all taken from a second history: the budget was spent"
+        )
+
+
+def _orders(session: Session, search: Search) -> tuple[str, ...]:
+    """Where the order of a dict differs between equal blind states."""
+    total = session.ordering.total
+    found: list[str] = []
+    for one, other in search.variants:
+        left, right = (
+            portrait(session.system, each, order_dependent=total)
+            for each in (one, other)
+        )
+        if left is not None and right is not None:
+            found += session.system.paths(left, right)
+    paths = dict.fromkeys(
+        line.partition(": ")[0].removeprefix("order of ") for line in found
+    )
+    return tuple(paths) or ("a dict",)
+
+
+def _not_closed(session: Session, search: Search) -> str:
+    if search.unseen:
+        return (
+            "graph: what follows from a state depends on the order of a set, which is "
+            "no part of it: sort what is read, or use a dict"
+        )
+    text = (
+        f"graph: the states did not close: {search.states:,} after "
+        f"{search.spent:,} operations"
+    )
+    path = _growing(session, search)
+    if path:
+        name = path.partition(": ")[0]
+        text += f'; what grows: {path}; if that is no matter, ignore=["{name}"]'
+    return text
+
+
+def _growing(session: Session, search: Search) -> str:
+    """A path that tells two states of nothing active apart."""
+    total = session.ordering.total
+    root = session.ordering.root
+    same = [state for state, key in enumerate(search.keys) if key == root]
+    if len(same) < 2:
+        return ""
+    left, right = (
+        portrait(session.system, search.history(state), order_dependent=total)
+        for state in (same[-2], same[-1])
+    )
+    if left is None or right is None:
+        return ""
+    return next(iter(session.system.paths(left, right)), "")
