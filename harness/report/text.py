@@ -270,7 +270,7 @@ def how(violation: Violation, length: int) -> str:
     if violation.shortest is None:
         return f"after {operations}"
     if violation.proven_shortest:
-        return f"after {operations}; no shorter history over them shows it"
+        return f"after {operations}; no shorter history of these shows it"
     return f"after {operations}"
 
 
