@@ -72,7 +72,7 @@ def _corners(session: Session) -> None:
     steps = session.operations.steps
     histories: list[History] = [(), *((i,) for i in range(steps))]
     histories += [(i, j) for i in range(steps) for j in range(i + 1, steps)]
-    histories.append(tuple(range(steps)))
+    histories.append(session.operations.straight(range(steps)))
     for history in histories:
         session.meter.check_time()
         if _visit(session, history):

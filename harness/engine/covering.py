@@ -76,6 +76,7 @@ def rows(steps: int, strength: int) -> tuple[History, ...]:
 def run(session: Session, strength: int) -> None:
     """Play every row: add in its order, then remove in its order.
 
+    Where relations forbid that, what a step needs comes before it, and goes after it.
     Where there are uses, each row is played once more with all of them after every
     step, from another one on each time: they warm whatever the row leaves stale.
     """
@@ -92,9 +93,10 @@ def _play(session: Session, row: History, uses: History) -> None:
     runner = session.runner
     runner.reset()
     runner.look()
-    for adding in (True, False):
-        for step in row:
-            if adding or runner.mask >> step & 1:
+    straight = session.operations.straight
+    for order, adding in ((straight(row), True), (straight(row[::-1])[::-1], False)):
+        for step in order:
+            if runner.sensible(step) and (adding or runner.mask >> step & 1):
                 session.transition(step)
                 for use in uses:
                     session.transition(use)

@@ -21,6 +21,7 @@ from harness.engine.budget import Budget, Halt, Meter, Progress, Spent
 from harness.engine.canonical import look_cold
 from harness.engine.graph import checked
 from harness.engine.operations import operations_of, ordering_of, state_of
+from harness.engine.pins import unpinned
 from harness.engine.protocol import State, System
 from harness.engine.refutation import refutation
 from harness.engine.result import Counts, Exploration, Violation
@@ -105,7 +106,9 @@ def _explored(
     distinct = {(each.kind, each.shortest or each.history): each for each in found}
     violations = tuple(distinct.values())
     if complete and session.ordered and not violations:
-        violations = _unpinned(session)
+        violations = tuple(
+            unpinned(session.ledger, session.operations, session.ordering)
+        )
     return _result(session, parts, violations, tuple(spent), complete=complete)
 
 
@@ -170,22 +173,6 @@ def _run(
     return True
 
 
-def _unpinned(session: Session) -> tuple[Violation, ...]:
-    """A pin that pins nothing: no two orders were seen to differ."""
-    shown: dict[tuple[State, int], set[Hashable]] = {}
-    for key, seen in session.ledger.seen.items():
-        shown.setdefault((tuple(sorted(state_of(key))), -1), set()).add(seen)
-    for (key, use), answer in session.ledger.answers.items():
-        shown.setdefault((tuple(sorted(state_of(key))), use), set()).add(answer)
-    if any(len(different) > 1 for different in shown.values()):
-        return ()
-    largest = max(session.ledger.seen, key=lambda key: len(state_of(key)))
-    seen = session.ledger.seen[largest]
-    expected = "two orders of some set that look different (order_dependent)"
-    history = session.ledger.canonical.get(largest, state_of(largest))
-    return (Violation("unpinned", state_of(largest), expected, seen, history),)
-
-
 def _result(
     session: Session,
     parts: tuple[Strategy, ...],
@@ -227,7 +214,8 @@ def _result(
         seconds=meter.seconds,
         closure=session.closure,
         caveats=caveats,
-        vacuous=tuple(vacuous(ledger, session.operations, session.ordering))
+        # What is declared may have been taken back, where something else was seen.
+        vacuous=tuple(vacuous(ledger, operations_of(session.system), session.ordering))
         if complete and not violations
         else (),
         spent=spent,

@@ -17,7 +17,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Final
 
-from harness.engine.operations import Key, Ordering
+from harness.engine.operations import Key, Ordering, operations_of
 from harness.engine.protocol import History, State, System
 from harness.engine.replay import Action, Deed, Fault, Replay, replay
 from harness.engine.result import Kind
@@ -56,7 +56,8 @@ class Judge:
         self._canonical = canonical
         self.ordering = ordering
         self._proving = proving
-        self.look = system.steps + system.uses
+        self._operations = operations_of(system)
+        self.look = self._operations.look
         self._references: dict[History, Replay] = {}
         self.left = operations
         self._ends = monotonic() + MOST_SECONDS
@@ -68,7 +69,8 @@ class Judge:
 
     def way(self, state: State) -> History:
         """The canonical history of a state, or its steps one by one."""
-        return self._canonical.get(self.ordering.key(state), state)
+        known = self._canonical.get(self.ordering.key(state))
+        return self._operations.straight(state) if known is None else known
 
     def replay(self, history: History) -> Replay:
         """Replay a history; raises `Exhausted` when the allowance is used up."""
@@ -173,4 +175,9 @@ _REFUSING: Final = frozenset[Deed]({"failing", "refused"})
 
 # In a history from which nothing can be taken away every operation is to blame; the
 # rarest deed among its operations names the fault.
-_NAMES: Final[Mapping[str, Kind]] = {"failing": "wedged", "use": "use", "look": "cold"}
+_NAMES: Final[Mapping[Deed, Kind]] = {
+    "failing": "wedged",
+    "refused": "wedged",
+    "use": "use",
+    "look": "cold",
+}

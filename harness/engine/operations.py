@@ -55,6 +55,30 @@ class Operations:
         """Whether every step can be undone."""
         return not self.relations.lasting
 
+    def straight(self, active: Iterable[int]) -> History:
+        """A history after which these steps are active, in that order where it can be.
+
+        What a step comes after is done before it, and undone at the end if it is none
+        of them.
+        """
+        wanted = tuple(active)
+        done: dict[int, None] = {}
+        begun: set[int] = set()
+
+        def add(step: int) -> None:
+            if step in begun:
+                return
+            begun.add(step)
+            for relation in (self.relations.requires, self.relations.after):
+                for needed in sorted(relation.get(step, ())):
+                    add(needed)
+            done[step] = None
+
+        for step in wanted:
+            add(step)
+        beside = (step for step in reversed(done) if step not in wanted)
+        return (*done, *beside)
+
     def check(self, history: History) -> None:
         """Raise `UnknownOperation` when the history has one from elsewhere."""
         for operation in history:

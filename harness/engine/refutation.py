@@ -134,22 +134,19 @@ def _compared(
     judge: Judge, history: History, fault: Fault
 ) -> tuple[History | None, tuple[History, History] | None]:
     """The history that this one is compared with, and both before they differ."""
-    if fault.kind not in STATEFUL | {"error"} or not history:
+    if fault.kind not in STATEFUL | {"error", "undo"} or not history:
         return None, None
     total = judge.ordering.total
-    played = replay(judge.system, history, order_dependent=total)
-    before = played.actions[-3].state if len(played.actions) > 2 else ()
-    last = played.actions[len(history) - 1]
-    ways = judge.way(before), judge.way(fault.state)
-    if (
-        fault.position == len(history)
-        and last.value is not None
-        and last.deed != "look"
-    ):
-        seen = last.value in (fault.found,)
-        if seen:
-            return (*ways[0], history[-1]), (ways[0], history[:-1])
-    return ways[1], (ways[1], history)
+    before = replay(judge.system, history[:-1], order_dependent=total).state
+    if fault.kind == "undo":
+        # The same undo from the plain way to the same steps, where it need not raise.
+        return (*judge.way(before), history[-1]), (judge.way(before), history[:-1])
+    last = replay(judge.system, history, order_dependent=total).actions[-2]
+    told = fault.position == len(history) and last.deed != "look"
+    if told and last.value is not None and last.value == fault.found:
+        return (*judge.way(before), history[-1]), (judge.way(before), history[:-1])
+    way = judge.way(fault.state)
+    return way, (way, history)
 
 
 def _paths(session: Session, one: History, other: History) -> tuple[str, ...] | None:

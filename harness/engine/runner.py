@@ -172,11 +172,12 @@ class Runner:
             return True
         if mask is None:
             mask = self.mask
+        there = not self._requires[operation] & ~mask
         if not mask >> operation & 1:
-            return not self._requires[operation] & ~mask
+            return there
         relations = self._relations
         if operation in relations.lasting:
-            return operation in relations.again
+            return there and operation in relations.again
         return not self._needed_by[operation] & mask
 
     def play(self, operation: int) -> Hashable:
@@ -279,6 +280,8 @@ class Runner:
         return fields
 
     def _undo(self, step: int) -> Hashable:
+        refusable = step in self._relations.refusable
+        before = self.state() if refusable and self.printed else None
         handle = self.handles[step]
         self.handles[step] = None
         kind = type(handle)
@@ -291,14 +294,14 @@ class Runner:
             raise
         except Exception as error:
             fields = self._fields(error)
-            if step in self._relations.refusable:
+            if refusable:
                 self.handles[step] = handle
-                return self._refused(step, fields)
+                return self._refused(step, fields, before)
             self._report("undo", None, fields, False)
             raise Broken from None
         del handle
         self.removes += 1
-        if step in self._relations.refusable:
+        if refusable:
             self._retired(step)
         self.mask ^= 1 << step
         self.key = self.mask if self._plain else self._ordering.toggled(self.key, step)
@@ -310,12 +313,14 @@ class Runner:
                 self._report("leak", None, kind.__qualname__, False)
         return None
 
-    def _refused(self, step: int, fields: Hashable) -> Hashable:
+    def _refused(self, step: int, fields: Hashable, before: Hashable) -> Hashable:
         """An undo that may be refused was: the step stays active."""
         self.failing += 1
         self._failed_at = len(self.trace)
         if self._ledger.retired.get(self.key, 0) >> step & 1:
             self._report("error", None, fields, False)
+        elif before is not None and (after := self.state()) != before:
+            self._report("wedged", before, after, True)
         expected = self._ledger.refusals.setdefault((self.key, step), fields)
         if expected != fields:
             self._report("error", expected, fields, False)

@@ -61,7 +61,7 @@ MOST_OBJECTS = 5_000_000
 # Rounds after the first may take so many times what the first took.
 ROUNDS = 6
 
-# A step that was done and undone so often without coming back to a known state is taken
+# An operation that was repeated so often without coming back to a known state is taken
 # for one that counts or logs; few operations more are spent on closing then.
 GROWTH = 6
 MOST_GROWN = 2_000
@@ -360,17 +360,28 @@ class Search:
         return tuple(reversed(backwards))
 
     def _grows(self) -> bool:
-        """Whether doing and undoing some step never comes back to a known state."""
+        """Whether repeating some operation never comes back to a known state.
+
+        A step is done and undone, or done again where it stays.
+        """
         operations = self._session.operations
-        for step in range(operations.steps):
-            new = 0
-            if step in operations.relations.lasting or not self._runner.sensible(step):
+        relations = operations.relations
+        for operation in range(operations.look + 1):
+            if not self._runner.sensible(operation):
                 continue
+            turns = 1
+            if operation in relations.lasting:
+                if operation not in relations.again:
+                    continue
+                self._take(operation)
+            elif operation < operations.steps:
+                turns = 2
+            new = 0
             for _ in range(GROWTH):
                 known = self.states
-                self._take(step)
-                self._take(step)
-                new += self.states - known > 1
+                for _ in range(turns):
+                    self._take(operation)
+                new += self.states - known == turns
             if new == GROWTH:
                 return True
             self._reset()
@@ -500,10 +511,14 @@ def _not_closed(session: Session, search: Search) -> str:
 
 
 def _growing(session: Session, search: Search) -> str:
-    """A path that tells two states of nothing active apart."""
+    """A path that tells two states of the same active steps apart, of none at best."""
     total = session.ordering.total
-    root = session.ordering.root
-    same = [state for state, key in enumerate(search.keys) if key == root]
+    of_key: dict[Key, list[int]] = {}
+    for state, key in enumerate(search.keys):
+        of_key.setdefault(key, []).append(state)
+    same = of_key[session.ordering.root]
+    if len(same) < 2:
+        same = max(of_key.values(), key=len)
     if len(same) < 2:
         return ""
     left, right = (

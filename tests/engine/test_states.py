@@ -251,3 +251,15 @@ def test_a_registry_that_is_not_fresh() -> None:
     assert (violation.kind, violation.history) == ("not fresh", ())
     (path,) = violation.paths
     assert path.startswith("now: ")
+
+
+def test_an_undo_that_raises_names_its_handle() -> None:
+    class Strict(ByIndex):
+        def undo(self, step: int, handle: object) -> None:
+            assert isinstance(handle, list)
+            self.items.pop(handle[0])
+
+    (violation,) = explore(Strict(2), "graph").violations
+    assert (violation.kind, violation.shortest) == ("undo", (0, 1, 0, 1))
+    (path,) = violation.paths
+    assert path.endswith("([], (1,)), [None, [0]]) / (([], (1,)), [None, [1]])")
