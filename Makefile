@@ -16,12 +16,13 @@ TESTS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
-.PHONY: run test test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda clean help
+.PHONY: run test test-long test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda clean help
 
 help:
 	@echo "make run       explore the catalogue, print the table, write build/report/"
 	@echo "make test      the tests, in parallel"
 	@echo "make bench     the benchmarks: ratios, side by side in one run"
+	@echo "make test-long the long legs: the zoo, mutants, every strategy against full"
 	@echo "make test-extras  what needs the extras torch and cuda, and kernels uncompiled"
 	@echo "make test-gpu  the CUDA kernels on a GPU, if there is one (make cuda first)"
 	@echo "make bench-gpu the CUDA kernels measured, if there is a GPU"
@@ -43,6 +44,9 @@ run: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python $(RUN) -n auto $(TESTS)
+
+test-long: $(STAMP)
+	$(BIN)/python -m pytest -q -n auto -m long
 
 test-extras: $(STAMP)
 	$(BIN)/python $(RUN) -n auto -m torch

@@ -1,12 +1,28 @@
 """What all tests need: pytester, and the project's own plugin.
 
 True only here: an installed project brings its plugin by its entry point; from a bare
-checkout it is named here, and never twice.
+checkout it is named here, and never twice.  Tests that take minutes are skipped, with
+the reason, unless `-m` speaks of them.
 """
 
 from importlib.metadata import entry_points
 
+import pytest
+
 pytest_plugins = ["pytester"]
 
-if not any(point.value == "harness.plugin" for point in entry_points(group="pytest11")):
-    pytest_plugins.append("harness.plugin")
+if not any(point.value == "everyorder" for point in entry_points(group="pytest11")):
+    pytest_plugins.append("everyorder")
+
+LONG = pytest.mark.skip(reason="takes minutes: make test-long, or -m long")
+
+
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Leave the long legs to who asks for them."""
+    if "long" in config.getoption("markexpr"):
+        return
+    for item in items:
+        if item.get_closest_marker("long") is not None:
+            item.add_marker(LONG)

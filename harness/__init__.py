@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from harness.engine import Budget, Exploration, Violation
     from harness.exploring import explore
+    from harness.imports import of_imports
     from harness.outcome import Report
     from harness.scenario import (
         PROBES,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
         reserve,
         rule,
         step,
+        steps,
         together,
         use,
     )
@@ -66,12 +68,14 @@ __all__ = [
     "listen",
     "look_up",
     "mode",
+    "of_imports",
     "register_autograd",
     "register_fake",
     "register_kernel",
     "reserve",
     "rule",
     "step",
+    "steps",
     "together",
     "use",
 ]
@@ -83,6 +87,7 @@ _ELSEWHERE = {
     "Violation": "harness.engine",
     "Report": "harness.outcome",
     "explore": "harness.exploring",
+    "of_imports": "harness.imports",
 }
 
 

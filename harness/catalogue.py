@@ -19,12 +19,13 @@ Rules:
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
+from typing import TypeAlias
 
 from harness.assigned import assigned_lines
 from harness.errors import HarnessError
@@ -85,6 +86,10 @@ class Catalogue:
         return tuple(entry.scenario.path for entry in self.entries)
 
 
+# Loads one file: (file, root, source).
+Read: TypeAlias = Callable[[Path, Path, str], Catalogue]
+
+
 @dataclass(eq=False, kw_only=True)
 class NothingThere(HarnessError, LookupError):
     """A path was given that neither is a file or folder nor names a scenario."""
@@ -104,19 +109,30 @@ class NothingThere(HarnessError, LookupError):
         return f"{text}; without a path, scenarios are looked for in {folders}."
 
 
-def load(paths: Sequence[str] = (), *, start: Path | None = None) -> Catalogue:
+def load(
+    paths: Sequence[str] = (),
+    *,
+    start: Path | None = None,
+    read: Read | None = None,
+) -> Catalogue:
     """Load what the paths name; without paths, `default_folder` of the root.
 
     A path is a file, a folder, `FILE::NAME`, a scenario's path or name, or a piece of
-    one.  `start` stands for the current directory.  Raises `NothingThere`.
+    one.  `start` stands for the current directory; `read` loads one file in place of
+    `load_file`, and gets its source besides.  Raises `NothingThere`.
     """
+    read = read or _read
     start = (start or Path.cwd()).resolve()
     places = [(start / path.partition("::")[0]).resolve() for path in paths]
     root = root_of_all([each for each in places if each.exists()], start)
     found = Catalogue(root)
     for path in paths or (str(default_folder(root)),):
-        found = _merged(found, _load_one(path, start, root))
+        found = _merged(found, _load_one(path, start, root, read))
     return found
+
+
+def _read(file: Path, root: Path, source: str) -> Catalogue:
+    return load_file(file, root)
 
 
 def default_folder(root: Path) -> Path:
@@ -188,7 +204,7 @@ def nearest(wanted: str, paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names[name] for name in close))
 
 
-def _load_one(path: str, start: Path, root: Path) -> Catalogue:
+def _load_one(path: str, start: Path, root: Path, read: Read) -> Catalogue:
     name, colons, variable = path.partition("::")
     place = (start / name).resolve()
     if place.exists():
@@ -196,15 +212,16 @@ def _load_one(path: str, start: Path, root: Path) -> Catalogue:
         found = Catalogue(root)
         for file in files:
             home = root if file.is_relative_to(root) else root_of(file)
-            found = _merged(found, load_file(file, home))
+            found = _merged(found, read(file, home, _relative(file, home)))
         return _selected(found, variable, alone=place.is_file()) if colons else found
     its_file = None if colons else _file_of(path, root)
     if its_file is not None:
-        return _selected(load_file(its_file, root), path, alone=True)
+        loaded = read(its_file, root, _relative(its_file, root))
+        return _selected(loaded, path, alone=True)
     folder = default_folder(root)
     if colons or path.endswith(".py") or not folder.is_dir():
         raise NothingThere(wanted=path)
-    everything = _load_one(str(folder), start, root)
+    everything = _load_one(str(folder), start, root, read)
     return _selected(everything, path)
 
 

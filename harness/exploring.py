@@ -15,8 +15,14 @@ from harness.engine import Budget, Exploration, Progress, System, Violation
 from harness.engine import explore as explore_system
 from harness.outcome import Report
 from harness.scenario.scenario import Scenario
+from harness.systems.complete import ScopeGrown
 from harness.systems.dispatcher import DispatcherSystem
+from harness.systems.isolated import IsolatedSystem
 from harness.systems.registry import RegistrySystem
+
+# Violations that are told of one scenario: one fault often shows in several places,
+# and what is mended is checked against all of them.
+SEVERAL = 3
 
 # Told with what was kept by nobody knows which order.
 AT_THE_END = "seen at the end, when all was undone; by which order is not known"
@@ -29,6 +35,8 @@ def system_of(scenario: Scenario) -> System:
     """The scenario as the engine sees it."""
     if scenario.create is None:
         return DispatcherSystem(scenario)
+    if scenario.isolation is not None:
+        return IsolatedSystem(scenario)
     return RegistrySystem(scenario)
 
 
@@ -38,7 +46,7 @@ def explore(
     *,
     budget: Budget | None = None,
     progress: Progress | None = None,
-    stop_after: int = 1,
+    stop_after: int = SEVERAL,
 ) -> Report:
     """Explore a scenario and report what was found.
 
@@ -56,14 +64,19 @@ def explore(
     pinned = scenario.order_dependent is not None
 
     def explored(within: Budget | None, tell: Progress | None) -> Exploration:
-        return explore_system(
-            system,
-            strategy,
-            order_dependent=pinned,
-            budget=within,
-            progress=tell,
-            stop_after=stop_after,
-        )
+        while True:
+            try:
+                return explore_system(
+                    system,
+                    strategy,
+                    order_dependent=pinned,
+                    budget=within,
+                    progress=tell,
+                    stop_after=stop_after,
+                )
+            except ScopeGrown:
+                # Each package is new once; states of before cannot be compared.
+                continue
 
     if isinstance(system, DispatcherSystem):
         try:
@@ -77,7 +90,12 @@ def explore(
             # A thread keeps what it is in when its system is forgotten.
             system.close()
     else:
-        exploration = explored(budget, progress)
+        try:
+            exploration = explored(budget, progress)
+        finally:
+            close = getattr(system, "close", None)
+            if close is not None:
+                close()
     return Report(
         scenario=scenario.path,
         steps=tuple(step.text for step in scenario.steps),
@@ -85,6 +103,8 @@ def explore(
         order_dependent=scenario.order_dependent,
         exploration=exploration,
         digest=scenario.digest,
+        pairs=tuple(sorted(system.relations.pairs)),
+        again=system.relations.again,
     )
 
 

@@ -46,6 +46,8 @@ class Report:
     digest: str
     # Pairs of steps whose order may show.
     pairs: tuple[tuple[int, int], ...] = ()
+    # Steps that are done again while they are active.
+    again: frozenset[int] = frozenset()
 
     @property
     def verdict(self) -> Verdict:
@@ -108,11 +110,12 @@ class Report:
         return self.verdict in ("pinned", "holds", "proven")
 
     def line(self, operation: int, active: bool = False) -> str:
-        """One operation as a runnable line; of an active step, its undo."""
+        """One operation as a runnable line; of an active step its undo, if any."""
         if operation < len(self.steps):
             number = operation + 1
-            close = f"step_{number}.close()"
-            return close if active else f"step_{number} = {self.steps[operation]}"
+            if active and operation not in self.again:
+                return f"step_{number}.close()"
+            return f"step_{number} = {self.steps[operation]}"
         operation -= len(self.steps)
         if operation < len(self.uses):
             return self.uses[operation]
@@ -127,8 +130,12 @@ class Report:
         for operation in history:
             active = state_of(key)
             shown.append(self.line(operation, operation in active))
+            if operation >= len(self.steps):
+                continue
+            if operation in active and operation in self.again:
+                continue
             refused = found.refusals if operation in active else found.failures
-            if operation < len(self.steps) and (active, operation) not in refused:
+            if (active, operation) not in refused:
                 key = ordering.toggled(key, operation)
         return tuple(shown)
 

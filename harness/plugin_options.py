@@ -1,32 +1,30 @@
 """The plugin's options: on the command line, and as defaults in the ini file.
 
-True only here: names, precedence and refusals.  A flag goes before the ini file; what
-a test asks for itself goes before both.
+True only here: precedence and refusals.  The flags are declared by `everyorder`, which
+needs nothing of ours for it.  A flag goes before the ini file; what a test asks for
+itself goes before both.
 
 Rules:
 - a flag that changes how much is explored changes no expectation: strategy, guarantee
   and size are not compared then, and nothing can be accepted in such a run;
 - under continuous integration accepting is refused where a flag asks for it, and
-  ignored where only the ini file does.
+  ignored where only the ini file does;
+- a debugger needs the scenario in its own process.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from math import nan
 from pathlib import Path
 
 import pytest
 
+from harness.child import CAN_FORK
+from harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
+
 ALL = "all"
 NEW = "new"
 NONE = "none"
-
-_UPDATE_HELP = (
-    "Accept what is observed: 'all' (the same as no value; gives up stale entries and "
-    "files, too), 'new' (adds only), or one scenario by its path, a pattern of paths, "
-    "or its test's id. Write the value with '='."
-)
-_STRATEGY_HELP = "How to explore: 'auto', or strategies joined by '+' (graph+walk:2)."
-_BUDGET_HELP = "Seconds that one scenario may take; it is cut short, and fails, after."
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +35,18 @@ class Options:
     strategy: str = "auto"
     budget: float | None = None
     by_hand: bool = False
+    limits: Limits = field(default_factory=Limits)
+    in_process: bool = False
+
+    @property
+    def apart(self) -> bool:
+        """Whether each scenario is explored in a child of its own."""
+        return CAN_FORK and not self.in_process
+
+    @property
+    def cannot_fork(self) -> bool:
+        """Whether children were wanted, and cannot be had here."""
+        return not CAN_FORK and not self.in_process
 
     def accepts(self, scenario: str, node: str, *, only_new: bool) -> bool:
         """Whether a mismatch of this scenario, explored by this test, is accepted."""
@@ -45,25 +55,6 @@ class Options:
         if self.update == NEW:
             return only_new
         return node == self.update or fnmatchcase(scenario, self.update)
-
-
-def add_options(parser: pytest.Parser) -> None:
-    """Declare the flags and their ini twins."""
-    group = parser.getgroup("everyorder", "everyorder: scenarios in every order")
-    group.addoption(
-        "--everyorder-update",
-        nargs="?",
-        const=ALL,
-        metavar="all|new|SCENARIO",
-        help=_UPDATE_HELP,
-    )
-    group.addoption("--everyorder-strategy", metavar="STRATEGY", help=_STRATEGY_HELP)
-    group.addoption(
-        "--everyorder-budget", type=_seconds, metavar="SECONDS", help=_BUDGET_HELP
-    )
-    parser.addini("everyorder_update", "none, new or all; see the flag.", default=NONE)
-    parser.addini("everyorder_strategy", _STRATEGY_HELP, default="auto")
-    parser.addini("everyorder_budget", _BUDGET_HELP, default="")
 
 
 def options_of(config: pytest.Config) -> Options:
@@ -87,7 +78,17 @@ def options_of(config: pytest.Config) -> Options:
         strategy=chosen,
         budget=budget if budget is not None else _ini_budget(config),
         by_hand=by_hand,
+        limits=Limits(
+            _limit(config, "operation_timeout", OPERATION_SECONDS),
+            _limit(config, "timeout", SCENARIO_SECONDS),
+        ),
+        in_process=any(map(config.getoption, _DEBUGGING))
+        or bool(config.getini("everyorder_in_process")),
     )
+
+
+# Flags, by destination, of what has to happen in the process of pytest itself.
+_DEBUGGING = ("everyorder_in_process", "usepdb", "trace")
 
 
 def _check_update(config: pytest.Config, update: str, by_hand: bool) -> None:
@@ -126,25 +127,35 @@ def _ini_update(config: pytest.Config) -> str:
 
 def _ini_budget(config: pytest.Config) -> float | None:
     text = str(config.getini("everyorder_budget"))
-    try:
-        return _seconds(text) if text else None
-    except ValueError:
+    seconds = _number(text) if text else None
+    if seconds is not None and not seconds > 0:  # NaN is neither
         raise pytest.UsageError(
             "everyorder_budget in the ini file is a number of seconds above 0, not "
             f"{text!r}."
-        ) from None
-
-
-def _seconds(text: str) -> float:
-    """A time that something can be done in.  Raises `ValueError`."""
-    seconds = float(text)
-    if not seconds > 0:  # NaN is neither
-        raise ValueError
+        )
     return seconds
 
 
-# Argparse tells what was wanted by this name.
-_seconds.__name__ = "number of seconds above 0"
+def _limit(config: pytest.Config, name: str, usual: float) -> float | None:
+    """A limit in seconds; None where 0 lifts it."""
+    flag: float | None = config.getoption(f"everyorder_{name}")
+    if flag is not None:
+        return flag or None
+    text = str(config.getini(f"everyorder_{name}"))
+    seconds = _number(text) if text else usual
+    if not seconds >= 0:
+        raise pytest.UsageError(
+            f"everyorder_{name} in the ini file is a number of seconds, not {text!r}."
+        )
+    return seconds or None
+
+
+def _number(text: str) -> float:
+    """The number, NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return nan
 
 
 def _check_strategy(strategy: str) -> None:

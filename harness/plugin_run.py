@@ -1,8 +1,9 @@
 """One process of a pytest run: explores, compares, and writes down what it had.
 
 True only here: what makes a test of a scenario pass.  The exploration must hold, and
-must be as expected or be accepted by `--everyorder-update`.  What was had goes into the
-journal at once; this process never writes an expect file.
+must be as expected or be accepted by `--everyorder-update`.  It happens in a child, so
+that a step can end that only.  What was had goes into the journal at once; this process
+never writes an expect file.
 
 Rules:
 - a scenario that fails its exploration is not compared and never accepted;
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engine import DEFAULT_BUDGET, Budget
+from harness.engine import DEFAULT_BUDGET, Budget, Progress
 from harness.errors import HarnessError
 from harness.expectations import (
     Comparison,
@@ -34,6 +35,7 @@ from harness.expectations import (
 )
 from harness.exploring import explore
 from harness.outcome import Report
+from harness.plugin_child import Died, explore_apart
 from harness.plugin_options import ALL, Options
 from harness.report.label import SENTENCES
 from harness.report.text import never_done, render_violation
@@ -67,16 +69,16 @@ class Run:
         __tracebackhide__ = True
         failure = None
         try:
-            report = explore(
-                scenario,
-                strategy or self.options.strategy,
-                budget=budget or self._budget(),
+            report = self._explored(
+                scenario, strategy or self.options.strategy, budget or self._budget()
             )
             item.user_properties += _properties(report)
             if check:
                 own = strategy is not None and budget is not None
                 effort = own or not self.options.by_hand
                 failure = self._judged(report, item, effort=effort)
+        except Died as error:
+            failure = self._died(error, item)
         except HarnessError as error:
             failure = f"{scenario.path}: {error}"
         except (Exception, SystemExit) as error:
@@ -87,6 +89,41 @@ class Run:
             # Not in the handler: the error is no context of what is told.
             pytest.fail(failure, pytrace=False)
         return report
+
+    def _explored(
+        self, scenario: Scenario, strategy: str, budget: Budget | None
+    ) -> Report:
+        def explored(progress: Progress | None = None) -> Report:
+            return explore(scenario, strategy, budget=budget, progress=progress)
+
+        if not self.options.apart:
+            return explored()
+        limits, root = self.options.limits, self.store.root
+        return explore_apart(scenario, explored, limits, root)
+
+    def _died(self, error: Died, item: pytest.Item) -> str:
+        """Why the test fails of which the child has died."""
+        told = error.told
+        item.user_properties += [
+            ("scenario", told.scenario),
+            ("verdict", told.verdict),
+            ("operation", told.operation),
+        ]
+        self.journal.append(
+            {
+                "kind": "result",
+                "scenario": told.scenario,
+                "node": item.nodeid,
+                "verdict": told.verdict,
+                "states": 0,
+                "transitions": 0,
+                "accepted": False,
+                "silent": [],
+                "document": None,
+            }
+        )
+        command = f"pytest {shlex.quote(item.nodeid)} --everyorder-in-process"
+        return f"{told.scenario}: {error}\n    {command}"
 
     def _judged(self, report: Report, item: pytest.Item, *, effort: bool) -> str | None:
         """Why the test fails, if it does; what was had goes into the journal."""
@@ -141,7 +178,7 @@ class Run:
                 "node": item.nodeid,
                 "verdict": verdict,
                 "states": len(report.exploration.states),
-                "edges": report.exploration.executed.edges,
+                "transitions": report.exploration.executed.transitions,
                 "accepted": accepted,
                 "silent": never_done(report) if report.passed else [],
                 "document": render(document) if accepted and document else None,
@@ -173,7 +210,7 @@ def _properties(report: Report) -> list[tuple[str, object]]:
         ("strategy", found.strategy),
         ("guarantee", found.guarantee),
         ("sets", len(found.states)),
-        ("edges", found.executed.edges),
+        ("transitions", found.executed.transitions),
     ]
     properties += [("replay id", report.replay_id(each)) for each in found.violations]
     return properties
@@ -184,8 +221,10 @@ def _violated(report: Report, item: pytest.Item) -> str:
     found = report.exploration
     lines += [render_violation(report, violation) for violation in found.violations]
     if report.verdict == "cut short":
-        done, planned = found.executed.edges, found.planned
-        lines.append(f"{done:,} of {planned:,} edges were executed ({found.strategy})")
+        done, planned = found.executed.transitions, found.planned
+        lines.append(
+            f"{done:,} of {planned:,} transitions were executed ({found.strategy})"
+        )
         lines += found.skipped
     lines.append(f"    pytest {shlex.quote(item.nodeid)}")
     return "\n".join(lines)

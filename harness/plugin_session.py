@@ -49,8 +49,13 @@ _WORDS = {
     "order": "order-dependent",
     "unpinned": "pinned for nothing",
     "law": "breaking a law",
-    "nondeterminism": "not deterministic",
+    "nondeterminism": "flaky",
     "cut short": "cut short",
+    "hidden": "with hidden state",
+    "not fresh": "without a fresh system",
+    "vacuous": "vacuous",
+    "crashed": "crashed",
+    "hung": "hung",
 }
 
 
@@ -60,7 +65,7 @@ class Summary:
 
     scenarios: int = 0
     states: int = 0
-    edges: int = 0
+    transitions: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     written: int = 0
     deleted: int = 0
@@ -83,7 +88,8 @@ class Summary:
         ]
         text = (
             f"everyorder: {_plural(self.scenarios, 'scenario')}, "
-            f"{_plural(self.states, 'set')}, {_plural(self.edges, 'edge')}: "
+            f"{_plural(self.states, 'set')}, "
+            f"{_plural(self.transitions, 'transition')}: "
             f"{', '.join(counts) or 'nothing explored'}"
         )
         for count, done in ((self.written, "written"), (self.deleted, "deleted")):
@@ -136,7 +142,7 @@ def finish(
     for record in results.values():
         summary.scenarios += 1
         summary.states += record["states"]
-        summary.edges += record["edges"]
+        summary.transitions += record["transitions"]
         summary.silent += record["silent"]
         if not record["accepted"]:
             summary.verdicts[record["verdict"]] += 1

@@ -23,7 +23,7 @@ FILES = sorted(
     for path in (ROOT / area).rglob("*.py")
 )
 # Past this, a file has more than one noun.
-MOST_LINES = 400
+MOST_LINES = 600
 
 
 def type_only(tree: ast.Module) -> set[ast.AST]:

@@ -1,22 +1,30 @@
-"""All scenarios of a command explored, in this process or in several.
+"""All scenarios of a command, loaded and explored: by children, or in this process.
 
-True only here: how many processes.  Starting one costs half a second of imports, so a
-few thousand steps are explored here, unless somebody says how many processes to use.
+True only here: how many processes.  Everything is explored in children; a second one is
+worth its start only if there is enough to do, unless somebody says how many to use.
+With `in_process` there are none, for a debugger; then a step that ends the process ends
+the command.
 """
 
 import os
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+from harness.cli.interrupt import deferred
+from harness.cli.task import Effort, Listing, Outcome, Task, explored, listed
+from harness.cli.worker import Advanced, Crew, Finished, Started
+from harness.watch import Limits
 
-from harness.catalogue import Catalogue, Entry
-from harness.cli.display import Display
-from harness.cli.task import Effort, Outcome, Task, explored, task_of
-from harness.cli.worker import Advanced, Finished, Started, explore_all
-from harness.report import Unexplored
+if TYPE_CHECKING:
+    from rich.console import Console
 
-# Below this many letters (about a second) a second process does not pay.
+    from harness.catalogue import Entry
+    from harness.cli.display import Display
+
+# Below this many operations (about a second) a second process does not pay: it has to
+# import what it explores.
 WORTHWHILE = 20_000
 
 
@@ -29,72 +37,117 @@ class Interrupted(KeyboardInterrupt):
         self.planned = planned
 
 
-def explore_entries(
-    entries: Sequence[Entry], effort: Effort, jobs: int | None, console: Console
-) -> list[Outcome]:
-    """The outcome of every entry, in their order.
+class Campaign:
+    """What a command explores; a context that leaves no process behind.
 
-    `jobs` is the number of processes; None takes one for each core, or none besides
-    this one where that is faster.  Raises `UnknownStrategy`, and `Interrupted` with
-    what is finished.
+    `jobs` is the number of processes; None takes one for each core where that pays.
     """
-    tasks = [task_of(entry, effort) for entry in entries]
-    jobs = processes(tasks, jobs)
-    outcomes: dict[int, Outcome] = {}
-    try:
-        _explore(entries, tasks, effort, jobs, console, outcomes)
-    except KeyboardInterrupt:
-        finished = tuple(outcomes[index] for index in sorted(outcomes))
-        raise Interrupted(finished, len(entries)) from None
-    return [outcomes[index] for index in range(len(entries))]
 
+    def __init__(
+        self,
+        effort: Effort,
+        *,
+        jobs: int | None = None,
+        limits: Limits | None = None,
+        in_process: bool = False,
+    ) -> None:
+        self._effort = effort
+        self._jobs = jobs
+        self._limits = limits
+        self._in_process = in_process
+        self._contexts = ExitStack()
+        self._crew: Crew | None = None
+        self._entries: dict[str, Entry] = {}
 
-def _explore(
-    entries: Sequence[Entry],
-    tasks: Sequence[Task],
-    effort: Effort,
-    jobs: int,
-    console: Console,
-    outcomes: dict[int, Outcome],
-) -> None:
-    with Display(console, tasks) as display:
-        if jobs == 1:
-            for index, entry in enumerate(entries):
-                display.started(index)
+    def __enter__(self) -> "Campaign":
+        if not self._in_process:
+            # Interrupts are deferred last, so that they are while the crew is closed.
+            check = self._contexts.enter_context(deferred())
+            crew = Crew(self._effort, self._limits, tick=check)
+            self._crew = self._contexts.enter_context(crew)
+        return self
 
-                def tell(done: int, planned: int, index: int = index) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._contexts.__exit__(kind, error, traceback)
+
+    def load(self, paths: Sequence[str]) -> Listing:
+        """Load what the paths name.
+
+        Raises `NothingThere`, `UnknownStrategy`, and KeyboardInterrupt.
+        """
+        if self._crew is not None:
+            return self._crew.load(paths)
+        from harness.catalogue import load
+
+        catalogue = load(paths)
+        self._entries = {entry.scenario.path: entry for entry in catalogue.entries}
+        return listed(catalogue, self._effort)
+
+    def explore(self, tasks: Sequence[Task], console: "Console") -> list[Outcome]:
+        """The outcome of every task, in their order.
+
+        Raises `Interrupted` with what is finished.
+        """
+        from harness.cli.display import Display
+
+        outcomes: dict[int, Outcome] = {}
+        try:
+            with Display(console, tasks) as display:
+                if self._crew is None:
+                    self._explore_here(tasks, display, outcomes)
+                else:
+                    self._explore(self._crew, tasks, display, outcomes)
+        except KeyboardInterrupt:
+            finished = tuple(outcomes[index] for index in sorted(outcomes))
+            raise Interrupted(finished, len(tasks)) from None
+        return [outcomes[index] for index in range(len(tasks))]
+
+    def _explore(
+        self,
+        crew: Crew,
+        tasks: Sequence[Task],
+        display: "Display",
+        outcomes: dict[int, Outcome],
+    ) -> None:
+        for event in crew.explore(tasks, processes(tasks, self._jobs)):
+            match event:
+                case Started(index):
+                    display.started(index)
+                case Advanced(index, done, planned):
                     display.advanced(index, done, planned)
+                case Finished(index, outcome):
+                    outcomes[index] = outcome
+                    display.finished(index, outcome)
 
-                outcomes[index] = explored(entry, effort, tell)
-                display.finished(index, outcomes[index])
-        else:
-            with closing(explore_all(tasks, effort, jobs)) as events:
-                for event in events:
-                    match event:
-                        case Started(index):
-                            display.started(index)
-                        case Advanced(index, done, planned):
-                            display.advanced(index, done, planned)
-                        case Finished(index, outcome):
-                            outcomes[index] = outcome
-                            display.finished(index, outcome)
+    def _explore_here(
+        self, tasks: Sequence[Task], display: "Display", outcomes: dict[int, Outcome]
+    ) -> None:
+        for index, task in enumerate(tasks):
+            display.started(index)
+
+            def tell(done: int, planned: int, index: int = index) -> None:
+                display.advanced(index, done, planned)
+
+            entry = self._entries.get(task.path)
+            if entry is None:
+                from harness.cli.torch_subject import explore_torch
+
+                outcomes[index] = explore_torch(
+                    self._effort.strategy, self._effort.budget
+                )
+            else:
+                outcomes[index] = explored(entry, self._effort, tell)
+            display.finished(index, outcomes[index])
 
 
 def processes(tasks: Sequence[Task], jobs: int | None) -> int:
-    """How many processes to use; 1 means this one."""
+    """How many children explore at once."""
     if jobs is None:
         small = sum(task.planned for task in tasks) < WORTHWHILE
         jobs = 1 if small else (os.cpu_count() or 1)
     return max(min(jobs, len(tasks)), 1)
-
-
-def not_loaded(catalogue: Catalogue) -> tuple[Unexplored, ...]:
-    """The modules and scenarios that could not be loaded, as outcomes."""
-    return tuple(
-        Unexplored(
-            broken.scenario or broken.source.removeprefix("tests/"),
-            broken.where,
-            broken.reason,
-        )
-        for broken in catalogue.broken
-    )

@@ -1,22 +1,23 @@
 """The command `everyorder`: its parts, and what an error looks like.
 
 True only here: errors that somebody can act on are one message without a traceback, and
-exit code 2; Ctrl-C is exit code 130; any other exception is a defect of this package
-and stays as it is.
+exit code 2; Ctrl-C and SIGTERM are exit code 130; any other exception is a defect of
+this package and stays as it is.  A command is imported when it is asked for, because
+each needs something else.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
 from typing import Any
 
 import click
 
 from harness.cli.exit_code import INTERRUPTED, REFUSED
-from harness.cli.gate import gate
-from harness.cli.replay import replay
-from harness.cli.review import review
-from harness.cli.run import run
-from harness.cli.show import show
+from harness.cli.interrupt import answered
 from harness.errors import HarnessError
+
+# In the order in which one needs them; each is the attribute of that name in the module
+# of that name.
+COMMANDS = ("run", "gate", "review", "replay", "show", "imports", "write")
 
 
 class Refused(click.ClickException):
@@ -28,10 +29,22 @@ class Refused(click.ClickException):
 class Commands(click.Group):
     """A group whose commands end by a message where they cannot be carried out."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the arguments, and import the command that they name.
+
+        Here, because Ctrl-C ends the process at once until a command runs; an exception
+        may come up anywhere in an import.
+        """
+        for name in args:
+            if self.get_command(ctx, name) is not None:
+                break
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors of the harness become click's."""
         try:
-            return super().invoke(ctx)
+            with answered():
+                return super().invoke(ctx)
         except HarnessError as error:
             raise Refused(str(error)) from None
         except (KeyboardInterrupt, click.Abort):
@@ -40,22 +53,39 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order in which one needs them."""
-        return list(self.commands)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"harness.cli.{cmd_name}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
 
 
-def _version() -> str:
+def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if not asked or ctx.resilient_parsing:
+        return
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
-        return version("everyorder")
+        text = version("everyorder")
     except PackageNotFoundError:
-        return "(from its source tree, not installed)"
+        text = "(from its source tree, not installed)"
+    click.echo(f"everyorder {text}")
+    ctx.exit()
 
 
-@click.group(
-    cls=Commands,
-    commands=[run, gate, review, replay, show],
-    context_settings={"help_option_names": ["-h", "--help"]},
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_tell_version,
+    help="Show the version and exit.",
 )
-@click.version_option(_version(), message="everyorder %(version)s")
 def main() -> None:
     """Prove that a registry does not care in which order things are registered.
 

@@ -4,11 +4,15 @@ True only here: the live picture.  Sizes are known before the first step, so the
 the time left are those of all scenarios together; where a size was too large because
 steps fail, the exploration says so and the bar is corrected.
 
-Rules: on anything but a terminal there is no picture at all, so logs stay plain; the
-picture is gone when it is over, and what it showed is printed for good.
+Rules:
+- on anything but a terminal there is no picture at all, so logs stay plain;
+- the picture is gone when it is over, and what it showed is printed for good;
+- it is drawn by who tells what happens, never by a thread: children are forked from a
+  process that has none.
 """
 
 from collections.abc import Sequence
+from time import monotonic
 from types import TracebackType
 
 from rich.console import Console, Group, RenderableType
@@ -24,10 +28,14 @@ from rich.progress import (
 
 from harness.cli.task import Outcome, Task
 from harness.outcome import Report
-from harness.report import Unexplored, overview
+from harness.report import overview
+from harness.report.unexplored import Unexplored
 
 # Lines that stay free for the progress of scenarios that run, and for the totals.
 RESERVED = 14
+
+# Ten pictures a second look alive; more only cost time.
+DRAW_EVERY = 0.1
 
 
 class Display:
@@ -48,12 +56,13 @@ class Display:
         )
         self._whole = self._bars.add_task("all scenarios", total=sum(self._planned))
         self._rows: dict[int, TaskID] = {}
+        self._drawn = 0.0
         self._live: Live | None = None
         if console.is_terminal:
             self._live = Live(
                 get_renderable=self._picture,
                 console=console,
-                refresh_per_second=8,
+                auto_refresh=False,
                 transient=True,
             )
 
@@ -75,9 +84,10 @@ class Display:
         """A scenario is being explored from now on."""
         name = self._tasks[index].path.rpartition("/")[2]
         self._rows[index] = self._bars.add_task(name, total=self._planned[index])
+        self._update()
 
     def advanced(self, index: int, done: int, planned: int) -> None:
-        """So many of its letters are played."""
+        """So many of its operations are played."""
         self._planned[index] = planned
         self._done[index] = done
         self._bars.update(self._rows[index], completed=done, total=planned)
@@ -88,7 +98,7 @@ class Display:
         row = self._rows.pop(index)
         self._bars.remove_task(row)
         if isinstance(outcome, Report):
-            self._done[index] = outcome.exploration.executed.edges
+            self._done[index] = outcome.exploration.executed.transitions
         self._planned[index] = self._done[index]
         self._finished.append(outcome)
         self._update()
@@ -97,6 +107,9 @@ class Display:
         self._bars.update(
             self._whole, completed=sum(self._done), total=sum(self._planned)
         )
+        if self._live is not None and monotonic() - self._drawn > DRAW_EVERY:
+            self._live.refresh()
+            self._drawn = monotonic()
 
     def _picture(self) -> RenderableType:
         room = max(self._console.height - RESERVED, 3)

@@ -66,6 +66,20 @@ class NotLoaded(HarnessError, LookupError):
 
 
 @dataclass(eq=False, kw_only=True)
+class CannotLoad(HarnessError, OSError):
+    """The process that loads scenarios ended before it had begun."""
+
+    how: str
+
+    def render(self) -> str:
+        """How it ended, and how to see more."""
+        return (
+            f"the process that loads the scenarios ended ({self.how}) before it had "
+            "imported any of them; --in-process does without it"
+        )
+
+
+@dataclass(eq=False, kw_only=True)
 class CannotWrite(HarnessError, OSError):
     """The folder of a report cannot be made or written."""
 
@@ -94,7 +108,7 @@ class BadState(HarnessError, ValueError):
 
 @dataclass(eq=False, kw_only=True)
 class CannotReplay(HarnessError, LookupError):
-    """A replay id is sound, but no word could be found for it."""
+    """A replay id is sound, but no history could be found for it."""
 
     text: str
     reason: str

@@ -9,11 +9,13 @@ When you add a code, add its sentence to `GATE`: help texts and messages print i
 from collections.abc import Mapping
 
 from harness.outcome import Verdict
+from harness.report.unexplored import Failure
 
 OK = 0
 FAILED = 1  # `run` and `replay`: something is wrong
 REFUSED = 2  # the command could not be carried out as typed
-INTERRUPTED = 130  # by Ctrl-C; as shells have it, 128 and the number of SIGINT
+# By Ctrl-C or SIGTERM; as shells have it for the former, 128 and its number.
+INTERRUPTED = 130
 
 LAW = 10
 ORDER = 11
@@ -24,6 +26,11 @@ RANDOM = 15
 CUT_SHORT = 16
 NOT_LOADED = 17
 NOT_EXPLORED = 18
+VACUOUS = 19
+HIDDEN = 20
+NOT_FRESH = 21
+CRASHED = 22
+HUNG = 23
 
 GATE: Mapping[int, str] = {
     OK: "everything is as expected",
@@ -36,6 +43,11 @@ GATE: Mapping[int, str] = {
     CUT_SHORT: "an exploration was cut short by its budget",
     NOT_LOADED: "a scenario could not be loaded",
     NOT_EXPLORED: "a scenario could not be explored",
+    VACUOUS: "nothing in a scenario could have failed",
+    HIDDEN: "a registry has state that cannot be seen",
+    NOT_FRESH: "a scenario's `create` does not make a fresh system",
+    CRASHED: "a process died of a scenario",
+    HUNG: "an operation or a scenario was not over in time",
 }
 
 OF_VERDICT: Mapping[Verdict, int] = {
@@ -43,10 +55,19 @@ OF_VERDICT: Mapping[Verdict, int] = {
     "law": LAW,
     "order": ORDER,
     "unpinned": ORDER,
+    "not fresh": NOT_FRESH,
+    "hidden": HIDDEN,
+    "vacuous": VACUOUS,
     "cut short": CUT_SHORT,
     "pinned": OK,
     "holds": OK,
     "proven": OK,
+}
+
+OF_FAILURE: Mapping[Failure, int] = {
+    "failed": NOT_EXPLORED,
+    "crashed": CRASHED,
+    "hung": HUNG,
 }
 
 OF_COMPARISON: Mapping[str, int] = {

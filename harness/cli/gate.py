@@ -8,23 +8,18 @@ from collections import Counter
 
 import click
 
-from harness.cli import campaign
-from harness.cli.campaign import explore_entries
+from harness.cli.campaign import Campaign
 from harness.cli.exit_code import GATE, OK, table
-from harness.cli.judgement import gone, judge, not_loaded
 from harness.cli.options import (
-    catalogue_of,
     console,
     effort_of,
     effort_options,
+    limits_of,
+    listing_of,
     paths_argument,
-    tell_skipped,
 )
-from harness.cli.stale import stale_files
-from harness.expectations import Store
+from harness.cli.task import Effort
 from harness.outcome import Report
-from harness.report import silent_steps
-from harness.report.text import plural
 
 EPILOG = f"""\b
 Exit codes; where several apply, the lowest one:
@@ -41,6 +36,9 @@ def gate(
     budget: float | None,
     steps: int | None,
     jobs: int | None,
+    operation_timeout: float,
+    timeout: float,
+    in_process: bool,
 ) -> None:
     """Explore scenarios and compare them with their expect files.
 
@@ -49,18 +47,31 @@ def gate(
     With --strategy, --budget or --steps, how much was explored is not compared.
     """
     effort = effort_of(strategy, budget, steps)
-    catalogue = catalogue_of(paths)
-    tell_skipped(catalogue)
+    limits = limits_of(operation_timeout, timeout)
+    campaign = Campaign(effort, jobs=jobs, limits=limits, in_process=in_process)
+    with campaign:
+        raise SystemExit(_gate(campaign, paths, effort))
+
+
+def _gate(campaign: Campaign, paths: tuple[str, ...], effort: Effort) -> int:
+    """Explore, compare and tell; the exit code."""
+    listing = listing_of(campaign, paths)
     screen = console()
-    outcomes = explore_entries(catalogue.entries, effort, jobs, screen)
-    store = Store(catalogue.root)
+    outcomes = campaign.explore(listing.tasks, screen)
+    from harness.cli.judgement import gone, judge, not_loaded
+    from harness.cli.stale import stale_files
+    from harness.expectations import Store
+    from harness.report import silent_steps
+    from harness.report.text import plural
+
+    store = Store(listing.root)
     found = [
         judge(each, store, effort=not effort.by_hand, width=screen.width)
         for each in outcomes
     ]
-    found += not_loaded(campaign.not_loaded(catalogue))
+    found += not_loaded(listing.broken)
     if not paths:
-        found += gone(store, stale_files(store, catalogue))
+        found += gone(store, stale_files(store, listing))
     for each in sorted(found, key=lambda judgement: judgement.code):
         if each.code != OK:
             click.echo(f"[{each.code}] {GATE[each.code]}: {each.scenario}")
@@ -75,4 +86,4 @@ def gate(
     for wrong, count in sorted(counts.items()):
         if wrong != OK:
             click.echo(f"  {wrong}  {GATE[wrong]}: {count}")
-    raise SystemExit(code)
+    return code

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from harness.cli.exit_code import (
     CHANGED,
-    NOT_EXPLORED,
     NOT_LOADED,
     OF_COMPARISON,
+    OF_FAILURE,
     OF_VERDICT,
     OK,
     STALE,
@@ -50,7 +50,8 @@ def judge(
 ) -> Judgement:
     """Hold one outcome against its expect file."""
     if isinstance(outcome, Unexplored):
-        return Judgement(outcome.scenario, NOT_EXPLORED, outcome.render())
+        code = OF_FAILURE[outcome.verdict]
+        return Judgement(outcome.scenario, code, outcome.render())
     if not outcome.passed:
         code = OF_VERDICT[outcome.verdict]
         return Judgement(outcome.scenario, code, render(outcome, width=width))
@@ -59,7 +60,10 @@ def judge(
 
 def not_loaded(broken: Sequence[Unexplored]) -> list[Judgement]:
     """The judgements of modules that could not be loaded."""
-    return [Judgement(each.scenario, NOT_LOADED, each.render()) for each in broken]
+    codes = {**OF_FAILURE, "failed": NOT_LOADED}
+    return [
+        Judgement(each.scenario, codes[each.verdict], each.render()) for each in broken
+    ]
 
 
 def gone(store: Store, names: Sequence[str]) -> list[Judgement]:

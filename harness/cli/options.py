@@ -5,15 +5,18 @@ alike; and what "nothing to explore" means.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
-from rich.console import Console
 
-from harness.catalogue import Catalogue, default_folder, load
+from harness.cli.campaign import Campaign
 from harness.cli.errors import NoScenarios
-from harness.cli.task import Effort
+from harness.cli.task import Effort, Listing
 from harness.engine import KNOWN_STRATEGIES, parse
+from harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -24,8 +27,9 @@ paths_argument = click.argument("paths", nargs=-1, metavar="[PATHS]...")
 
 
 def effort_options(command: F) -> F:
-    """`--strategy`, `--budget`, `--steps`, `--jobs`."""
+    """`--strategy`, `--budget`, `--steps`, `--jobs`, and those of `child_options`."""
     for option in (
+        child_options,
         click.option(
             "--jobs",
             type=click.IntRange(min=1),
@@ -54,6 +58,41 @@ def effort_options(command: F) -> F:
     return command
 
 
+def child_options(command: F) -> F:
+    """`--operation-timeout`, `--timeout`, `--in-process`."""
+    for option in (
+        click.option(
+            "--in-process",
+            is_flag=True,
+            help="Explore in this process, for a debugger: without time limits, and a "
+            "step that ends the process ends the command.",
+        ),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(min=0),
+            default=SCENARIO_SECONDS,
+            show_default=True,
+            metavar="SECONDS",
+            help="Time after which a scenario is stopped and called hung; 0 for none.",
+        ),
+        click.option(
+            "--operation-timeout",
+            type=click.FloatRange(min=0),
+            default=OPERATION_SECONDS,
+            show_default=True,
+            metavar="SECONDS",
+            help="The same for a single operation (a step, its undo, a use, a look).",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def limits_of(operation_timeout: float, timeout: float) -> Limits:
+    """The limits that the options ask for."""
+    return Limits(operation_timeout or None, timeout or None)
+
+
 def effort_of(strategy: str, budget: float | None, steps: int | None) -> Effort:
     """The effort that the options ask for.  Raises `UnknownStrategy`."""
     if strategy != "auto":
@@ -61,28 +100,33 @@ def effort_of(strategy: str, budget: float | None, steps: int | None) -> Effort:
     return Effort(strategy, steps, budget)
 
 
-def console() -> Console:
+def console() -> "Console":
     """The console that tables are printed to; 80 columns where it is no terminal."""
+    from rich.console import Console
+
     plain = Console(highlight=False, markup=False, emoji=False)
     if not plain.is_terminal:
         plain.width = LOG_WIDTH
     return plain
 
 
-def catalogue_of(paths: Sequence[str]) -> Catalogue:
-    """Load what the paths name.  Raises `NothingThere` and `NoScenarios`."""
-    catalogue = load(paths)
-    if not catalogue.entries and not catalogue.broken:
-        folder = default_folder(catalogue.root).relative_to(catalogue.root)
-        where = ", ".join(paths) or folder.as_posix()
-        reasons = [f"{each.source} ({each.reason})" for each in catalogue.skipped]
+def listing_of(campaign: Campaign, paths: Sequence[str]) -> Listing:
+    """Load what the paths name, and tell what skipped itself.
+
+    Raises `NothingThere` and `NoScenarios`.
+    """
+    listing = campaign.load(paths)
+    if not listing.tasks and not listing.broken:
+        where = ", ".join(paths)
+        if not where:
+            from harness.catalogue import default_folder
+
+            folder = default_folder(listing.root).relative_to(listing.root)
+            where = folder.as_posix()
+        reasons = [f"{source} ({reason})" for source, reason in listing.skipped]
         if reasons:
             where += f"; skipped: {', '.join(reasons)}"
         raise NoScenarios(where=where)
-    return catalogue
-
-
-def tell_skipped(catalogue: Catalogue) -> None:
-    """One line for every module that skipped itself."""
-    for skipped in catalogue.skipped:
-        click.echo(f"skipped: {skipped.source}: {skipped.reason}")
+    for source, reason in listing.skipped:
+        click.echo(f"skipped: {source}: {reason}")
+    return listing

@@ -1,9 +1,10 @@
-"""`everyorder replay`: play the word of a replay id, and say what each letter changes.
+"""`everyorder replay`: play the history of a replay id, and say what each operation
+changes.
 
-True only here: the same word is played twice.  Once with a look after every letter,
-because a person wants to see what changes; and once with no look but the last, because
-looking may hide the very fault.  The verdict is that of the second, against the
-canonical order of the same steps, as the shrinker judges it.
+True only here: the same history is played twice.  Once with a look after every
+operation, because a person wants to see what changes; and once with no look but the
+last, because looking may hide the very fault.  The verdict is that of the second,
+against the canonical order of the same steps, as the shrinker judges it.
 """
 
 import click
@@ -17,13 +18,14 @@ from harness.cli.task import Effort
 from harness.cli.torch_subject import TORCH, torch_subject
 from harness.engine import (
     Action,
+    History,
     Kind,
     System,
     Violation,
-    Word,
     decode,
     explore,
     fits,
+    ordering_of,
     scenario_tag,
     tag_of,
 )
@@ -41,7 +43,7 @@ FAMILIES: tuple[Kind, ...] = ("law", "leak", "undo", "error", "order")
 
 
 @click.command(
-    epilog="Exit codes: 0 the word shows nothing wrong; 1 it does; 2 bad arguments."
+    epilog="Exit codes: 0 the history shows nothing wrong; 1 it does; 2 bad arguments."
 )
 @click.argument("replay_id", metavar="ID")
 @paths_argument
@@ -49,16 +51,16 @@ FAMILIES: tuple[Kind, ...] = ("law", "leak", "undo", "error", "order")
     "--strategy",
     default="auto",
     show_default=True,
-    help="For an id with a dot, whose word is found by exploring again.",
+    help="For an id with a dot, whose history is found by exploring again.",
 )
 def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
-    """Play the word of a replay id, letter by letter.
+    """Play the history of a replay id, operation by operation.
 
-    The id knows its scenario by the texts of its steps, and holds the word itself;
-    PATHS tell scenarios of the same steps apart. Every line is printed with
-    the set of active steps after it, and with what it changed; at the end the word is
-    played once more without looking in between, and compared with the plain order of
-    the same steps.
+    The id knows its scenario by the texts of its steps, and holds the history itself;
+    PATHS tell scenarios of the same steps apart. Every line is printed with the set of
+    active steps after it, and with what it changed; at the end the history is played
+    once more without looking in between, and compared with the plain order of the same
+    steps.
 
     \b
     everyorder replay 145mx-2tf
@@ -68,37 +70,40 @@ def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
     subject = _subject(replay_id, paths)
     # One system for all: torch's registry, for one, exists once in a process.
     with subject.opened() as system:
-        word = _word(replay_id, subject, system, effort)
-        letters = plural(len(word), "letter")
-        click.echo(f"{subject.words.scenario}: {letters} from a fresh system\n")
-        _tell(subject, system, word)
-        lines = verdict(subject, system, word)
-    click.echo("\n".join(lines or ["nothing is wrong with this word"]))
+        history = _history(replay_id, subject, system, effort)
+        operations = plural(len(history), "operation")
+        click.echo(f"{subject.texts.scenario}: {operations} from a fresh system\n")
+        _tell(subject, system, history)
+        lines = verdict(subject, system, history)
+    click.echo("\n".join(lines or ["nothing is wrong with this history"]))
     raise SystemExit(exit_code.FAILED if lines else exit_code.OK)
 
 
-def verdict(subject: Subject, system: System, word: Word) -> list[str]:
-    """What is wrong with the word, as lines; empty where nothing is."""
+def verdict(subject: Subject, system: System, history: History) -> list[str]:
+    """What is wrong with the history, as lines; empty where nothing is."""
     system.reset()
-    printed = system.fingerprint() is not None
-    judge = Judge(system, {}, ordered=subject.ordered, proving=printed)
-    judge.extend(len(word))
-    played = judge.replay(word)
-    judge.extend(len(word))
-    again = judge.replay(word)
-    name = subject.words.state_name
+    printed = system.settled and system.state(()) is not None
+    ordering = ordering_of(system, order_dependent=subject.ordered)
+    judge = Judge(system, {}, ordering=ordering, proving=printed)
+    judge.extend(len(history))
+    played = judge.replay(history)
+    judge.extend(len(history))
+    again = judge.replay(history)
+    name = subject.texts.state_name
     if played != again:
-        return ["wrong: nondeterminism: the same word, played twice, gave two results"]
+        return [
+            "wrong: nondeterminism: the same history, played twice, gave two results"
+        ]
     for kind in FAMILIES:
-        judge.extend(len(word))
-        fault = judge.inspect(word, played, kind)
+        judge.extend(len(history))
+        fault = judge.inspect(history, played, kind)
         if fault is not None:
             violation = Violation(
                 fault.kind,
                 fault.state,
                 fault.expected,
                 fault.found,
-                word,
+                history,
                 hidden=fault.hidden,
             )
             head = f"wrong: {fault.kind} at {name(fault.state)}, without looks between"
@@ -117,7 +122,7 @@ def _subject(replay_id: str, paths: tuple[str, ...]) -> Subject:
         if scenario_tag(entry.scenario.digest) == tag
     ]
     if len(fitting) > 1:
-        found = tuple(subject.words.scenario for subject in fitting)
+        found = tuple(subject.texts.scenario for subject in fitting)
         raise SeveralScenarios(wanted=replay_id, found=found)
     if fitting:
         return fitting[0]
@@ -130,40 +135,42 @@ def _subject(replay_id: str, paths: tuple[str, ...]) -> Subject:
     )
 
 
-def _word(replay_id: str, subject: Subject, system: System, effort: Effort) -> Word:
-    read = decode(replay_id, subject.letters)
-    if read.word is not None:
-        return read.word
+def _history(
+    replay_id: str, subject: Subject, system: System, effort: Effort
+) -> History:
+    read = decode(replay_id, subject.operations)
+    if read.history is not None:
+        return read.history
     found = explore(system, effort.strategy, order_dependent=subject.ordered)
     for violation in found.violations:
-        word = violation.shortest or violation.word
-        if fits(replay_id, subject.words.digest, subject.letters, word):
-            return word
+        history = violation.shortest or violation.history
+        if fits(replay_id, subject.texts.digest, subject.operations, history):
+            return history
     raise CannotReplay(
         text=replay_id,
         reason=(
-            "its word is too long to stand in it, and exploring by "
+            "its history is too long to stand in it, and exploring by "
             f"{effort.strategy!r} did not come to it again; name the --strategy that "
             "found it"
         ),
     )
 
 
-def _tell(subject: Subject, system: System, word: Word) -> None:
-    """Print every letter, where it leads, and what it changed."""
-    words = subject.words
+def _tell(subject: Subject, system: System, history: History) -> None:
+    """Print every operation, where it leads, and what it changed."""
+    texts = subject.texts
     before = play(system, (), order_dependent=subject.ordered).actions
-    watched = play(system, word, order_dependent=subject.ordered, watch=True).actions
+    watched = play(system, history, order_dependent=subject.ordered, watch=True).actions
     shown = dict(sections(before[-1].value)) if before else {}
     active: set[int] = set()
-    for number, letter in enumerate(word, 1):
+    for number, operation in enumerate(history, 1):
         deed, look = watched[2 * number - 2 : 2 * number - 1], watched[2 * number - 1 :]
-        line = words.line(letter, letter in active)
+        line = texts.line(operation, operation in active)
         click.echo(f"{number:>3}  {line}")
         for action in deed:
             click.echo(_outcome(subject, action))
             if action.deed in ("add", "remove"):
-                active ^= {letter}
+                active ^= {operation}
         for action in look[:1]:
             now = dict(sections(action.value))
             for title in dict.fromkeys((*shown, *now)):
@@ -173,7 +180,7 @@ def _tell(subject: Subject, system: System, word: Word) -> None:
 
 
 def _outcome(subject: Subject, action: Action) -> str:
-    where = subject.words.state_name(action.state)
+    where = subject.texts.state_name(action.state)
     if action.deed in ("failing", "use"):
         what = "fails" if action.deed == "failing" else "answers"
         texts = [

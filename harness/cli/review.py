@@ -18,18 +18,12 @@ from fnmatch import fnmatchcase
 import click
 
 from harness.catalogue import nearest
-from harness.cli.campaign import explore_entries, not_loaded
+from harness.cli.campaign import Campaign
 from harness.cli.change import Change, changes, documents
 from harness.cli.errors import NotToAccept
 from harness.cli.exit_code import FAILED, OF_VERDICT, OK
 from harness.cli.judgement import Judgement, judge
-from harness.cli.options import (
-    catalogue_of,
-    console,
-    effort_of,
-    paths_argument,
-    tell_skipped,
-)
+from harness.cli.options import console, effort_of, listing_of, paths_argument
 from harness.cli.stale import stale_files
 from harness.expectations import Store, forbidden
 from harness.report.text import plural
@@ -71,25 +65,25 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     if error is not None:
         raise error
     effort = effort_of("auto", None, None)
-    catalogue = catalogue_of(paths)
-    store = Store(catalogue.root)
-    stale = stale_files(store, catalogue) if not paths else ()
-    if not catalogue.broken:
-        # What does not load may hold the name.
-        _check_names(accept, (*catalogue.paths, *stale))
-    tell_skipped(catalogue)
-    outcomes = explore_entries(catalogue.entries, effort, jobs, console())
+    with Campaign(effort, jobs=jobs) as campaign:
+        listing = listing_of(campaign, paths)
+        store = Store(listing.root)
+        stale = stale_files(store, listing) if not paths else ()
+        if not listing.broken:
+            # What does not load may hold the name.
+            _check_names(accept, (*listing.paths, *stale))
+        outcomes = campaign.explore(listing.tasks, console())
     found = [judge(each, store, effort=True) for each in outcomes]
     failing = [each for each in found if each.comparison is None]
     for each in failing:
         why = each.damage or f"{each.scenario} fails; see everyorder run"
         click.echo(f"not to be accepted: {why}")
-    for broken in not_loaded(catalogue):
+    for broken in listing.broken:
         click.echo(f"not to be accepted: {broken.render()}")
     offered = changes(found, stale)
     if not offered:
         click.echo(f"nothing to review: {_as_expected(found)} as expected")
-        raise SystemExit(FAILED if failing or catalogue.broken else OK)
+        raise SystemExit(FAILED if failing or listing.broken else OK)
     if accept:
         some = [_accepted(each, accept) for each in offered]
         taken = [each for each in some if each.parts]
@@ -109,7 +103,7 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
     if deleted:
         counts += f", {deleted} deleted"
     click.echo(f"{plural(len(taken), 'change')} accepted, {left} left; {counts}")
-    raise SystemExit(FAILED if left or failing or catalogue.broken else OK)
+    raise SystemExit(FAILED if left or failing or listing.broken else OK)
 
 
 def ask(offered: Sequence[Change]) -> list[Change]:

@@ -10,28 +10,19 @@ from pathlib import Path
 import click
 
 from harness.cli import exit_code
-from harness.cli.campaign import Interrupted, explore_entries, not_loaded
+from harness.cli.campaign import Campaign, Interrupted
 from harness.cli.errors import CannotWrite
 from harness.cli.options import (
-    catalogue_of,
     console,
     effort_of,
     effort_options,
+    limits_of,
+    listing_of,
     paths_argument,
-    tell_skipped,
 )
-from harness.cli.task import Outcome
-from harness.cli.torch_subject import explore_torch
+from harness.cli.task import Listing, Outcome, Task
 from harness.outcome import Report
-from harness.report import (
-    Unexplored,
-    overview,
-    render,
-    silent_steps,
-    summary,
-    write,
-)
-from harness.report.text import plural
+from harness.report.unexplored import Unexplored
 
 
 @click.command(
@@ -59,17 +50,24 @@ def run(
     budget: float | None,
     steps: int | None,
     jobs: int | None,
+    operation_timeout: float,
+    timeout: float,
+    in_process: bool,
     system: str,
     report: Path | None,
 ) -> None:
     """Explore scenarios and print what holds, for which orders.
 
     The table has one row for each scenario: its steps (n), the sets of active steps
-    that were reached, the steps executed (edges), the strategy, what it guarantees,
-    and the verdict: proven (any length), holds (as far as guaranteed), pinned
-    (depends on order as its scenario says), LAW, ORDER, NO PIN (the order does not
-    matter although the scenario says so), RANDOM (not deterministic), CUT (budget
-    spent), FAILED (could not be explored).
+    that were reached, the steps executed (transitions), the strategy, what it
+    guarantees, and the verdict: proven (any length), holds (as far as guaranteed),
+    pinned (depends on order as its scenario says), LAW, ORDER, NO PIN (the order does
+    not matter although the scenario says so), FLAKY (not deterministic), UNFRESH (its
+    create does not make a fresh system), HIDDEN (there is state that nobody sees),
+    VACUOUS (nothing could have failed), CUT (budget spent), FAILED (could not be
+    explored), CRASHED (a step ended the process), HUNG (it was not over in time).
+    Scenarios are explored in child processes, so one that crashes or hangs stops no
+    other.
 
     \b
     everyorder run
@@ -78,27 +76,45 @@ def run(
     everyorder run --system torch
     """
     effort = effort_of(strategy, budget, steps)
+    limits = limits_of(operation_timeout, timeout)
     if report is not None:
         _prepare(report)
-    if system == "torch":
-        if paths:
-            raise click.UsageError("--system torch has a scenario of its own; no PATHS")
-        outcomes: Sequence[Outcome] = (explore_torch(effort),)
-        broken: tuple[Unexplored, ...] = ()
-    else:
-        catalogue = catalogue_of(paths)
-        tell_skipped(catalogue)
-        broken = not_loaded(catalogue)
-        try:
-            outcomes = explore_entries(catalogue.entries, effort, jobs, console())
-        except Interrupted as stopped:
-            # A report of a part would look like one of everything.
-            if stopped.finished or broken:
-                _conclude(stopped.finished, broken, None)
-            done = f"{len(stopped.finished)} of {plural(stopped.planned, 'scenario')}"
-            click.echo(f"interrupted: {done} explored")
-            raise SystemExit(exit_code.INTERRUPTED) from None
-    raise SystemExit(_conclude(outcomes, broken, report))
+    campaign = Campaign(effort, jobs=jobs, limits=limits, in_process=in_process)
+    with campaign:
+        if system == "torch":
+            if paths:
+                raise click.UsageError(
+                    "--system torch has a scenario of its own; no PATHS"
+                )
+            listing = _of_torch()
+        else:
+            listing = listing_of(campaign, paths)
+        outcomes = _explored(campaign, listing)
+        raise SystemExit(_conclude(outcomes, listing.broken, report))
+
+
+def _explored(campaign: Campaign, listing: Listing) -> Sequence[Outcome]:
+    """The outcomes; where it is interrupted, what there is of them is told."""
+    try:
+        return campaign.explore(listing.tasks, console())
+    except Interrupted as stopped:
+        from harness.report.text import plural
+
+        # A report of a part would look like one of everything.
+        if stopped.finished or listing.broken:
+            _conclude(stopped.finished, listing.broken, None)
+        done = f"{len(stopped.finished)} of {plural(stopped.planned, 'scenario')}"
+        click.echo(f"interrupted: {done} explored")
+        raise SystemExit(exit_code.INTERRUPTED) from None
+
+
+def _of_torch() -> Listing:
+    """The listing of the known fault of the real torch.  Raises `NoTorch`."""
+    from harness.cli.torch_subject import torch_subject
+
+    texts = torch_subject().texts
+    task = Task(texts.scenario, None, Path.cwd(), 0, "", texts.steps, texts.uses)
+    return Listing(Path.cwd(), (task,))
 
 
 def _prepare(folder: Path) -> None:
@@ -113,6 +129,15 @@ def _prepare(folder: Path) -> None:
 def _conclude(
     outcomes: Sequence[Outcome], broken: tuple[Unexplored, ...], folder: Path | None
 ) -> int:
+    from harness.report import (
+        overview,
+        render,
+        silent_steps,
+        summary,
+        told_notes,
+        write,
+    )
+
     reports = [each for each in outcomes if isinstance(each, Report)]
     others = [each for each in outcomes if isinstance(each, Unexplored)] + [*broken]
     screen = console()
@@ -123,7 +148,9 @@ def _conclude(
     if silent := silent_steps(reports, width=screen.width):
         click.echo("\n" + "\n".join(silent))
     for other in others:
-        click.echo(f"\n{other.scenario}: not explored\n{other.render()}")
+        click.echo(f"\n{other.scenario}: {other.sentence}\n{other.render()}")
+    if notes := told_notes(reports, width=screen.width):
+        click.echo("\n" + "\n".join(notes))
     click.echo("\n" + summary(reports, others))
     if folder is not None:
         try:

@@ -53,17 +53,17 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
     entry = _entry(name)
     subject = subject_of(entry.scenario)
     system = subject.system()
-    click.echo(subject.words.scenario)
-    for number, text in enumerate(subject.words.steps, 1):
+    click.echo(subject.texts.scenario)
+    for number, text in enumerate(subject.texts.steps, 1):
         click.echo(f"{number:>4}  {text}")
     click.echo()
-    held = _play(subject, system, _state(state, len(subject.words.steps)))
+    held = _play(subject, system, _state(state, len(subject.texts.steps)))
     if not table and not trace:
         _tell(sections(system.observe()))
     if table or trace:
         option = "--table" if table else "--trace"
         if not isinstance(system, DispatcherSystem):
-            raise NotADispatcher(scenario=subject.words.scenario, option=option)
+            raise NotADispatcher(scenario=subject.texts.scenario, option=option)
         if table:
             _tell(
                 (f"table of {operator}", system.dispatcher.dump_table(operator))
@@ -107,7 +107,7 @@ def _play(subject: Subject, system: System, state: State) -> dict[int, object]:
     held: dict[int, object] = {}
     system.reset()
     for step in state:
-        click.echo(subject.words.line(step))
+        click.echo(subject.texts.line(step))
         try:
             held[step] = system.do(step)
         except Exception as error:

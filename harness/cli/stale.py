@@ -10,19 +10,16 @@ import ast
 from collections.abc import Collection
 from pathlib import Path
 
-from harness.catalogue import Catalogue
+from harness.cli.task import Listing
 from harness.expectations import Store
 
 
-def stale_files(store: Store, catalogue: Catalogue) -> tuple[str, ...]:
+def stale_files(store: Store, listing: Listing) -> tuple[str, ...]:
     """The scenarios that have an expect file and are gone, sorted."""
-    unknown = {each.source for each in catalogue.broken}
-    unknown |= {each.source for each in catalogue.skipped}
-    loaded = {each.scenario.source for each in catalogue.entries}
     return tuple(
         name
-        for name in store.stale(catalogue.paths)
-        if not _may_be_alive(name, catalogue.root, unknown, loaded)
+        for name in store.stale(listing.paths)
+        if not _may_be_alive(name, listing.root, listing.unknown, listing.loaded)
     )
 
 

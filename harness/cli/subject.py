@@ -1,6 +1,6 @@
 """What is explored, with its texts: a scenario, or the real torch.
 
-True only here: what commands that play words need of either.
+True only here: what commands that play histories need of either.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,9 +30,9 @@ NOTHING = Exploration(
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """`words` has the texts of letters and states; `system` makes a fresh system."""
+    """`texts` has the texts of operations and states; `system` makes a fresh system."""
 
-    words: Report
+    texts: Report
     system: Callable[[], System]
 
     @contextmanager
@@ -47,24 +47,26 @@ class Subject:
                 close()
 
     @property
-    def letters(self) -> int:
-        """Steps, uses and the look."""
-        return len(self.words.steps) + len(self.words.uses) + 1
+    def operations(self) -> int:
+        """Steps, uses, the look, and collecting garbage."""
+        return len(self.texts.steps) + len(self.texts.uses) + 2
 
     @property
     def ordered(self) -> bool:
         """Whether states are told apart by order of activation."""
-        return self.words.order_dependent is not None
+        return self.texts.order_dependent is not None
 
 
 def subject_of(scenario: Scenario) -> Subject:
     """The subject of a scenario."""
-    words = Report(
+    texts = Report(
         scenario=scenario.path,
         steps=tuple(step.text for step in scenario.steps),
         uses=tuple(use.text for use in scenario.uses),
         order_dependent=scenario.order_dependent,
         exploration=NOTHING,
         digest=scenario.digest,
+        pairs=tuple(sorted(scenario.relations.pairs)),
+        again=scenario.relations.again,
     )
-    return Subject(words, lambda: system_of(scenario))
+    return Subject(texts, lambda: system_of(scenario))

@@ -1,23 +1,31 @@
-"""One scenario to explore, as data that another process can act on.
+"""What is to be explored, as data that another process can act on.
 
 True only here: a scenario crosses to another process as the file and path that it can
-be loaded from again, never as an object; its report comes back as frozen data.
+be loaded from again, never as an object; its report comes back as frozen data.  What
+was loaded is listed the same way, so that no process but those that explore ever runs
+a line of the scenarios' files.
 
-Rules: whatever goes wrong with one scenario becomes an `Unexplored`, so that the others
-are explored all the same; only the question as a whole (an unknown strategy) is raised.
+Rules:
+- whatever goes wrong with one scenario becomes an `Unexplored`, so that the others are
+  explored all the same; only the question as a whole (an unknown strategy) is raised;
+- what makes and explores scenarios is imported where that happens.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from traceback import extract_tb
+from typing import TYPE_CHECKING
 
-from harness.catalogue import Entry, load_file
-from harness.engine import DEFAULT_BUDGET, Budget, Progress, choose, parse
+from harness.engine import DEFAULT_BUDGET, Budget, Progress
 from harness.errors import HarnessError
-from harness.exploring import explore
 from harness.outcome import Report
-from harness.report import Unexplored
-from harness.scenario import Scenario
+from harness.report.unexplored import Unexplored
+from harness.watch import Subject
+
+if TYPE_CHECKING:
+    from harness.catalogue import Catalogue, Entry
+    from harness.scenario import Scenario
 
 Outcome = Report | Unexplored
 
@@ -48,22 +56,89 @@ class Effort:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A scenario of a file; `planned` is its size in letters when no step fails."""
+    """A scenario of a file; `planned` is its size in operations when no step fails.
+
+    Without a file it is the fault of the real torch (`torch_subject.py`).
+    """
 
     path: str
-    file: Path
+    file: Path | None
     root: Path
     planned: int
+    source: str = ""
+    steps: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> Subject:
+        """What is told of it where its process dies."""
+        return Subject(self.path, self.source, self.steps, self.uses, self.root)
 
 
-def task_of(entry: Entry, effort: Effort) -> Task:
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What was loaded; `skipped` has (source, reason) of modules that skip themselves.
+
+    `loaded` and `unknown` are the sources of modules whose scenarios are known, and of
+    those whose are not.
+    """
+
+    root: Path
+    tasks: tuple[Task, ...] = ()
+    broken: tuple[Unexplored, ...] = ()
+    skipped: tuple[tuple[str, str], ...] = ()
+    loaded: frozenset[str] = field(default=frozenset())
+    unknown: frozenset[str] = field(default=frozenset())
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The path of every scenario."""
+        return tuple(task.path for task in self.tasks)
+
+
+def listed(
+    catalogue: "Catalogue",
+    effort: Effort,
+    died: Mapping[str, Unexplored] | None = None,
+) -> Listing:
+    """The catalogue as data; `died` says more of modules whose import did not end."""
+    broken = []
+    for each in catalogue.broken:
+        name = each.scenario or each.source.removeprefix("tests/")
+        told = (died or {}).get(each.source)
+        broken.append(told or Unexplored(name, each.where, each.reason))
+    return Listing(
+        catalogue.root,
+        tuple(task_of(entry, effort) for entry in catalogue.entries),
+        tuple(broken),
+        tuple((each.source, each.reason) for each in catalogue.skipped),
+        frozenset(each.scenario.source for each in catalogue.entries),
+        frozenset(
+            each.source
+            for some in (catalogue.broken, catalogue.skipped)
+            for each in some
+        ),
+    )
+
+
+def task_of(entry: "Entry", effort: Effort) -> Task:
     """The task of a scenario.  Raises `UnknownStrategy`."""
-    size = planned(entry.scenario, effort)
-    return Task(entry.scenario.path, entry.file, entry.root, size)
+    scenario = entry.scenario
+    return Task(
+        scenario.path,
+        entry.file,
+        entry.root,
+        planned(scenario, effort),
+        scenario.source,
+        tuple(step.text for step in scenario.steps),
+        tuple(use.text for use in scenario.uses),
+    )
 
 
-def planned(scenario: Scenario, effort: Effort) -> int:
-    """Letters that will be played when no step fails.  Raises `UnknownStrategy`."""
+def planned(scenario: "Scenario", effort: Effort) -> int:
+    """Operations that will be played when no step fails.  Raises `UnknownStrategy`."""
+    from harness.engine import choose, parse
+
     steps, uses = len(scenario.steps), len(scenario.uses)
     ordered = scenario.order_dependent is not None
     if effort.strategy == "auto":
@@ -79,6 +154,12 @@ def planned(scenario: Scenario, effort: Effort) -> int:
 
 def perform(task: Task, effort: Effort, progress: Progress | None = None) -> Outcome:
     """Load the scenario and explore it."""
+    from harness.catalogue import load_file
+
+    if task.file is None:
+        from harness.cli.torch_subject import explore_torch
+
+        return explore_torch(effort.strategy, effort.budget)
     loaded = load_file(task.file, task.root)
     for entry in loaded.entries:
         if entry.scenario.path == task.path:
@@ -89,8 +170,12 @@ def perform(task: Task, effort: Effort, progress: Progress | None = None) -> Out
     return Unexplored(task.path, where, f"the second time it was loaded: {reason}")
 
 
-def explored(entry: Entry, effort: Effort, progress: Progress | None = None) -> Outcome:
+def explored(
+    entry: "Entry", effort: Effort, progress: Progress | None = None
+) -> Outcome:
     """Explore a loaded scenario."""
+    from harness.exploring import explore
+
     try:
         return explore(
             entry.scenario, effort.strategy, budget=effort.budget, progress=progress
@@ -98,9 +183,14 @@ def explored(entry: Entry, effort: Effort, progress: Progress | None = None) -> 
     except HarnessError as error:
         return Unexplored(entry.scenario.path, entry.scenario.source, str(error))
     except (Exception, SystemExit) as error:
-        where = entry.scenario.source
-        for frame in extract_tb(error.__traceback__):
-            if frame.filename == str(entry.file):
-                where = f"{entry.scenario.source}:{frame.lineno}"
-        reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        return Unexplored(entry.scenario.path, where, reason)
+        return raised(entry, error)
+
+
+def raised(entry: "Entry", error: BaseException) -> Unexplored:
+    """What a scenario raised that is no transition of its own, as an outcome."""
+    where = entry.scenario.source
+    for frame in extract_tb(error.__traceback__):
+        if frame.filename == str(entry.file):
+            where = f"{entry.scenario.source}:{frame.lineno}"
+    reason = f"{type(error).__name__}: {error}".rstrip(": ")
+    return Unexplored(entry.scenario.path, where, reason)

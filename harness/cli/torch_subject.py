@@ -9,8 +9,7 @@ from hashlib import blake2b
 from importlib.util import find_spec
 
 from harness.cli.subject import NOTHING, Subject
-from harness.cli.task import Effort
-from harness.engine import System, explore
+from harness.engine import Budget, System, explore
 from harness.errors import HarnessError
 from harness.outcome import Report
 from harness.systems.torch_steps import TorchImpl, TorchStep
@@ -38,12 +37,12 @@ def torch_subject() -> Subject:
     return Subject(TORCH, _system)
 
 
-def explore_torch(effort: Effort) -> Report:
+def explore_torch(strategy: str, budget: Budget | None) -> Report:
     """Explore it.  Raises `NoTorch`."""
     subject = torch_subject()
     with subject.opened() as system:
-        exploration = explore(system, effort.strategy, budget=effort.budget)
-    return replace(subject.words, exploration=exploration)
+        exploration = explore(system, strategy, budget=budget)
+    return replace(subject.texts, exploration=exploration)
 
 
 def _system() -> System:
@@ -56,11 +55,11 @@ def _text(number: int, step: TorchStep) -> str:
     return f'impl("foo", kernel_{number}, "{step.key}")'
 
 
-def _words() -> Report:
+def _texts() -> Report:
     steps = tuple(_text(*each) for each in enumerate(ORDER_DEPENDENCE, 1))
     digest = blake2b("\n".join((PATH, *steps)).encode(), digest_size=6).hexdigest()
     return Report(PATH, steps, (), None, NOTHING, digest)
 
 
 # Its texts and its digest, by which `replay` knows an id of it.
-TORCH = _words()
+TORCH = _texts()

@@ -4,7 +4,8 @@ True only here: the line between "order" and "flaky".  A system that fails once 
 hundred runs fails during any long exploration, and then it looks as if the operations
 just played were to blame.  So the shown history and the one that it is compared with
 are replayed `TIMES` times on fresh systems each, and every replay must give what the
-first gave.
+first gave.  What the two gave is then judged anew, `JUDGED` times, by a judge that
+remembers nothing: a reference that was wrong once would be wrong for ever.
 
 A history that is too long to be replayed so often is replayed as often as
 `MOST_OPERATIONS` allow, twice at least; how often stands in the report.
@@ -14,15 +15,19 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from harness.engine.judge import Judge
+from harness.engine.judge import Exhausted, Judge
 from harness.engine.protocol import History
-from harness.engine.replay import Replay, replay
+from harness.engine.replay import Fault, Replay, replay
 
 # A fault of one run in five escapes 20 replays once in a hundred times.
 TIMES = 20
 
 # Operations that replaying one history may take: a second at 100 microseconds each.
 MOST_OPERATIONS = 10_000
+
+# Where ten operations are wrong once in a hundred times, one in ten judgements is; that
+# all of these are, and by the same fault, happens less than once in a thousand times.
+JUDGED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,18 @@ def flake(judge: Judge, history: History, first: Replay) -> Flake | int:
     most = Counter(each == first for each in replays)
     rare = min(most[True] + 1, most[False])
     return Flake(history, expected, found, rare, times + 1)
+
+
+def stands(judge: Judge, history: History, fault: Fault) -> bool:
+    """Whether the history has this very fault each time that it is judged anew."""
+    for _ in range(JUDGED):
+        try:
+            if judge.anew().fault(history, fault.kind) != fault:
+                return False
+        except Exhausted:
+            # It is too long to be judged: that all replays agreed must do.
+            return True
+    return True
 
 
 def _difference(one: Replay, two: Replay) -> tuple[Hashable, Hashable]:

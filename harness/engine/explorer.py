@@ -28,7 +28,7 @@ from harness.engine.result import Counts, Exploration, Violation
 from harness.engine.runner import Broken
 from harness.engine.session import Session
 from harness.engine.strategy import Strategy, guarantee, parse
-from harness.engine.theory import DETERMINISM, ORDERED, PAIRS, SCOPE
+from harness.engine.theory import DETERMINISM, OPEN, ORDERED, PAIRS, SCOPE
 from harness.engine.vacuity import vacuous
 
 
@@ -190,11 +190,13 @@ def _result(
     caveats = tuple(session.system.caveats())
     proven = complete and not violations and _proven(session, parts)
     proven = proven and all(each.kind == "assumed" for each in caveats)
+    # What still says something when the states did not close, or not for all.
+    claimed = tuple(part for part in parts if proven or part.family != "graph")
     states = {state_of(key): seen for key, seen in ledger.seen.items()}
     return Exploration(
         strategy="+".join(part.name for part in parts),
-        guarantee=guarantee(parts if proven else _unproven(parts)),
-        assumptions=tuple(_assumptions(session, parts)),
+        guarantee=guarantee(claimed) or f"graph: {OPEN}",
+        assumptions=tuple(_assumptions(session, claimed)),
         skipped=tuple(session.skipped),
         states=dict(sorted(states.items(), key=lambda item: _place(item[0]))),
         failures=_by_state(ledger.failures),
@@ -232,20 +234,15 @@ def _proven(session: Session, parts: tuple[Strategy, ...]) -> bool:
     return session.closure is not None and session.closure.closed
 
 
-def _unproven(parts: tuple[Strategy, ...]) -> tuple[Strategy, ...]:
-    """What still says something when the states did not close, or not for all."""
-    rest = tuple(part for part in parts if part.family != "graph")
-    return rest or parts
-
-
 def _assumptions(session: Session, parts: tuple[Strategy, ...]) -> Iterator[str]:
     yield DETERMINISM
-    yield from (f"{part.name}: {part.assumption}" for part in parts)
-    if any(part.family == "graph" for part in parts):
-        yield f"graph: {SCOPE}"
     closure = session.closure
-    if closure is not None and closure.unread:
-        yield f"graph: the order of {', '.join(closure.unread)} is never read"
+    for part in parts:
+        yield f"{part.name}: {part.assumption}"
+        if part.family == "graph":
+            yield f"graph: {SCOPE}"
+            if closure is not None and closure.unread:
+                yield f"graph: the order of {', '.join(closure.unread)} is never read"
     if session.ordering.total:
         yield ORDERED
     elif session.ordering.counts:

@@ -62,6 +62,15 @@ class Judge:
         self.left = operations
         self._ends = monotonic() + MOST_SECONDS
 
+    def anew(self) -> "Judge":
+        """A judge of the same system that has seen nothing yet."""
+        return Judge(
+            self.system,
+            self._canonical,
+            ordering=self.ordering,
+            proving=self._proving,
+        )
+
     def extend(self, length: int) -> None:
         """Allow the replay of one more history and of its references."""
         self.left = max(self.left, 0) + 4 * length + 16
@@ -127,13 +136,17 @@ class Judge:
             other = self._reference(self.way(final.state), at=-1)
             # What can be seen says more than a fingerprint, so it comes first.
             if final.state == other.state and final.value != other.value:
-                return Fault("order", final.state, other.value, final.value, at)
+                return Fault(
+                    *("order", final.state, other.value, final.value, at), looked=True
+                )
             hidden = self._hidden(played, final, other)
             if hidden is not None:
                 return hidden
             if self.differs(other, final):
                 expected, found = other.fingerprint, final.fingerprint
-                return Fault("order", final.state, expected, found, at, True)
+                return Fault(
+                    *("order", final.state, expected, found, at, True), looked=True
+                )
         return None
 
     def _hidden(self, played: Replay, final: Action, other: Action) -> Fault | None:
@@ -143,9 +156,13 @@ class Judge:
         at, state = len(played.history), final.state
         expected = self._references[self.way(state)].unlooked
         if played.unlooked != expected:
-            return Fault("order", state, expected, played.unlooked, at, True)
+            return Fault(
+                *("order", state, expected, played.unlooked, at, True), looked=True
+            )
         if final.fingerprint != expected:
-            return Fault("cold", state, expected, final.fingerprint, at + 1, True)
+            return Fault(
+                *("cold", state, expected, final.fingerprint, at + 1, True), looked=True
+            )
         return None
 
     def _reference(self, history: History, at: int) -> Action:

@@ -14,6 +14,13 @@ from typing import Final
 from harness.engine.operations import Key
 from harness.engine.protocol import History
 
+# Longer histories are not kept beside what they gave first: a walk has one only, in
+# which the first visit can be found again.
+MOST_KEPT = 1_000
+
+# What stands for the state of a settled system, among operations.
+STATE: Final = -1
+
 
 class Missing:
     """The type of `MISSING`, which equals nothing that a system returns."""
@@ -32,6 +39,7 @@ class Ledger:
         "answers",
         "canonical",
         "failures",
+        "firsts",
         "passed",
         "prints",
         "refusals",
@@ -50,7 +58,14 @@ class Ledger:
         self.passed: dict[Key, int] = {}
         self.retired: dict[Key, int] = {}
         self.canonical: dict[Key, History] = {}
+        # The history, looks included, that gave first what is known of an operation.
+        self.firsts: dict[tuple[Key, int], bytes] = {}
         self._pool: dict[Hashable, Hashable] = {}
+
+    def note(self, key: Key, operation: int, trace: bytearray) -> None:
+        """Keep the history that is the first to tell of an operation at a key."""
+        if len(trace) <= MOST_KEPT:
+            self.firsts.setdefault((key, operation), bytes(trace))
 
     def interned(self, value: Hashable) -> Hashable:
         """The one object kept for all equal values."""

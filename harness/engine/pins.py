@@ -41,8 +41,7 @@ def unpinned(
         if not _shows(ledger, _without(others)):
             both = [k for k in ledger.seen if active(k, one) and active(k, other)]
             text = (
-                f"two orders of the steps {one + 1} and {other + 1} that differ in "
-                "what is seen, answered or raised"
+                f"two orders of steps {one + 1} and {other + 1} that can be told apart"
             )
             yield _violation(ledger, operations, both or list(ledger.seen), text)
 

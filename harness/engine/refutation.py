@@ -7,14 +7,17 @@ it looked like at first.  Where states can be seen, the two are laid side by sid
 the operation that tells them apart: the paths that differ name the variable to fix.
 """
 
+from collections.abc import Hashable
 from dataclasses import replace
+from typing import TypeAlias
 
-from harness.engine.confirm import Flake, flake
-from harness.engine.judge import STATEFUL, Exhausted, Judge
+from harness.engine.confirm import Flake, flake, stands
+from harness.engine.judge import STATEFUL, Judge
 from harness.engine.operations import state_of
-from harness.engine.protocol import History
-from harness.engine.replay import Fault, portrait, replay
+from harness.engine.protocol import History, StateForm
+from harness.engine.replay import Fault, Replay, arrival, portrait, replay
 from harness.engine.result import Kind, Violation
+from harness.engine.runner import Broken
 from harness.engine.session import Finding, Session
 from harness.engine.shrink import Shrunk, shrink
 from harness.engine.square import find_square
@@ -24,9 +27,6 @@ FINAL = frozenset[Kind]({"nondeterminism", "not fresh"})
 
 # Replays of two histories whose states are compared as wholes.
 FORKED = 5
-
-# Kinds that may come from what is kept alive, which a replay need not show again.
-LATE = frozenset[Kind]({"law", "leak"})
 
 
 def refutation(session: Session, finding: Finding, *, proving: bool) -> Violation:
@@ -50,40 +50,117 @@ def refutation(session: Session, finding: Finding, *, proving: bool) -> Violatio
         ordering=session.ordering,
         proving=proving,
     )
-    shrunk = shrink(
-        judge, finding, session.operations, session.ledger, session.ordering
-    )
+    shrunk = _shrunk(session, judge, finding)
+    if shrunk is None and finding.first is not None:
+        # What was told first may be what was wrong.
+        turned = replace(
+            finding,
+            history=finding.first,
+            expected=finding.found,
+            found=finding.expected,
+        )
+        judge = judge.anew()
+        shrunk = _shrunk(session, judge, turned)
+        if shrunk is not None:
+            finding = turned
     if shrunk is None:
         return _unshrunk(judge, finding, plain)
     return _shown(session, judge, finding, shrunk)
 
 
+def _shrunk(session: Session, judge: Judge, finding: Finding) -> Shrunk | None:
+    return shrink(judge, finding, session.operations, session.ledger, session.ordering)
+
+
 def _forked(session: Session, plain: Violation, other: History) -> Violation:
-    """Two histories of equal states led to two states: they do each time, or once."""
-    for times in range(FORKED):
-        if not _paths(session, other, plain.history):
-            flake = Flake(plain.history, None, None, 1, times + 2)
-            return _flaky(plain, flake)
+    """Two histories of equal states led to two futures: they do each time, or once."""
+    history = plain.history
+    if other[-1] == session.operations.look:
+        # A final look is implied there.
+        history = (*history, other[-1])
+    ends = [
+        (_arrival(session, other), _arrival(session, history)) for _ in range(FORKED)
+    ]
+    strays = sum(each != ends[0] for each in ends)
+    if strays:
+        flake = Flake(plain.history, None, None, min(strays, FORKED - strays), FORKED)
+        return _flaky(plain, flake)
+    one, two = ends[0]
+    if _future(one, two) == _future(two, one):
+        return _flaky(plain, Flake(plain.history, None, None, 1, FORKED + 1))
     return replace(plain, replayed=FORKED)
+
+
+Arrival: TypeAlias = tuple[Hashable | None, Hashable, Hashable | None]
+
+
+def _arrival(session: Session, history: History) -> Arrival | None:
+    total = session.ordering.total
+    try:
+        return arrival(session.system, history, order_dependent=total)
+    except Broken:
+        return None
+
+
+def _are_alike(session: Session, one: History, other: History) -> bool:
+    """Whether the states after two histories are equal, and shown at all."""
+    look = session.operations.look
+    left, right = (_arrival(session, (*each, look)) for each in (one, other))
+    return left is not None and left[0] is not None and left[:1] == (right or ())[:1]
+
+
+def _future(one: Arrival | None, other: Arrival | None) -> Hashable:
+    """What follows in one, in the form in which both were the same before."""
+    if one is None or other is None:
+        return one
+    before, value, after = one
+    blind = isinstance(after, StateForm) and before != other[0]
+    return value, after.blind if blind else after  # type: ignore[union-attr]  # a form
 
 
 def _unshrunk(judge: Judge, finding: Finding, plain: Violation) -> Violation:
     """No short history shows it: the long one does, or nothing does."""
-    if finding.kind in LATE:
+    if _is_late(judge, finding.kind):
         return plain
     total = judge.ordering.total
     played = replay(judge.system, finding.history, order_dependent=total)
-    values = {action.value for action in played.actions[-2:]}
-    values |= {fault.found for fault in played.faults}
-    shows = finding.kind == "hidden" or finding.hidden or finding.found in values
     told = flake(judge, finding.history, played)
     if isinstance(told, Flake):
         return _flaky(plain, told)
-    if not shows and finding.kind in STATEFUL | {"error", "undo"}:
-        values_found = played.actions[-1].value if played.actions else None
-        once = Flake(finding.history, values_found, finding.found, 1, told + 2)
+    if not _shows(judge, finding, played):
+        value = played.actions[-1].value if played.actions else None
+        once = Flake(finding.history, value, finding.found, 1, told + 1)
         return _flaky(plain, once)
     return replace(plain, replayed=told)
+
+
+def _shows(judge: Judge, finding: Finding, played: Replay) -> bool:
+    """Whether the history, played alone, gives what was found and not what was not."""
+    if any(
+        (fault.expected, fault.found) == (finding.expected, finding.found)
+        for fault in played.faults
+    ):
+        # It contradicts itself.
+        return True
+    ends = played.actions[-2:]
+    if finding.hidden:
+        return finding.found in {action.fingerprint for action in ends}
+    if finding.found not in {action.value for action in ends}:
+        return False
+    total = judge.ordering.total
+    way = judge.way(played.state)
+    for each in (finding.first, way, (*way, *finding.history[-1:])):
+        if each is None:
+            continue
+        other = replay(judge.system, each, order_dependent=total)
+        if finding.expected in {action.value for action in other.actions[-2:]}:
+            return True
+    return False
+
+
+def _is_late(judge: Judge, kind: Kind) -> bool:
+    """Whether a replay on a fresh system need not show it again."""
+    return kind == "leak" or (kind == "law" and judge.system.settled)
 
 
 def _shown(
@@ -100,7 +177,7 @@ def _shown(
         proven_shortest=shrunk.proven,
         hidden=fault.hidden,
     )
-    if fault.kind in LATE:
+    if _is_late(judge, fault.kind):
         return violation
     times = 0
     compared, inner = _compared(judge, shrunk.history, fault)
@@ -113,18 +190,17 @@ def _shown(
         if isinstance(told, Flake):
             return _flaky(violation, told)
         times = told
+    if not stands(judge, shrunk.history, fault):
+        found = Flake(shrunk.history, fault.expected, fault.found, 1, times + 1)
+        return _flaky(violation, found)
     judge.extend(len(shrunk.history))
-    try:
-        if judge.fault(shrunk.history, fault.kind) is None:
-            found = Flake(shrunk.history, fault.expected, fault.found, 1, times + 1)
-            return _flaky(violation, found)
-    except Exhausted:
-        pass
     square = find_square(judge, shrunk.history, fault.kind, session.operations)
     paths = None if inner is None else _paths(session, *inner)
-    if paths == () and not session.system.settled and fault.kind in STATEFUL:
-        # The states were equal, and yet what followed was not.
-        violation = replace(violation, kind="hidden")
+    if inner is not None and not session.system.settled and fault.kind in STATEFUL:
+        alike = _are_alike(session, *inner) if paths is None else not paths
+        if alike:
+            # The states were equal, and yet what followed was not.
+            violation = replace(violation, kind="hidden")
     return replace(
         violation, square=square, paths=paths or finding.paths, replayed=times
     )
@@ -138,11 +214,11 @@ def _compared(
         return None, None
     total = judge.ordering.total
     before = replay(judge.system, history[:-1], order_dependent=total).state
-    if fault.kind == "undo":
-        # The same undo from the plain way to the same steps, where it need not raise.
+    if fault.kind in ("undo", "error"):
+        # The same from the plain way to the same steps, where it need not raise.
         return (*judge.way(before), history[-1]), (judge.way(before), history[:-1])
     last = replay(judge.system, history, order_dependent=total).actions[-2]
-    told = fault.position == len(history) and last.deed != "look"
+    told = fault.position == len(history) and not fault.looked and last.deed != "look"
     if told and last.value is not None and last.value == fault.found:
         return (*judge.way(before), history[-1]), (judge.way(before), history[:-1])
     way = judge.way(fault.state)
@@ -167,5 +243,5 @@ def _flaky(violation: Violation, flake: Flake) -> Violation:
         flake.expected,
         flake.found,
         flake.history,
-        paths=(f"{flake.rare} of {flake.times} replays gave the second",),
+        frequency=(flake.rare, flake.times),
     )

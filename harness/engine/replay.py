@@ -48,7 +48,8 @@ class Action:
 class Fault:
     """Something that is wrong within the history alone, after `position` operations.
 
-    It is `hidden` if expected and found are states.
+    It is `hidden` if expected and found are states, and `looked` if it is not what the
+    last operation gave that differs, but what is there at the end.
     """
 
     kind: Kind
@@ -57,6 +58,7 @@ class Fault:
     found: Hashable
     position: int
     hidden: bool = False
+    looked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,28 @@ def portrait(
         return system.portrait(runner.handles)
     except Broken:
         return None
+    finally:
+        runner.drop()
+
+
+def arrival(
+    system: System, history: Sequence[int], *, order_dependent: bool
+) -> tuple[Hashable | None, Hashable, Hashable | None]:
+    """The state before the last operation, what that gave, and the state after it.
+
+    Raises `Broken` where an undo raises that must not.
+    """
+    operations = operations_of(system)
+    ordering = ordering_of(system, order_dependent=order_dependent)
+    runner = Runner(system, operations, Ledger(), _ignored, ordering=ordering)
+    runner.watching = False
+    runner.reset()
+    try:
+        for operation in history[:-1]:
+            runner.play(operation)
+        before = runner.state()
+        value = runner.play(history[-1])
+        return before, value, runner.state()
     finally:
         runner.drop()
 

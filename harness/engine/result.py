@@ -137,6 +137,8 @@ class Violation:
     paths: tuple[str, ...] = ()
     # How often the shown history was replayed and gave the same.
     replayed: int = 0
+    # Of what is flaky: in how many of how many replays it was as found.
+    frequency: tuple[int, int] | None = None
 
     @property
     def claim(self) -> str:

@@ -28,7 +28,7 @@ from typing import TypeAlias
 from weakref import ref
 
 from harness.engine import pulse
-from harness.engine.ledger import MISSING, Ledger
+from harness.engine.ledger import MISSING, STATE, Ledger
 from harness.engine.operations import Key, Operations, Ordering
 from harness.engine.protocol import History, System
 from harness.engine.result import Kind
@@ -69,6 +69,7 @@ class Runner:
         "_steps",
         "_system",
         "adds",
+        "asked",
         "collect_operation",
         "failing",
         "handles",
@@ -119,6 +120,8 @@ class Runner:
                 self._requires[step] |= 1 << other
         self._cyclic: set[type] = set()
         self._failed_at = -1
+        # The key and the operation that a report contradicts what is known of.
+        self.asked: tuple[Key, int] | None = None
         # Who watches this process knows what is being played.
         self._pulse = pulse.current()
         self.look_operation = operations.look
@@ -259,10 +262,12 @@ class Runner:
             self.mask |= 1 << step
             self.key = self.mask if self._plain else self._ordering.toggled(key, step)
         if not known:
-            self._passed[key] = passed | 1 << step
             fields = self._ledger.failures.get((key, step), MISSING)
-            if fields is not MISSING:
-                self._report("error", fields, None, False)
+            if fields is MISSING:
+                self._passed[key] = passed | 1 << step
+                self._ledger.note(key, step, self.trace)
+            else:
+                self._contradict("error", key, step, fields, None)
         return None
 
     def _failed(
@@ -270,13 +275,15 @@ class Runner:
     ) -> Hashable:
         self.failing += 1
         self._failed_at = len(self.trace)
-        if known:
-            self._report("error", None, fields, False)
-        elif before is not None and (after := self.state()) != before:
-            self._report("wedged", before, after, True)
+        if not known:
+            self._ledger.note(self.key, step, self.trace)
+            if before is not None and (after := self.state()) != before:
+                self._report("wedged", before, after, True)
         expected = self._ledger.failures.setdefault((self.key, step), fields)
-        if expected != fields:
-            self._report("error", expected, fields, False)
+        if known:
+            self._contradict("error", self.key, step, None, fields)
+        elif expected != fields:
+            self._contradict("error", self.key, step, expected, fields)
         return fields
 
     def _undo(self, step: int) -> Hashable:
@@ -317,22 +324,30 @@ class Runner:
         """An undo that may be refused was: the step stays active."""
         self.failing += 1
         self._failed_at = len(self.trace)
-        if self._ledger.retired.get(self.key, 0) >> step & 1:
-            self._report("error", None, fields, False)
-        elif before is not None and (after := self.state()) != before:
-            self._report("wedged", before, after, True)
+        known = self._ledger.retired.get(self.key, 0) >> step & 1
+        if not known:
+            self._ledger.note(self.key, step, self.trace)
+            if before is not None and (after := self.state()) != before:
+                self._report("wedged", before, after, True)
         expected = self._ledger.refusals.setdefault((self.key, step), fields)
-        if expected != fields:
-            self._report("error", expected, fields, False)
+        if known:
+            self._contradict("error", self.key, step, None, fields)
+        elif expected != fields:
+            self._contradict("error", self.key, step, expected, fields)
         return fields
 
     def _retired(self, step: int) -> None:
         """An undo that may be refused was not."""
         retired = self._ledger.retired
-        retired[self.key] = retired.get(self.key, 0) | 1 << step
+        known = retired.get(self.key, 0)
+        if known >> step & 1:
+            return
         fields = self._ledger.refusals.get((self.key, step), MISSING)
-        if fields is not MISSING:
-            self._report("error", fields, None, False)
+        if fields is MISSING:
+            retired[self.key] = known | 1 << step
+            self._ledger.note(self.key, step, self.trace)
+        else:
+            self._contradict("error", self.key, step, fields, None)
 
     def _use(self, use: int) -> Hashable:
         before = self.state() if self.printed else None
@@ -346,9 +361,12 @@ class Runner:
         self.uses += 1
         if self.printed and (after := self.state()) != before:
             self._report("use", before, after, True)
-        expected = self._ledger.answers.setdefault((self.key, use), answer)
-        if expected != answer:
-            self._report("use", expected, answer, False)
+        known = self._ledger.answers.get((self.key, use), MISSING)
+        if known is MISSING:
+            self._ledger.answers[self.key, use] = answer
+            self._ledger.note(self.key, self._steps + use, self.trace)
+        elif known != answer:
+            self._contradict("use", self.key, self._steps + use, known, answer)
         return answer
 
     def _look(self) -> Hashable:
@@ -360,8 +378,10 @@ class Runner:
         if known is not seen and known != seen:
             if known is MISSING:
                 self._seen[self.key] = self._ledger.interned(seen)
+                self._ledger.note(self.key, self.look_operation, self.trace)
             else:
-                self._report(self._suspect(), known, seen, False)
+                operation = self.look_operation
+                self._contradict(self._suspect(), self.key, operation, known, seen)
         self._check_laws()
         if self.proving:
             self._prove(looked=True)
@@ -369,10 +389,30 @@ class Runner:
 
     def _prove(self, *, looked: bool) -> None:
         found = self.state()
-        expected = self._ledger.prints.setdefault(self.key, found)
-        if expected != found:
+        expected = self._ledger.prints.get(self.key, MISSING)
+        if expected is MISSING:
+            self._ledger.prints[self.key] = found
+            self._ledger.note(self.key, STATE, self.trace)
+        elif expected != found:
             kind = "cold" if looked else self._suspect()
-            self._report(kind, expected, found, True)
+            self._contradict(kind, self.key, STATE, expected, found, hidden=True)
+
+    def _contradict(
+        self,
+        kind: Kind,
+        key: Key,
+        operation: int,
+        expected: Hashable,
+        found: Hashable,
+        *,
+        hidden: bool = False,
+    ) -> None:
+        """Report that an operation gave something else than the first time."""
+        self.asked = (key, operation)
+        try:
+            self._report(kind, expected, found, hidden)
+        finally:
+            self.asked = None
 
     def _suspect(self) -> Kind:
         """What a look that differs points at: the last operation before it."""

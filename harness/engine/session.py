@@ -22,7 +22,6 @@ from harness.engine.replay import portrait
 from harness.engine.result import Closure, Kind
 from harness.engine.runner import Runner
 
-
 # Operations after the first violation in which others are looked for.
 PATIENCE = 2_000
 
@@ -40,6 +39,8 @@ class Finding:
     paths: tuple[str, ...] = ()
     # The other of two histories whose equal states went two ways.
     other: History | None = None
+    # The history that gave first what was expected, if it is known and another one.
+    first: History | None = None
 
 
 class Session:
@@ -112,14 +113,18 @@ class Session:
         )
 
     def hidden(self, before: History, after: History) -> None:
-        """Two histories of equal states have two futures after one more operation."""
+        """Two histories of equal states have two futures after their last operation.
+
+        Looks at their ends are part of them here.
+        """
         total = self.ordering.total
         one, other = (
             portrait(self.system, each, order_dependent=total)
             for each in (before, after)
         )
         key, paths = self.runner.key, self._paths(one, other)
-        self._found(Finding("hidden", key, None, None, after, True, paths, before))
+        shown = after[:-1] if after[-1] == self.operations.look else after
+        self._found(Finding("hidden", key, None, None, shown, True, paths, before))
 
     def _paths(self, one: object, other: object) -> tuple[str, ...]:
         if one is None or other is None:
@@ -130,6 +135,14 @@ class Session:
         self.findings.append(finding)
         raise Halt
 
+    def _first(self) -> History | None:
+        """What was played when that was first told which is contradicted now."""
+        asked = self.runner.asked
+        trace = b"" if asked is None else self.ledger.firsts.get(asked, b"")
+        if trace and trace[-1] == self.operations.look:
+            trace = trace[:-1]
+        return tuple(trace) or None
+
     def _report(
         self, kind: Kind, expected: Hashable, found: Hashable, hidden: bool
     ) -> None:
@@ -139,7 +152,10 @@ class Session:
             # The same again is no other violation.
             return
         self._known.add(mark)
-        self.findings.append(Finding(kind, key, expected, found, history, hidden))
+        first = self._first()
+        self.findings.append(
+            Finding(kind, key, expected, found, history, hidden, first=first)
+        )
         if kind == "undo" or len(self.findings) >= self.stop_after:
             raise Halt
         if len(self.findings) == 1:

@@ -30,6 +30,9 @@ from harness.engine.replay import Fault
 from harness.engine.result import Kind
 from harness.engine.session import Finding
 
+# Operations that delta debugging reduces to a few by some hundred replays.
+SHORT = 32
+
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
@@ -80,24 +83,35 @@ def _window(judge: Judge, finding: Finding, keys: list[Key]) -> History | None:
     if first < ends[0]:
         ends.append(first)
     look = judge.look
-    for end in ends:
-        for start in _starts(end):
-            way = judge.way(state_of(keys[start]))
-            tail = finding.history[start:end]
-            bare = tuple(operation for operation in tail if operation != look)
-            for candidate in dict.fromkeys((way + bare, way + tail)):
-                if judge.fault(candidate, finding.kind) is not None:
-                    return candidate
+    for start, end in _windows(ends):
+        way = judge.way(state_of(keys[start]))
+        tail = finding.history[start:end]
+        bare = tuple(operation for operation in tail if operation != look)
+        for candidate in dict.fromkeys((way + bare, way + tail)):
+            if judge.fault(candidate, finding.kind) is not None:
+                return candidate
     return None
 
 
-def _starts(end: int) -> Iterator[int]:
-    """Where the windows begin: 1, 2, 4, ... operations before the end, then at 0."""
-    length = 1
-    while length < end:
-        yield end - length
-        length *= 2
-    yield 0
+def _windows(ends: list[int]) -> Iterator[tuple[int, int]]:
+    """Start and end: the last 1, 2, 4, ... operations before each end, then all.
+
+    Those that can be reduced in a while come first, whatever the end.
+    """
+    long: list[tuple[int, int]] = []
+    for end in ends:
+        length = 1
+        while length < end:
+            if length <= SHORT:
+                yield end - length, end
+            else:
+                long.append((end - length, end))
+            length *= 2
+        if end <= SHORT:
+            yield 0, end
+        else:
+            long.append((0, end))
+    yield from long
 
 
 def _keys(

@@ -86,10 +86,15 @@ class _Stop(Exception):
 
 @dataclass(slots=True)
 class _Taken:
-    """What followed from an operation at a state, and from which histories it was."""
+    """What followed from an operation at a state, and from which histories it was.
+
+    `life` and `length` say where the first of them stands among all that was played.
+    """
 
     target: int
     value: Hashable
+    life: int
+    length: int
     exacts: set[bytes]
     variants: set[bytes]
     marks: set[int]
@@ -118,6 +123,8 @@ class Search:
         # Histories to two variants of one blind form, for the words of the assumption.
         self.variants: list[tuple[History, History]] = []
         self._fresh: StateForm | None = None
+        # What was played on each fresh system before the one at hand.
+        self._lives: list[bytes] = []
         self._round = 1
         self.covered = 0
         self.closed = False
@@ -213,6 +220,7 @@ class Search:
 
     def _reset(self) -> None:
         runner, session = self._runner, self._session
+        self._lives.append(bytes(runner.trace))
         runner.reset()
         form = runner.state()
         if not isinstance(form, StateForm):
@@ -270,12 +278,13 @@ class Search:
         self._mark = hash((mark, operation, _MARK))
         self._at = target = self._met((source, operation))
         if taken is None:
+            place = len(self._lives), len(runner.trace)
             self._out[source][operation] = _Taken(
-                target, value, {form.exact}, {_variant(form)}, {mark}
+                *(target, value, *place), {form.exact}, {_variant(form)}, {mark}
             )
             return
         if (target, value) != (taken.target, taken.value):
-            self._differs(source, operation, taken, form)
+            self._differs(taken, form)
         taken.marks.add(mark)
         taken.exacts.add(form.exact)
         taken.variants.add(_variant(form))
@@ -288,9 +297,7 @@ class Search:
             if finding.kind in ("order", "use", "cold", "wedged", "error"):
                 findings[-1] = replace(finding, kind="hidden")
 
-    def _differs(
-        self, source: int, operation: int, taken: _Taken, form: StateForm
-    ) -> None:
+    def _differs(self, taken: _Taken, form: StateForm) -> None:
         """Equal forms, two futures."""
         if not self.exact and form.exact not in taken.exacts:
             raise _OrderRead
@@ -298,9 +305,9 @@ class Search:
             self.unseen = True
             self.closed = False
             raise _Unseen
-        session = self._session
-        before = (*self.history(source), operation)
-        session.hidden(before, self._runner.history())
+        trace = bytes(self._runner.trace)
+        life = (*self._lives, trace)[taken.life]
+        self._session.hidden(tuple(life[: taken.length]), tuple(trace))
 
     def _near(self, most: int) -> list[int] | None:
         """Operations that lead to the nearest state where something is left."""
@@ -505,7 +512,10 @@ def _not_closed(session: Session, search: Search) -> str:
     )
     path = _growing(session, search)
     if path:
-        name = path.partition(": ")[0]
+        name, _, values = path.partition(": ")
+        if values.startswith("<absent>"):
+            # One place more in something: that grows, not the place.
+            name = name.rpartition("[")[0] or name
         text += f'; what grows: {path}; if that is no matter, ignore=["{name}"]'
     return text
 

@@ -85,6 +85,12 @@ GUARANTEES: Mapping[str, str] = {
     ),
 }
 
+# What a search for complete states shows that came to no proof.
+OPEN = (
+    "nothing beyond the histories that were played, as states were left that nobody "
+    "found, or can see"
+)
+
 # What every proof assumes (assumption E), and what it is about.
 EQUAL_STATES = (
     "no operation tells equal states apart: by id, the hash of an address, the order "

@@ -6,15 +6,16 @@ AttributeError, an observation that is the same text for ever; a comparison of t
 with themselves holds.
 
 Rules, over everything that was played:
-- a step or a use that raises wherever it is performed, by an error that typing errors
+- a step or a use that raises wherever it is performed, by errors that typing errors
   make (a plain AttributeError, NameError or TypeError), is vacuous;
+- where no step could be done at all, all that were tried are, whatever they raised;
 - a step is vacuous that can be done, and after which every look, every answer and what
-  other steps raise is what it was before;
+  other steps and undos raise is what it was before;
 - a use whose answer never varies, and an observation that never varies, are vacuous;
 - what the relations declare to be so is not told.
 """
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 
 from harness.engine.ledger import MISSING, Ledger
 from harness.engine.operations import Key, Operations, Ordering, active
@@ -42,22 +43,18 @@ def vacuous(
             if reason:
                 yield Vacuity(operation, reason)
     if operations.look not in declared:
-        reason = _varies(ledger.seen.values(), "shows")
+        reason = _varies(list(ledger.seen.values()), "shows")
         if reason:
             yield Vacuity(operations.look, reason)
 
 
-def _varies(values: Iterable[Hashable], verb: str) -> str:
+def _varies(values: list[Hashable], verb: str) -> str:
     """Why the values could not have differed; "" where they did."""
-    found = list(values)
-    if len(found) < 2 or any(each != found[0] for each in found):
-        slips = {name for each in found if (name := slip(each))}
-        if found and len(slips) == 1 and all(map(slip, found)):
-            return f"raises {slips.pop()} at every set of active steps"
+    errors = [_error_of(raised) for value in values if (raised := _raised(value))]
+    if values and len(errors) == len(values) and SLIPS.issuperset(errors):
+        return _raises(errors)
+    if len(values) < 2 or any(each != values[0] for each in values):
         return ""
-    name = slip(found[0])
-    if name:
-        return f"raises {name} at every set of active steps"
     return f"{verb} the same at every set of active steps"
 
 
@@ -65,10 +62,9 @@ def _step(ledger: Ledger, operations: Operations, ordering: Ordering, step: int)
     done = [key for key, passed in ledger.passed.items() if passed >> step & 1]
     if not done:
         failures = [f for (_, failing), f in ledger.failures.items() if failing == step]
-        names = {slip(each) for each in failures}
-        if failures and len(names) == 1 and (name := names.pop()):
-            return f"raises {name} at every set of active steps"
-        return ""
+        errors = [_error_of(each) for each in failures]
+        nothing = not any(ledger.passed.values())
+        return _raises(errors) if nothing or SLIPS.issuperset(errors) else ""
     keys = [key for key in done if not active(key, step)]
     if keys and not any(_changes(ledger, operations, ordering, k, step) for k in keys):
         return "changes nothing that is looked at or asked"
@@ -88,23 +84,41 @@ def _changes(
         if before != then:
             return True
     for other in range(operations.steps):
-        if other == step or active(key, other):
+        # Of the step itself only that doing it again may raise.
+        failed = (
+            ledger.failures.get((key, other), MISSING) if other != step else MISSING
+        )
+        if failed != ledger.failures.get((after, other), MISSING):
+            return True
+        if other == step:
             continue
-        before = ledger.failures.get((key, other), MISSING)
-        then = ledger.failures.get((after, other), MISSING)
-        if before != then:
+        refused = ledger.refusals.get((key, other), MISSING)
+        if refused != ledger.refusals.get((after, other), MISSING):
             return True
     return False
 
 
-def slip(value: Hashable) -> str:
-    """The class of a typing error that a failure or an answer tells of, or ""."""
-    while isinstance(value, tuple) and value:
+def _raises(errors: list[str]) -> str:
+    """What is raised everywhere, in words; "" of nothing."""
+    names = " and ".join(sorted(set(errors)))
+    return f"raises {names} at every set of active steps" if names else ""
+
+
+def _raised(value: Hashable) -> Hashable | None:
+    """The fields of an error, if it is what an answer or a look tells of."""
+    if isinstance(value, tuple) and value:
+        if value[0] == "raised" and len(value) == 2:
+            fields: Hashable = value[1]
+            return fields
         head = value[0]
-        if head == "raised" and len(value) == 2:
-            value = value[1]
-            continue
         if isinstance(head, tuple) and len(head) == 2 and head[0] == "error":
-            head = head[1]
-        return head if isinstance(head, str) and head in SLIPS else ""
-    return ""
+            return value
+    return None
+
+
+def _error_of(fields: Hashable) -> str:
+    """The class of an error by its fields, or "an error"."""
+    head = fields[0] if isinstance(fields, tuple) and fields else None
+    if isinstance(head, tuple) and len(head) == 2 and head[0] == "error":
+        head = head[1]
+    return head if isinstance(head, str) else "an error"

@@ -19,10 +19,10 @@ node by its transitions in any order, but last by the transition of a spanning t
 points to the root, can stick only at the root, with every transition used.  Our tree in
 closed form: in a set with a member other than step 0 remove its highest; else toggle
 step 0.  Removing shrinks the set, so after at most n removals only step 0 is left to be
-toggled, and after s more operations the last s are 0^s: the tree's root is the node that
-s toggles of step 0 from a fresh system lead to, which is also the lead-in that makes
-the first history a real one.  Operation 0 may fail; then it is a loop, and the same
-holds.
+toggled, and after s more operations the last s are 0^s: the tree's root is the node
+that s toggles of step 0 from a fresh system lead to, which is also the lead-in that
+makes the first history a real one.  Operation 0 may fail; then it is a loop, and the
+same holds.
 
 Where failing is of another shape (a step that must be added after another, which may
 then be removed) the digraph need not be balanced.  Then the walk sticks early and goes
@@ -159,9 +159,12 @@ class Walk:
 
     def _lost(self) -> Spent:
         """Where failing depends on more than the active set, ways cannot be known."""
+        why = "steps fail by history"
+        if not self._session.operations.reversible:
+            why = "some steps cannot be undone"
         return Spent(
             f"walk:{self._depth} cannot come back to {self._open} transitions, because "
-            "steps fail by history"
+            f"{why}"
         )
 
     def _target(self, recent: int, mask: int, operation: int) -> tuple[int, int]:

@@ -24,10 +24,7 @@ def document(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -
     value = {
         "format": FORMAT,
         "scenarios": [_scenario(report) for report in reports],
-        "unexplored": [
-            {"scenario": each.scenario, "where": each.where, "reason": each.reason}
-            for each in unexplored
-        ],
+        "unexplored": [each.data() for each in unexplored],
     }
     return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
 
@@ -43,6 +40,9 @@ def _scenario(report: Report) -> dict[str, Any]:
         "steps": report.steps,
         "uses": report.uses,
         "order_dependent": report.order_dependent,
+        "ordered": [
+            [report.steps[one], report.steps[two]] for one, two in report.pairs
+        ],
         "strategy": found.strategy,
         "guarantee": found.guarantee,
         "assumptions": found.assumptions,
@@ -62,6 +62,7 @@ def _scenario(report: Report) -> dict[str, Any]:
         "seconds": round(found.seconds, 6),
         "states": len(found.states),
         "failing": len(found.failures),
+        "refused": len(found.refusals),
         "executed": {
             name: getattr(executed, name) for name in type(executed).__slots__
         },
@@ -81,5 +82,6 @@ def _violation(report: Report, violation: Violation) -> dict[str, Any]:
         "difference": explanation(violation),
         "paths": violation.paths,
         "replayed": violation.replayed,
+        "frequency": violation.frequency,
         "replay_id": report.replay_id(violation),
     }

@@ -9,6 +9,7 @@ pairs, everything).  What is left out is counted, never silent.
 from collections.abc import Hashable
 from html import escape
 
+from harness.engine.operations import state_of
 from harness.engine.protocol import State
 from harness.outcome import Report
 from harness.report.lattice import MOST
@@ -89,7 +90,8 @@ def _state(
         f'<details class="state" id="{state_id(scenario, state)}">'
         f"<summary><code>{name}</code>{note}</summary>"
         f'<div class="body">{_ways(report, scenario, state)}'
-        f"{''.join(_failure(report, *each) for each in failing)}{body}</div></details>"
+        f"{''.join(_failure(report, state, *each) for each in failing)}{body}"
+        "</div></details>"
     )
 
 
@@ -103,35 +105,36 @@ def _dump(observation: Hashable) -> str:
 
 def _ways(report: Report, scenario: str, state: State) -> str:
     """Links to the states that one step leads to, or comes from."""
-    ordered = report.order_dependent is not None
+    ordering = report.ordering
+    key = ordering.key(state)
     ways = []
     for step in range(len(report.steps)):
-        if step in state:
-            other = tuple(each for each in state if each != step)
-            verb = "without"
-        else:
-            other = (*state, step) if ordered else tuple(sorted((*state, step)))
-            verb = "with"
+        verb = "without" if step in state else "with"
+        other = state_of(ordering.toggled(key, step))
         if other in report.exploration.states and _is_shown(report, other):
             ways.append(f"{verb} {step + 1}: {_link(report, scenario, other)}")
     return f'<p class="soft">{", ".join(ways)}</p>' if ways else ""
 
 
-def _failure(report: Report, step: int, fields: Hashable) -> str:
+def _failure(report: Report, state: State, step: int, fields: Hashable) -> str:
     text = "\n".join(
         f"{title}: {text}" if title else text for title, text in sections(fields)
     )
-    line = escape(report.steps[step])
+    refused = step in state and step not in report.again
+    line = escape(report.line(step, active=True) if refused else report.steps[step])
+    what = "is not undone" if refused else "fails"
     return (
-        f"<h4>step {step + 1} fails: <code>{line}</code></h4>"
+        f"<h4>step {step + 1} {what}: <code>{line}</code></h4>"
         f'<pre tabindex="0">{escape(text)}</pre>'
     )
 
 
 def _failing(report: Report) -> dict[State, list[tuple[int, Hashable]]]:
     found: dict[State, list[tuple[int, Hashable]]] = {}
-    for (state, step), fields in report.exploration.failures.items():
-        found.setdefault(state, []).append((step, fields))
+    exploration = report.exploration
+    for failing in (exploration.failures, exploration.refusals):
+        for (state, step), fields in failing.items():
+            found.setdefault(state, []).append((step, fields))
     return found
 
 

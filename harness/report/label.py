@@ -68,6 +68,14 @@ GUARANTEES: Mapping[str, str] = {
 }
 
 
+def sentence(report: Report) -> str:
+    """What a report's verdict says, in full."""
+    text = SENTENCES[report.verdict]
+    if report.pairs and report.verdict in ("proven", "holds"):
+        text += ", but for the order that is pinned"
+    return text
+
+
 def square_sentence(report: Report, square: Square) -> str:
     """The failing square in words; steps are counted from 1."""
     start = report.state_name(square.state)
@@ -91,4 +99,4 @@ def short_guarantee(report: Report) -> str:
     for family, text in GUARANTEES.items():
         if family in parts and family != "graph":
             return text.format(k=parts[family])
-    return strategy
+    return GUARANTEES["random"] if "graph" in parts else strategy

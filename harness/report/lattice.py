@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from html import escape
 
+from harness.engine.operations import state_of
 from harness.engine.protocol import State
 from harness.outcome import Report
 
@@ -53,7 +54,7 @@ def draw(report: Report, target: Callable[[State], str]) -> str:
         f'height="{height:.0f}" role="group" aria-label="'
         f'{len(states)} states of {escape(report.scenario)}, by size">'
     ]
-    for upper, lower, step in _lines(nodes):
+    for upper, lower, step in _lines(report, nodes):
         bad = frozenset((upper.state, lower.state)) in marked
         parts.append(
             f'<line class="transition{" bad" if bad else ""}" '
@@ -103,21 +104,26 @@ def _short(name: str) -> str:
     ) or "{}"
 
 
-def _lines(nodes: dict[State, Node]) -> Iterable[tuple[Node, Node, int]]:
+def _lines(
+    report: Report, nodes: dict[State, Node]
+) -> Iterable[tuple[Node, Node, int]]:
     """Pairs of states of which the lower one has one step more."""
+    ordering = report.ordering
     for lower in nodes.values():
         for step in lower.state:
-            less = tuple(other for other in lower.state if other != step)
+            less = state_of(ordering.toggled(ordering.key(lower.state), step))
             if less in nodes:
                 yield nodes[less], lower, step
 
 
 def _marked(report: Report) -> Iterable[tuple[State, State]]:
     """The lines of the failing squares, with the second step of a pair at both ends."""
-    ordered = report.order_dependent is not None
+    ordering = report.ordering
 
     def plus(state: State, step: int) -> State:
-        return (*state, step) if ordered else tuple(sorted({*state, step}))
+        if step in state:
+            return state
+        return state_of(ordering.toggled(ordering.key(state), step))
 
     for violation in report.exploration.violations:
         square = violation.square
@@ -135,7 +141,8 @@ def _marked(report: Report) -> Iterable[tuple[State, State]]:
 
 def _failing(report: Report) -> dict[State, int]:
     counts: dict[State, int] = {}
-    for state, _ in report.exploration.failures:
+    found = report.exploration
+    for state, _ in (*found.failures, *found.refusals):
         counts[state] = counts.get(state, 0) + 1
     return counts
 

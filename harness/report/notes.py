@@ -38,22 +38,29 @@ def notes(reports: Sequence[Report]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def told(reports: Iterable[Report], *, width: int = 80) -> list[str]:
-    """The notes as wrapped lines, the legend first where something is proven."""
+def texts(reports: Iterable[Report]) -> list[str]:
+    """The notes, one text each, the legend first where something is proven."""
     every = list(reports)
-    lines: list[str] = []
-    if any(report.exploration.proven for report in every):
-        lines += wrap(LEGEND, width, subsequent_indent="  ")
-    for kind, text in notes(every):
-        mark = "* " if kind == "assumes" else ""
-        lines += wrap(
-            f"{mark}{kind}: {text}",
+    proven = any(report.exploration.proven and report.passed for report in every)
+    return [LEGEND] * proven + [
+        f"{'* ' if kind == 'assumes' else ''}{kind}: {text}"
+        for kind, text in notes(every)
+    ]
+
+
+def told(reports: Iterable[Report], *, width: int = 80) -> list[str]:
+    """The notes as wrapped lines."""
+    return [
+        line
+        for text in texts(reports)
+        for line in wrap(
+            text,
             width,
             subsequent_indent="  ",
             break_long_words=False,
             break_on_hyphens=False,
         )
-    return lines
+    ]
 
 
 def _names(names: list[str]) -> str:

@@ -49,10 +49,10 @@ def sections(value: Hashable) -> tuple[Section, ...]:
 
 def divergence(expected: Hashable, found: Hashable) -> Divergence | None:
     """Where the two first differ, section by section; None where their texts agree."""
-    if isinstance(expected, str) != isinstance(found, str):
-        # A text and a value that reads like it are told apart by their quotes.
-        expected, found = _quoted(expected), _quoted(found)
     before, after = sections(expected), sections(found)
+    if before == after and expected != found:
+        # A text and a value that reads like it are told apart by their quotes.
+        before, after = sections(_quoted(expected)), sections(_quoted(found))
     if not {title for title, _ in before} & {title for title, _ in after}:
         # An answer on one side and an error on the other have no text in common.
         return Divergence("", (*_marked("-", before), *_marked("+", after)))

@@ -14,6 +14,7 @@ from harness.outcome import Report
 from harness.report.data import document
 from harness.report.dumps import Allowance
 from harness.report.label import short_guarantee
+from harness.report.notes import texts
 from harness.report.section import badge, search_attributes, section
 from harness.report.style import CSS, SCRIPT
 from harness.report.table import COMMON, duration
@@ -64,7 +65,8 @@ def page(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> st
         f"<title>everyorder: {plural(len(reports), 'scenario')}</title>"
         f"<style>{CSS}</style></head><body>"
         f"{_header(reports, unexplored)}<main>{_unexplored(unexplored)}"
-        f"{_filter()}{_table(reports, anchors)}<h2>Scenarios</h2>{sections}</main>"
+        f"{_filter()}{_table(reports, anchors)}{_notes(reports)}"
+        f"<h2>Scenarios</h2>{sections}</main>"
         f"<script>{SCRIPT}</script></body></html>\n"
     )
 
@@ -98,7 +100,8 @@ def _unexplored(unexplored: Sequence[Unexplored]) -> str:
     if not unexplored:
         return ""
     parts = "".join(
-        f'<div class="violation"><p><span class="badge unexplored">not explored</span> '
+        '<div class="violation"><p><span class="badge unexplored">'
+        f"{each.sentence}</span> "
         f"{escape(each.scenario)}</p>"
         f'<pre tabindex="0">{escape(each.render())}</pre></div>'
         for each in unexplored
@@ -162,6 +165,12 @@ def _table(reports: Sequence[Report], anchors: Sequence[str]) -> str:
         '<div class="scroll"><table><thead><tr>'
         f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
+
+
+def _notes(reports: Sequence[Report]) -> str:
+    """What stands beside the verdicts of the table."""
+    items = "".join(f"<li>{escape(text)}</li>" for text in texts(reports))
+    return f'<ul class="plain soft">{items}</ul>' if items else ""
 
 
 def _class(kind: str) -> str:

@@ -9,7 +9,7 @@ from html import escape
 from harness.engine.result import Violation
 from harness.outcome import Report
 from harness.report.dumps import Allowance, state_id, states_html
-from harness.report.label import SENTENCES, short_guarantee, square_sentence
+from harness.report.label import sentence, short_guarantee, square_sentence
 from harness.report.lattice import draw
 from harness.report.text import (
     counts_text,
@@ -43,7 +43,8 @@ def section(report: Report, anchor: str, allowance: Allowance) -> str:
 def badge(report: Report) -> str:
     """The verdict as a coloured word."""
     kind = report.verdict.replace(" ", "-")
-    return f'<span class="badge {kind}">{report.verdict}</span>'
+    star = "*" if report.assumes else ""
+    return f'<span class="badge {kind}">{report.verdict}{star}</span>'
 
 
 def search_attributes(report: Report) -> str:
@@ -54,8 +55,8 @@ def search_attributes(report: Report) -> str:
 
 
 def _sentence(report: Report) -> str:
-    sentence = SENTENCES[report.verdict].removeprefix(f"{report.verdict}: ")
-    return f"{sentence[0].upper()}{sentence[1:]}."
+    text = sentence(report).removeprefix(f"{report.verdict}: ")
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _violation(report: Report, violation: Violation) -> str:

@@ -19,7 +19,7 @@ from rich.text import Text
 from harness.outcome import Report
 from harness.report.label import COUNTED, VERDICTS, short_guarantee
 from harness.report.text import WIDTH, plural
-from harness.report.unexplored import Unexplored
+from harness.report.unexplored import Unexplored, counted
 
 # Green where it passed, red for a broken claim, yellow where nothing is known.
 STYLES = {
@@ -111,8 +111,7 @@ def summary(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) ->
         for verdict in VERDICTS
     }
     parts = [f"{count} {COUNTED[v]}" for v, count in counts.items() if count]
-    if unexplored:
-        parts.append(f"{len(unexplored)} not explored")
+    parts += counted(unexplored)
     transitions = sum(report.exploration.executed.transitions for report in reports)
     states = sum(len(report.exploration.states) for report in reports)
     count = plural(len(reports) + len(unexplored), "scenario")
@@ -160,7 +159,7 @@ def _row(report: Report, usual: str | None) -> Row:
 
 def _unexplored_row(other: Unexplored) -> Row:
     name = other.scenario.rpartition("/")[2]
-    return (f"  {name}", "", "", "", "", "", Text("FAILED", "bold red"), "")
+    return (f"  {name}", "", "", "", "", "", Text(other.label, "bold red"), "")
 
 
 def _totals(

@@ -17,7 +17,7 @@ from textwrap import wrap
 
 from harness.engine.result import Counts, Violation
 from harness.outcome import Report
-from harness.report.label import SENTENCES, square_sentence
+from harness.report.label import sentence, square_sentence
 from harness.report.observation import Divergence, divergence, law_text, sections
 
 # The width that terminals, logs and mails agree on.
@@ -30,7 +30,7 @@ MOST_LINES = 40
 def render(report: Report, *, width: int = WIDTH) -> str:
     """The whole outcome of one scenario, without a newline at the end."""
     found = report.exploration
-    lines = wrap(f"{report.scenario}: {SENTENCES[report.verdict]}", width)
+    lines = wrap(f"{report.scenario}: {sentence(report)}", width)
     for violation in found.violations:
         lines += (render_violation(report, violation, width=width), "")
     lines += _numbered("steps", report.steps)
@@ -78,7 +78,9 @@ def vacuous(report: Report) -> list[str]:
         else:
             name, how = "what is observed", "constant=True"
         if each.reason.startswith("raises "):
-            how = f"raises={each.reason.split()[1]}"
+            names = each.reason.split(" at ")[0].removeprefix("raises ").split(" and ")
+            several = f"({', '.join(names)})" if len(names) > 1 else names[0]
+            how = f"raises={several}"
         texts.append(f"{name} {each.reason}; if that is meant, declare {how}")
     return texts
 
@@ -181,11 +183,16 @@ def explanation(violation: Violation) -> list[str]:
     if violation.kind == "leak":
         return [f"still alive after its undo: {violation.found}"]
     if violation.kind == "undo":
-        return ["the undo raised:", *_indented(law_text(violation.found))]
+        told = _indented(law_text(violation.found))
+        return ["the undo raised:", *told, *_paths(violation)]
     if violation.kind == "error" and violation.expected is None:
-        return ["succeeded elsewhere, here:", *_indented(law_text(violation.found))]
+        told = _indented(law_text(violation.found))
+        return ["succeeded elsewhere, here:", *told, *_paths(violation)]
     if violation.kind == "error" and violation.found is None:
-        return ["succeeds here, elsewhere:", *_indented(law_text(violation.expected))]
+        told = _indented(law_text(violation.expected))
+        return ["succeeds here, elsewhere:", *told, *_paths(violation)]
+    if violation.kind == "unpinned":
+        return [f"expected {violation.expected}; all show:", *_shown(violation)]
     lines: list[str] = []
     if (violation.expected, violation.found) != (None, None):
         difference = divergence(violation.expected, violation.found)
@@ -193,9 +200,22 @@ def explanation(violation: Violation) -> list[str]:
             lines.append("expected and found are printed alike")
         else:
             lines += diff_lines(difference, hidden=violation.hidden)
-    if violation.kind == "nondeterminism":
-        return lines + _indented("\n".join(violation.paths))
-    return lines + _paths(violation)
+    if violation.frequency is not None:
+        rare, times = violation.frequency
+        lines.append(f"found in {rare} of {times} replays of this history")
+    lines += _paths(violation)
+    # Of two states of which nothing can be seen there is nothing to tell.
+    return lines or ["what differs cannot be seen from outside"]
+
+
+def _shown(violation: Violation) -> list[str]:
+    """What was found, whole."""
+    return _indented(
+        "\n".join(
+            f"{title}: {text}" if title else text
+            for title, text in sections(violation.found)
+        )
+    )
 
 
 def _paths(violation: Violation) -> list[str]:
@@ -267,6 +287,8 @@ def _calls(counts: Counts) -> str:
 def how(violation: Violation, length: int) -> str:
     """How long the shown order is, and whether a shorter one may exist."""
     operations = plural(length, "operation")
+    if not length:
+        return "before any operation"
     if violation.shortest is None:
         return f"after {operations}"
     if violation.proven_shortest:

@@ -76,8 +76,8 @@ class Unexplored:
             "where": self.where,
             "reason": self.reason,
             "operation": self.operation,
-            "history": self.history,
-            "stack": self.stack,
+            "history": list(self.history),
+            "stack": list(self.stack),
         }
 
 

@@ -16,11 +16,13 @@ from harness.scenario.registrations import (
     impl,
     library,
     listen,
+    merges_alias_kinds,
     reserve,
+    shared,
     together,
 )
 from harness.scenario.scenario import Scenario
-from harness.scenario.step import Step, UseStep, step, use
+from harness.scenario.step import Step, UseStep, step, steps, use
 from harness.scenario.subclass import ProbeSubclass
 from harness.scenario.uses import call, look_up
 
@@ -43,13 +45,16 @@ __all__ = [
     "library",
     "listen",
     "look_up",
+    "merges_alias_kinds",
     "mode",
     "register_autograd",
     "register_fake",
     "register_kernel",
     "reserve",
     "rule",
+    "shared",
     "step",
+    "steps",
     "together",
     "use",
 ]

@@ -56,7 +56,16 @@ class Effect:
 class Effects:
     """The effects of the active steps of one system, and what they made."""
 
-    __slots__ = ("_ends", "_made", "_view", "contexts", "opens", "recorder", "tensors")
+    __slots__ = (
+        "_ends",
+        "_made",
+        "_view",
+        "contexts",
+        "libraries",
+        "opens",
+        "recorder",
+        "tensors",
+    )
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -65,6 +74,8 @@ class Effects:
         self._view = LOCAL.view
         # What opens the libraries of steps; see `opening`.
         self.opens: Callable[..., Library] = Library
+        # Libraries that steps of a group share, and the origin that they have.
+        self.libraries: dict[object, tuple[str, dict[Any, Library]]] = {}
         self.contexts: dict[str, Context] = {}
         # A tensor of each class with a handler, by the name of the class.
         self.tensors: dict[str, Any] = {}
@@ -89,6 +100,8 @@ class Effects:
         while self._ends:
             with suppress(EveryorderError):
                 self._ends.popitem()[1]()
+        # They know the dispatcher, and would keep it alive together with this.
+        self.libraries.clear()
 
     def tensor(self, kind: str) -> Any:
         """The tensor of a kind that is made beside (`probes.is_beside`).

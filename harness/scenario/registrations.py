@@ -8,12 +8,13 @@ A kernel is wrapped so that the system can tell which kernels a call ran.  The w
 has the facts of the kernel, so the dispatcher treats it as it treats the kernel.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from harness.errors import NotAScenario
+from harness.scenario.effects import effects_of
 from harness.scenario.recorder import Recorder, recording
 from harness.scenario.step import Closable, Perform, Step
 from runtime.dispatch.dispatcher import Dispatcher
@@ -157,14 +158,40 @@ def library(ns: str, kind: str = "DEF", dispatch_key: str | None = None) -> Step
     return Step(text, prepare, owner="dispatcher")
 
 
-class Known:
-    """A listener that knows the operators that it was told of, and not untold."""
+def merges_alias_kinds() -> Step:
+    """A dispatcher with the 2020 rule for second definitions; to be given.
 
-    def __init__(self) -> None:
+    It is a setting and no registration: undoing it does nothing.
+    """
+
+    def prepare(target: Dispatcher, origin: str) -> Perform:
+        def perform() -> Closable:
+            target.state = target.state._replace(merges_alias_kinds=True)
+            return _Several([])
+
+        return perform
+
+    return Step("merges_alias_kinds()", prepare, owner="dispatcher")
+
+
+class Refused(Exception):
+    """A listener does not want the operator that it is told of."""
+
+
+class Known:
+    """A listener that knows the operators that it was told of, and not untold.
+
+    Told of one that it `refuses`, it raises `Refused`, which abandons the step.
+    """
+
+    def __init__(self, refuses: Collection[str] = ()) -> None:
         self.names: list[str] = []
+        self.refuses = refuses
 
     def on_operator_registered(self, name: OperatorName, schema: Schema) -> None:
-        """Remember the schema."""
+        """Remember the schema, unless it is refused."""
+        if str(name) in self.refuses:
+            raise Refused(str(name))
         self.names.append(str(schema))
 
     def on_operator_deregistered(self, name: OperatorName, schema: Schema) -> None:
@@ -176,21 +203,25 @@ class Known:
         return ", ".join(sorted(self.names)) or "nothing"
 
 
-def listen() -> Step:
-    """`Dispatcher.add_listener`, with a listener that keeps a list of schemas."""
+def listen(*, refuses: Collection[str] = ()) -> Step:
+    """`Dispatcher.add_listener`, with a listener that keeps a list of schemas.
+
+    Told of an operator that it `refuses`, it raises.
+    """
 
     def prepare(target: Dispatcher, origin: str) -> Perform:
         recorder: Recorder | None = getattr(target, "recorder", None)
 
         def perform() -> Closable:
-            made = Known()
+            made = Known(refuses)
             if recorder is not None:
                 recorder.watch(f"listener ({origin})", made)
             return target.add_listener(made, origin)
 
         return perform
 
-    return Step("listen()", prepare, owner="dispatcher")
+    text = _call("listen", refuses=_quoted(list(refuses)) if refuses else None)
+    return Step(text, prepare, owner="dispatcher")
 
 
 class _Several:
@@ -242,6 +273,32 @@ def together(*steps: Step) -> Step:
     owners = {each.owner for each in steps}
     owner = owners.pop() if len(owners) == 1 else ""
     return Step(text, prepare, names, kernels, beside, owner)
+
+
+def shared(*steps: Step) -> tuple[Step, ...]:
+    """The same steps, which register by one library where they ask for equal ones.
+
+    It is opened for the first of them, whose name it has, and stays open, so a DEF
+    library, which its own step closes, cannot be shared.
+    """
+    group = object()
+
+    def sharing(each: Step) -> Step:
+        def prepare(target: Any, origin: str) -> Perform:
+            effects = effects_of(target)
+            first, held = effects.libraries.setdefault(group, (origin, {}))
+
+            def opens(*asked: Any, **named: Any) -> Library:
+                if asked not in held:
+                    held[asked] = Library(*asked, **named)
+                return held[asked]
+
+            with effects.opening(opens):
+                return each.prepare(target, first)
+
+        return replace(each, text=f"shared({each.text})", prepare=prepare)
+
+    return tuple(sharing(each) for each in steps)
 
 
 def operator_of(schema: str | Schema) -> OperatorName:

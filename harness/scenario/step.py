@@ -1,29 +1,41 @@
-"""Steps and uses: the letters of a scenario, each with its text.
+"""Steps and uses: the operations of a scenario, each with its text.
 
 True only here: a step is prepared once for each fresh system and then performed any
 number of times.  `prepare(target, origin)` gets the system's registry and a name for
 the step ("step 2") and returns a function that performs it; what that returns ends it
-by `close()`, and is owned by the engine alone.
+by `close()`, and is owned by the engine alone.  What the function of a step may be is
+told in `harness.scenario.performing`.
 
 Rules:
 - performing may raise: then nothing may have changed;
-- the text is one runnable line; reports print it, digests are made of it;
-- a use returns its answer as text and must not change what is registered.
+- the text is one runnable line; reports print it, digests are made of it, and other
+  steps name the step by it;
+- a use returns its answer and must not change what is registered.
 """
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from inspect import isasyncgenfunction, isgeneratorfunction
+from types import EllipsisType, FunctionType
+from typing import Any, Literal, TypeAlias
 
 from harness.errors import NotAScenario
+from harness.scenario.loop import current_loop
+from harness.scenario.mistakes import check_takes, takes
+from harness.scenario.performing import Closable, Performance, Undo
 
-
-class Closable(Protocol):
-    """What a performed step returns."""
-
-    def close(self) -> None:
-        """End what the step did."""
-
+__all__ = [
+    "Closable",
+    "Perform",
+    "Prepare",
+    "Step",
+    "Use",
+    "UseStep",
+    "step",
+    "steps",
+    "use",
+]
 
 Perform = Callable[[], Closable]
 Prepare = Callable[[Any, str], Perform]
@@ -32,16 +44,22 @@ Use = Callable[[Any], Hashable]
 # Whose step or use it is: the dispatcher's, of a registry with `create`, or not said.
 Owner: TypeAlias = Literal["dispatcher", "registry", ""]
 
+# What may be declared to be raised.
+Raises: TypeAlias = type[BaseException] | tuple[type[BaseException], ...] | None
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A registration that can be made and ended.
+    """A registration that can be made and, mostly, ended.
 
     `operators` are the names of the operators that it concerns, for the dispatcher;
     `kernels` describe its kernels where the scenario says how: key, operator, words.
     A step is `beside` if it does more than register in the dispatcher's state; see
     `harness.scenario.effects`.  `owner` says what it can be done to, where that is
-    known.
+    known.  `functions` are the scenario's own, which are part of the state.
+
+    The others are as for `step`; `requires` and `after` are texts of steps.  Steps of
+    one `symmetry` are told to differ in nothing but their parameter.
     """
 
     text: str
@@ -50,6 +68,15 @@ class Step:
     kernels: tuple[str, ...] = ()
     beside: bool = False
     owner: Owner = ""
+    functions: tuple[Callable[..., Any], ...] = ()
+    lasting: bool = False
+    again: bool = False
+    may_refuse: bool = False
+    requires: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    raises: tuple[type[BaseException], ...] = ()
+    constant: bool = False
+    symmetry: str = ""
 
     def __str__(self) -> str:
         return self.text
@@ -57,50 +84,213 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class UseStep:
-    """A call or a look-up; `perform(target)` returns its answer."""
+    """A call or a look-up; `perform(target)` returns its answer.
+
+    `raises`, `constant` and `unordered` are as for `use`.
+    """
 
     text: str
     perform: Use
     operators: tuple[str, ...] = ()
     owner: Owner = ""
+    raises: tuple[type[BaseException], ...] = ()
+    constant: bool = False
+    unordered: bool = False
 
     def __str__(self) -> str:
         return self.text
 
 
-class _Undo:
-    """The handle of a step that gave a function to undo it."""
+def step(
+    text: str,
+    do: Callable[[Any], Any],
+    *,
+    undo: Undo = ...,
+    raises: Raises = None,
+    requires: str | Step | Iterable[str | Step] = (),
+    after: str | Step | Iterable[str | Step] = (),
+    again: bool = False,
+    may_refuse: bool = False,
+    constant: bool = False,
+) -> Step:
+    """A step of any registry: `do(registry)` does it, and returns what undoes it.
 
-    __slots__ = ("__weakref__", "close")
+    Args:
+        text: one line, as one would write the step; a scenario has each text once.
+        do: a function of the registry.  It returns a function without parameters, an
+            object with `close()`, or a context manager; or it is a generator function
+            of which undoes what follows its `yield`.  All of these may be
+            asynchronous; each fresh registry has one event loop.
+        undo: what undoes the step, if `do` does not say: a function of the registry,
+            or of the registry and of what `do` returned.  None if nothing undoes it:
+            the step stays, as most registrations do.
+        raises: errors with which the step is meant to be refused, wherever it is
+            tried; a step that always fails is a mistake otherwise.
+        requires: steps, by object or text, that must be active for this one to be
+            done, and that cannot be undone while it is active.
+        after: steps that must be active for this one to be done, and may go then.
+        again: whether a step that stays (`undo=None`) may be done again.
+        may_refuse: whether its undo may raise; then the step stays active.
+        constant: whether the step is meant to change nothing.
 
-    def __init__(self, undo: Callable[[], object]) -> None:
-        self.close: Callable[[], object] = undo
-
-
-def step(text: str, do: Callable[[Any], Any]) -> Step:
-    """A step of any registry: `do(registry)` returns what undoes it.
-
-    That is a function without parameters, or an object with `close()`.
+    Raises:
+        NotAScenario: these do not go together, or `do` or `undo` takes something else.
     """
+    where = f"step({text!r}, ...)"
+    check_takes(f"do of {where}", do, (1,), "a function of the registry")
+    if not isinstance(undo, EllipsisType | None):
+        wanted = "a function of the registry, or of it and of what the step returned"
+        check_takes(f"undo of {where}", undo, (1, 2), wanted)
+        if isgeneratorfunction(do) or isasyncgenfunction(do):
+            raise NotAScenario(
+                found=f"{where}, a generator function, with undo=",
+                wanted="one of both: what follows the yield undoes",
+            )
+    if again and undo is not None:
+        raise NotAScenario(
+            found=f"{where} with again=True, which can be undone",
+            wanted="undo=None, or a second step of another text",
+        )
+    if may_refuse and undo is None:
+        raise NotAScenario(
+            found=f"{where} with may_refuse=True, which cannot be undone",
+            wanted="undo=..., a function that may raise",
+        )
+    performance = Performance(text, do, undo, may_refuse=may_refuse)
+    return Step(
+        text,
+        partial(_prepare, performance),
+        owner="registry",
+        functions=(do,) if isinstance(undo, EllipsisType | None) else (do, undo),
+        lasting=undo is None,
+        again=again,
+        may_refuse=may_refuse,
+        requires=_texts(requires),
+        after=_texts(after),
+        raises=_classes(raises),
+        constant=constant,
+    )
 
-    def prepare(target: Any, origin: str) -> Perform:
-        def perform() -> Closable:
-            undo = do(target)
-            if hasattr(undo, "close"):
-                return undo  # type: ignore[no-any-return]  # it has close()
-            if not callable(undo):
-                raise NotAScenario(
-                    found=f"{type(undo).__name__}, returned by {text!r}",
-                    wanted="the function that undoes the step, or an object with "
-                    "close()",
-                )
-            return _Undo(undo)  # type: ignore[return-value]  # close is a slot
 
-        return perform
+def steps(
+    name: str,
+    values: Iterable[Any] | Mapping[str, Any],
+    do: Callable[[Any, Any], Any],
+    *,
+    undo: Undo = ...,
+    symmetric: bool = False,
+    **options: Any,
+) -> list[Step]:
+    """Steps that differ in a parameter: `steps("add", "ab", Registry.add)`.
 
-    return Step(text, prepare, owner="registry")
+    Args:
+        name: of the function; the texts are `add('a')`, `add('b')`.
+        values: the parameters, or the parameters by what is written for them.
+        do: a function of the registry and of a value, otherwise as for `step`.
+        undo: as for `step`, but a function of the registry and of the value, or of
+            these and of what `do` returned.
+        symmetric: whether the values are told to be exchangeable.
+        options: as for `step`.
+
+    Raises:
+        NotAScenario: as for `step`; or the text of a value would change with each run.
+    """
+    where = f"steps({name!r}, ...)"
+    check_takes(f"do of {where}", do, (2,), "a function of the registry and of a value")
+    if isinstance(undo, EllipsisType | None):
+        ends: Callable[[Any], Undo] = lambda _: undo  # noqa: E731  # one of two
+    else:
+        wanted = "a function of the registry, a value, and what the step returned"
+        check_takes(f"undo of {where}", undo, (2, 3), wanted)
+        bind = _with_result if takes(undo, 3) else _with
+        ends = partial(partial, bind, undo)
+    pairs = values.items() if isinstance(values, Mapping) else map(_written, values)
+    return [
+        replace(
+            step(
+                f"{name}({text})",
+                partial(_with, do, value),
+                undo=ends(value),
+                **options,
+            ),
+            symmetry=name if symmetric else "",
+        )
+        for text, value in pairs
+    ]
 
 
-def use(text: str, perform: Callable[[Any], Hashable]) -> UseStep:
-    """A use of any registry: `perform(registry)` returns an answer to compare."""
-    return UseStep(text, perform)
+def use(
+    text: str,
+    perform: Callable[[Any], Any],
+    *,
+    raises: Raises = None,
+    constant: bool = False,
+    unordered: bool = False,
+) -> UseStep:
+    """A use of any registry: `perform(registry)` returns an answer to compare.
+
+    Answers are compared by type, value and order; an error is an answer, too.
+
+    Args:
+        text: one line, as one would write the use.
+        perform: a function of the registry, which may be a coroutine function.
+        raises: errors that the use is meant to raise, wherever it is performed.
+        constant: whether the answer is meant to be the same everywhere.
+        unordered: whether the order of what is answered does not count; the guarantee
+            then says that it was not looked at.
+
+    Raises:
+        NotAScenario: `perform` takes something else, or yields.
+    """
+    where = f"use({text!r}, ...)"
+    check_takes(f"perform of {where}", perform, (1,), "a function of the registry")
+    if isgeneratorfunction(perform) or isasyncgenfunction(perform):
+        raise NotAScenario(
+            found=f"{where}, a generator function",
+            wanted="a function that returns its answer, as a list of all",
+        )
+    return UseStep(
+        text,
+        perform,
+        raises=_classes(raises),
+        constant=constant,
+        unordered=unordered,
+    )
+
+
+def _prepare(performance: Performance, target: Any, origin: str) -> Perform:
+    return partial(performance.perform, current_loop(), target)
+
+
+def _with(function: Callable[..., Any], value: Any, target: Any) -> Any:
+    return function(target, value)
+
+
+def _with_result(
+    function: Callable[..., Any], value: Any, target: Any, result: Any
+) -> Any:
+    return function(target, value, result)
+
+
+def _texts(named: str | Step | Iterable[str | Step]) -> tuple[str, ...]:
+    several = (named,) if isinstance(named, str | Step) else named
+    return tuple(dict.fromkeys(str(each) for each in several))
+
+
+def _classes(raises: Raises) -> tuple[type[BaseException], ...]:
+    if raises is None:
+        return ()
+    return raises if isinstance(raises, tuple) else (raises,)
+
+
+def _written(value: Any) -> tuple[str, Any]:
+    """How a value is written, and the value."""
+    if isinstance(value, type | FunctionType):
+        return value.__name__, value
+    text = repr(value)
+    if " at 0x" in text:
+        raise NotAScenario(
+            found=f"the value {text}, which is written with its address",
+            wanted="values by text: {'json': value, ...}",
+        )
+    return text, value

@@ -210,10 +210,13 @@ def call(op: str, kind: str = "cpu") -> UseStep:
     return UseStep(f'call("{op}", "{kind}")', perform, (op,), "dispatcher")
 
 
-def look_up(op: str) -> UseStep:
-    """Find an operator's schema, as `Dispatcher.find_schema` does."""
+def look_up(op: str, *, constant: bool = False) -> UseStep:
+    """Find an operator's schema, as `Dispatcher.find_schema` does.
+
+    `constant` as for `use`.
+    """
 
     def perform(target: Dispatcher) -> Hashable:
         return str(target.find_schema(op))
 
-    return UseStep(f'look_up("{op}")', perform, (op,), "dispatcher")
+    return UseStep(f'look_up("{op}")', perform, (op,), "dispatcher", constant=constant)

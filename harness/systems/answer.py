@@ -1,37 +1,89 @@
-"""What a use answered, if it can be compared.
+"""What a use answered and what was observed, as values to compare.
 
-True only here: which answers are refused.  An answer is kept and compared with later
-ones, so it must be hashable.  Lists, sets and dicts are copied: one that a registry
-still holds would change with it and be equal to itself for ever.  An array has no
-equality that is true or false.
+True only here: which answers can be compared, and how.  An answer is kept and compared
+with later ones, so it is written down at once in its canonical form, by exact types: a
+list that the registry still holds would change with it and be equal to itself for ever,
+and `True` would be equal to `1`.
+
+Rules:
+- what has not run yet is no answer (a generator, a coroutine): it is refused;
+- what is observed is text: it goes into expect files and reports as it is.
 """
 
-from collections.abc import Hashable
+from collections.abc import (
+    AsyncIterator,
+    Hashable,
+    ItemsView,
+    Iterator,
+    KeysView,
+    ValuesView,
+)
+from inspect import isawaitable
 from typing import Any
 
 from harness.errors import NotAScenario
+from harness.heap import canonical
+from harness.scenario.mistakes import kind_of
 from harness.scenario.step import UseStep
 
+# What to write in place of what `observe` must not return.
+_INSTEAD: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (type(None), "text; does it lack a return?"),
+    ((bytes, bytearray), "text: repr(...), or .decode() if it is one"),
+    (dict, "text: '\\n'.join(f'{key}: {value}' for key, value in ...items())"),
+    ((list, tuple, set, frozenset), "text: '\\n'.join(map(str, ...))"),
+    (Iterator, "text: '\\n'.join(map(str, ...))"),
+)
 
-def checked_answer(use: UseStep, answer: Hashable) -> Hashable:
-    """The answer; raises `NotAScenario` where it cannot be kept and compared."""
-    frozen: Hashable = _frozen(answer)
+
+def checked_answer(use: UseStep, answer: Any) -> Hashable:
+    """The answer of a use as a value; text stays the text it is.
+
+    Raises:
+        NotAScenario: it has not run yet, so that it cannot be compared.
+    """
+    if type(answer) is str:
+        return answer
+    if isinstance(answer, (KeysView, ValuesView, ItemsView)):
+        answer = list(answer)
+    if isinstance(answer, (Iterator, AsyncIterator)) or isawaitable(answer):
+        raise NotAScenario(
+            found=f"{kind_of(answer)}, returned by the use {use.text!r}",
+            wanted="what it gives: list(...), or the result that is awaited",
+        )
+    return canonical(answer, unordered=use.unordered)
+
+
+def checked_observation(seen: Any, *, unordered: bool) -> str:
+    """What was observed; lines are sorted if their order does not count.
+
+    Raises:
+        NotAScenario: it is no text.
+    """
+    if isinstance(seen, str):
+        return "\n".join(sorted(seen.splitlines())) if unordered else seen
+    instead = "text: str(...)"
+    for kinds, words in _INSTEAD:
+        if isinstance(seen, kinds):
+            instead = words
+            break
+    raise NotAScenario(found=f"{kind_of(seen)}, returned by observe", wanted=instead)
+
+
+def checked_laws(told: Any) -> tuple[str, ...]:
+    """What a check reported, one text for each broken law.
+
+    Raises:
+        NotAScenario: it is no list of texts.
+    """
+    if not told:
+        return ()
+    if isinstance(told, str):
+        return (told,)
     try:
-        hash(frozen)
+        return tuple(map(str, told))
     except TypeError:
         raise NotAScenario(
-            found=f"{type(answer).__name__}, returned by the use {use.text!r}",
-            wanted="an answer that cannot change: text, a number, or a tuple of them",
+            found=f"{type(told).__name__}, returned by check",
+            wanted="a list of texts, one for each broken law, or an empty one",
         ) from None
-    return frozen
-
-
-def _frozen(answer: Any) -> Any:
-    """The answer with values that cannot change for lists, sets and dicts."""
-    if type(answer) in (list, tuple):
-        return tuple(map(_frozen, answer))
-    if type(answer) is set:
-        return frozenset(answer)
-    if type(answer) is dict:
-        return tuple((_frozen(key), _frozen(each)) for key, each in answer.items())
-    return answer

@@ -8,7 +8,7 @@ and real calls with tensors of several backends (`Scenario.probes`), of which th
 kernels and handlers that ran are noted.  After every action: the laws of the state and
 of the step, and those about the thread and about memory (`leftovers`), which speak of
 every single call, too.  Only texts and laws of a value are remembered, by that value;
-every edge goes through public calls.
+every transition goes through public calls.
 
 The fingerprint is that of the state and of all that stands beside it; why it is
 complete is said in `runtime.dispatch.fingerprint` and `harness.scenario.effects`.
@@ -21,6 +21,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, Literal
 from weakref import ref
 
+from harness.engine import Base
 from harness.scenario.effects import Effects, Row, shown
 from harness.scenario.probes import PROBES, is_beside
 from harness.scenario.recorder import Recorder
@@ -69,7 +70,7 @@ class RecordingDispatcher(Dispatcher):
         return self._lock
 
 
-class DispatcherSystem:
+class DispatcherSystem(Base):
     """A scenario of registrations, as the engine sees it."""
 
     def __init__(
@@ -82,6 +83,8 @@ class DispatcherSystem:
         self.scenario = scenario
         self.steps = len(scenario.steps)
         self.uses = len(scenario.uses)
+        self.relations = scenario.relations
+        self.relations = scenario.relations
         self._names = [parse_name(name) for name in scenario.operators]
         probes = tuple(PROBES) if scenario.probes is None else scenario.probes
         self._probes = tuple(kind for kind in probes if not is_beside(kind))
@@ -276,7 +279,7 @@ class DispatcherSystem:
                 tokens = tuple(t for held in self._open.values() for t in held)
                 broken = check_run(Run(self._start, state, tokens, calls))
                 if broken:
-                    # Told at every look, also when a word is replayed.
+                    # Told at every look, also when a history is replayed.
                     self._read.discard(texts)
                     self._broken += broken
             for kind in self._beside:
@@ -348,7 +351,7 @@ class DispatcherSystem:
             )
         return (*named, ("text", str(error)))
 
-    def fingerprint(self) -> Hashable:
+    def state(self, handles: Sequence[object] = ()) -> Hashable:
         """The whole state, listeners' knowledge and what stands beside it included."""
         state = self.dispatcher.state
         beside = self._beside_the_state() if self._affects else ()

@@ -4,121 +4,261 @@ True only here: what is asked of a registry that knows nothing of this package: 
 fresh one is made, what of it must depend on the active steps only, and steps that
 return what undoes them.  Everything the engine checks follows from that.
 
+Rules:
+- what is state, and what is not seen of it, is told in `harness.systems.complete`;
+- exceptions are outcomes (`harness.systems.outcomes`), in what observes as well: a look
+  that fails after one history alone is a fault of that history;
+- all functions of the scenario run in the context and on the loop of their system.
+
 Steps and uses of the dispatcher are refused unless `create` makes one: elsewhere they
 fail at every set, of which nothing follows.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+import gc
+from collections.abc import Callable, Hashable, Sequence, Set
+from contextlib import suppress
+from dataclasses import replace
+from inspect import isawaitable, iscoroutine
 from typing import Any
 
-from harness.errors import NotAScenario
+from harness.engine.protocol import Base, Caveat, StateForm
+from harness.errors import HarnessError, NotAScenario
+from harness.heap import Portrait, differences
+from harness.scenario.loop import Loop, preparing
+from harness.scenario.mistakes import name_of
+from harness.scenario.performing import Closable
 from harness.scenario.scenario import Scenario
-from harness.scenario.step import Closable, Perform, Step, UseStep
-from harness.systems.answer import checked_answer
+from harness.scenario.step import Perform, Step, UseStep
+from harness.systems.answer import (
+    checked_answer,
+    checked_laws,
+    checked_observation,
+)
+from harness.systems.complete import Complete, Memory, places
+from harness.systems.outcomes import is_failed_check, settled, told_of
 from runtime.dispatch.dispatcher import Dispatcher
 
 
-class RegistrySystem:
-    """A scenario with `create` and `observe`, as the engine sees it."""
+class RegistrySystem(Base):
+    """A scenario with `create`, as the engine sees it."""
+
+    settled = False
 
     def __init__(self, scenario: Scenario) -> None:
         assert scenario.create is not None, "the dispatcher has a system of its own"
-        assert scenario.observe is not None, "a scenario with create has observe"
         self.scenario = scenario
         self.steps = len(scenario.steps)
         self.uses = len(scenario.uses)
+        # What raises something else is not declared to: see `_expect`.
+        self.relations = scenario.relations
         self._create = scenario.create
-        self._observe = scenario.observe
         self._performs: list[Perform] = []
         self._given: list[Perform] = []
         self._held: list[Closable] = []
-        self._target: object = None
+        self._target: Any = None
+        self._loop = Loop()
+        self._started = False
+        self._complete = Complete(scenario)
+        # Laws that a look broke.
+        self._broken: list[str] = []
         # What only a dispatcher can be asked for, if there is such a thing.
-        letters: tuple[Step | UseStep, ...] = (
+        operations: tuple[Step | UseStep, ...] = (
             *scenario.given,
             *scenario.steps,
             *scenario.uses,
         )
-        texts = (each.text for each in letters if each.owner == "dispatcher")
+        texts = (each.text for each in operations if each.owner == "dispatcher")
         self._foreign = next(texts, None)
 
     def reset(self) -> None:
         """Make a fresh registry; what was given is made again in it."""
-        while self._held:
-            self._held.pop().close()
-        self._target = self._create()
+        self.close()
+        if not gc.isenabled():
+            # Whoever switched it off wants nothing of the last system in the next one.
+            gc.collect()
+        self._loop = Loop(self._complete.importing)
+        self._started = True
+        self._target = self._call(self._create)
         if self._foreign is not None and not _dispatches(self._target):
             raise NotAScenario(
-                found=f"{self._foreign} with create={_named(self._create)}, which "
+                found=f"{self._foreign} with create={name_of(self._create)}, which "
                 f"makes {type(self._target).__name__}",
                 wanted="steps and uses of that registry, as step() and use() make "
                 "them, or no create",
             )
-        self._given = [
-            given.prepare(self._target, f"given {number}")
-            for number, given in enumerate(self.scenario.given, 1)
-        ]
-        self._held = [perform() for perform in self._given]
-        self._performs = [
-            step.prepare(self._target, f"step {number}")
-            for number, step in enumerate(self.scenario.steps, 1)
-        ]
+        with preparing(self._loop):
+            self._given = [
+                given.prepare(self._target, f"given {number}")
+                for number, given in enumerate(self.scenario.given, 1)
+            ]
+            self._held = [perform() for perform in self._given]
+            self._performs = [
+                step.prepare(self._target, f"step {number}")
+                for number, step in enumerate(self.scenario.steps, 1)
+            ]
+        self._complete.begin(self._target, self._loop, self._performs, self._given)
+
+    def close(self) -> None:
+        """End what was given, the loop, and what the registry left in the process."""
+        self._broken.clear()
+        while self._held:
+            # The steps above it may still be active, and in its way.
+            with suppress(Exception):
+                self._ended(self._held.pop())
+        self._complete.end()
+        self._loop.close()
+        self._performs.clear()
+        self._given.clear()
+        target, self._target = self._target, None
+        reset = self.scenario.reset
+        if reset is not None and self._started:
+            self._started = False
+            self._loop = Loop()
+            self._call(reset, *((target,) if places(reset) == 1 else ()))
+            self._loop.close()
 
     def do(self, step: int) -> Closable:
         """Perform a step."""
-        return self._performs[step]()
+        perform = self._performs[step]
+        try:
+            handle = settled(self._complete.audit.watched, ("do", step), perform)
+            self._complete.follow(handle)
+            return handle
+        except HarnessError:
+            raise
+        except Exception as error:
+            self._expect(step, self.scenario.steps[step].raises, error)
+            raise
 
     def undo(self, step: int, handle: Any) -> None:
         """Undo a step."""
-        handle.close()
+        settled(self._complete.audit.watched, ("undo", step), self._ended, handle)
 
     def use(self, use: int) -> Hashable:
         """Perform a use; an exception is an answer."""
         asked = self.scenario.uses[use]
         try:
-            answer = asked.perform(self._target)
+            answer = settled(
+                self._complete.audit.watched,
+                ("use", use),
+                self._call,
+                asked.perform,
+                self._target,
+            )
+            return checked_answer(asked, answer)
+        except HarnessError:
+            raise
         except Exception as error:
+            self._expect(self.steps + use, asked.raises, error)
             return self.failure(error)
-        return answer if type(answer) is str else checked_answer(asked, answer)
 
     def observe(self) -> Hashable:
-        """What the scenario observes, as one titled text."""
-        seen = self._observe(self._target)
-        if not isinstance(seen, str):
-            raise NotAScenario(
-                found=f"{type(seen).__name__}, returned by observe", wanted="text"
+        """What the scenario observes, as one titled text; nothing if it has no such."""
+        observe = self.scenario.observe
+        if observe is None:
+            return ()
+        try:
+            seen = settled(
+                self._complete.audit.watched,
+                ("observe", 0),
+                self._call,
+                observe,
+                self._target,
             )
-        return (("state", seen),)
+            text = checked_observation(seen, unordered=self.scenario.unordered)
+        except HarnessError:
+            raise
+        except Exception as error:
+            if is_failed_check(error):
+                self._broken.append(f"observe: {told_of(error)[1]}")
+            return self.failure(error)
+        return (("state", text),)
 
     def laws(self) -> Sequence[Hashable]:
-        """What the scenario's own check reports."""
+        """What the scenario's own check reports, and what the last look broke."""
+        broken, self._broken = self._broken, []
         check = self.scenario.check
-        told: Any = None if check is None else check(self._target)
-        if not told:
-            return ()
-        if isinstance(told, str):
-            return (told,)
-        if not isinstance(told, Iterable):
-            raise NotAScenario(
-                found=f"{type(told).__name__}, returned by check",
-                wanted="a list of texts, one for each broken law, or an empty one",
-            )
-        return tuple(told)
+        if check is None:
+            return broken
+        try:
+            told = checked_laws(settled(self._call, check, self._target))
+        except HarnessError:
+            raise
+        except Exception as error:
+            name, text = told_of(error)
+            told = (text if is_failed_check(error) and text else f"{name}: {text}",)
+        return (*broken, *told)
 
     def failure(self, error: Exception) -> Hashable:
         """The type of an error and its text."""
-        return (("error", type(error).__name__), ("text", str(error)))
+        name, text = told_of(error)
+        return (("error", name), ("text", text))
 
-    def fingerprint(self) -> Hashable | None:
-        """The complete state, if the scenario can tell it."""
-        complete = self.scenario.fingerprint
-        return None if complete is None else complete(self._target)
+    def collect(self) -> None:
+        """Collect garbage, in the context of the system: finalizers are its own."""
+        self._loop.call(gc.collect)
+
+    def state(self, handles: Sequence[object]) -> StateForm | None:
+        """The complete state: as the scenario tells it, else read from the objects."""
+        tells = self.scenario.fingerprint
+        if tells is None:
+            return self._complete.form(handles)
+        arguments: tuple[Any, ...] = (self._target,)
+        if places(tells) == 2:
+            arguments += (self._complete.undos(handles),)
+        told = self._call(tells, *arguments)
+        return None if told is None else self._complete.form_of(told)
+
+    def portrait(self, handles: Sequence[object]) -> object | None:
+        """The state in a form that `paths` can compare."""
+        return self._complete.portrait(handles)
+
+    def paths(self, one: object, other: object) -> tuple[str, ...]:
+        """Where two portraits differ, in words of the scenario."""
+        assert isinstance(one, Portrait), "it is compared with its like"
+        assert isinstance(other, Portrait), "it is compared with its like"
+        return differences(one, other)
+
+    def caveats(self) -> Sequence[Caveat]:
+        """What stands between the states seen so far and a proof."""
+        return self._complete.caveats()
+
+    def look(self, handles: Sequence[object]) -> None:
+        """Look at what lies outside of the state, for `caveats`, a last time."""
+        self._complete.look(handles)
+
+    def memory(self) -> Memory:
+        """What this system learnt."""
+        declared = self.scenario.relations.declared
+        return self._complete.memory(declared - self.relations.declared)
+
+    def remember(self, memory: Memory) -> None:
+        """Go on from what another system learnt; before the first reset."""
+        self._complete.remember(memory)
+        self._retract(memory.surprised)
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of the scenario; what it returns, awaited if it must be."""
+        result = self._loop.call(function, *arguments)
+        return self._loop.wait(result) if iscoroutine(result) else result
+
+    def _ended(self, handle: Closable) -> None:
+        result = self._loop.call(handle.close)
+        if isawaitable(result):
+            self._loop.wait(result)
+
+    def _expect(
+        self, operation: int, raises: tuple[type[BaseException], ...], error: Exception
+    ) -> None:
+        """Note an error that is not the one that was declared."""
+        if raises and not isinstance(error, raises):
+            self._retract({operation})
+
+    def _retract(self, operations: Set[int]) -> None:
+        declared = self.relations.declared - operations
+        self.relations = replace(self.relations, declared=declared)
 
 
 def _dispatches(target: Any) -> bool:
     """Whether it is a dispatcher, or stands for one."""
     return isinstance(target, Dispatcher) or hasattr(target, "keyring")
-
-
-def _named(create: object) -> str:
-    return getattr(create, "__name__", type(create).__name__)

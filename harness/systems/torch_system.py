@@ -2,7 +2,7 @@
 
 True only here: the registry under test is process-wide C++ state that we can neither
 copy nor read completely.  So there is no fingerprint, no proof by `graph`; walks,
-words and `full` run on it as on any opaque system.
+histories and `full` run on it as on any opaque system.
 
 Rules:
 - each step owns its library object; undoing a step is `reset()` of that object;
@@ -24,6 +24,7 @@ import weakref
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal, NamedTuple
 
+from harness.engine import Base
 from harness.systems.torch_library import (
     Kernel,
     arguments_of,
@@ -80,7 +81,7 @@ class TorchObservation(NamedTuple):
     probes: tuple[CallResult, ...]
 
 
-class TorchSystem:
+class TorchSystem(Base):
     """Implements the engine's `System` on torch's own dispatcher.
 
     `invariants` says what becomes of torch's own check: a part of the observation, a
@@ -185,7 +186,7 @@ class TorchSystem:
         """The error's type and its text, without what an unrelated change moves."""
         return error_text(error)
 
-    def fingerprint(self) -> Hashable | None:
+    def state(self, handles: Sequence[object] = ()) -> Hashable | None:
         """None: torch has no way to show its whole state."""
         return None
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 from tests.bench.calls import CALL_ROWS
 from tests.bench.kernels import kernels
+from tests.bench.proofs import PROOF_ROWS
 from tests.bench.python_dispatch import DISPATCH_ROWS
 from tests.bench.row import Row
 from tests.bench.rows import ROWS as HARNESS_ROWS
 from tests.bench.training import TRAINING_ROWS
 
-ROWS = (*HARNESS_ROWS, *CALL_ROWS, *DISPATCH_ROWS, *TRAINING_ROWS, kernels)
+ROWS = (*HARNESS_ROWS, *PROOF_ROWS, *CALL_ROWS, *DISPATCH_ROWS, *TRAINING_ROWS, kernels)
 
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
 # What others run; a thread that waits for a processor holds up all of its team.

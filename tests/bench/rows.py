@@ -91,7 +91,7 @@ def large() -> Iterator[Row]:
     yield Row("the same without probes", f"{plain:.1f} s", "≤ 6 s", plain <= 6)
     sixteen = seconds(lambda: explore(as_upstream_with_laws(16), "graph"))
     yield Row(
-        "n = 16, `graph` (1,048,576 edges), laws, one core",
+        "n = 16, `graph` (1,048,576 transitions), laws, one core",
         f"{sixteen:.0f} s",
         "≤ 90 s on two",
         sixteen <= 90,
@@ -149,7 +149,7 @@ def memory() -> Iterator[Row]:
         f"{grown:.1f} bytes a step",
         "flat",
         grown <= 4,
-        "`full` keeps its own word, two bytes a letter",
+        "`full` keeps its own history, two bytes an operation",
     )
 
 

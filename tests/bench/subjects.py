@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from harness.engine import System
+from harness.engine import Base, System
 from harness.scenario import Scenario, Step, define, impl
 from harness.systems.dispatcher import DispatcherSystem
 
@@ -63,7 +63,7 @@ def as_upstream(scenario: Scenario) -> System:
     return DispatcherSystem(scenario, view="upstream", laws=False)
 
 
-class NullSystem:
+class NullSystem(Base):
     """Does nothing as fast as Python can; what is left is the engine."""
 
     uses = 0
@@ -94,7 +94,7 @@ class NullSystem:
     def failure(self, error: Exception) -> Hashable:
         return str(error)
 
-    def fingerprint(self) -> Hashable:
+    def state(self, handles: Sequence[object] = ()) -> Hashable:
         return self._active
 
 

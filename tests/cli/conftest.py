@@ -45,7 +45,7 @@ newest = Scenario(
 """
 
 FAULTY = """
-from itertools import count as counting
+from time import perf_counter_ns
 
 from tests.scenarios.test_sound import Scenario, add, shown, step
 
@@ -54,7 +54,6 @@ def refuse(registry):
     raise ValueError("this name is taken")
 
 
-numbers = counting()
 order = Scenario(
     add("a"),
     add("b"),
@@ -71,11 +70,11 @@ law = Scenario(
 random = Scenario(
     add("a"),
     create=list,
-    observe=lambda registry: f"{next(numbers)}\\n",
+    observe=lambda registry: f"{perf_counter_ns()}\\n",
 )
-crash = Scenario(add("a"), create=list, observe=lambda registry: 1 / 0)
+crash = Scenario(add("a"), create=lambda: 1 / 0, observe=shown)
 failing = Scenario(
-    add("a"), step('add("a")', refuse), create=list, observe=shown
+    add("a"), step('add("A")', refuse), create=list, observe=shown
 )
 """
 

@@ -2,18 +2,12 @@ import os
 from io import StringIO
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
-from harness.catalogue import Broken, Catalogue, load
-from harness.cli.campaign import (
-    WORTHWHILE,
-    explore_entries,
-    not_loaded,
-    processes,
-)
+from harness.cli.campaign import WORTHWHILE, Campaign, Interrupted, processes
 from harness.cli.task import Effort, Task
 from harness.outcome import Report
-from harness.report import Unexplored
 from tests.cli.conftest import Project
 
 
@@ -31,21 +25,33 @@ def test_how_many_processes() -> None:
     assert processes([], None) == 1
 
 
-def test_outcomes_are_in_the_order_of_the_entries(project: Project) -> None:
-    entries = load().entries
+@pytest.mark.parametrize(
+    ("jobs", "in_process"), [(1, False), (2, False), (None, False), (None, True)]
+)
+def test_outcomes_are_in_the_order_of_the_tasks(
+    project: Project, jobs: int | None, in_process: bool
+) -> None:
     console = Console(file=StringIO())
-    for jobs in (1, 2):
-        outcomes = explore_entries(entries, Effort("walk:1"), jobs, console)
-        assert [each.scenario for each in outcomes] == [
-            entry.scenario.path for entry in entries
-        ]
-        assert all(isinstance(each, Report) for each in outcomes)
+    campaign = Campaign(Effort("walk:1"), jobs=jobs, in_process=in_process)
+    with campaign:
+        listing = campaign.load(())
+        outcomes = campaign.explore(listing.tasks, console)
+    assert [each.scenario for each in outcomes] == list(listing.paths)
+    assert all(isinstance(each, Report) for each in outcomes)
 
 
-def test_what_was_not_loaded() -> None:
-    broken = Broken("tests/scenarios/test_a.py", 3, "SyntaxError: x")
-    assert not_loaded(Catalogue(Path(), (), (broken,))) == (
-        Unexplored(
-            "scenarios/test_a.py", "tests/scenarios/test_a.py:3", "SyntaxError: x"
-        ),
+def test_an_interrupt_has_what_is_finished(project: Project) -> None:
+    project.scenarios(
+        "stops",
+        "from harness.scenario import Scenario, step\n"
+        "def stop(registry):\n    raise KeyboardInterrupt\n"
+        "stops = Scenario(step('stop()', stop), create=list, observe=repr)\n",
     )
+    with Campaign(Effort("walk:1"), in_process=True) as campaign:
+        listing = campaign.load(("sound", "stops"))
+        with pytest.raises(Interrupted) as stopped:
+            campaign.explore(listing.tasks, Console(file=StringIO()))
+    assert [each.scenario for each in stopped.value.finished] == [
+        "scenarios/test_sound/sound"
+    ]
+    assert stopped.value.planned == 2

@@ -19,9 +19,7 @@ EMPTY = "from harness.scenario import Scenario, step\n"
 
 
 def made(name: str, text: str = "a") -> str:
-    return (
-        f"{name} = Scenario(step('{text}', list.append), create=list, observe=repr)\n"
-    )
+    return f"{name} = Scenario(step('{text}', list.copy), create=list, observe=repr)\n"
 
 
 def test_everything_below_the_default_folder(project: Project) -> None:
@@ -279,9 +277,9 @@ def test_files_of_two_projects_have_the_root_of_both(project: Project) -> None:
 
 
 def test_modules_beside_the_file_are_imported(project: Project) -> None:
-    text = "from helpers_of_mine import WORD\n" + EMPTY + made("far")
+    text = "from helpers_of_mine import HISTORY\n" + EMPTY + made("far")
     project.write("tests/deep/test_far.py", text)
-    project.write("tests/deep/helpers_of_mine.py", "WORD = 'a'\n")
+    project.write("tests/deep/helpers_of_mine.py", "HISTORY = 'a'\n")
     assert load(("tests/deep/test_far.py",)).paths == ("deep/test_far/far",)
     sys.modules.pop("helpers_of_mine")
 

@@ -8,7 +8,7 @@ import pytest
 from harness.cli import command
 from tests.cli.conftest import Project
 
-COMMANDS = ("run", "gate", "review", "replay", "show")
+COMMANDS = command.COMMANDS
 
 
 def test_the_commands_in_the_order_of_need(project: Project) -> None:
@@ -35,15 +35,17 @@ def test_an_unknown_command(project: Project) -> None:
     assert "No such command 'rum'" in result.output
 
 
-def test_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "version", lambda name: f"of {name}")
-    assert command._version() == "of everyorder"
+def test_version(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", lambda name: f"of {name}")
+    assert project.run("--version").output == "everyorder of everyorder\n"
 
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr(command, "version", missing)
-    assert command._version() == "(from its source tree, not installed)"
+    monkeypatch.setattr("importlib.metadata.version", missing)
+    assert project.run("--version").output == (
+        "everyorder (from its source tree, not installed)\n"
+    )
 
 
 def test_as_a_module() -> None:

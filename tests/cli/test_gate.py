@@ -203,3 +203,61 @@ def test_steps_that_never_succeed_are_told(accepted: Project) -> None:
     assert "mistyped step 2: UnknownKey CPUU" in told
     assert counts == "gate: 3 scenarios, 3 as expected; exit code 0\n"
     assert result.exit_code == exit_code.OK
+
+
+DIES = """
+import os, time
+from harness.scenario import Scenario, step
+from tests.scenarios.test_sound import add, shown
+
+leaves = Scenario(
+    add("a"), step("leave", lambda r: os._exit(0)), create=list, observe=shown
+)
+sleeps = Scenario(
+    add("a"), step("sleep", lambda r: time.sleep(99)), create=list, observe=shown
+)
+"""
+
+
+def test_a_step_that_ends_the_process_does_not_pass(accepted: Project) -> None:
+    accepted.scenarios("dies", DIES)
+    result = accepted.run("gate", "--operation-timeout", "1")
+    assert result.exit_code == exit_code.CRASHED
+    assert (
+        "[22] a process died of a scenario: scenarios/test_dies/leaves\n"
+        "tests/scenarios/test_dies.py: the process that explored it ended (exit code 0)"
+        "\nin\n    step_2 = leave\n"
+    ) in result.output
+    assert (
+        "[23] an operation or a scenario was not over in time: "
+        "scenarios/test_dies/sleeps\n"
+        "tests/scenarios/test_dies.py:10: an operation was not over after 1 s\n"
+    ) in result.output
+    assert result.output.endswith(
+        "gate: 4 scenarios, 2 as expected; exit code 22\n"
+        "  22  a process died of a scenario: 1\n"
+        "  23  an operation or a scenario was not over in time: 1\n"
+    )
+    result = accepted.run("gate", "--operation-timeout", "1", "sleeps")
+    assert result.exit_code == exit_code.HUNG
+
+
+def test_a_module_that_ends_the_process_does_not_pass(accepted: Project) -> None:
+    accepted.scenarios("ends", "import os\nos._exit(0)\n")
+    result = accepted.run("gate")
+    assert result.exit_code == exit_code.CRASHED
+    assert "[22] a process died of a scenario: scenarios/test_ends.py" in result.output
+
+
+def test_in_this_process(accepted: Project) -> None:
+    accepted.scenarios(
+        "here",
+        "import os\n"
+        "from harness.scenario import Scenario\n"
+        "from tests.scenarios.test_sound import add, shown\n"
+        "def told(r):\n    print(os.getpid())\n    return shown(r)\n"
+        "here = Scenario(add('a'), create=list, observe=told)\n",
+    )
+    here = f"{os.getpid()}\n"
+    assert here in accepted.run("gate", "here", "--in-process").output
+    assert here not in accepted.run("gate", "here").output

@@ -5,7 +5,7 @@ from harness.engine import encode
 from tests.cli.conftest import Project
 
 PLAYED = """\
-scenarios/test_faulty/order: 2 letters from a fresh system
+scenarios/test_faulty/order: 2 operations from a fresh system
 
   1  step_2 = add("b")
      at {2}
@@ -25,7 +25,7 @@ first divergence in 'state' (- expected, + found):
 """
 
 SOUND = """\
-scenarios/test_sound/sound: 4 letters from a fresh system
+scenarios/test_sound/sound: 4 operations from a fresh system
 
   1  count()
      at {}; answers: 0 names
@@ -40,7 +40,7 @@ scenarios/test_sound/sound: 4 letters from a fresh system
   4  observe()
      at {}
 
-nothing is wrong with this word
+nothing is wrong with this history
 """
 
 
@@ -51,19 +51,19 @@ def digest(project: Project, name: str) -> str:
     return entry.scenario.digest
 
 
-def test_a_word_is_played(faulty: Project) -> None:
-    result = faulty.run("replay", "1cmkb-78", "order")
+def test_a_history_is_played(faulty: Project) -> None:
+    result = faulty.run("replay", "2cmkb-9r", "order")
     assert (result.output, result.exit_code) == (PLAYED, exit_code.FAILED)
 
 
-def test_a_word_that_shows_nothing(project: Project) -> None:
-    replay_id = encode(digest(project, "sound"), 4, (2, 0, 0, 3))
+def test_a_history_that_shows_nothing(project: Project) -> None:
+    replay_id = encode(digest(project, "sound"), 5, (2, 0, 0, 3))
     result = project.run("replay", replay_id)
     assert (result.output, result.exit_code) == (SOUND, exit_code.OK)
 
 
 def test_a_broken_law(faulty: Project) -> None:
-    text = faulty.text("replay", "1cmkb-78", "law")
+    text = faulty.text("replay", "2cmkb-9r", "law")
     assert text.endswith(
         "wrong: law at {1 2}, without looks between\n"
         "1 broken law:\n    at most one name\n"
@@ -71,17 +71,17 @@ def test_a_broken_law(faulty: Project) -> None:
 
 
 def test_what_is_not_deterministic(faulty: Project) -> None:
-    replay_id = encode(digest(faulty, "random"), 2, (0,))
+    replay_id = encode(digest(faulty, "random"), 3, (0,))
     text = faulty.text("replay", replay_id, "test_faulty/random")
     assert text.endswith(
-        "wrong: nondeterminism: the same word, played twice, gave two results\n"
+        "wrong: nondeterminism: the same history, played twice, gave two results\n"
     )
 
 
 def test_a_failing_step_is_told(faulty: Project) -> None:
-    replay_id = encode(digest(faulty, "failing"), 3, (1,))
+    replay_id = encode(digest(faulty, "failing"), 4, (1,))
     assert (
-        '  1  step_2 = add("a")\n'
+        '  1  step_2 = add("A")\n'
         "     at {}; fails: error: ValueError\n"
         "          text: this name is taken\n"
     ) in faulty.text("replay", replay_id)
@@ -94,7 +94,7 @@ def test_a_long_change_is_shortened(project: Project) -> None:
         "long = Scenario(step('fill()', lambda r: r.append(1) or r.pop), create=list, "
         "observe=lambda r: 'x\\n' * 100 * len(r))\n",
     )
-    text = project.text("replay", encode(digest(project, "long"), 2, (0,)))
+    text = project.text("replay", encode(digest(project, "long"), 3, (0,)))
     assert text.count("       +x\n") == 24
     assert "       ... and 76 more lines\n" in text
 
@@ -102,14 +102,14 @@ def test_a_long_change_is_shortened(project: Project) -> None:
 LONG = (0, 1, 0, 1) * 15 + (1, 0)
 
 
-def test_a_word_too_long_for_its_id_is_found_again(
+def test_a_history_too_long_for_its_id_is_found_again(
     faulty: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from harness import engine
     from harness.cli import replay as module
     from harness.engine import Violation
 
-    replay_id = encode(digest(faulty, "order"), 3, LONG)
+    replay_id = encode(digest(faulty, "order"), 4, LONG)
     assert "." in replay_id
     real = engine.explore
 
@@ -122,31 +122,31 @@ def test_a_word_too_long_for_its_id_is_found_again(
 
     result = faulty.run("replay", replay_id, "test_faulty/order")
     assert result.exit_code == exit_code.REFUSED
-    assert "its word is too long to stand in it" in result.output
+    assert "its history is too long to stand in it" in result.output
     monkeypatch.setattr(module, "explore", explored)
     text = faulty.text("replay", replay_id, "test_faulty/order")
-    assert text.startswith("scenarios/test_faulty/order: 62 letters from a fresh")
+    assert text.startswith("scenarios/test_faulty/order: 62 operations from a fresh")
     assert "wrong: order at {1 2}, without looks between\n" in text
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("nonsense",), "replay id 'nonsense': it is not of the form 1tttt-bbbbc"),
+        (("nonsense",), "replay id 'nonsense': it is not of the form 2tttt-bbbbc"),
         (
-            ("1zzzz-78",),
-            "replay id 1zzzz-78: none of 7 scenarios belongs to it; was its scenario "
+            ("2zzzz-78",),
+            "replay id 2zzzz-78: none of 7 scenarios belongs to it; was its scenario "
             "changed since, or is it in a file that is not among the PATHS?",
         ),
         (
-            ("1cmkb-78",),
-            "'1cmkb-78' fits several scenarios: scenarios/test_faulty/order, "
+            ("2cmkb-9r",),
+            "'2cmkb-9r' fits several scenarios: scenarios/test_faulty/order, "
             "scenarios/test_faulty/law. Name one of them.",
         ),
         (
-            ("1cmkb-79", "order"),
-            "replay id '1cmkb-79': the check does not hold for 3 letters; either it is "
-            "mistyped, or the scenario's steps or uses were changed",
+            ("2cmkb-90", "order"),
+            "replay id '2cmkb-90': the check does not hold for 4 operations; either "
+            "it is mistyped, or the scenario's steps or uses were changed",
         ),
     ],
 )

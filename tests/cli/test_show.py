@@ -58,7 +58,7 @@ def test_a_file_and_a_name(project: Project) -> None:
 
 def test_a_failing_step_is_told(faulty: Project) -> None:
     assert faulty.text("show", "failing").endswith(
-        'step_2 = add("a")\n    error: ValueError\n    text: this name is taken\n\n'
+        'step_2 = add("A")\n    error: ValueError\n    text: this name is taken\n\n'
         "-- state\na\n\n"
     )
 

@@ -1,5 +1,6 @@
 from harness.catalogue import load
 from harness.cli.stale import stale_files
+from harness.cli.task import Effort, listed
 from harness.expectations import Store
 from tests.cli.conftest import SOUND, Project
 
@@ -18,7 +19,7 @@ def expect(project: Project, *names: str) -> None:
 
 
 def found(project: Project) -> tuple[str, ...]:
-    return stale_files(Store(project.root), load())
+    return stale_files(Store(project.root), listed(load(), Effort()))
 
 
 def test_what_no_scenario_stands_behind(project: Project) -> None:

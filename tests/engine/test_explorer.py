@@ -50,7 +50,8 @@ def test_the_whole_result_of_a_small_system() -> None:
         ((0,), 1): ("Refused", "taken by 0"),
         ((1,), 0): ("Refused", "taken by 1"),
     }
-    # The cold pass: histories (), 0, 1, 01, 10; the walk: six transitions from a fresh system.
+    # The cold pass: histories (), 0, 1, 01, 10; the walk: six transitions from a fresh
+    # system.
     assert result.executed == Counts(
         transitions=6, adds=6, removes=2, failing=4, uses=0, observations=13, resets=6
     )
@@ -426,8 +427,9 @@ def test_an_unknown_strategy() -> None:
             explore(Toy(), name)
         assert caught.value.name == name
     assert str(caught.value) == (
-        "no strategy is called 'a+b'; there are auto, graph, walk:N, stale, histories:N, "
-        "arrangements, kA:N, sca:N, random:N, full. Join several by '+', as in 'graph+walk:2'."
+        "no strategy is called 'a+b'; there are auto, graph, walk:N, stale, "
+        "histories:N, arrangements, kA:N, sca:N, random:N, full. Join several by '+', "
+        "as in 'graph+walk:2'."
     )
 
 

@@ -70,7 +70,7 @@ class Caching(Registry):
     def use(self, use: int) -> Hashable:
         if use not in self.cache:
             self.cache[use] = use in self.items
-        return self.cache[use]  # type: ignore[return-value]  # a bool
+        return self.cache[use]
 
     def do(self, step: int) -> object:
         self.cache.clear()

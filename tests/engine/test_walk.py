@@ -9,8 +9,7 @@ import pytest
 
 from harness.engine import Budget, State, explore, plan
 from harness.engine.budget import Meter
-from harness.engine.operations import Operations
-from harness.engine.operations import UNORDERED
+from harness.engine.operations import UNORDERED, Operations
 from harness.engine.session import Session
 from harness.engine.walk import Walk
 from harness.errors import TooLarge
@@ -20,7 +19,9 @@ Node = tuple[State, tuple[int, ...]]
 
 
 class Spy(Session):
-    """A session that notes (set, last operations) and operation of each transition and lead."""
+    """A session that notes (set, last operations) and operation of each transition and
+    lead.
+    """
 
     def __init__(self, system: Toy, depth: int) -> None:
         operations = Operations(system.steps, system.uses)

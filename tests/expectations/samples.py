@@ -19,8 +19,10 @@ def report(
     *,
     steps: int = 2,
     pinned: str | None = None,
+    pairs: tuple[tuple[int, int], ...] = (),
+    refusals: Mapping[tuple[State, int], Hashable] | None = None,
     strategy: str = "graph",
-    edges: int = 8,
+    transitions: int = 8,
     scenario: str = "scenarios/test_demo/pair",
 ) -> Report:
     exploration = Exploration(
@@ -30,11 +32,12 @@ def report(
         skipped=(),
         states=states,
         failures=failures or {},
-        executed=Counts(edges=edges),
-        planned=edges,
+        executed=Counts(transitions=transitions),
+        planned=transitions,
         violations=(),
         complete=True,
         seconds=0.0,
+        refusals=refusals or {},
     )
     return Report(
         scenario=scenario,
@@ -43,6 +46,7 @@ def report(
         order_dependent=pinned,
         exploration=exploration,
         digest="0" * 12,
+        pairs=pairs,
     )
 
 
@@ -54,7 +58,7 @@ def document(**changes: Any) -> Document:
         "pinned": None,
         "strategy": "graph",
         "guarantee": ("every history of any length",),
-        "edges": 8,
+        "transitions": 8,
         "entries": (
             (Key(()), (("state", "nothing"),)),
             (Key((0,)), PAIR),
@@ -97,7 +101,7 @@ def documents(draw: st.DrawFn) -> Document:
         pinned=pinned,
         strategy=draw(TEXTS),
         guarantee=tuple(draw(st.lists(TEXTS, max_size=2))),
-        edges=draw(st.integers(0, 10**15)),
+        transitions=draw(st.integers(0, 10**15)),
         entries=tuple(
             (key, draw(st.sampled_from(pool)))
             for key in sorted(taken, key=lambda key: key.rank)

@@ -67,7 +67,7 @@ def test_three_verdicts_at_once() -> None:
         (entries(without=(BOTH,)), "stale", False),
         (document(guarantee=("less",)), "changed", False),
         (document(strategy="walk:0"), "changed", False),
-        (document(edges=7), "changed", False),
+        (document(transitions=7), "changed", False),
         (document(uses=("call()",)), "changed", False),
         (document(pinned="the newest wins"), "changed", False),
         (document(scenario="moved"), "changed", False),
@@ -89,7 +89,7 @@ def test_a_fourth_step_only_adds_but_another_first_step_does_not() -> None:
 
 
 def test_effort_chosen_by_hand_is_not_compared() -> None:
-    less = document(strategy="walk:0", guarantee=("less",), edges=4)
+    less = document(strategy="walk:0", guarantee=("less",), transitions=4)
     assert compare(document(), less).fields == ("strategy", "guarantee", "explored")
     assert compare(document(), less, effort=False).passed
     assert not compare(document(), entries((ONE, OTHER)), effort=False).passed

@@ -1,4 +1,4 @@
-"""A mismatch in words, whole texts."""
+"""A mismatch in histories, whole texts."""
 
 from itertools import combinations
 
@@ -34,8 +34,8 @@ def test_equal_diffs_are_told_once() -> None:
     assert told(document(), new) == [
         "not as expected: 2 changed, 1 missing of 5 entries, first {1}; " + ACCEPT,
         "  header, explored:",
-        "    -4 states, 8 edges, 0 failing edges",
-        "    +4 states, 8 edges, 1 failing edge",
+        "    -4 states, 8 transitions, 0 failing transitions",
+        "    +4 states, 8 transitions, 1 failing transition",
         "  changed: {1}, {2}",
         "     state:",
         "       name: demo::f",

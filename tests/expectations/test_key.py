@@ -8,6 +8,9 @@ KEYS = [
     (Key(()), False, "{}"),
     (Key((0, 2)), False, "{1 3}"),
     (Key((0,), 1), False, "{1} + 2 fails"),
+    # The undo of an active step was refused.
+    (Key((0, 2), 2), False, "{1 3} + 3 fails"),
+    (Key((2, 0), 2), True, "3 then 1 + 3 fails"),
     (Key(()), True, "{}"),
     (Key((), 4), True, "{} + 5 fails"),
     (Key((2,)), True, "{3}"),

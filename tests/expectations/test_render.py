@@ -12,7 +12,7 @@ steps:
 strategy: graph
 guarantee:
   1  every history of any length
-explored: 4 states, 8 edges, 0 failing edges
+explored: 4 states, 8 transitions, 0 failing transitions
 
 == {} ==
 state: nothing
@@ -44,7 +44,7 @@ pinned: the newest wins
 strategy: graph
 guarantee:
   1  every history of any length
-explored: 3 states, 1 edge, 1 failing edge
+explored: 3 states, 1 transition, 1 failing transition
 
 == {1} + 2 fails ==
 
@@ -71,7 +71,7 @@ def test_a_pinned_document() -> None:
     pinned = document(
         uses=("call()",),
         pinned="the newest wins",
-        edges=1,
+        transitions=1,
         entries=(
             (Key((0,), 1), ()),
             (Key((0, 1)), PAIR),
@@ -79,7 +79,9 @@ def test_a_pinned_document() -> None:
             (Key((1, 0), 0), ()),
         ),
     )
-    text = PINNED.replace("3 states, 1 edge, 1 failing", "2 states, 1 edge, 2 failing")
-    text = text.replace("failing edge\n", "failing edges\n")
+    text = PINNED.replace(
+        "3 states, 1 transition, 1 failing", "2 states, 1 transition, 2 failing"
+    )
+    text = text.replace("failing transition\n", "failing transitions\n")
     assert render(pinned) == text
     assert parse(text) == pinned

@@ -53,8 +53,8 @@ def test_an_equal_file_is_not_touched(tmp_path: Path) -> None:
     os.utime(store.path(NAME), (1, 1))
     assert store.apply({NAME: document()}) == ()
     assert store.path(NAME).stat().st_mtime == 1
-    assert store.apply({NAME: document(edges=9)}) == (store.name(NAME),)
-    assert store.read(NAME) == document(edges=9)
+    assert store.apply({NAME: document(transitions=9)}) == (store.name(NAME),)
+    assert store.read(NAME) == document(transitions=9)
 
 
 def test_deleting_removes_empty_folders(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_failed_write_leaves_the_old_file(
 
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(OSError, match="disk full"):
-        store.apply({NAME: document(edges=9)})
+        store.apply({NAME: document(transitions=9)})
     assert store.read(NAME) == document()
     assert tree(tmp_path) == [f"expect/{NAME}.txt"]
 

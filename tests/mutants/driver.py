@@ -1,8 +1,9 @@
-"""Plays words on a dispatcher through public calls, with every law after every letter.
+"""Plays histories on a dispatcher through public calls, with every law after every
+operation.
 
-Letters: `+x` do step x, which may be refused, `-x` undo it, `=x` close it again, `?k,l`
-call `d::f` with a tensor of these keys (`?raise`: on the CPU, and the kernel raises),
-`@` look around without calling.  What a step registers is the table `STEPS`.
+Operations: `+x` do step x, which may be refused, `-x` undo it, `=x` close it again,
+`?k,l` call `d::f` with a tensor of these keys (`?raise`: on the CPU, and the kernel
+raises), `@` look around without calling.  What a step registers is the table `STEPS`.
 """
 
 import gc
@@ -212,10 +213,10 @@ class Driver:
         """What surrounds us now."""
         return surroundings(LOCAL, DEPTH, self.dispatcher._lock, STATE)
 
-    def play(self, word: str) -> list[Violation]:
-        """Play letters, up to the first that breaks a law; the violations."""
-        for letter in word.split():
-            self.found += self._letter(letter[0], letter[1:])
+    def play(self, history: str) -> list[Violation]:
+        """Play operations, up to the first that breaks a law; the violations."""
+        for operation in history.split():
+            self.found += self._operation(operation[0], operation[1:])
             if self.found:
                 break
         return self.found
@@ -238,7 +239,7 @@ class Driver:
         deeds = tuple(self.deeds)
         return check_run(Run(self.start, end, tuple(tokens), calls, gone, deeds))
 
-    def _letter(self, kind: str, name: str) -> list[Violation]:
+    def _operation(self, kind: str, name: str) -> list[Violation]:
         before, early = self.dispatcher.snapshot(), self.sample()
         tokens: tuple[Token, ...] | None = None
         change: Change
@@ -306,11 +307,12 @@ class Driver:
         dispatcher.registrations_for("CPU")
 
 
-def play(word: str, *, merges: bool = False, blind: bool = False) -> list[Violation]:
-    """A whole run of a word on a fresh dispatcher; what its first broken letter broke.
+def play(history: str, *, merges: bool = False, blind: bool = False) -> list[Violation]:
+    """A whole run of a history on a fresh dispatcher; what its first broken operation
+    broke.
 
     `merges` turns the 2020 rule on; a `blind` run does not tell the laws of a step
     which registrations a step owns.
     """
     driver = Driver(merges=merges, blind=blind)
-    return driver.play(word) or driver.finish()
+    return driver.play(history) or driver.finish()

@@ -1,6 +1,6 @@
 """Whole runs: what is printed, what is written, and how they end."""
 
-from tests.plugin.project import BROKEN, FIRST, FIXTURE, LAST, PAIR, Project
+from tests.plugin.project import BROKEN, FIRST, FIXTURE, INI, LAST, PAIR, Project
 
 FLAG = "--everyorder-update accepts it"
 
@@ -21,7 +21,7 @@ expect/test_a/pair.txt: nothing is expected yet (4 entries); ACCEPTS
 __________________________________ test_three __________________________________
 expect/test_a/test_three.txt: nothing is expected yet (8 entries); ACCEPTS
     pytest tests/test_a.py::test_three --everyorder-update
-everyorder: 2 scenarios, 12 sets, 760 edges: 2 missing
+everyorder: 2 scenarios, 12 sets, 88 transitions: 2 missing
 =========================== short test summary info ============================
 FAILED tests/test_a.py::pair - Failed: expect/test_a/pair.txt: nothing is exp...
 FAILED tests/test_a.py::test_three - Failed: expect/test_a/test_three.txt: no...
@@ -38,7 +38,7 @@ collected 4 items
 
 tests/test_a.py ....                                                     [100%]
 
-everyorder: 4 scenarios, 20 sets, 948 edges: 4 accepted; 4 expect files written
+everyorder: 4 scenarios, 20 sets, 116 transitions: 4 accepted; 4 expect files written
 = 4 passed in TIME =
 """
 
@@ -69,7 +69,7 @@ expect/test_a/pair.txt: not as expected: 2 changed of 4 entries, first {2}; ACCE
     -  b
     +  c
     pytest tests/test_a.py::pair --everyorder-update
-everyorder: 1 scenario, 4 sets, 130 edges: 1 changed
+everyorder: 1 scenario, 4 sets, 16 transitions: 1 changed
 =========================== short test summary info ============================
 FAILED tests/test_a.py::pair - Failed: expect/test_a/pair.txt: not as expecte...
 = 1 failed in TIME =
@@ -89,7 +89,7 @@ tests/test_a.py F                                                        [100%]
 ____________________________________ broken ____________________________________
 test_a/broken: depends on more than the set of active steps
 order: the observation depends on more than the active set
-at {1 2}, after 2 letters; no shorter order of these steps shows it:
+at {1 2}, after 2 operations; no shorter history of these shows it:
     step_2 = put('b')
     step_1 = put('a')
 square: from {}, 2 then 1 differs from 1 then 2
@@ -97,10 +97,12 @@ first divergence in 'state' (- expected, + found):
     @@ -1 +1 @@
     -b
     +a
-replay id: 18n00-7v
-    everyorder replay 18n00-7v test_a/broken
+where the history hides (expected / found):
+    order of registry: 'a', 'b' / 'b', 'a'
+replay id: 28n00-9c
+    everyorder replay 28n00-9c test_a/broken
     pytest tests/test_a.py::broken
-everyorder: 1 scenario, 4 sets, 2 edges: 1 order-dependent
+everyorder: 1 scenario, 4 sets, 16 transitions: 1 order-dependent
 =========================== short test summary info ============================
 FAILED tests/test_a.py::broken - Failed: test_a/broken: depends on more than ...
 = 1 failed in TIME =
@@ -118,7 +120,7 @@ tests/test_a.py .                                                        [100%]
 
 stale: expect/test_a/test_three.txt belongs to no scenario
   delete them: pytest --everyorder-update=all
-everyorder: 1 scenario, 4 sets, 130 edges: 1 as expected
+everyorder: 1 scenario, 4 sets, 16 transitions: 1 as expected
 = 1 passed in TIME =
 """
 
@@ -141,7 +143,7 @@ def test_accept(project: Project) -> None:
     again = project.run("-q")
     assert again.ret == 0
     assert again.outlines[1:2] == [
-        "everyorder: 4 scenarios, 20 sets, 948 edges: 4 as expected"
+        "everyorder: 4 scenarios, 20 sets, 116 transitions: 4 as expected"
     ]
 
 
@@ -170,13 +172,13 @@ def test_stale_file(project: Project) -> None:
     accepted = project.run("-q", "--everyorder-update")
     assert accepted.ret == 0
     assert accepted.outlines[1] == (
-        "everyorder: 1 scenario, 4 sets, 130 edges: 1 as expected; "
+        "everyorder: 1 scenario, 4 sets, 16 transitions: 1 as expected; "
         "1 expect file deleted"
     )
     assert list(project.files()) == ["test_a/pair.txt"]
 
 
-def test_no_scenario_no_word(project: Project) -> None:
+def test_no_scenario_no_history(project: Project) -> None:
     project.module("test_a.py", "def test_plain():\n    pass\n")
     result = project.run("-q")
     assert result.ret == 0
@@ -186,6 +188,7 @@ def test_no_scenario_no_word(project: Project) -> None:
 
 def test_without_the_plugin_scenarios_are_nothing(project: Project) -> None:
     project.module("test_a.py", PAIR, "def test_plain():\n    pass\n")
+    project.write("pytest.ini", INI.replace("everyorder_strategy = walk:1\n", ""))
     result = project.pytester.runpytest_subprocess(
         "-p", "no:everyorder", "-p", "no:cacheprovider", "-q"
     )

@@ -38,7 +38,7 @@ def test_items(project: Project) -> None:
 
 def test_location(project: Project) -> None:
     project.module("test_a.py", "x = y = 1\n", PAIR, "[z] = [1]\n")
-    items, _ = project.pytester.inline_genitems("-p", "harness.plugin")
+    items, _ = project.pytester.inline_genitems("-p", "everyorder")
     assert [item.location for item in items] == [("tests/test_a.py", 4, "pair")]
 
 

@@ -119,7 +119,7 @@ def test_one_scenario(project: Project) -> None:
 
 def test_strategy_and_budget_of_the_ini_file(project: Project) -> None:
     chosen = "everyorder_strategy = walk:0\neveryorder_budget = 60\n"
-    project.write("pytest.ini", INI + chosen)
+    project.write("pytest.ini", INI.replace("everyorder_strategy = walk:1\n", chosen))
     project.module("test_a.py", PAIR)
     assert project.run("--everyorder-update").ret == 0
     assert "\nstrategy: walk:0\n" in project.files()["test_a/pair.txt"]

@@ -9,9 +9,8 @@ from harness.expectations import read_all
 from tests.plugin.project import BROKEN, FIRST, INI, PAIR, Project
 
 RANDOM = """
-import itertools
-counter = itertools.count()
-odd = Scenario(*steps("a"), create=dict, observe=lambda r: str(next(counter)))
+import time
+odd = Scenario(*steps("a"), create=dict, observe=lambda r: str(time.perf_counter_ns()))
 """
 UNFAIR = """
 law = Scenario(*steps("a"), create=dict, observe=shown, check=lambda r: list(r))
@@ -40,11 +39,11 @@ def test_effort_chosen_by_hand_is_not_compared(project: Project) -> None:
     project.run("--everyorder-update")
     for arguments in (
         ("--everyorder-strategy=walk:0",),
-        ("--everyorder-strategy=full+words:2",),
+        ("--everyorder-strategy=full+histories:2",),
         ("--everyorder-budget=60",),
     ):
         assert project.run(*arguments).ret == 0
-    project.write("pytest.ini", INI + "everyorder_strategy = walk:0\n")
+    project.write("pytest.ini", INI.replace("walk:1", "walk:0"))
     result = project.run("tests")
     assert result.ret == 1
     assert "  header, strategy:" in result.outlines
@@ -56,7 +55,7 @@ def test_cut_short(project: Project) -> None:
     assert result.ret == 1
     text = result.stdout.str()
     assert "\ntest_a/pair: cut short: the budget was spent before everything" in text
-    assert "0 of 130 edges were executed (walk:2+words:3+kA:1)" in text
+    assert "0 of 16 transitions were executed (walk:1)" in text
     assert "\neveryorder: 1 scenario, " in text
     assert ": 1 cut short\n" in text
 
@@ -65,9 +64,9 @@ def test_other_verdicts(project: Project) -> None:
     project.module("test_a.py", RANDOM, UNFAIR, BROKEN)
     result = project.run()
     text = result.stdout.str()
-    assert "test_a/odd: not deterministic: nothing else can be said" in text
+    assert "test_a/odd: flaky: the same history gave two results" in text
     assert "test_a/law: a law is broken" in text
-    assert "1 order-dependent, 1 breaking a law, 1 not deterministic" in text
+    assert "1 order-dependent, 1 breaking a law, 1 flaky" in text
 
 
 def test_junit_properties(project: Project) -> None:
@@ -84,33 +83,34 @@ def test_junit_properties(project: Project) -> None:
         }
         pair, broken = properties["pair"], properties["broken"]
         guarantee = pair.pop("guarantee")
-        assert guarantee.startswith("walk:2: every letter was taken from every")
+        assert guarantee.startswith("walk:1: every operation was taken from every")
         assert pair == {
             "scenario": "test_a/pair",
             "verdict": "holds",
-            "strategy": "walk:2+words:3+kA:1",
+            "strategy": "walk:1",
             "sets": "4",
-            "edges": "130",
+            "transitions": "16",
         }
         assert broken["verdict"] == "order"
-        assert broken["replay id"] == "18n00-7v"
+        assert broken["replay id"] == "28n00-9c"
 
 
 def test_a_question_that_cannot_be_asked(project: Project) -> None:
     project.module(
         "test_a.py",
         "def test_it(explore):\n"
-        "    explore(*steps('a'), create=dict, observe=shown, strategy='graph')\n",
+        "    explore(*steps('a'), create=dict, observe=shown, strategy='best')\n",
     )
     result = project.run()
     assert (
-        "test_a/test_it: 'graph' compares complete states, but the system's "
-        "fingerprint() is None. Return the whole state from it, or explore with "
-        "'walk:1' or 'kA:1', which need none."
-    ) in result.outlines
+        "test_a/test_it: no strategy is called 'best'; there are auto, graph, walk:N, "
+    ) in result.stdout.str()
 
 
 RAISING = """
+from functools import partial
+
+
 def divided(registry):
     return 1 / 0
 
@@ -122,15 +122,15 @@ def chained(registry):
         raise ValueError("outer")
 
 
-obs = Scenario(*steps("a"), create=dict, observe=divided)
+zero = Scenario(*steps("a"), create=partial(divided, {}), observe=shown)
 made = Scenario(*steps("a"), create=lambda: {}["x"], observe=shown)
-law = Scenario(*steps("a"), create=dict, observe=shown, check=chained)
-left = Scenario(*steps("a"), create=dict, observe=lambda r: exit(3))
-bare = Scenario(*steps("a"), create=object, observe=len)
+chain = Scenario(*steps("a"), create=partial(chained, {}), observe=shown)
+left = Scenario(*steps("a"), create=lambda: exit(3), observe=shown)
+bare = Scenario(*steps("a"), create=partial(len, 3), observe=shown)
 
 
 def test_it(explore):
-    explore(*steps("a"), create=dict, observe=divided)
+    explore(*steps("a"), create=partial(divided, {}), observe=shown)
 
 
 def test_wrong(explore):
@@ -146,22 +146,23 @@ def test_what_a_scenario_raises_is_shown_without_the_harness(project: Project) -
     told, _, _ = text.partition("= short test summary info =")
     split = re.split(r"^_+ (\w+) _+$", told, flags=re.MULTILINE)
     parts = dict(zip(split[1::2], split[2::2], strict=True))
-    assert set(parts) == {"obs", "made", "law", "left", "bare", "test_it", "test_wrong"}
-    for name in ("obs", "made", "law", "left", "test_it", "test_wrong"):
+    names = {"zero", "made", "chain", "left", "bare", "test_it", "test_wrong"}
+    assert set(parts) == names
+    for name in ("zero", "made", "chain", "left", "test_it", "test_wrong"):
         assert "harness/" not in parts[name], name
         assert "_pytest" not in parts[name], name
         assert parts[name].count("test_a.py:") <= 3, name
-    lines = [line for line in parts["obs"].splitlines() if line.strip(" ^")]
+    lines = [line for line in parts["zero"].splitlines() if line.strip(" ^")]
     assert lines == [
         "registry = {}",
         "    def divided(registry):",
         ">       return 1 / 0",
         "E       ZeroDivisionError: division by zero",
-        "tests/test_a.py:6: ZeroDivisionError",
+        "tests/test_a.py:9: ZeroDivisionError",
     ]
     assert "E   KeyError: 'x'" in parts["made"]
-    assert "During handling of the above exception" in parts["law"]
-    assert "E           ValueError: outer" in parts["law"]
+    assert "During handling of the above exception" in parts["chain"]
+    assert "E           ValueError: outer" in parts["chain"]
     assert "SystemExit: 3" in parts["left"]
     assert "explore(*steps(" in parts["test_it"]
     assert "ZeroDivisionError: division by zero" in parts["test_it"]
@@ -172,7 +173,7 @@ def test_what_a_scenario_raises_is_shown_without_the_harness(project: Project) -
 
 def test_the_whole_traceback_can_be_had(project: Project) -> None:
     project.module("test_a.py", RAISING)
-    text = project.run("--full-trace", "tests/test_a.py::obs").stdout.str()
+    text = project.run("--full-trace", "tests/test_a.py::zero").stdout.str()
     assert "harness/engine/explorer.py:" in text
     assert "harness/systems/registry.py:" in text
 
@@ -186,15 +187,17 @@ def test_a_refusal_is_told_once(project: Project) -> None:
     project.write("expect/test_a/pair.txt", "<<<<<<< mine\n")
     text = project.run().stdout.str()
     assert "During handling" not in text
-    assert text.count("returned by observe; it wants text.\n") == 1
+    assert text.count("returned by observe; it wants text") == 1
     assert text.count("a merge conflict is not resolved") == 1
 
 
 def test_a_step_that_is_never_done_is_noted(project: Project) -> None:
     project.module(
         "test_a.py",
-        "from harness.scenario import impl\n"
-        "typo = Scenario(impl('a::b', shown, 'CPUU'))\n",
+        "from harness.scenario import define, impl\n"
+        "typo = Scenario(\n"
+        "    define('a::f(Tensor x) -> Tensor'), impl('a::f', shown, 'CPUU')\n"
+        ")\n",
     )
     notes: list[list[str]] = []
 
@@ -205,7 +208,7 @@ def test_a_step_that_is_never_done_is_noted(project: Project) -> None:
             records = read_all(plugin.folder).records
             notes.extend(r["silent"] for r in records if r["kind"] == "result")
 
-    arguments = ("-p", "harness.plugin", "-p", "no:cacheprovider")
+    arguments = ("-p", "everyorder", "-p", "no:cacheprovider")
     project.pytester.inline_run(*arguments, plugins=[Noting()])
     ((note,),) = notes
-    assert note.startswith("test_a/typo step 1: UnknownKey")
+    assert note.startswith("test_a/typo step 2: UnknownKey")

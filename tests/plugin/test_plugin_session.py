@@ -58,7 +58,7 @@ def test_workers_write_what_one_process_writes(project: Project) -> None:
     assert summary(two) == summary(one)
     again = project.run("-n2")
     assert again.ret == 0
-    assert summary(again) == "12 scenarios, 52 sets, 1,988 edges: 12 as expected"
+    assert summary(again) == "12 scenarios, 52 sets, 244 transitions: 12 as expected"
 
 
 def test_a_killed_worker_loses_nothing_that_was_finished(project: Project) -> None:
@@ -172,7 +172,7 @@ def test_what_did_not_run_is_not_stale(project: Project) -> None:
     result = project.run()
     result.assert_outcomes(passed=1, failed=1, skipped=1)
     assert "stale: " not in result.stdout.str()
-    assert summary(result) == "1 scenario, 4 sets, 130 edges: 1 as expected"
+    assert summary(result) == "1 scenario, 4 sets, 16 transitions: 1 as expected"
 
 
 def test_a_broken_module_calls_nothing_stale(project: Project) -> None:
@@ -222,7 +222,7 @@ def test_what_cannot_be_written_fails_the_run(project: Project) -> None:
         "not written: expect/test_a/pair.txt cannot be written: Not a directory; no "
         "expect file was written."
     ) in result.outlines
-    assert summary(result) == "1 scenario, 4 sets, 130 edges: 1 not written"
+    assert summary(result) == "1 scenario, 4 sets, 16 transitions: 1 not written"
 
 
 def test_what_was_written_before_a_failure_counts(project: Project) -> None:

@@ -2,9 +2,18 @@
 
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from harness.engine.protocol import State
-from harness.engine.result import Counts, Exploration, Square, Violation
+from harness.engine.result import (
+    Counts,
+    Exploration,
+    Kind,
+    Square,
+    Vacuity,
+    Violation,
+)
+from harness.engine.theory import DETERMINISM, EQUAL_STATES, SCOPE
 from harness.outcome import Report
 
 STEPS = (
@@ -14,8 +23,8 @@ STEPS = (
 )
 
 GRAPH = (
-    "every finite history, of any length, ends in the one state of its active "
-    "set (proof over every edge, on complete states)"
+    "every finite history, of any length, shows what its active steps say (proof "
+    "over every operation at every complete state)"
 )
 
 
@@ -51,16 +60,15 @@ PROVEN = Report(
     uses=('call("demo::add", "cpu")',),
     order_dependent=None,
     exploration=Exploration(
-        strategy="graph+walk:2+words:3",
+        strategy="graph+walk:2+histories:3",
         guarantee=(
-            f"graph: {GRAPH}; walk:2: every letter was taken from every reachable set "
-            "after every history of the last 2 letters, in one run; words:3: every "
-            "word of at most 3 letters agrees, seen only at its end"
+            f"graph: {GRAPH}; walk:2: every operation was taken from every reachable "
+            "set after every history of the last 2 operations, in one run; "
+            "histories:3: every history of at most 3 operations agrees, seen only at "
+            "its end"
         ),
-        assumptions=(
-            "the fingerprint determines everything that later actions may read",
-        ),
-        skipped=("walk:3 would be stronger: 2,048 steps, the budget allows 1,000",),
+        assumptions=(DETERMINISM, f"graph: {EQUAL_STATES}", f"graph: {SCOPE}"),
+        skipped=("kA:1 would take 1,240 operations, the budget allows 1,000",),
         states=cube(3),
         failures=FAILURES,
         executed=Counts(628, 290, 289, 7, 40, 660, 86),
@@ -68,6 +76,7 @@ PROVEN = Report(
         violations=(),
         complete=True,
         seconds=0.0123,
+        proven=True,
     ),
     digest="0123456789ab",
 )
@@ -77,7 +86,7 @@ ORDER_VIOLATION = Violation(
     state=(1, 2),
     expected=(("state", "same\n"), ("table", "AutogradCPU: cpu_add\nCPU: cpu_add\n")),
     found=(("state", "same\n"), ("table", "AutogradCPU: any_add\nCPU: cpu_add\n")),
-    word=(0, 1, 0, 2, 4),
+    history=(0, 1, 0, 2, 4),
     shortest=(2, 1, 3),
     square=Square((), 1, 2),
     proven_shortest=True,
@@ -88,12 +97,14 @@ def broken(name: str, *violations: Violation, complete: bool = False) -> Report:
     exploration = replace(
         PROVEN.exploration,
         strategy="walk:1",
-        guarantee="walk:1: every letter was taken after every last letter",
+        guarantee="walk:1: every operation was taken after every last operation",
+        assumptions=(DETERMINISM,),
         skipped=(),
         violations=violations,
         complete=complete,
         planned=1_000,
         seconds=1.25,
+        proven=False,
     )
     return replace(
         PROVEN, scenario=f"scenarios/test_broken/{name}", exploration=exploration
@@ -108,7 +119,7 @@ LAW = broken(
         state=(0, 1),
         expected=(),
         found=(("tables_agree", "demo::add at CPU", "cpu_add", "missing"), "plain"),
-        word=(0, 1),
+        history=(0, 1),
     ),
 )
 RANDOM = broken(
@@ -130,4 +141,26 @@ PINNED = replace(
         },
     ),
 )
+VACUOUS = replace(
+    HOLDS,
+    scenario="scenarios/test_broken/nothing_happens",
+    exploration=replace(
+        HOLDS.exploration,
+        vacuous=(
+            Vacuity(1, "changes nothing that is looked at or asked"),
+            Vacuity(2, "raises NameError at every set of active steps"),
+            Vacuity(3, "answers the same at every set of active steps"),
+            Vacuity(4, "shows the same at every set of active steps"),
+        ),
+    ),
+)
+
+
+def violated(kind: Kind, **more: Any) -> Report:
+    """A report of one violation, which has a place and no history."""
+    values: dict[str, Any] = {"state": (), "expected": None, "found": None}
+    violation = Violation(kind, **(values | {"history": ()} | more))
+    return broken(kind.replace(" ", "_"), violation)
+
+
 ALL = (PROVEN, PINNED, HOLDS, ORDER, LAW, RANDOM, CUT)

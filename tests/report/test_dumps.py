@@ -1,4 +1,5 @@
 import re
+from collections.abc import Hashable
 from dataclasses import replace
 
 from harness.engine.protocol import State
@@ -36,6 +37,42 @@ def test_failing_steps_stand_at_their_state() -> None:
         "&quot;CompositeImplicitAutograd&quot;)</code></h4>"
         '<pre tabindex="0">error: NoSuchOperator\noperator: demo::add</pre>'
     ) in html
+
+
+def test_a_refused_undo_stands_at_its_state() -> None:
+    refused: dict[tuple[State, int], Hashable] = {((0, 1), 1): (("error", "Held"),)}
+    exploration = replace(PROVEN.exploration, refusals=refused)
+    html = states_html(replace(PROVEN, exploration=exploration), "s1", Allowance())
+    assert '<code>{1 2}</code> <span class="soft">1 step fails</span>' in html
+    assert (
+        "<h4>step 2 is not undone: <code>step_2.close()</code></h4>"
+        '<pre tabindex="0">error: Held</pre>'
+    ) in html
+
+
+def test_a_step_that_is_done_again_fails_where_it_is_active() -> None:
+    failures: dict[tuple[State, int], Hashable] = {((0, 1), 1): (("error", "There"),)}
+    exploration = replace(PROVEN.exploration, failures=failures)
+    report = replace(PROVEN, exploration=exploration, again=frozenset({1}))
+    assert (
+        "<h4>step 2 fails: <code>impl(&quot;demo::add&quot;, cpu_add, &quot;CPU&quot;)"
+        '</code></h4><pre tabindex="0">error: There</pre>'
+    ) in states_html(report, "s1", Allowance())
+
+
+def test_the_ways_between_orders_of_a_pinned_pair() -> None:
+    states = dict.fromkeys(((), (0,), (1,), (2,), (0, 2), (2, 0), (1, 2, 0)), "same")
+    exploration = replace(PROVEN.exploration, states=states, failures={})
+    report = replace(PROVEN, exploration=exploration, pairs=((0, 2),))
+    html = states_html(report, "s1", Allowance())
+    assert ids(html) == ["0", "1", "2", "3", "1.3", "3.1", "2.3.1"]
+    at = html.index('id="s1-2.3.1"')
+    # Where step 2 stands among the two does not matter.
+    assert html[at : html.index("</p>", at)] == (
+        'id="s1-2.3.1"><summary><code>2 then 3 then 1</code></summary><div '
+        'class="body"><p class="soft">without 2: <a href="#s1-3.1"><code>3 then 1'
+        "</code></a>"
+    )
 
 
 def test_several_failing_steps_are_counted() -> None:

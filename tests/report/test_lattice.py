@@ -2,9 +2,10 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from itertools import pairwise
 
+from harness.engine.result import Square
 from harness.report.dumps import state_id
 from harness.report.lattice import draw, layout
-from tests.report.samples import ORDER, PINNED, PROVEN, cube
+from tests.report.samples import ORDER, ORDER_VIOLATION, PINNED, PROVEN, cube
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -42,7 +43,7 @@ def test_the_failing_square_is_marked() -> None:
     bad = {
         (line.get("data-a"), line.get("data-b"))
         for line in drawing(ORDER).findall(f"{SVG}line")
-        if line.get("class") == "edge bad"
+        if line.get("class") == "transition bad"
     }
     assert bad == {
         ("s1-0", "s1-2"),
@@ -58,6 +59,49 @@ def test_ordered_states_stand_apart() -> None:
     assert labels == ["{}", "1", "2", "1→2", "2→1"]
     lines = [(x.get("data-a"), x.get("data-b")) for x in svg.findall(f"{SVG}line")]
     assert ("s1-1", "s1-2.1") in lines
+
+
+def test_orders_of_a_pinned_pair_stand_apart_and_are_joined() -> None:
+    states = dict.fromkeys(
+        ((), (0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (2, 0), (0, 1, 2), (1, 2, 0)),
+        "",
+    )
+    exploration = replace(
+        ORDER.exploration,
+        states=states,
+        violations=(replace(ORDER_VIOLATION, square=Square((), 1, 2)),),
+    )
+    svg = drawing(replace(ORDER, exploration=exploration, pairs=((0, 2),)))
+    joined = {
+        (line.get("data-a"), line.get("data-b")): line.get("class")
+        for line in svg.findall(f"{SVG}line")
+    }
+    bad = {ends for ends, kind in joined.items() if kind == "transition bad"}
+    # Of the steps 1, 2 and 3 the order of 1 and 3 counts.
+    assert joined.keys() == {
+        *(("s1-0", "s1-1"), ("s1-0", "s1-2"), ("s1-0", "s1-3")),
+        *(("s1-1", "s1-1.2"), ("s1-2", "s1-1.2"), ("s1-2", "s1-2.3")),
+        *(("s1-3", "s1-2.3"), ("s1-1", "s1-1.3"), ("s1-3", "s1-1.3")),
+        *(("s1-3", "s1-3.1"), ("s1-1", "s1-3.1")),
+        *(("s1-1.2", "s1-1.2.3"), ("s1-1.3", "s1-1.2.3"), ("s1-2.3", "s1-1.2.3")),
+        *(("s1-3.1", "s1-2.3.1"), ("s1-2.3", "s1-2.3.1"), ("s1-1.2", "s1-2.3.1")),
+    }
+    assert bad == {
+        ("s1-0", "s1-2"),
+        ("s1-0", "s1-3"),
+        ("s1-2", "s1-2.3"),
+        ("s1-3", "s1-2.3"),
+    }
+
+
+def test_states_at_which_an_undo_is_refused_have_a_dot() -> None:
+    exploration = replace(PROVEN.exploration, failures={}, refusals={((0, 1), 1): "no"})
+    dotted = [
+        link.get("data-state")
+        for link in drawing(replace(PROVEN, exploration=exploration)).findall(f"{SVG}a")
+        if link.find(f"{SVG}circle") is not None
+    ]
+    assert dotted == ["s1-1.2"]
 
 
 def test_nothing_is_drawn_of_more_than_64_states() -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import pytest
@@ -42,6 +43,34 @@ def test_divergence_of_a_section_that_only_one_has() -> None:
     found = (("state", "a"), ("holders", "b"))
     lines = ("@@ -0,0 +1 @@", "+b")
     assert divergence((("state", "a"),), found) == Divergence("holders", lines)
+
+
+ERROR = (("error", "KeyError"), ("text", "'a'"))
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "title", "lines"),
+    [
+        # An answer on one side and an error on the other: both whole.
+        (-3, ERROR, "", ("--3", "+error: KeyError", "+text: 'a'")),
+        ("a\nb", ERROR, "", ("-a", "-b", "+error: KeyError", "+text: 'a'")),
+        (("raised", ERROR), 1, "", ("-error: KeyError", "-text: 'a'", "+1")),
+        ("", ERROR, "", ("-", "+error: KeyError", "+text: 'a'")),
+        # Two errors: what differs of them.
+        (ERROR, (("error", "KeyError"), ("text", "'b'")), "text", ("-'a'", "+'b'")),
+        # What reads alike is told apart by its quotes, and only that.
+        (3, "3", "", ("-3", "+'3'")),
+        ("True", True, "", ("-'True'", "+True")),
+        ("3", 4, "", ("-3", "+4")),
+    ],
+)
+def test_divergence_of_two_kinds(
+    expected: Hashable, found: Hashable, title: str, lines: tuple[str, ...]
+) -> None:
+    told = divergence(expected, found)
+    assert told is not None
+    hunks = tuple(line for line in told.lines if not line.startswith("@@"))
+    assert (told.title, hunks) == (title, lines)
 
 
 def test_no_divergence() -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.engine.result import KINDS, Closure
 from harness.report.page import page, write
 from harness.report.unexplored import Unexplored
-from tests.report.samples import ALL, LAW, ORDER, PROVEN, cube
+from tests.report.samples import ALL, LAW, ORDER, PROVEN, VACUOUS, cube, violated
 
 BROKEN = Unexplored("scenarios/test_x.py", "tests/scenarios/test_x.py:3", "<bad>")
 
@@ -90,7 +91,7 @@ def test_totals(whole: Reader) -> None:
     at = whole.texts.index("scenarios")
     assert whole.texts[at - 1 : at + 9] == [
         *("8", "scenarios", "5", "failed", "1", "proven, any length"),
-        *("53", "states", "4,396", "edges executed"),
+        *("53", "states", "4,396", "transitions executed"),
     ]
 
 
@@ -101,7 +102,7 @@ def test_a_violation_is_told_in_full() -> None:
     assert texts[at + 1 : at + 17] == [
         "At ",
         "{2 3}",
-        ", after 3 letters; no shorter order of these steps shows it:",
+        ", after 3 operations; no shorter history of these shows it:",
         'step_3 = impl("demo::add", any_add, "CompositeImplicitAutograd")\n'
         'step_2 = impl("demo::add", cpu_add, "CPU")\ncall("demo::add", "cpu")',
         "Failing square: from {}, 2 then 3 differs from 3 then 2.",
@@ -120,8 +121,51 @@ def test_a_violation_is_told_in_full() -> None:
 
 
 def test_a_failure_claims_no_guarantee() -> None:
-    assert "every letter was taken" not in page([LAW])
+    assert "every operation was taken" not in page([LAW])
     assert "every finite history" in page([PROVEN])
+
+
+def test_what_a_proof_assumes_stands_below_the_table() -> None:
+    exploration = replace(
+        PROVEN.exploration,
+        closure=Closure(8, 40, 4, closed=True, unread=("registry._items",)),
+    )
+    texts = read(page([replace(PROVEN, exploration=exploration), ORDER])).texts
+    at = texts.index(
+        "* assumes: the order of registry._items is never read (two_kernels)"
+    )
+    assert texts[at - 1].startswith("proven: for histories of any length, in one ")
+    assert texts[at + 1].startswith("skipped: kA:1 would take ")
+    assert "proven*" in texts
+    assert "proven" not in texts
+    assert "assumes: " not in page([ORDER])
+
+
+def test_every_verdict_has_its_place() -> None:
+    reports = [VACUOUS, *(violated(kind) for kind in KINDS)]
+    reader = read(page(reports))
+    assert len(reader.opened) == len(reports)
+    assert "what differs cannot be seen from outside" in reader.texts
+    badges = re.findall(r'<span class="badge ([a-z-]+)">', page(reports))
+    assert set(badges) == {
+        *("vacuous", "law", "order", "unpinned", "hidden", "not-fresh"),
+        "nondeterminism",
+    }
+
+
+def test_what_died_says_how() -> None:
+    others = [
+        Unexplored("s/a/exits", "a.py:1", "exit code 0", "crashed", "exit()", ("a()",)),
+        Unexplored("s/a/sleeps", "", "60 s", "hung", stack=("wait() a.py:9",)),
+    ]
+    texts = read(page([PROVEN], others)).texts
+    at = texts.index("crashed")
+    assert texts[at : at + 3] == [
+        "crashed",
+        " s/a/exits",
+        "a.py:1: exit code 0\nin\n    exit()\nafter\n    a()",
+    ]
+    assert "s/a/sleeps: 60 s\nstack, innermost call first:\n    wait() a.py:9" in texts
 
 
 def test_pages_depend_on_the_reports_only() -> None:

@@ -4,28 +4,29 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from harness.engine.result import Closure
 from harness.report.table import duration, overview, summary
 from harness.report.unexplored import Unexplored
-from tests.report.samples import ALL, PROVEN
+from tests.report.samples import ALL, PROVEN, VACUOUS, violated
 
 BROKEN = Unexplored("scenarios/test_broken/gone", "", "the process ended")
 
 TABLE = """\
-scenario            n sets edges strategy      guarantee  verdict  time
-───────────────────────────────────────────────────────────────────────
+scenario            n sets transitions strategy      guarantee  verdict  time
+─────────────────────────────────────────────────────────────────────────────
 test_composites
-  two_kernels       3    8   628 graph +walk:2 any length proven  12 ms
-                                 +words:3
+  two_kernels       3    8         628 graph +walk:2 any length proven  12 ms
+                                       +histories:3
 test_broken
-  newest_wins       3    5   628 walk:1        last 1     pinned  1.2 s
-  within_a_walk     3    8   628 walk:1        last 1     holds   1.2 s
-  order_matters     3    8   628 walk:1        none       ORDER   1.2 s
-  law_is_broken     3    8   628 walk:1        none       LAW     1.2 s
-  not_deterministic 3    8   628 walk:1        none       RANDOM  1.2 s
-  cut_short         3    8   628 walk:1        none       CUT     1.2 s
-  gone                                                    FAILED
-───────────────────────────────────────────────────────────────────────
-8 scenarios             53 4,396                          3 ok    7.5 s
+  newest_wins       3    5         628 walk:1        last 1     pinned  1.2 s
+  within_a_walk     3    8         628 walk:1        last 1     holds   1.2 s
+  order_matters     3    8         628 walk:1        none       ORDER   1.2 s
+  law_is_broken     3    8         628 walk:1        none       LAW     1.2 s
+  not_deterministic 3    8         628 walk:1        none       FLAKY   1.2 s
+  cut_short         3    8         628 walk:1        none       CUT     1.2 s
+  gone                                                          FAILED
+─────────────────────────────────────────────────────────────────────────────
+8 scenarios             53       4,396                          3 ok    7.5 s
 """
 
 
@@ -40,13 +41,13 @@ def test_table_of_everything() -> None:
 
 
 def test_large_numbers_and_long_names_fit_80_columns() -> None:
-    executed = replace(PROVEN.exploration.executed, edges=1_048_576)
+    executed = replace(PROVEN.exploration.executed, transitions=1_048_576)
     exploration = replace(PROVEN.exploration, executed=executed, seconds=90.0)
     large = replace(PROVEN, scenario="s/f/" + "long" * 20, exploration=exploration)
     lines = printed(overview([large]), width=200).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[3].split() == [
-        *("longlonglonglonglong…", "3", "8", "1,048,576", "graph", "+walk:2"),
+        *("longlonglonglonglo…", "3", "8", "1,048,576", "graph", "+walk:2"),
         *("any", "length", "proven", "90.0", "s"),
     ]
 
@@ -54,9 +55,52 @@ def test_large_numbers_and_long_names_fit_80_columns() -> None:
 def test_the_usual_strategy_is_told_once() -> None:
     lines = printed(overview([PROVEN, PROVEN, ALL[1]])).splitlines()
     assert [lines[row].split()[4] for row in (3, 4, 6)] == ["usual", "usual", "walk:1"]
-    assert lines[-1] == "usual strategy: graph+walk:2+words:3"
+    assert lines[-1] == "usual strategy: graph+walk:2+histories:3"
     short = [report for report in ALL if report is not PROVEN]
     assert "usual" not in printed(overview(short))
+
+
+def test_a_proof_that_assumes_something_has_a_star() -> None:
+    exploration = replace(
+        PROVEN.exploration,
+        strategy="graph",
+        closure=Closure(8, 40, 4, closed=True, unread=("registry._items",)),
+    )
+    report = replace(PROVEN, exploration=exploration)
+    pinned = replace(report, scenario="s/f/p", order_dependent="the newest wins")
+    lines = printed(overview([report, pinned])).splitlines()
+    assert lines[3].split()[-4:] == ["length", "proven*", "12", "ms"]
+    assert lines[5].split()[-4:] == ["length", "pinned*", "12", "ms"]
+
+
+def test_verdicts_that_are_new() -> None:
+    reports = [violated("not fresh"), violated("hidden"), violated("unpinned"), VACUOUS]
+    lines = printed(overview(reports)).splitlines()
+    assert [" ".join(line.split()[-4:-2]) for line in lines[3:7]] == [
+        *("none UNFRESH", "none HIDDEN", "NO PIN", "none VACUOUS"),
+    ]
+    assert summary(reports) == (
+        "4 scenarios: 1 without a fresh start, 1 with hidden state, 1 pinned for "
+        "nothing, 1 vacuous; 32 states, 2,512 transitions"
+    )
+
+
+def test_what_died_is_told_apart_from_what_was_not_explored() -> None:
+    others = [
+        Unexplored("s/a/exits", "", "exit code 0", verdict="crashed"),
+        Unexplored("s/a/sleeps", "", "60 s", verdict="hung"),
+        Unexplored("s/a/gone", "", "no such file"),
+        Unexplored("s/a/too", "", "no such file"),
+    ]
+    lines = printed(overview([PROVEN], others)).splitlines()
+    assert [line.split() for line in lines[6:10]] == [
+        *(["exits", "CRASHED"], ["sleeps", "HUNG"], ["gone", "FAILED"]),
+        ["too", "FAILED"],
+    ]
+    assert summary([PROVEN], others) == (
+        "5 scenarios: 1 proven, 1 crashed, 1 hung, 2 not explored; 8 states, 628 "
+        "transitions"
+    )
 
 
 def test_table_of_nothing() -> None:
@@ -67,11 +111,11 @@ def test_table_of_nothing() -> None:
 
 def test_summary_has_the_worst_first() -> None:
     assert summary(ALL, (BROKEN,)) == (
-        "8 scenarios: 1 not deterministic, 1 with a broken law, 1 dependent on order, "
-        "1 cut short, 1 pinned, 1 holding, 1 proven, 1 not explored; 53 states, "
-        "4,396 edges"
+        "8 scenarios: 1 flaky, 1 with a broken law, 1 dependent on order, 1 cut "
+        "short, 1 pinned, 1 holding, 1 proven, 1 not explored; 53 states, 4,396 "
+        "transitions"
     )
-    assert summary([]) == "0 scenarios: nothing to explore; 0 states, 0 edges"
+    assert summary([]) == "0 scenarios: nothing to explore; 0 states, 0 transitions"
 
 
 @pytest.mark.parametrize(

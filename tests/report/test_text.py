@@ -3,10 +3,20 @@ from dataclasses import replace
 
 import pytest
 
-from harness.engine.protocol import State
-from harness.engine.result import Violation
+from harness.engine.protocol import Caveat, State
+from harness.engine.result import KINDS, Closure, Violation
 from harness.report.text import explanation, plural, render, silent_steps
-from tests.report.samples import CUT, LAW, ORDER, ORDER_VIOLATION, PINNED, PROVEN
+from tests.report.samples import (
+    ALL,
+    CUT,
+    LAW,
+    ORDER,
+    ORDER_VIOLATION,
+    PINNED,
+    PROVEN,
+    VACUOUS,
+    violated,
+)
 
 PROVEN_TEXT = """\
 scenarios/test_composites/two_kernels: proven: no history of any length makes a
@@ -17,23 +27,29 @@ difference
     3  impl("demo::add", any_add, "CompositeImplicitAutograd")
   uses
     1  call("demo::add", "cpu")
-  strategy  graph+walk:2+words:3
-  guarantee graph: every finite history, of any length, ends in the one state of
-            its active set (proof over every edge, on complete states)
-  guarantee walk:2: every letter was taken from every reachable set after every
-            history of the last 2 letters, in one run
-  guarantee words:3: every word of at most 3 letters agrees, seen only at its
-            end
-  assumes   the fingerprint determines everything that later actions may read
-  skipped   walk:3 would be stronger: 2,048 steps, the budget allows 1,000
-  executed  8 states, 628 edges; 290 adds, 289 removes, 7 failing steps, 40
-            uses, 660 looks, 86 fresh systems; 0.01 s"""
+  strategy  graph+walk:2+histories:3
+  guarantee graph: every finite history, of any length, shows what its active
+            steps say (proof over every operation at every complete state)
+  guarantee walk:2: every operation was taken from every reachable set after
+            every history of the last 2 operations, in one run
+  guarantee histories:3: every history of at most 3 operations agrees, seen only
+            at its end
+  assumes   the system is deterministic (some histories were played twice to
+            check it)
+  assumes   graph: no operation tells equal states apart: by id, the hash of an
+            address, the order of a set, `is` between equal values, a clock or
+            the hash seed
+  assumes   graph: one thread, one process; undo handles are kept, and closed
+            once
+  skipped   kA:1 would take 1,240 operations, the budget allows 1,000
+  executed  8 states, 628 transitions; 290 adds, 289 removes, 7 failing steps,
+            40 uses, 660 looks, 86 fresh systems; 0.01 s"""
 
 ORDER_TEXT = """\
 scenarios/test_broken/order_matters: depends on more than the set of active
 steps
 order: the observation depends on more than the active set
-at {2 3}, after 3 letters; no shorter order of these steps shows it:
+at {2 3}, after 3 operations; no shorter history of these shows it:
     step_3 = impl("demo::add", any_add, "CompositeImplicitAutograd")
     step_2 = impl("demo::add", cpu_add, "CPU")
     call("demo::add", "cpu")
@@ -53,7 +69,7 @@ replay id: {id}
   uses
     1  call("demo::add", "cpu")
   strategy  walk:1
-  executed  8 states, 628 of 1,000 edges; 290 adds, 289 removes, 7 failing
+  executed  8 states, 628 of 1,000 transitions; 290 adds, 289 removes, 7 failing
             steps, 40 uses, 660 looks, 86 fresh systems; 1.25 s"""
 
 
@@ -70,9 +86,9 @@ def test_a_pinned_fact_stands_in_the_text() -> None:
     assert "\n  pinned    the newest kernel wins\n" in render(PINNED)
 
 
-def test_a_word_that_was_not_shrunk_is_told_as_found() -> None:
+def test_a_history_that_was_not_shrunk_is_told_as_found() -> None:
     assert (
-        "at {1 2}, after 2 letters:\n"
+        "at {1 2}, after 2 operations:\n"
         '    step_1 = define("demo::add(Tensor x, Tensor y) -> Tensor")\n'
         '    step_2 = impl("demo::add", cpu_add, "CPU")\n'
         "2 broken laws:\n"
@@ -81,11 +97,12 @@ def test_a_word_that_was_not_shrunk_is_told_as_found() -> None:
     ) in render(LAW)
 
 
-def test_a_shorter_order_may_exist_where_it_was_not_excluded() -> None:
+def test_nothing_is_said_of_shorter_histories_where_none_was_ruled_out() -> None:
     violation = replace(ORDER_VIOLATION, proven_shortest=False)
     exploration = replace(ORDER.exploration, violations=(violation,))
     text = render(replace(ORDER, exploration=exploration))
-    assert "after 3 letters; a shorter order may exist:" in text
+    assert "\nat {2 3}, after 3 operations:\n" in text
+    assert "shorter" not in text
 
 
 def test_what_was_cut_short_guarantees_nothing() -> None:
@@ -94,6 +111,10 @@ def test_what_was_cut_short_guarantees_nothing() -> None:
 
 
 FIELDS = (("error", "NameTaken"), ("name", "a"))
+ADVICE = [
+    "make all of that anew in create=, undo it in reset=, name it in watch=,",
+    'or explore with isolation="fork"; ignore= if it is no matter',
+]
 
 
 @pytest.mark.parametrize(
@@ -124,6 +145,163 @@ FIELDS = (("error", "NameTaken"), ("name", "a"))
             ["1 broken law:", "    one"],
         ),
         (
+            Violation(
+                "undo", (1,), None, FIELDS, (0, 1, 0, 1), paths=("undo.i: 0 / 1",)
+            ),
+            [
+                "the undo raised:",
+                "    error: NameTaken",
+                "    name: a",
+                "where the history hides (expected / found):",
+                "    undo.i: 0 / 1",
+            ],
+        ),
+        (
+            Violation("error", (), None, FIELDS, (0,), paths=("registry.n: 0 / 1",)),
+            [
+                "succeeded elsewhere, here:",
+                "    error: NameTaken",
+                "    name: a",
+                "where the history hides (expected / found):",
+                "    registry.n: 0 / 1",
+            ],
+        ),
+        (
+            Violation("error", (), FIELDS, None, (0,), paths=("registry.n: 0 / 1",)),
+            [
+                "succeeds here, elsewhere:",
+                "    error: NameTaken",
+                "    name: a",
+                "where the history hides (expected / found):",
+                "    registry.n: 0 / 1",
+            ],
+        ),
+        (
+            Violation("error", (), FIELDS, (("error", "Other"), ("name", "a")), (0,)),
+            [
+                "first divergence in 'error' (- expected, + found):",
+                "    @@ -1 +1 @@",
+                "    -NameTaken",
+                "    +Other",
+            ],
+        ),
+        # An answer that turns into an error is shown whole on both sides.
+        (
+            Violation("use", (), "-3", FIELDS, (0,)),
+            [
+                "first divergence (- expected, + found):",
+                "    --3",
+                "    +error: NameTaken",
+                "    +name: a",
+            ],
+        ),
+        (
+            Violation("use", (), ("raised", FIELDS), (1, 2), (0,)),
+            [
+                "first divergence (- expected, + found):",
+                "    -error: NameTaken",
+                "    -name: a",
+                "    +(1, 2)",
+            ],
+        ),
+        (
+            Violation("order", (), (("state", "one\ntwo\n"),), FIELDS, (0,)),
+            [
+                "first divergence (- expected, + found):",
+                "    -state: one",
+                "    -two",
+                "    +error: NameTaken",
+                "    +name: a",
+            ],
+        ),
+        # A text is told apart from what only reads like it.
+        (
+            Violation("use", (), 3, "3", (0,)),
+            [
+                "first divergence (- expected, + found):",
+                "    @@ -1 +1 @@",
+                "    -3",
+                "    +'3'",
+            ],
+        ),
+        (
+            Violation("use", (), "None", None, (0,)),
+            [
+                "first divergence (- expected, + found):",
+                "    @@ -1 +1 @@",
+                "    -'None'",
+                "    +None",
+            ],
+        ),
+        (
+            Violation("use", (), True, 1, (0,)),
+            [
+                "first divergence (- expected, + found):",
+                "    @@ -1 +1 @@",
+                "    -True",
+                "    +1",
+            ],
+        ),
+        # Where the history hides, below what was seen or by itself.
+        (
+            Violation(
+                "use", (), True, False, (0,), paths=("a: 1 / 2", "b: <absent> / 3")
+            ),
+            [
+                "first divergence (- expected, + found):",
+                "    @@ -1 +1 @@",
+                "    -True",
+                "    +False",
+                "where the history hides (expected / found):",
+                "    a: 1 / 2",
+                "    b: <absent> / 3",
+            ],
+        ),
+        (
+            Violation("hidden", (), None, None, (0,), hidden=True, paths=("a: 1 / 2",)),
+            ["where the history hides (expected / found):", "    a: 1 / 2"],
+        ),
+        (
+            Violation("hidden", (), None, None, (0,), hidden=True),
+            ["what differs cannot be seen from outside"],
+        ),
+        (
+            Violation("nondeterminism", (), "a", "b", (0,), frequency=(1, 21)),
+            [
+                "first divergence (- expected, + found):",
+                "    @@ -1 +1 @@",
+                "    -a",
+                "    +b",
+                "found in 1 of 21 replays of this history",
+            ],
+        ),
+        (
+            Violation("nondeterminism", (), None, None, (0,), frequency=(2, 5)),
+            ["found in 2 of 5 replays of this history"],
+        ),
+        (
+            Violation("not fresh", (), None, None, (), paths=("R.made: 0 / 1",)),
+            [
+                "differs from the first fresh system (first / now):",
+                "    R.made: 0 / 1",
+                *ADVICE,
+            ],
+        ),
+        (
+            Violation("not fresh", (), "a", "b", (0,)),
+            [
+                "first divergence (- expected, + found):",
+                "    @@ -1 +1 @@",
+                "    -a",
+                "    +b",
+                *ADVICE,
+            ],
+        ),
+        (
+            Violation("unpinned", (0, 1), "two orders", (("state", "a\nb\n"),), (0, 1)),
+            ["expected two orders; all show:", "    state: a", "    b"],
+        ),
+        (
             Violation("order", (), "", "x\n" * 50, (0,)),
             [
                 "first divergence (- expected, + found):",
@@ -144,19 +322,20 @@ def test_plural() -> None:
     assert plural(1234, "state") == "1,234 states"
 
 
-def test_one_letter_is_one() -> None:
+def test_one_operation_is_one() -> None:
     exploration = replace(
         PROVEN.exploration,
-        guarantee="walk:1: of the last 1 letters; kA:1: at most 1 hidden letters; "
-        "words:11: at most 11 letters",
-        assumptions=("kA:1: at most 1 letters more",),
+        guarantee="walk:1: of the last 1 operations; kA:1: at most 1 hidden "
+        "operations; histories:11: at most 11 operations",
+        assumptions=("kA:1: at most 1 operations more",),
+        skipped=(),
     )
     text = render(replace(PROVEN, exploration=exploration))
-    assert [line[12:] for line in text.splitlines() if " letter" in line] == [
-        "walk:1: of the last 1 letter",
-        "kA:1: at most 1 hidden letter",
-        "words:11: at most 11 letters",
-        "kA:1: at most 1 letter more",
+    assert [line[12:] for line in text.splitlines() if " operation" in line] == [
+        "walk:1: of the last 1 operation",
+        "kA:1: at most 1 hidden operation",
+        "histories:11: at most 11 operations",
+        "kA:1: at most 1 operation more",
     ]
 
 
@@ -170,18 +349,159 @@ def test_fingerprints_are_told_as_such() -> None:
     ) in lines
 
 
+VACUOUS_TEXT = """\
+scenarios/test_broken/nothing_happens: vacuous: something in it could not have
+shown a fault
+  steps
+    1  define("demo::add(Tensor x, Tensor y) -> Tensor")
+    2  impl("demo::add", cpu_add, "CPU")
+    3  impl("demo::add", any_add, "CompositeImplicitAutograd")
+  uses
+    1  call("demo::add", "cpu")
+  strategy  walk:1
+  vacuous   impl("demo::add", cpu_add, "CPU") changes nothing that is looked at
+            or asked; if that is meant, declare constant=True
+  vacuous   impl("demo::add", any_add, "CompositeImplicitAutograd") raises
+            NameError at every set of active steps; if that is meant, declare
+            raises=NameError
+  vacuous   call("demo::add", "cpu") answers the same at every set of active
+            steps; if that is meant, declare constant=True
+  vacuous   what is observed shows the same at every set of active steps; if
+            that is meant, declare constant=True
+  executed  8 states, 628 of 1,000 transitions; 290 adds, 289 removes, 7 failing
+            steps, 40 uses, 660 looks, 86 fresh systems; 1.25 s"""
+
+
+def test_what_is_vacuous_says_what_and_how_to_declare_it() -> None:
+    assert render(VACUOUS) == VACUOUS_TEXT
+
+
+FRESH_TEXT = """\
+scenarios/test_broken/not_fresh: what create makes is not fresh: nothing else
+can be said
+not fresh: what create makes is not fresh: something of before is still there
+at {}, before any operation:
+differs from the first fresh system (first / now):
+    Registry.made: 0 / 1
+make all of that anew in create=, undo it in reset=, name it in watch=,
+or explore with isolation="fork"; ignore= if it is no matter
+replay id: {id}
+    everyorder replay {id} scenarios/test_broken/not_fresh
+"""
+
+
+def test_what_is_not_fresh_says_where_and_what_to_do() -> None:
+    report = violated("not fresh", paths=("Registry.made: 0 / 1",))
+    replay_id = report.replay_id(report.exploration.violations[0])
+    assert render(report).startswith(FRESH_TEXT.replace("{id}", replay_id))
+
+
+def test_what_closed_and_where_the_operations_went() -> None:
+    closure = Closure(41, 205, 4, closed=True, order_read=True)
+    spent = (("graph", 750), ("stale", 200), ("histories:3", 50))
+    found = replace(
+        PROVEN.exploration,
+        closure=closure,
+        spent=spent,
+        caveats=(
+            Caveat("assumed", "the order of a set is not read: registry._names"),
+            Caveat("assumed", "Random.random is called"),
+        ),
+    )
+    lines = render(replace(PROVEN, exploration=found)).splitlines()
+    told = [line for line in lines if line[2:11].strip() in {"states", "spent"}]
+    at = lines.index(told[0])
+    assert [line[2:] for line in lines[at : at + 3]] == [
+        "states    41 complete states, 205 transitions, each taken from 4 different",
+        "          histories where there are so many; the order of some dict is read,",
+        "          and is part of them",
+    ]
+    assert told[1:] == ["  spent     graph 75 %, stale 20 %, histories:3 5 %"]
+    assert "  assumes   the order of a set is not read: registry._names" in lines
+    assert "  assumes   Random.random is called" in lines
+    one = replace(found, closure=Closure(1, 1, 2, closed=True), spent=spent[:1])
+    text = render(replace(PROVEN, exploration=one))
+    assert "1 complete state, 1 transition, each taken from 2 different" in text
+    assert "spent" not in text
+    # States that did not close are told as skipped, by the engine.
+    open_ = replace(found, closure=Closure(9, 99, 0, closed=False))
+    assert "complete states" not in render(replace(PROVEN, exploration=open_))
+
+
+def test_what_nobody_can_see_is_open() -> None:
+    text = "a sqlite3.Connection at registry._db (C state)"
+    found = replace(PROVEN.exploration, proven=False, caveats=(Caveat("opaque", text),))
+    report = replace(PROVEN, exploration=found)
+    assert report.verdict == "holds"
+    assert f"\n  open      {text}\n" in render(report)
+
+
+def test_several_violations_are_all_shown() -> None:
+    other = Violation("use", (1,), True, False, (3, 1, 3), (3, 1, 3))
+    exploration = replace(ORDER.exploration, violations=(ORDER_VIOLATION, other))
+    text = render(replace(ORDER, exploration=exploration))
+    first, second = text.index("\norder: "), text.index("\nuse: ")
+    assert first < second
+    assert text.count("replay id: ") == 2
+
+
+def test_pinned_pairs_stand_in_the_text() -> None:
+    exploration = replace(ORDER.exploration, violations=(ORDER_VIOLATION,))
+    report = replace(ORDER, exploration=exploration, pairs=((0, 1), (0, 2)))
+    lines = render(report).splitlines()
+    assert lines[3] == (
+        "at 2 then 3, after 3 operations; no shorter history of these shows it:"
+    )
+    at = next(at for at, line in enumerate(lines) if line.startswith("  pinned"))
+    assert [line[2:] for line in lines[at : at + 4]] == [
+        'pinned    the order of define("demo::add(Tensor x, Tensor y) -> Tensor") and',
+        '          impl("demo::add", cpu_add, "CPU"), of define("demo::add(Tensor x,',
+        '          Tensor y) -> Tensor") and impl("demo::add", any_add,',
+        '          "CompositeImplicitAutograd")',
+    ]
+
+
+def test_refused_undos_and_steps_that_are_done_again_in_a_history() -> None:
+    refused: dict[tuple[State, int], Hashable] = {((0, 1), 0): FIELDS}
+    exploration = replace(PROVEN.exploration, refusals=refused)
+    report = replace(PROVEN, exploration=exploration, again=frozenset({2}))
+    one, two, three = (f"step_{n} = {text}" for n, text in enumerate(report.steps, 1))
+    assert report.lines((0, 1, 0, 1, 0, 2, 2, 0, 4, 5)) == (
+        one,
+        two,
+        # Refused: the step stays active.
+        "step_1.close()",
+        "step_2.close()",
+        "step_1.close()",
+        three,
+        three,
+        one,
+        "observe()",
+        "gc.collect()",
+    )
+    assert report.lines((0, 1, 0, 0))[2:] == ("step_1.close()", "step_1.close()")
+
+
+def test_no_line_of_prose_is_wider_than_80() -> None:
+    for report in (*ALL, VACUOUS, *(violated(kind) for kind in KINDS)):
+        for line in render(report).splitlines():
+            runnable = line.startswith(("    step_", "    @@", "    +", "    -"))
+            assert len(line) <= 80 or runnable, line
+
+
 def test_steps_that_were_never_done_are_told_whole() -> None:
-    words = " ".join(f"word{number}" for number in range(20))
+    histories = " ".join(f"history{number}" for number in range(20))
     failures: dict[tuple[State, int], Hashable] = {
-        ((), 1): (("error", "UnknownKey"), ("text", words))
+        ((), 1): (("error", "UnknownKey"), ("text", histories))
     }
     found = replace(PROVEN.exploration, states={(): ""}, failures=failures)
     silent = replace(PROVEN, exploration=found)
     assert silent_steps([PROVEN, silent]) == [
         "steps that fail at every set, so nothing is shown but that:",
-        "  scenarios/test_composites/two_kernels step 2: UnknownKey word0 word1 word2",
-        "      word3 word4 word5 word6 word7 word8 word9 word10 word11 word12 word13",
-        "      word14 word15 word16 word17 word18 word19",
+        "  scenarios/test_composites/two_kernels step 2: UnknownKey history0 history1",
+        "      history2 history3 history4 history5 history6 history7 history8 history9",
+        "      history10 history11 history12 history13 history14 history15 history16",
+        "      history17 history18 history19",
     ]
     failed = replace(ORDER.exploration, states={(): ""}, failures=failures)
     assert silent_steps([PROVEN, replace(ORDER, exploration=failed)]) == []

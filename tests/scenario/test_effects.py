@@ -136,10 +136,10 @@ def test_modes_are_entered_and_taken_out_wherever_they_stand(systems: Any) -> No
 def test_a_taken_place_is_refused_and_leaves_nothing(systems: Any) -> None:
     system = systems(mode(Proxy), mode(Proxy), given=[RANK])
     held = system.do(0)
-    before = system.fingerprint()
+    before = system.state()
     with pytest.raises(ModeSlotTaken):
         system.do(1)
-    assert (system.fingerprint(), system.laws()) == (before, [])
+    assert (system.state(), system.laws()) == (before, [])
     system.undo(0, held)
 
 
@@ -263,7 +263,7 @@ def test_a_context_brings_its_copies(systems: Any) -> None:
     with pytest.raises(LookupError, match="there is no context 'plugin' now"):
         system.do(2)
     main, plugin = system.do(0), system.do(1)
-    alone = system.fingerprint()
+    alone = system.state()
     theirs = system.do(2)
     assert beside(system) == (
         "handler Theirs, Theirs (step 3), of plugin\ncontext plugin, open\n"
@@ -281,7 +281,7 @@ def test_a_context_brings_its_copies(systems: Any) -> None:
         made.check_open("anything")
     system.undo(2, theirs)
     system.undo(0, main)
-    assert (beside(system), system.fingerprint() == alone) == ("", False)
+    assert (beside(system), system.state() == alone) == ("", False)
 
 
 def test_custom_operators_and_what_is_added(systems: Any) -> None:

@@ -31,7 +31,7 @@ def test_a_report() -> None:
     )
     assert report.uses == ('call("a::flip", "cpu")',)
     assert report.digest == _TWO.digest
-    assert report.exploration.strategy == "graph+walk:2+words:3"
+    assert report.exploration.strategy == "graph+walk:2+histories:3"
     assert list(report.exploration.states) == [(), (0,), (1,), (0, 1)]
 
 

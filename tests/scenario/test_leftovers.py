@@ -239,7 +239,7 @@ def test_what_is_seen_at_the_end_is_explored_again(
     report = exploring.explore(scenario, "walk:1", budget=budget)
     KEPT.clear()
     (violation,) = report.exploration.violations
-    assert (report.verdict, violation.kind, violation.word) == ("law", "law", ())
+    assert (report.verdict, violation.kind, violation.history) == ("law", "law", ())
     assert violation.found == (
         ("at once",) if found else ("kept", exploring.AT_THE_END)
     )
@@ -247,7 +247,7 @@ def test_what_is_seen_at_the_end_is_explored_again(
 
 
 def test_nothing_is_watched_where_no_law_is_asked() -> None:
-    """Else what is watched grows with the word, and nobody takes it away."""
+    """Else what is watched grows with the history, and nobody takes it away."""
     scenario = Scenario(
         define("a::plain(Tensor x) -> Tensor"), impl("a::plain", lambda x: x, "CPU")
     )

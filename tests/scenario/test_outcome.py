@@ -1,4 +1,4 @@
-"""The outcome: verdicts by severity, and words as runnable lines."""
+"""The outcome: verdicts by severity, and histories as runnable lines."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ HELD = Exploration(
     skipped=(),
     states={(): "nothing", (0,): "one"},
     failures={},
-    executed=Counts(edges=12345),
+    executed=Counts(transitions=12345),
     planned=12345,
     violations=(),
     complete=True,
@@ -81,7 +81,7 @@ def test_verdict_without_violations(
     assert verdict in VERDICTS
 
 
-def test_lines_of_a_word() -> None:
+def test_lines_of_a_history() -> None:
     assert REPORT.lines((0, 1, 2, 0, 3, 0)) == (
         'step_1 = impl("a::b", one)',
         'step_2 = impl("a::b", two)',
@@ -99,15 +99,15 @@ def test_state_names() -> None:
     assert pinned.state_name((1, 0)) == "2 then 1"
 
 
-def test_replay_id_is_of_the_shortest_word() -> None:
+def test_replay_id_is_of_the_shortest_history() -> None:
     (long,) = violated("order")
     short = replace(long, shortest=(1,))
     assert REPORT.replay_id(short) != REPORT.replay_id(long)
-    assert REPORT.replay_id(short) == REPORT.replay_id(replace(long, word=(1,)))
+    assert REPORT.replay_id(short) == REPORT.replay_id(replace(long, history=(1,)))
     assert len(REPORT.replay_id(long)) <= 24
 
 
 def test_summary() -> None:
     assert REPORT.summary() == (
-        "scenarios/test_a/two: holds (walk:1; 2 sets, 12,345 edges, 1.50 s)"
+        "scenarios/test_a/two: holds (walk:1; 2 sets, 12,345 transitions, 1.50 s)"
     )

@@ -11,10 +11,13 @@ from harness.scenario import (
     impl,
     library,
     listen,
+    merges_alias_kinds,
     reserve,
+    shared,
     together,
 )
-from harness.scenario.registrations import Known, operator_of
+from harness.scenario.registrations import Known, Refused, operator_of
+from harness.systems.dispatcher import RecordingDispatcher
 from runtime.dispatch import Dispatcher, fallthrough, fingerprint
 from runtime.errors.registration import (
     DuplicateDefinition,
@@ -67,6 +70,9 @@ TEXTS: list[tuple[Step, str]] = [
     (library("a"), 'library("a", "DEF")'),
     (library("a", "IMPL", "CPU"), 'library("a", "IMPL", "CPU")'),
     (listen(), "listen()"),
+    (listen(refuses=["a::b"]), 'listen(refuses=["a::b"])'),
+    (merges_alias_kinds(), "merges_alias_kinds()"),
+    (*shared(reserve("a::b")), 'shared(reserve("a::b"))'),
     (
         together(library("a"), reserve("a::b")),
         'together(library("a", "DEF"), reserve("a::b"))',
@@ -246,6 +252,77 @@ def test_together_closes_last_first_and_once() -> None:
     handle.close()
     handle.close()
     assert said == ["second", "first"]
+
+
+def test_a_setting_is_no_registration() -> None:
+    target = Dispatcher()
+    (perform,) = prepared(target, merges_alias_kinds())
+    assert not target.state.merges_alias_kinds
+    handle = perform()
+    assert target.state.merges_alias_kinds
+    handle.close()
+    assert (target.state.merges_alias_kinds, target.op_names()) == (True, ())
+
+
+def test_steps_share_one_library_of_each_kind() -> None:
+    target = RecordingDispatcher()
+    performs = prepared(
+        target,
+        *shared(
+            define("a::b(Tensor x) -> Tensor"),
+            impl("a::b", on_cpu, "CPU", kind="FRAGMENT"),
+            impl("a::b", on_cpu, "Meta"),
+        ),
+        impl("a::b", on_cpu, "CUDA"),
+    )
+    held = [perform() for perform in performs]
+    assert target.dump_state("a::b").splitlines()[4:] == [
+        "CPU: on_cpu (step 1) :: (none) [ boxed ]",
+        "CUDA: on_cpu (step 4) :: (none) [ boxed ]",
+        "Meta: on_cpu (step 1) :: (none) [ boxed ]",
+    ]
+    ((_, libraries),) = target.effects.libraries.values()
+    shown = [(each.kind, len(each.tokens)) for each in libraries.values()]
+    assert shown == [("FRAGMENT", 2), ("IMPL", 1)]
+    held[1].close()
+    assert [len(each.tokens) for each in libraries.values()] == [1, 1]
+    for handle in held:
+        handle.close()
+    assert target.op_names() == ()
+    target.effects.end_all()
+    assert target.effects.libraries == {}
+
+
+def test_systems_do_not_share_libraries() -> None:
+    steps = shared(reserve("a::b"), reserve("a::b"))
+    one, other = RecordingDispatcher(), RecordingDispatcher()
+    performs = [*prepared(one, *steps), *prepared(other, *steps)]
+    held = [perform() for perform in performs]
+    held[0].close()
+    held[1].close()
+    assert (one.op_names(), other.op_names()) == ((), ("a::b",))
+
+
+def test_a_listener_refuses_what_it_is_told_to() -> None:
+    target = Dispatcher()
+    listening, refused, other = prepared(
+        target,
+        listen(refuses=["a::b"]),
+        define("a::b(Tensor x) -> Tensor"),
+        define("a::c(Tensor x) -> Tensor"),
+    )
+    handle = listening()
+    with pytest.raises(Refused, match="a::b"):
+        refused()
+    kept = other()
+    assert target.op_names() == ("a::c",)
+    handle.close()
+    kept.close()
+    definition = refused()
+    with pytest.raises(Refused, match="a::b"):
+        listening()
+    assert target.state.subscriptions == ()
+    definition.close()
 
 
 def test_known_lists_schemas_sorted() -> None:

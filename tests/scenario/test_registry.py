@@ -1,12 +1,16 @@
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
-from harness.errors import NoFingerprint, NotAScenario
+from harness.errors import NotAScenario
 from harness.exploring import explore
+from harness.heap import canonical
 from harness.scenario import (
     Scenario,
+    Step,
     call,
     define,
     look_up,
@@ -15,19 +19,22 @@ from harness.scenario import (
     together,
     use,
 )
+from harness.systems.complete import ScopeGrown
+from harness.systems.outcomes import ScenarioSkipped
 from harness.systems.registry import RegistrySystem
 from runtime.dispatch.dispatcher import Dispatcher
+from runtime.dispatch.fingerprint import fingerprint
 from runtime.schema.parser import parse_name
 
 
-def put(word: str) -> Any:
+def put(word: str, text: str = "") -> Step:
     def perform(words: set[str]) -> Any:
         if word in words:
             raise KeyError(word)
         words.add(word)
         return lambda: words.remove(word)
 
-    return step(f'put("{word}")', perform)
+    return step(text or f'put("{word}")', perform)
 
 
 def shown(words: set[str]) -> str:
@@ -38,16 +45,21 @@ def scenario(**options: Any) -> Scenario:
     return Scenario(
         put("bee"),
         put("ant"),
-        put("bee"),
+        put("bee", 'put("bee") again'),
         uses=[use("count", len), use("first", lambda words: min(words))],
         **{"create": set, "observe": shown, **options},
     )
 
 
-def started(**options: Any) -> RegistrySystem:
-    system = RegistrySystem(scenario(**options))
+def started(*steps: Step, **options: Any) -> RegistrySystem:
+    options = {"create": set, "observe": shown, **options}
+    made = Scenario(*steps, **options) if steps else scenario(**options)
+    system = RegistrySystem(made)
     system.reset()
     return system
+
+
+def nothing_to_undo() -> None: ...
 
 
 def test_doing_and_undoing() -> None:
@@ -71,12 +83,12 @@ def test_a_failure_is_type_and_text() -> None:
 
 def test_uses_answer_and_an_exception_is_an_answer() -> None:
     system = started()
-    assert system.use(0) == 0
+    assert system.use(0) == canonical(0)
     found = system.use(1)
     assert isinstance(found, tuple)
     assert found[0] == ("error", "ValueError")
     handle = system.do(0)
-    assert (system.use(0), system.use(1)) == (1, "bee")
+    assert (system.use(0), system.use(1)) == (canonical(1), "bee")
     assert handle is not None
 
 
@@ -96,8 +108,29 @@ def test_a_reset_makes_a_fresh_one_and_gives_again() -> None:
     assert handle is not None
 
 
+def test_what_is_given_outlives_the_steps() -> None:
+    """It is ended last, and whatever is in its way then is no fault of anybody."""
+    ended: list[str] = []
+
+    def table(words: set[str]) -> Any:
+        def undo() -> None:
+            ended.append(shown(words))
+            if words:
+                raise RuntimeError("there are rows")
+
+        return undo
+
+    system = started(given=[step("table", table)])
+    handle = system.do(0)
+    system.reset()
+    handle = system.do(1)
+    system.undo(1, handle)
+    system.close()
+    assert ended == ["bee", ""]
+
+
 def test_laws_are_the_scenarios_own() -> None:
-    assert started().laws() == ()
+    assert started().laws() == []
     system = started(check=lambda words: ["too few"] if len(words) < 1 else [])
     assert system.laws() == ("too few",)
     handle = system.do(0)
@@ -105,40 +138,274 @@ def test_laws_are_the_scenarios_own() -> None:
     assert handle is not None
 
 
-def test_fingerprint_is_the_scenarios_own() -> None:
-    assert started().fingerprint() is None
-    assert started(fingerprint=frozenset).fingerprint() == frozenset()
+@pytest.mark.parametrize(
+    ("check", "told"),
+    [
+        (lambda words: pytest.fail("too few"), "too few"),
+        (lambda words: words["a"], "TypeError: 'set' object is not subscriptable"),
+    ],
+)
+def test_what_a_check_raises_is_a_broken_law(check: Any, told: str) -> None:
+    assert started(check=check).laws() == (told,)
+
+
+def test_an_assertion_of_a_check_is_a_broken_law() -> None:
+    def check(words: set[str]) -> None:
+        assert words, "nothing there"
+
+    ((told),) = started(check=check).laws()
+    assert isinstance(told, str)
+    assert told.startswith("nothing there")
+
+
+def test_what_observe_asserts_is_a_broken_law() -> None:
+    def observe(words: set[str]) -> str:
+        if "bee" in words:
+            pytest.fail("a bee")
+        return shown(words)
+
+    system = started(observe=observe)
+    assert (system.observe(), system.laws()) == ((("state", ""),), [])
+    handle = system.do(0)
+    assert system.observe() == (("error", "Failed"), ("text", "a bee"))
+    assert system.laws() == ["observe: a bee"]
+    assert system.laws() == []
+    assert handle is not None
+
+
+def test_a_look_that_fails_is_what_is_observed() -> None:
+    """It may fail after one history alone, which is a fault of that history."""
+    system = started(observe=min)
+    assert system.observe() == (
+        ("error", "ValueError"),
+        ("text", "min() arg is an empty sequence"),
+    )
+    assert system.laws() == []
+    handle = system.do(0)
+    assert system.observe() == (("state", "bee"),)
+    assert handle is not None
+
+
+def test_without_observe_nothing_is_looked_at() -> None:
+    system = started(observe=None)
+    assert system.observe() == ()
+
+
+def test_the_order_of_lines_that_does_not_count() -> None:
+    system = started(observe=lambda words: "b\na\nc", unordered=True)
+    assert system.observe() == (("state", "a\nb\nc"),)
+
+
+def test_pytest_fail_in_a_step_is_a_failing_step() -> None:
+    system = started(step("fail", lambda _: pytest.fail("not here")))
+    with pytest.raises(Exception, match="not here") as caught:
+        system.do(0)
+    assert system.failure(caught.value) == (("error", "Failed"), ("text", "not here"))
+
+
+def test_pytest_fail_in_a_use_is_an_answer() -> None:
+    system = started(put("bee"), uses=[use("fail", lambda _: pytest.fail("no"))])
+    assert system.use(0) == (("error", "Failed"), ("text", "no"))
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda system: system.do(0), lambda system: system.use(0)]
+)
+def test_pytest_skip_skips_the_scenario(ask: Any) -> None:
+    def skip(_: object) -> Any:
+        pytest.skip("no database here")
+
+    system = started(step("skip", skip), uses=[use("skip", skip)])
+    with pytest.raises(ScenarioSkipped) as caught:
+        ask(system)
+    assert str(caught.value) == "no database here"
+
+
+def test_who_ends_the_process_is_let_through() -> None:
+    def leave(_: object) -> Any:
+        raise SystemExit(3)
+
+    with pytest.raises(SystemExit):
+        started(step("leave", leave)).do(0)
+
+
+def test_an_undo_that_may_refuse() -> None:
+    refusals = [True]
+
+    def undo(words: set[str]) -> None:
+        if refusals.pop():
+            raise RuntimeError("in use")
+        words.remove("bee")
+
+    add = step("put", lambda to: to.add("bee"), undo=undo, may_refuse=True)
+    system = started(add)
+    handle = system.do(0)
+    with pytest.raises(RuntimeError) as caught:
+        system.undo(0, handle)
+    assert system.failure(caught.value) == (
+        ("error", "RuntimeError"),
+        ("text", "in use"),
+    )
+    assert system.observe() == (("state", "bee"),)
+    refusals.append(False)
+    system.undo(0, handle)
+    assert system.observe() == (("state", ""),)
+
+
+def test_a_step_that_stays() -> None:
+    system = started(step("put", lambda to: to.add("bee"), undo=None, again=True))
+    assert system.relations.lasting == system.relations.again == {0}
+    for _ in range(2):
+        assert system.do(0) is not None
+        assert system.observe() == (("state", "bee"),)
+
+
+def test_an_error_that_was_not_declared() -> None:
+    """A declared LookupError does not excuse a typo."""
+
+    def take(words: set[str]) -> Any:
+        words.take("bee")  # type: ignore[attr-defined]  # the typo
+
+    made = step("take", take, raises=LookupError)
+    asked = use("find", take, raises=(LookupError, AttributeError))
+    system = started(made, uses=[asked])
+    assert system.relations.declared == {0, 1}
+    with pytest.raises(AttributeError):
+        system.do(0)
+    system.use(0)
+    assert system.relations.declared == {1}
+
+
+class Channel:
+    """A registry that can only be asked where its loop runs."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.names: list[str] = []
+
+    async def join(self, name: str) -> None:
+        assert self.loop is asyncio.get_running_loop()
+        await asyncio.sleep(0)
+        self.names.append(name)
+
+    async def leave(self, name: str) -> None:
+        assert self.loop is asyncio.get_running_loop()
+        self.names.remove(name)
+
+
+async def channel() -> Channel:
+    return Channel()
+
+
+async def joined(to: Channel) -> AsyncIterator[None]:
+    await to.join("ann")
+    yield
+    await to.leave("ann")
+
+
+async def names_of(of: Channel) -> str:
+    await asyncio.sleep(0)
+    return " ".join(sorted(of.names))
+
+
+async def checked(of: Channel) -> str:
+    return "too many" if len(of.names) > 2 else ""
+
+
+CHANNEL = Scenario(
+    step("ann", joined),
+    step("bob", lambda to: to.join("bob"), undo=lambda to: to.leave("bob")),
+    uses=[use("names", names_of)],
+    create=channel,
+    observe=names_of,
+    check=checked,
+)
+
+
+def test_everything_may_be_asynchronous() -> None:
+    system = RegistrySystem(CHANNEL)
+    for _ in range(2):
+        system.reset()
+        handles = [system.do(1), system.do(0)]
+        assert system.use(0) == "ann bob"
+        system.undo(0, handles[1])
+        assert system.observe() == (("state", "bob"),)
+        assert system.laws() == ()
+        system.undo(1, handles[0])
+        assert system.observe() == (("state", ""),)
+    assert system.caveats() == ()
+    system.close()
+    assert explore(CHANNEL, "walk:1").verdict == "holds"
+
+
+def test_a_generator_runs_when_it_is_explored() -> None:
+    """It was taken for its own handle, never ran, and was proven."""
+
+    def add(words: set[str]) -> Iterator[None]:
+        words.add("bee")
+        yield
+        words.discard("bee")
+
+    report = explore(Scenario(step("add", add), create=set, observe=shown), "walk:1")
+    assert report.exploration.states == {
+        (): (("state", ""),),
+        (0,): (("state", "bee"),),
+    }
+
+
+def test_a_reset_undoes_what_is_left_in_the_process() -> None:
+    table: list[str] = []
+    ended: list[list[str]] = []
+
+    def reset(registry: list[str]) -> None:
+        assert registry is table
+        ended.append(table.copy())
+        table.clear()
+
+    def add(to: list[str]) -> Any:
+        to.append("a")
+        return lambda: to.remove("a")
+
+    made = step("add", add)
+    for own in (reset, lambda: reset(table)):
+        ended.clear()
+        system = started(made, create=lambda: table, observe=str, reset=own)
+        system.do(0)
+        system.reset()
+        assert (ended, system.observe()) == ([["a"]], (("state", "[]"),))
+        system.do(0)
+        system.close()
+        system.close()
+        assert ended == [["a"], ["a"]]
 
 
 def test_explored() -> None:
-    report = explore(scenario())
+    report = explore(scenario(), "walk:1")
     assert report.verdict == "holds"
     assert [dict(seen)["state"] for seen in report.exploration.states.values()] == [  # type: ignore[call-overload]  # pairs of texts
         *("", "bee", "ant", "bee", "ant, bee", "ant, bee")
     ]
-    assert explore(scenario(fingerprint=frozenset), "graph").verdict == "proven"
-    with pytest.raises(NoFingerprint):
-        explore(scenario(), "graph")
 
 
-def test_a_stale_cache_is_found() -> None:
-    class Cached:
-        """Sorts once, and forgets to forget when a word goes."""
+class Cached:
+    """Sorts once, and forgets to forget when a word goes."""
 
-        def __init__(self) -> None:
-            self.words: list[str] = []
-            self.kept: list[str] | None = None
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.kept: list[str] | None = None
 
-        def put(self, word: str) -> Any:
-            self.words.append(word)
-            self.kept = None
-            return lambda: self.words.remove(word)
+    def put(self, word: str) -> Any:
+        self.words.append(word)
+        self.kept = None
+        return lambda: self.words.remove(word)
 
-        def listed(self) -> str:
-            if self.kept is None:
-                self.kept = sorted(self.words)
-            return ", ".join(self.kept)
+    def listed(self) -> str:
+        if self.kept is None:
+            self.kept = sorted(self.words)
+        return ", ".join(self.kept)
 
+
+def test_a_stale_cache_is_found_and_its_variable_named() -> None:
     report = explore(
         Scenario(
             step("put(bee)", lambda to: to.put("bee")),
@@ -149,9 +416,33 @@ def test_a_stale_cache_is_found() -> None:
         )
     )
     assert report.verdict == "order"
-    (violation,) = report.exploration.violations
-    assert violation.shortest is not None
-    assert report.lines(violation.shortest)[-1].endswith(".close()")
+    paths = [path for each in report.exploration.violations for path in each.paths]
+    assert any(path.startswith("registry.kept") for path in paths), paths
+
+
+def test_a_fault_in_an_undo_handle_is_found_and_its_variable_named() -> None:
+    """A registry's own fingerprint is the same whatever the handle holds."""
+
+    def add(name: str) -> Step:
+        def do(items: dict[str, int]) -> Any:
+            before = items.copy()
+            items[name] = 1
+
+            def undo() -> None:
+                items.clear()
+                items.update(before)
+
+            return undo
+
+        return step(f"add({name})", do)
+
+    report = explore(
+        Scenario(add("a"), add("b"), create=dict, observe=lambda of: str(sorted(of))),
+        "graph",
+    )
+    assert report.verdict == "order"
+    paths = [path for each in report.exploration.violations for path in each.paths]
+    assert any(path.startswith("undo of add(") for path in paths), paths
 
 
 def test_assertions_say_what_is_missing() -> None:
@@ -159,12 +450,27 @@ def test_assertions_say_what_is_missing() -> None:
         RegistrySystem(Scenario(reserve("a::b")))
 
 
-def test_what_is_observed_is_text() -> None:
-    listed = step("put", lambda to: lambda: None)
+@pytest.mark.parametrize(
+    ("seen", "found", "wanted"),
+    [
+        (None, "NoneType", "text; does it lack a return?"),
+        ([1], "list", "text: '\\n'.join(map(str, ...))"),
+        ({1}, "set", "text: '\\n'.join(map(str, ...))"),
+        (iter([1]), "list_iterator", "text: '\\n'.join(map(str, ...))"),
+        (b"a", "bytes", "text: repr(...), or .decode() if it is one"),
+        (
+            {"a": 1},
+            "dict",
+            "text: '\\n'.join(f'{key}: {value}' for key, value in ...items())",
+        ),
+        (5, "int", "text: str(...)"),
+    ],
+)
+def test_what_is_observed_is_text(seen: object, found: str, wanted: str) -> None:
     with pytest.raises(NotAScenario) as caught:
-        explore(Scenario(listed, create=list, observe=lambda it: it))
+        started(observe=lambda _: seen).observe()
     assert str(caught.value) == (
-        "a scenario cannot take list, returned by observe; it wants text."
+        f"a scenario cannot take {found}, returned by observe; it wants {wanted}."
     )
 
 
@@ -176,7 +482,7 @@ def test_a_step_that_returns_nothing_is_no_failing_step() -> None:
 @pytest.mark.parametrize(("told", "found"), [(True, "bool"), (1, "int")])
 def test_a_check_returns_a_list(told: Any, found: str) -> None:
     with pytest.raises(NotAScenario) as caught:
-        explore(scenario(check=lambda _: told))
+        started(check=lambda _: told).laws()
     assert str(caught.value) == (
         f"a scenario cannot take {found}, returned by check; it wants a list of texts, "
         "one for each broken law, or an empty one."
@@ -191,37 +497,6 @@ def test_a_check_that_tells_one_text() -> None:
 @pytest.mark.parametrize("told", [[], (), None, "", iter(())])
 def test_a_check_that_tells_nothing(told: Any) -> None:
     assert started(check=lambda _: told).laws() == ()
-
-
-@pytest.mark.parametrize(
-    ("answer", "kept"),
-    [
-        (["a", {"b"}], ("a", frozenset({"b"}))),
-        ({"a": [1]}, (("a", (1,)),)),
-        (("a", ["b"]), ("a", ("b",))),
-    ],
-)
-def test_an_answer_that_may_change_is_copied(answer: Any, kept: Any) -> None:
-    asked = use("listed", lambda _: answer)
-    system = RegistrySystem(
-        Scenario(put("bee"), uses=[asked], create=set, observe=shown)
-    )
-    system.reset()
-    assert system.use(0) == kept
-
-
-@pytest.mark.parametrize("answer", [bytearray(b"a"), np.zeros(2), [np.zeros(1)]])
-def test_an_answer_cannot_change(answer: Any) -> None:
-    words = Scenario(
-        put("bee"), uses=[use("listed", lambda _: answer)], create=set, observe=shown
-    )
-    with pytest.raises(NotAScenario) as caught:
-        explore(words)
-    assert str(caught.value) == (
-        f"a scenario cannot take {type(answer).__name__}, returned by the use "
-        "'listed'; it wants an answer that cannot change: text, a number, or a tuple "
-        "of them."
-    )
 
 
 SCHEMA = "a::b(Tensor x) -> Tensor"
@@ -247,7 +522,7 @@ SCHEMA = "a::b(Tensor x) -> Tensor"
 )
 def test_what_only_a_dispatcher_can_do(made: Scenario, text: str) -> None:
     with pytest.raises(NotAScenario) as caught:
-        explore(made)
+        RegistrySystem(made).reset()
     assert str(caught.value) == (
         f"a scenario cannot take {text} with create=set, which makes set; it wants "
         "steps and uses of that registry, as step() and use() make them, or no create."
@@ -258,7 +533,13 @@ def test_a_dispatcher_may_be_created() -> None:
     def names(dispatcher: Dispatcher) -> str:
         return str(dispatcher.snapshot().entry(parse_name("a::b")) is not None)
 
-    made = Scenario(define(SCHEMA), create=Dispatcher, observe=names)
+    made = Scenario(
+        define(SCHEMA),
+        create=Dispatcher,
+        observe=names,
+        # The runtime remembers readings of values for the whole process.
+        fingerprint=lambda dispatcher: fingerprint(dispatcher.snapshot()),
+    )
     assert explore(made).exploration.states == {
         (): (("state", "False"),),
         (0,): (("state", "True"),),
@@ -281,10 +562,36 @@ def test_what_stands_for_a_dispatcher_is_one() -> None:
         create=Proxy,
         observe=lambda proxy: str(proxy.op_names()),
     )
-    assert explore(made, "walk:1").passed
+    system = RegistrySystem(made)
+    system.reset()
+    # Its handles come from a package of which neither it nor its steps are.
+    with pytest.raises(ScopeGrown) as caught:
+        system.do(0)
+    assert caught.value.packages == ("runtime",)
+    system.reset()
+    handle = system.do(0)
+    assert system.observe() == (("state", "('a::b',)"),)
+    system.undo(0, handle)
+    assert system.observe() == (("state", "()"),)
 
 
 def test_steps_by_hand_where_a_use_names_the_dispatcher() -> None:
-    noted = step("note", lambda dispatcher: lambda: None)
-    assert explore(Scenario(noted, uses=[look_up("a::b")]), "walk:1").passed
-    assert explore(Scenario(noted, operators=["a::b"]), "walk:1").passed
+    noted = step("note", lambda dispatcher: nothing_to_undo, constant=True)
+    for options in ({"uses": [look_up("a::b")]}, {"operators": ["a::b"]}):
+        report = explore(Scenario(noted, **options), "walk:1")
+        assert not report.exploration.violations
+
+
+def test_a_lock_of_a_registry_is_no_handle() -> None:
+    """It can be entered, so it is, and left again to undo."""
+    system = started(step("lock", lambda to: to), create=list, observe=str)
+    with pytest.raises(NotAScenario, match="the registry itself"):
+        system.do(0)
+    lock = threading.Lock()
+    system = started(
+        step("lock", lambda _: lock), create=list, observe=lambda _: str(lock.locked())
+    )
+    handle = system.do(0)
+    assert system.observe() == (("state", "True"),)
+    system.undo(0, handle)
+    assert system.observe() == (("state", "False"),)

@@ -1,16 +1,35 @@
 import subprocess
 import sys
+from dataclasses import fields
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from harness.errors import NotAScenario, UnknownProbe
-from harness.scenario import Scenario, call, define, impl, look_up, step, together
+from harness.scenario import (
+    Scenario,
+    Step,
+    call,
+    define,
+    impl,
+    look_up,
+    step,
+    steps,
+    together,
+    use,
+)
 from tests.scenarios.kernels import composed, on_cpu
 
 ADD = define("a::add(Tensor x) -> Tensor")
 CPU = impl("a::add", on_cpu, "CPU")
 ANY = impl("a::add", composed)
+PUT = step("put", lambda to: to.put())
+TAKE = step("take", lambda to: to.take())
+
+
+def shown_beside(one: object, other: object) -> str:
+    return f"{one} {other}"
 
 
 def test_fields_become_tuples() -> None:
@@ -48,16 +67,20 @@ def test_naming_changes_nothing_else() -> None:
         probes=["cpu"],
         create=list,
         observe=str,
+        unordered=True,
         check=lambda _: (),
         fingerprint=str,
+        watch=["sys"],
+        ignore=["registry.hits"],
+        isolation="fork",
+        reset=lambda: None,
     )
     named = made.named("two", "tests/test_a.py")
-    kept = (
-        *("steps", "uses", "given", "order_dependent", "probes", "create"),
-        *("observe", "check", "fingerprint", "digest"),
-    )
+    kept = {field.name for field in fields(Scenario)} - {"name", "source"}
     assert {k: getattr(named, k) for k in kept} == {k: getattr(made, k) for k in kept}
     assert (named.name, named.source) == ("two", "tests/test_a.py")
+    assert (made.name, made.source) == ("", "")
+    assert named.relations == made.relations
 
 
 def test_digest_tells_what_the_scenario_consists_of() -> None:
@@ -77,6 +100,40 @@ def test_digest_tells_what_the_scenario_consists_of() -> None:
     )
     assert again.digest == digests[0]
     assert Scenario(ADD, CPU, order_dependent="in other words").digest == digests[5]
+
+
+def test_digest_tells_what_an_operation_means() -> None:
+    """What is new matters where it is used; what only explores does not."""
+
+    def made(*more: Step, **options: Any) -> str:
+        given = {"create": list, "observe": str, **options}
+        return Scenario(PUT, *(more or (TAKE,)), **given).digest
+
+    def take(**options: Any) -> Step:
+        return step("take", lambda to: to.take(), **options)
+
+    plain = made()
+    meaning = [
+        made(take(undo=None)),
+        made(take(undo=None, again=True)),
+        made(take(may_refuse=True)),
+        made(take(requires="put")),
+        made(take(after="put")),
+        made(ordered=[("take", PUT)]),
+        made(unordered=True),
+        made(uses=[use("count", len)]),
+        made(uses=[use("count", len, unordered=True)]),
+    ]
+    assert len({plain, *meaning}) == 1 + len(meaning)
+    assert made(ordered=[(PUT, "take")]) == made(ordered=[("take", "put")])
+    # As it was when there was nothing of this.
+    assert plain == "6d2129925059"
+    for same in (
+        made(take(raises=LookupError, constant=True)),
+        made(watch=["sys"], ignore=["registry.hits"], isolation="fork"),
+        made(reset=lambda: None, fingerprint=str),
+    ):
+        assert same == plain
 
 
 def test_digest_is_the_same_in_every_process() -> None:
@@ -100,18 +157,72 @@ def test_digest_is_the_same_in_every_process() -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (((call("a::add"),), {}), "UseStep among the steps; it wants Step"),
-        (((), {}), "no steps; it wants one step at least"),
-        (((ADD,), {"uses": [ADD]}), "Step among the uses; it wants UseStep"),
+        (
+            ((call("a::add"),), {}),
+            'the use \'call("a::add", "cpu")\' among the steps; it wants steps there, '
+            "and uses=[...]",
+        ),
+        (
+            ((), {}),
+            "no steps; it wants one step at least: Scenario(step(...), ...)",
+        ),
+        (
+            ((ADD,), {"uses": [ADD]}),
+            "the step 'define(\"a::add(Tensor x) -> Tensor\")' among the uses; it "
+            "wants uses: use(text, a function from the registry to an answer)",
+        ),
         (((ADD,), {"given": ["x"]}), "str among the given; it wants Step"),
+        (
+            (([ADD, CPU],), {}),
+            "list among the steps; it wants each by itself: Scenario(*steps(...), ...)",
+        ),
         (
             ((ADD,), {"uses": call("a::add")}),
             'uses=call("a::add", "cpu"); it wants a list, uses=[...]',
         ),
         (
             ((ADD,), {"create": list}),
-            "create without observe; it wants observe=..., a function from the "
-            "registry to text",
+            "create without observe and without uses; it wants observe=..., a "
+            "function from the registry to text, or uses=[...]",
+        ),
+        (
+            ((PUT, PUT), {"create": list, "observe": str}),
+            "two steps of the text 'put'; it wants a text of its own for each step",
+        ),
+        (
+            ((PUT,), {"create": "list", "observe": str}),
+            "create=str; it wants a function without parameters",
+        ),
+        (
+            ((PUT,), {"create": list, "observe": shown_beside}),
+            "observe=shown_beside(one: object, other: object) -> str; it wants a "
+            "function of the registry",
+        ),
+        (
+            ((PUT,), {"create": list, "observe": str, "isolation": "thread"}),
+            "isolation='thread'; it wants 'fork', 'spawn' or None",
+        ),
+        (
+            ((ADD,), {"watch": ["sys"]}),
+            "watch= without create; it wants create=..., a function that makes a "
+            "fresh registry",
+        ),
+        (
+            ((PUT,), {"create": list, "observe": str, "ordered": ("put", "take")}),
+            "'put' in ordered=; it wants a list of pairs: [('a', 'b')]",
+        ),
+        (
+            (
+                (PUT, TAKE),
+                {
+                    "create": list,
+                    "observe": str,
+                    "ordered": [(PUT, TAKE)],
+                    "order_dependent": "the newest wins",
+                },
+            ),
+            "ordered= beside order_dependent=; it wants one of both: with "
+            "order_dependent= all orders may show",
         ),
     ],
 )
@@ -170,3 +281,33 @@ def test_a_text_with_half_a_surrogate_pair_has_a_digest() -> None:
         for text in ("put \udcff", "put \udcfe")
     )
     assert len({one.digest, two.digest}) == 2
+
+
+def test_observe_may_be_left_out_where_there_are_uses() -> None:
+    made = Scenario(PUT, uses=[use("count", len)], create=list)
+    # The look, which comes after steps and uses, is at nothing then.
+    assert made.relations.declared == {2}
+
+
+def test_what_is_watched_has_a_name() -> None:
+    class Table:
+        """A table."""
+
+    def watched(watch: Any) -> tuple[tuple[str, Any], ...]:
+        return Scenario(PUT, create=list, observe=str, watch=watch).watch
+
+    table, module = Table(), ModuleType("tables")
+    assert watched("tables") == (("tables", "tables"),)
+    assert watched(module) == (("tables", module),)
+    assert watched([module, "json", table, Table]) == (
+        ("tables", module),
+        ("json", "json"),
+        ("watch[3]", table),
+        (Table.__qualname__, Table),
+    )
+    assert watched({"table": table}) == (("table", table),)
+
+
+def test_steps_with_a_parameter_are_a_list() -> None:
+    made = Scenario(*steps("put", "ab", lambda to, _: to), create=list, observe=str)
+    assert [each.text for each in made.steps] == ["put('a')", "put('b')"]

@@ -1,8 +1,13 @@
+"""Steps and uses as they are written: what they take, what they are called."""
+
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from harness.scenario import Step, UseStep, step, use
+import harness
+from harness.errors import NotAScenario
+from harness.scenario import Step, UseStep, step, steps, use
 
 
 class Shelf:
@@ -15,6 +20,9 @@ class Shelf:
         self.things.append(thing)
         return Slip(self, thing)
 
+    def take(self, thing: str) -> None:
+        self.things.remove(thing)
+
 
 class Slip:
     def __init__(self, shelf: Shelf, thing: str) -> None:
@@ -22,6 +30,16 @@ class Slip:
 
     def close(self) -> None:
         self.shelf.things.remove(self.thing)
+
+
+def performed(made: Step, shelf: Shelf) -> Any:
+    return made.prepare(shelf, "step 1")()
+
+
+def refused(make: Callable[[], object]) -> str:
+    with pytest.raises(NotAScenario) as caught:
+        make()
+    return str(caught.value).removeprefix("a scenario cannot take ")
 
 
 def test_step_that_returns_an_object_with_close() -> None:
@@ -51,13 +69,158 @@ def test_step_that_returns_a_function() -> None:
     assert shelf.things == []
 
 
-def test_step_that_returns_nothing_to_undo_it() -> None:
-    perform = step("put", lambda to: len(to.things)).prepare(Shelf(), "step 1")
-    with pytest.raises(TypeError) as caught:
-        perform()
-    assert str(caught.value) == (
-        "a scenario cannot take int, returned by 'put'; it wants the function that "
-        "undoes the step, or an object with close()."
+def test_undo_of_the_registry_and_of_what_was_returned() -> None:
+    shelf = Shelf()
+
+    def put(to: Shelf) -> str:
+        to.put("jar")
+        return "jar"
+
+    for undo in (lambda to, thing: to.take(thing), lambda to: to.take("jar")):
+        handle = performed(step("put", put, undo=undo), shelf)
+        assert shelf.things == ["jar"]
+        handle.close()
+        assert shelf.things == []
+
+
+def test_a_step_that_stays() -> None:
+    shelf = Shelf()
+    made = step("put", lambda to: to.put("jar"), undo=None, again=True)
+    assert (made.lasting, made.again) == (True, True)
+    handle = performed(made, shelf)
+    performed(made, shelf)
+    assert shelf.things == ["jar", "jar"]
+    with pytest.raises(AssertionError, match="never undone"):
+        handle.close()
+
+
+def test_steps_with_a_parameter() -> None:
+    shelf = Shelf()
+    one, other = steps("put", ["jar", "cup"], Shelf.put)
+    assert (one.text, other.text) == ("put('jar')", "put('cup')")
+    held = [performed(other, shelf), performed(one, shelf)]
+    assert shelf.things == ["cup", "jar"]
+    held[0].close()
+    assert shelf.things == ["jar"]
+
+
+def test_steps_with_a_parameter_and_an_undo() -> None:
+    shelf = Shelf()
+    ends: list[object] = []
+
+    def take(to: Shelf, thing: str, slip: object) -> None:
+        to.take(thing)
+        ends.append(type(slip))
+
+    for made in (
+        *steps("put", {"jar": "a jar"}, Shelf.put, undo=Shelf.take),
+        *steps("put", {"jar": "a jar"}, Shelf.put, undo=take),
+    ):
+        assert made.text == "put(jar)"
+        handle = performed(made, shelf)
+        assert shelf.things == ["a jar"]
+        handle.close()
+        assert shelf.things == []
+    assert ends == [Slip]
+
+
+def test_steps_have_the_options_of_a_step() -> None:
+    (made,) = steps("put", "a", Shelf.put, undo=None, again=True, symmetric=True)
+    assert (made.lasting, made.again, made.symmetry) == (True, True, "put")
+    (alone,) = steps("put", [Shelf], Shelf.put, after="x", constant=True)
+    assert (alone.text, alone.after, alone.constant) == ("put(Shelf)", ("x",), True)
+    assert alone.symmetry == ""
+
+
+def test_a_value_that_is_written_with_its_address() -> None:
+    value = object()
+    text = refused(lambda: steps("put", [value], Shelf.put))
+    assert text == (
+        f"the value {value!r}, which is written with its address; it wants values by "
+        "text: {'json': value, ...}."
+    )
+
+
+def test_relations_are_texts() -> None:
+    table = step("table", lambda _: None)
+    made = step("row", lambda _: None, requires=table, after=["a", table, "a"])
+    assert (made.requires, made.after) == (("table",), ("a", "table"))
+
+
+def test_declarations() -> None:
+    made = step("put", lambda _: None, raises=LookupError, may_refuse=True)
+    assert (made.raises, made.may_refuse) == ((LookupError,), True)
+    asked = use("get", len, raises=(LookupError, ValueError), constant=True)
+    assert asked.raises == (LookupError, ValueError)
+    assert (asked.constant, asked.unordered) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            {"again": True},
+            "step('put', ...) with again=True, which can be undone; it wants "
+            "undo=None, or a second step of another text.",
+        ),
+        (
+            {"undo": None, "may_refuse": True},
+            "step('put', ...) with may_refuse=True, which cannot be undone; it wants "
+            "undo=..., a function that may raise.",
+        ),
+        (
+            {"undo": "take"},
+            "undo of step('put', ...)=str; it wants a function of the registry, or of "
+            "it and of what the step returned.",
+        ),
+        (
+            {"undo": lambda: None},
+            "undo of step('put', ...)=<lambda>(); it wants a function of the registry, "
+            "or of it and of what the step returned.",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(options: Any, text: str) -> None:
+    assert refused(lambda: step("put", lambda _: None, **options)) == text
+
+
+def test_a_function_that_takes_no_registry() -> None:
+    name = "test_a_function_that_takes_no_registry.<locals>.put"
+
+    def put() -> None: ...
+
+    assert refused(lambda: step("put", put)) == (  # type: ignore[arg-type]  # the mistake
+        f"do of step('put', ...)={name}() -> None; it wants a function of the registry."
+    )
+    assert refused(lambda: use("put", put)) == (  # type: ignore[arg-type]  # the mistake
+        f"perform of use('put', ...)={name}() -> None; it wants a function of the "
+        "registry."
+    )
+    assert refused(lambda: steps("put", "a", lambda _: None)) == (  # type: ignore[arg-type,misc]  # the mistake
+        "do of steps('put', ...)=test_a_function_that_takes_no_registry.<locals>."
+        "<lambda>.<locals>.<lambda>(_); it wants a function of the registry and of a "
+        "value."
+    )
+
+
+def test_a_generator_function_has_its_undo_already() -> None:
+    def put(to: Shelf) -> Any:
+        with to.put("jar"):  # type: ignore[attr-defined]  # it never runs
+            yield
+
+    assert refused(lambda: step("put", put, undo=Shelf.take)) == (
+        "step('put', ...), a generator function, with undo=; it wants one of both: "
+        "what follows the yield undoes."
+    )
+
+
+def test_a_use_that_yields() -> None:
+    def things(of: Shelf) -> Any:
+        yield from of.things
+
+    assert refused(lambda: use("things", things)) == (
+        "use('things', ...), a generator function; it wants a function that returns "
+        "its answer, as a list of all."
     )
 
 
@@ -67,6 +230,10 @@ def test_use_returns_its_answer() -> None:
     made = use("count", lambda of: len(of.things))
     assert made.perform(shelf) == 1
     assert made.operators == ()
+
+
+def test_they_are_on_the_face_of_the_harness() -> None:
+    assert (harness.step, harness.steps, harness.use) == (step, steps, use)
 
 
 def test_texts() -> None:

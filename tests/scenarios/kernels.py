@@ -14,7 +14,7 @@ Rules:
 
 from typing import Any
 
-from runtime.dispatch import boxed
+from runtime.dispatch import boxed, direct, linked
 from runtime.keys import DispatchKey, KeySet, full_after
 from runtime.tensors import Tensor
 
@@ -159,6 +159,46 @@ def first_of(parts, *rest):
     return parts[0]
 
 
+def spelled(*arguments, **named):
+    """Says what it was given, and how."""
+    given = [*map(repr, arguments), *(f"{k}={v!r}" for k, v in sorted(named.items()))]
+    return f"({', '.join(given)})"
+
+
+def spelled_anew(*arguments, **named):
+    return f"anew {spelled(*arguments, **named)}"
+
+
+def spelled_keyed(keyset, *arguments, **named):
+    return f"{keyset} {spelled(*arguments, **named)}"
+
+
+def spelled_fallback(operator, *arguments, **named):
+    return f"{operator} {spelled(*arguments, **named)}"
+
+
+def spelled_stack(operator, keyset, stack):
+    """A kernel of the stack convention that says the same."""
+    given = [stack.pop() for _ in operator.schema.arguments]
+    stack.append(f"{operator} {keyset} {spelled(*reversed(given))}")
+
+
+def greedy_stack(operator, keyset, stack):
+    """Takes what belongs to somebody else."""
+    stack[:] = ["all of it"]
+
+
+def linking(below, keyset):
+    """Adds the keyset to what the kernel of the next key says."""
+    return lambda *values: f"{keyset} > {below(*values)}"
+
+
+def linking_by_hand(below, keyset):
+    """The same, by what a linked kernel can ask."""
+    cpu = below.at(KeySet(DispatchKey.CPU))
+    return lambda *values: f"{below.operator()} {below.schema.name} > {cpu(*values)}"
+
+
 def keyed(keyset, x, *rest):
     """Takes the keyset of the call first (`with_keyset=True`)."""
     assert isinstance(keyset, KeySet)
@@ -194,6 +234,11 @@ def pop_and_push(operator: Any, keyset: KeySet, stack: list[Any]) -> None:
 
 
 stacked = boxed(pop_and_push, "stacked")
+stack_spelled = boxed(spelled_stack, "stack_spelled")
+stack_greedy = boxed(greedy_stack, "stack_greedy")
+all_spelled = direct(spelled, "all_spelled")
+linked_spelled = linked(linking, "linked_spelled")
+linked_by_hand = linked(linking_by_hand, "linked_by_hand")
 
 
 def typed_one(x: Tensor) -> Tensor:
@@ -230,4 +275,17 @@ def typed_list(parts: list[Tensor]) -> Tensor:
 
 def typed_keyed(keyset: KeySet, x: Tensor) -> Tensor:
     """The leading keyset is no argument of the operator."""
+    return x
+
+
+def typed_spelled(x: Tensor, n: int, y: Tensor | None) -> str:
+    return str(spelled(x, n, y))
+
+
+def typed_named(x: Tensor, *, n: int) -> Tensor:
+    """The keyword-only parameter gets the argument of its name."""
+    return x
+
+
+def typed_named_twice(x: Tensor, *, n: int, m: float) -> Tensor:
     return x

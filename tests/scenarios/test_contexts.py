@@ -42,7 +42,10 @@ copies_come_and_go = Scenario(
     in_main(impl("graph::rank", on_cpu, "CPU")),
     context("plugin", _theirs),
     probes=("cpu", "context:plugin"),
-    uses=[call("graph::rank", "context:plugin"), use("current_context()", _current)],
+    uses=[
+        call("graph::rank", "context:plugin"),
+        use("current_context()", _current, constant=True),
+    ],
 )
 
 # Two contexts with copies of one kernel know nothing of each other.
@@ -69,7 +72,7 @@ copies_that_fail = Scenario(
     context("plugin", impl("graph::rank", broken, "CPU")),
     given=[_rank],
     probes=("cpu", "context:plugin"),
-    uses=[use("current_context()", _current)],
+    uses=[use("current_context()", _current, constant=True)],
 )
 
 # A tensor is of the context that made its class, also when that is closed: a call with

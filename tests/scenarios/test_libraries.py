@@ -1,5 +1,7 @@
 """Libraries: which kind may do what, and who owns a namespace."""
 
+from dataclasses import replace
+
 from harness.scenario import (
     Scenario,
     call,
@@ -7,9 +9,18 @@ from harness.scenario import (
     fallback,
     impl,
     library,
+    reserve,
+    shared,
     together,
 )
-from tests.scenarios.kernels import composed, no_cpu, on_cpu, on_cuda
+from tests.scenarios.kernels import (
+    composed,
+    no_cpu,
+    on_cpu,
+    on_cuda,
+    typed_one,
+    typed_two,
+)
 
 # One DEF library a namespace: the second is refused until the first is closed.
 one_owner = Scenario(
@@ -67,7 +78,9 @@ impossible_libraries = Scenario(
     library("_", "FRAGMENT"),
     library("prim", "DEF"),
     library("text", "DEF", "CPU"),
-    library("text", "IMPL", "CPU"),
+    # It claims nothing, so nothing shows.
+    replace(library("text", "IMPL", "CPU"), constant=True),
+    library("text", "DEF"),
 )
 
 # An extension that is loaded and unloaded as one, beside another one.
@@ -96,5 +109,49 @@ extensions_in_conflict = Scenario(
         library("text", "DEF"),
     ),
     impl("text::split", on_cpu, "CPU"),
+    probes=("cpu",),
+)
+
+# Steps that share one library: what one of them ends is its own, and nothing else.
+one_library = Scenario(
+    *shared(
+        define("text::split(Tensor x) -> Tensor"),
+        impl("text::split", on_cpu, "CPU", kind="FRAGMENT"),
+        impl("text::split", composed, kind="FRAGMENT"),
+    ),
+    uses=[call("text::split", "cpu")],
+)
+
+# One library with a key of its own, for several operators: a refusal leaves the others.
+one_library_with_a_key = Scenario(
+    *shared(
+        impl("text::split", on_cpu, library_key="CPU"),
+        impl("text::join", typed_one, library_key="CPU"),
+        impl("text::join", typed_two, library_key="CPU"),
+        impl("text::join", on_cuda, "CUDA", library_key="CPU"),
+    ),
+    given=[define("text::split(Tensor x) -> Tensor")],
+    probes=("cpu",),
+)
+
+# One library that registers the same twice: two registrations, of which one may go.
+one_library_twice = Scenario(
+    *shared(
+        reserve("text::split"),
+        reserve("text::split"),
+        define("text::split(Tensor x) -> Tensor"),
+        define("text::split(Tensor x) -> Tensor"),
+    ),
+    probes=("cpu",),
+)
+
+# Two libraries of one kind and namespace beside the shared one: each keeps its own.
+shared_and_own = Scenario(
+    *shared(
+        define("text::split(Tensor x) -> Tensor"),
+        impl("text::split", on_cpu, "CPU", kind="FRAGMENT"),
+    ),
+    define("text::join(Tensor x) -> Tensor"),
+    impl("text::join", composed, kind="FRAGMENT"),
     probes=("cpu",),
 )

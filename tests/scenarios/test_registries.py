@@ -101,7 +101,11 @@ codec_search = Scenario(
     step("register(two)", lambda to: to.add("everyorder_two")),
     uses=[
         use("lookup(one)", lambda _: codecs.lookup("everyorder_one").name),
-        use("lookup(three)", lambda _: codecs.lookup("everyorder_three").name),
+        use(
+            "lookup(three)",
+            lambda _: codecs.lookup("everyorder_three").name,
+            raises=LookupError,
+        ),
     ],
     create=SearchFunctions,
     observe=_known,

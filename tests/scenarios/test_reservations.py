@@ -6,7 +6,7 @@ from tests.scenarios.kernels import composed, on_cpu
 # A reserved name is an operator without schema and kernels; a call is refused.
 name_only = Scenario(
     reserve("store::fetch"),
-    uses=[look_up("store::fetch"), call("store::fetch", "cpu")],
+    uses=[look_up("store::fetch", constant=True), call("store::fetch", "cpu")],
 )
 
 # The name outlives its definition and its kernel.

@@ -104,7 +104,7 @@ registrations_for_a_key = Scenario(
     impl("graph::rank", composed),
     uses=[
         use('registrations_for("CPU")', _at_cpu),
-        use('registrations_for("CPUU")', _at_a_key_that_is_none),
+        use('registrations_for("CPUU")', _at_a_key_that_is_none, constant=True),
     ],
 )
 

@@ -226,7 +226,7 @@ def test_observation_of_a_well_behaved_set(make: Make) -> None:
         uses=(TorchCall(),),
         probes=(TorchCall(), TorchCall(slot="CUDA")),
     )
-    assert (system.steps, system.uses, system.fingerprint()) == (3, 1, None)
+    assert (system.steps, system.uses, system.state()) == (3, 1, None)
     empty = system.observe()
     assert empty == TorchObservation(
         "",

@@ -1,0 +1,456 @@
+"""everyorder: proves that a registry does not care about the order of registrations.
+
+    from everyorder import Scenario, step, use, explore
+
+True only here: this module's name is ours alone, so the command, the pytest plugin and
+the import above all begin with it.  It consists of the packages `harness`, `invariants`
+and `runtime`; a project may have packages of these names, and where one of them comes
+first on the path of imports, ours cannot be had.
+
+Rules:
+- nothing of ours is imported before somebody uses it: a package of the same name may
+  come first on the path only later, when pytest has met the folder that it is in, and a
+  project that has nothing to do with us gets its own;
+- where ours is hidden, the plugin steps aside with one line and pytest goes on; the
+  command, and who imports a name from here, get one error that says by what.
+
+How the plugin works: `_Standby` keeps what the plugin would have to know (what was
+skipped, what passed) until a test module holds a scenario of ours, a test asks for the
+fixture `explore`, or the project has expect files; then it makes
+`harness.plugin.Plugin` and hands everything on.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from harness import (
+        PROBES,
+        Budget,
+        Exploration,
+        ProbeMode,
+        ProbeSubclass,
+        Report,
+        Scenario,
+        Step,
+        UseStep,
+        Violation,
+        call,
+        context,
+        custom,
+        define,
+        explore,
+        fallback,
+        handler,
+        impl,
+        in_main,
+        install_fallbacks,
+        library,
+        listen,
+        look_up,
+        mode,
+        of_imports,
+        register_autograd,
+        register_fake,
+        register_kernel,
+        reserve,
+        rule,
+        step,
+        steps,
+        together,
+        use,
+    )
+    from harness.plugin import Plugin
+    from harness.plugin_fixture import Explore
+
+    __version__: str
+
+__all__ = [
+    "PROBES",
+    "Budget",
+    "Exploration",
+    "ProbeMode",
+    "ProbeSubclass",
+    "Report",
+    "Scenario",
+    "Step",
+    "UseStep",
+    "Violation",
+    "__version__",
+    "call",
+    "context",
+    "custom",
+    "define",
+    "explore",
+    "fallback",
+    "handler",
+    "impl",
+    "in_main",
+    "install_fallbacks",
+    "library",
+    "listen",
+    "look_up",
+    "mode",
+    "of_imports",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "reserve",
+    "rule",
+    "step",
+    "steps",
+    "together",
+    "use",
+]
+
+# What we consist of, beside this file.
+PACKAGES = ("harness", "invariants", "runtime")
+
+_HOME = os.path.dirname(os.path.realpath(__file__))
+
+# Exit codes as `harness.cli.exit_code` has them, which may be hidden.
+_REFUSED = 2
+_INTERRUPTED = 130
+
+
+# There is no `__dir__`: pytest asks a plugin for the value of each name in it.
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return _version()
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    hider = hidden()
+    if hider is not None:
+        raise ImportError(f"cannot import {name!r} from everyorder: {_reason(hider)}")
+    import harness
+
+    value = getattr(harness, name)
+    globals()[name] = value
+    return value
+
+
+def hidden() -> str | None:
+    """What hides a package that we consist of (a folder or file), if something does.
+
+    Nothing is imported for it.
+    """
+    for name in PACKAGES:
+        place = _place(name)
+        if place is None:
+            return os.path.join(_HOME, name)
+        if place != os.path.join(_HOME, name):
+            return place
+    return None
+
+
+def _place(name: str) -> str | None:
+    """The folder of a package, or the file of a module, as an import would find it."""
+    from importlib.util import find_spec
+
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError):  # it is half imported, or made by hand
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    place = os.path.realpath(spec.origin)
+    if spec.submodule_search_locations is not None:
+        place = os.path.dirname(place)
+    return place
+
+
+def _reason(hider: str) -> str:
+    name = os.path.basename(hider).removesuffix(".py")
+    if os.path.dirname(hider) == _HOME:
+        return f"its package {name} is missing from {_HOME}"
+    return f"{hider} hides its own package {name}"
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("everyorder")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+def main() -> None:
+    """The command `everyorder`."""
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _end)
+    except KeyboardInterrupt:  # while its handler was being replaced
+        _end()
+    hider = hidden()
+    if hider is not None:
+        print(f"everyorder: error: {_reason(hider)}", file=sys.stderr)
+        raise SystemExit(_REFUSED)
+    from harness.cli import main as command
+
+    command(prog_name="everyorder")
+
+
+def _end(*_: object) -> NoReturn:
+    """End while there is nothing to clean up: before a command and after it.
+
+    An exception here could come up anywhere in an import, or in the interpreter's end.
+    """
+    os.write(2, b"\ninterrupted\n")
+    os._exit(_INTERRUPTED)
+
+
+def pytest_addoption(parser: "pytest.Parser") -> None:
+    """Declare the flags and their ini twins."""
+    group = parser.getgroup("everyorder", "everyorder: scenarios in every order")
+    group.addoption(
+        "--everyorder-update",
+        nargs="?",
+        const="all",
+        metavar="all|new|SCENARIO",
+        help="Accept what is observed: 'all' (the same as no value; gives up stale "
+        "entries and files, too), 'new' (adds only), or one scenario by its path, a "
+        "pattern of paths, or its test's id. Write the value with '='.",
+    )
+    parser.addini(
+        "everyorder_update", "none, new or all; see the flag.", default="none"
+    )
+    strategy = "How to explore: 'auto', or strategies joined by '+' (graph+walk:2)."
+    group.addoption("--everyorder-strategy", metavar="STRATEGY", help=strategy)
+    parser.addini("everyorder_strategy", strategy, default="auto")
+    budget = "Seconds that one scenario may take; it is cut short, and fails, after."
+    group.addoption(
+        "--everyorder-budget", type=_seconds, metavar="SECONDS", help=budget
+    )
+    parser.addini("everyorder_budget", budget, default="")
+    operation = "Seconds that one operation may take; it is called hung after. 0: any."
+    group.addoption(
+        "--everyorder-operation-timeout", type=_limit, metavar="SECONDS", help=operation
+    )
+    parser.addini("everyorder_operation_timeout", operation, default="")
+    whole = "Seconds that one scenario may take; it is called hung after. 0: any."
+    group.addoption("--everyorder-timeout", type=_limit, metavar="SECONDS", help=whole)
+    parser.addini("everyorder_timeout", whole, default="")
+    here = "Explore in this process, not in children; implied by --pdb and --trace."
+    group.addoption("--everyorder-in-process", action="store_true", help=here)
+    parser.addini("everyorder_in_process", here, type="bool", default=False)
+
+
+def pytest_configure(config: "pytest.Config") -> None:
+    """Stand by."""
+    standby = _Standby(config)
+    # First the fixtures: that marks the hooks.
+    config.pluginmanager.register(_fixtures(standby), "everyorder-fixtures")
+    config.pluginmanager.register(standby, "everyorder-run")
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not seconds > 0:  # NaN is neither
+        raise ValueError
+    return seconds
+
+
+def _limit(text: str) -> float:
+    seconds = float(text)
+    if not seconds >= 0:
+        raise ValueError
+    return seconds
+
+
+# Argparse tells what was wanted by these names.
+_seconds.__name__ = "number of seconds above 0"
+_limit.__name__ = "number of seconds"
+
+# The key under which the controller tells a worker the folder of the run.
+_FOLDER = "everyorder_folder"
+
+# Settings that are checked before anything is collected, because somebody made them.
+_SETTINGS = ("update", "strategy", "budget", "operation_timeout", "timeout")
+
+# What the first line of an expect file begins with.
+_EXPECTED = b"everyorder expect file"
+
+
+class _Standby:
+    """The plugin in one process, before it has anything to do and after."""
+
+    def __init__(self, config: "pytest.Config") -> None:
+        self.config = config
+        self.input: dict[str, Any] | None = getattr(config, "workerinput", None)
+        self.passed: set[str] = set()
+        self.skipped: list[str] = []
+        self.deselected = 0
+        self._folder: str | None = None
+        self._plugin: Plugin | None = None
+        self._hider: str | None = None
+        self._told = False
+        if self._is_set() and not self.is_aside():
+            from harness.plugin_options import options_of
+
+            options_of(config)
+
+    @property
+    def folder(self) -> "Path":
+        """The folder of the run; the controller makes it when it is first asked for."""
+        from pathlib import Path
+
+        if self._folder is None:
+            if self.input is not None:
+                self._folder = str(self.input[_FOLDER])
+            else:
+                import tempfile
+
+                self._folder = tempfile.mkdtemp(prefix="everyorder-")
+        return Path(self._folder)
+
+    @property
+    def plugin(self) -> "Plugin":
+        """The plugin itself; asked for only where it `is_aside` not."""
+        if self._plugin is None:
+            from harness.plugin import Plugin
+            from harness.plugin_options import options_of
+
+            self._plugin = Plugin(self.config, options_of(self.config), self)
+        return self._plugin
+
+    def is_aside(self) -> bool:
+        """Whether a package of ours is hidden, so that there is no plugin."""
+        if self._plugin is not None:
+            return False
+        self._hider = hidden()
+        return self._hider is not None
+
+    def _is_set(self) -> bool:
+        """Whether a flag or the ini file says something."""
+        option, ini = self.config.getoption, self.config.getini
+        unset = ("", "none", "auto")
+        return any(
+            option(f"everyorder_{name}") is not None
+            or ini(f"everyorder_{name}") not in unset
+            for name in _SETTINGS
+        )
+
+    def _has_expectations(self) -> bool:
+        """Whether the project has an expect file, so that one may be stale."""
+        for file in (self.config.rootpath / "expect").rglob("*.txt"):
+            try:
+                with file.open("rb") as opened:
+                    if opened.read(len(_EXPECTED)) == _EXPECTED:
+                        return True
+            except OSError:
+                continue
+        return False
+
+    def pytest_report_header(self) -> str | None:
+        """The line that says why there is no plugin, if there is none."""
+        if not self.is_aside():
+            return None
+        assert self._hider is not None, "that is what it is aside for"
+        self._told = True
+        return f"everyorder: {_reason(self._hider)}; its plugin is off"
+
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker of pytest-xdist the folder of the run."""
+        node.workerinput[_FOLDER] = str(self.folder)
+
+    def pytest_pycollect_makeitem(
+        self, collector: Any, name: str, obj: object
+    ) -> "pytest.Item | None":
+        """Make module-level scenarios items."""
+        scenarios: Any = sys.modules.get("harness.scenario")
+        if not (getattr(scenarios, "__file__", None) or "").startswith(_HOME):
+            return None
+        if not isinstance(obj, scenarios.Scenario) or self.is_aside():
+            return None
+        return self.plugin.item(collector, name, obj)
+
+    def pytest_deselected(self, items: "Sequence[pytest.Item]") -> None:
+        """Count what was deselected, by whomever."""
+        self.deselected += len(items)
+
+    def pytest_collectreport(self, report: "pytest.CollectReport") -> None:
+        """Note modules that were skipped or broken: their scenarios are not known."""
+        if not report.passed:
+            self.skipped.append(report.nodeid)
+
+    def pytest_collection_finish(self, session: "pytest.Session") -> None:
+        """Begin where there is something to do."""
+        asking = any("explore" in _fixtures_of(item) for item in session.items)
+        if self._plugin is None and not asking and not self._has_expectations():
+            return
+        if not self.is_aside():
+            self.plugin.collected(session.items)
+
+    def pytest_runtest_logreport(self, report: "pytest.TestReport") -> None:
+        """Watch which tests pass, wherever they run."""
+        if report.when == "call" and report.passed:
+            self.passed.add(report.nodeid)
+
+    def pytest_sessionfinish(self, session: "pytest.Session", exitstatus: int) -> None:
+        """In the controller: write what was accepted, and fail for what is stale."""
+        if self._plugin is not None:
+            self._plugin.close()
+        if self.input is not None or self._folder is None:
+            return
+        if any(self.folder.iterdir()) and not self.is_aside():
+            self.plugin.finish(session, exitstatus)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """What the plugin has to tell, or why there is none where one was wanted."""
+        if self._plugin is not None:
+            self._plugin.tell(terminalreporter)
+        elif self._hider is not None and not self._told:
+            terminalreporter.write_line(
+                f"everyorder: {_reason(self._hider)}; its plugin is off"
+            )
+
+    def pytest_unconfigure(self) -> None:
+        """Remove the folder of the run."""
+        if self.input is None and self._folder is not None:
+            import shutil
+
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _fixtures_of(item: "pytest.Item") -> Sequence[str]:
+    names: Sequence[str] = getattr(item, "fixturenames", ())
+    return names
+
+
+def _fixtures(standby: _Standby) -> object:
+    """The plugin's fixtures, and marks of its hooks, which need pytest itself."""
+    import pytest
+
+    pytest.hookimpl(optionalhook=True)(_Standby.pytest_configure_node)
+    pytest.hookimpl(tryfirst=True)(_Standby.pytest_pycollect_makeitem)
+    pytest.hookimpl(trylast=True)(_Standby.pytest_sessionfinish)
+
+    class Fixtures:
+        @pytest.fixture
+        def explore(self, request: pytest.FixtureRequest) -> "Explore":
+            """Explore steps in every order: `explore(define(...), impl(...), uses=[])`.
+
+            Fails the test if an order makes a difference, or if what is observed is not
+            what the test's expect file says.  Returns the report.
+            """
+            if standby.is_aside():
+                assert standby._hider is not None, "that is what it is aside for"
+                pytest.fail(f"everyorder: {_reason(standby._hider)}", pytrace=False)
+            from harness.plugin_fixture import Explore
+
+            return Explore(standby.plugin.run, request.node)
+
+    return Fixtures()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""`everyorder imports`: modules imported in every order, each in a fresh process.
+
+True only here: what of it a person sees.  What is played and compared is
+`harness.imports`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from rich.box import SIMPLE
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from harness.cli import exit_code
+from harness.cli.options import console
+from harness.imports import (
+    SECONDS,
+    ImportReport,
+    Isolation,
+    Row,
+    of_imports,
+    usual_isolation,
+)
+from harness.imports.exploring import Tell
+from harness.report.table import duration
+from harness.report.text import plural
+
+# Verdicts as table cells, with their styles as those of `everyorder run`.
+CELLS = {
+    "crashed": ("CRASHED", "bold red"),
+    "hung": ("HUNG", "bold red"),
+    "order": ("ORDER", "bold red"),
+    "flaky": ("FLAKY", "bold magenta"),
+    "vacuous": ("VACUOUS", "yellow"),
+    "holds": ("holds", "green"),
+}
+
+COLUMNS = ("imported", "sets", "orders", "of", "verdict")
+
+
+@click.command(
+    epilog="Exit codes: 0 no order makes a difference; 1 one does, or a process "
+    "crashed or hung, or nothing could have differed; 2 bad arguments; 130 interrupted."
+)
+@click.argument("modules", nargs=-1, metavar="MODULE MODULE...")
+@click.option(
+    "--use",
+    "uses",
+    multiple=True,
+    metavar="EXPR",
+    help="Evaluated when all is imported; its answer is compared. May be repeated.",
+)
+@click.option(
+    "--watch",
+    multiple=True,
+    metavar="MODULE",
+    help="Compare the globals of this module too, as of one in the standard library.",
+)
+@click.option(
+    "--path",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path(),
+    metavar="DIR",
+    help="The folder to import from first. Default: the current one.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time that one order may take; it is killed after.",
+)
+@click.option(
+    "--order",
+    "orders",
+    multiple=True,
+    metavar="A,B",
+    help="Play and compare just this order and others given so.",
+)
+@click.option(
+    "--isolation",
+    type=click.Choice(["fork", "spawn"]),
+    default=usual_isolation(),
+    show_default=True,
+    help="A forked child or an interpreter of its own for each order.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    help="Processes to use at a time. Default: one for each core.",
+)
+def imports(
+    modules: tuple[str, ...],
+    uses: tuple[str, ...],
+    watch: tuple[str, ...],
+    path: Path,
+    timeout: float,
+    orders: tuple[str, ...],
+    isolation: Isolation,
+    jobs: int | None,
+) -> None:
+    """Import modules in every order and compare what that leaves behind.
+
+    Each order is played in a process that has imported nothing else. Up to five
+    modules, every subset is imported in every order. Orders of the same modules have
+    to agree on what is raised, on what the uses answer, and on the globals of every
+    package that is imported and is not of the standard library.
+
+    \b
+    everyorder imports shop.json shop.yaml --use "shop.formats()"
+    everyorder imports json decimal xml.etree.ElementTree
+    everyorder imports --order a,b --order b,a
+    """
+    chosen = [tuple(order.split(",")) for order in orders]
+    if modules and chosen:
+        raise click.UsageError("name MODULEs or --order, not both")
+    question = of_imports(
+        *(chosen[0] if chosen else modules),
+        use=uses,
+        watch=watch,
+        path=path,
+        timeout=timeout,
+        isolation=isolation,
+    )
+    if chosen:
+        question = question.only(chosen)
+    with _progress() as tell:
+        report = question.explore(jobs=jobs, tell=tell)
+    screen = console()
+    screen.print(table(report))
+    click.echo("\n" + report.render(width=min(screen.width, 100)))
+    click.echo("\n" + report.summary())
+    raise SystemExit(exit_code.OK if report.passed else exit_code.FAILED)
+
+
+def table(report: ImportReport) -> Table:
+    """One row for each size of sets, and the totals."""
+    made = Table(box=SIMPLE, padding=(0, 1, 0, 0), show_edge=False, pad_edge=False)
+    made.show_footer = True
+    totals = (
+        "",
+        f"{sum(row.sets for row in report.rows):,}",
+        f"{sum(row.orders for row in report.rows):,}",
+        f"{report.possible:,}",
+        duration(report.seconds),
+    )
+    for name, total in zip(COLUMNS, totals, strict=True):
+        number = name in ("sets", "orders", "of")
+        made.add_column(name, total, justify="right" if number else "left")
+    for row in report.rows:
+        made.add_row(
+            plural(row.size, "module"),
+            f"{row.sets:,}",
+            f"{row.orders:,}",
+            f"{row.possible:,}",
+            _verdict(row),
+        )
+    return made
+
+
+def _verdict(row: Row) -> Text:
+    text, style = CELLS[row.verdict]
+    if row.orders == row.sets and row.verdict == "holds":
+        return Text("one order each")
+    if row.refuted:
+        text += f" {row.refuted:,} of {row.sets:,}"
+    return Text(text, style)
+
+
+@contextmanager
+def _progress() -> Iterator[Tell]:
+    """A bar on a terminal; nothing elsewhere."""
+    screen = console()
+    if not screen.is_terminal:
+        yield lambda done, planned: None
+        return
+    columns = (TextColumn("orders"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("orders", total=None)
+        yield lambda done, planned: bar.update(task, completed=done, total=planned)

@@ -1,0 +1,383 @@
+"""How to read what instances of built-in types hold: the table of known types.
+
+True only here: no line runs code of a user.  Types are exact or known bases, methods
+and descriptors are those of the base, never looked up on the instance, and nothing is
+compared or hashed except where built-in types alone are involved.
+
+How it works: the table maps a type to how its instances are read: `body` says whether
+they are a sequence, a dict, a set or none of these, and `parts` returns labelled values
+beside the body.  Subclasses are read by the table of their nearest known base, except
+for some that are read exactly, whose subclasses are laid out like any class.  A type
+that is not in the table, and of which something is not explained by its layout, is
+opaque.
+
+Sources: the C structs and traverse functions of CPython 3.11 to 3.13.
+"""
+
+import array
+import collections
+import contextvars
+import decimal
+import functools
+import gc
+import io
+import operator
+import pathlib
+import random
+import re
+import struct
+import threading
+import types
+import typing
+import weakref
+import zoneinfo
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta, timezone
+from typing import Any
+
+from harness.heap.arrays import array_reader
+from harness.heap.exceptions import EXCEPTIONS
+from harness.heap.iterators import ITERATORS
+from harness.heap.known import ABSENT, Known, Parts, Unreadable, members, reduced
+from harness.heap.layout import learn, namespace_of
+from harness.heap.loops import loop_reader
+
+LRU: Any = functools._lru_cache_wrapper
+PROXIES: tuple[type, ...] = (weakref.ProxyType, weakref.CallableProxyType)
+_ADDRESS = re.compile(r"0x([0-9a-fA-F]+)")
+
+
+def _value(label: str, convert: Callable[[Any], Any]) -> Known:
+    return Known(parts=lambda o: [(label, convert(o))])
+
+
+def _nothing(_o: Any) -> Parts:
+    return []
+
+
+def _referents(o: Any) -> Parts:
+    return [("referent", each) for each in gc.get_referents(o)]
+
+
+def _ordered(o: Any) -> list[tuple[Any, Any]]:
+    """The items of an OrderedDict in its own order.
+
+    Its iterators hash every key.  Where keys are no plain texts, the traverse function
+    tells: it ends with all keys in order, then all items of the dict.
+    """
+    items = list(dict.items(o))
+    values = {id(key): (key, value) for key, value in items}
+    if all(type(key) is str for key, _ in items):
+        keys = list(collections.OrderedDict.__iter__(o))
+    else:
+        held = gc.get_referents(o)
+        size = len(items)
+        keys = held[-3 * size : -2 * size]
+        if {id(key) for key in keys} != values.keys():
+            raise Unreadable
+    return [values[id(key)] for key in keys]
+
+
+def _cached(o: Any) -> Parts:
+    """An lru_cache: its size and all that it refers to, least recent first."""
+    info = LRU.cache_info(o)
+    return [
+        ("maxsize", info.maxsize),
+        ("currsize", info.currsize),
+        *(("cached", each) for each in gc.get_referents(o)),
+    ]
+
+
+def _lock(o: Any) -> Parts:
+    return [("locked", type(o).locked(o))]
+
+
+def _rlock(o: Any) -> Parts:
+    # CPython prints both, and until 3.14 tells them in no other way.
+    owner, count = _HELD.findall(_RLOCK_REPR(o))[0]
+    mine = "this thread" if int(owner) == threading.get_ident() else "another thread"
+    return [("owner", mine if int(owner) else None), ("count", int(count))]
+
+
+_RLock: type = type(threading.RLock())
+_RLOCK_REPR: Any = _RLock.__repr__
+_HELD = re.compile(r"owner=(\d+) count=(\d+)")
+_Local: type = threading.local
+_local_get: Any = _Local.__getattribute__
+
+
+def _local(o: Any) -> Parts:
+    return [("here", _local_get(o, "__dict__"))]
+
+
+def _variable(o: Any) -> Parts:
+    default = gc.get_referents(o)
+    return [
+        ("name", o.name),
+        ("default", default[0] if default else ABSENT),
+        ("value", contextvars.ContextVar.get(o, ABSENT)),
+    ]
+
+
+def _token(o: Any) -> Parts:
+    default = gc.get_referents(o.var)
+    plain = (str, int, float, bool, type(None))
+    if default and not any(type(default[0]) is each for each in plain):
+        raise Unreadable  # only the repr tells, and it asks the default for its own
+    used = " used " in contextvars.Token.__repr__(o).partition("var=")[0]
+    old = o.old_value
+    missing = old is contextvars.Token.MISSING
+    return [("var", o.var), ("old", ABSENT if missing else old), ("used", used)]
+
+
+def _context(o: Any) -> Parts:
+    items = sorted(contextvars.Context.items(o), key=lambda item: item[0].name)
+    return [part for var, value in items for part in (("var", var), ("value", value))]
+
+
+def _view(o: Any) -> Parts:
+    return [("of", gc.get_referents(o)[0])]
+
+
+def _numbers(o: Any) -> Parts:
+    return [("typecode", _typecode_of(o)), ("bytes", array.array.tobytes(o))]
+
+
+_typecode_of = namespace_of(array.array)["typecode"].__get__
+
+
+def _memory(o: Any) -> Parts:
+    try:
+        shape, strides = o.shape, o.strides
+    except ValueError:
+        return [("released", True)]
+    held = o.obj
+    if type(held) is bytes or type(held) is bytearray:
+        whole = o.nbytes == len(held)
+    else:
+        whole = type(held) is array.array and o.nbytes == len(held) * held.itemsize
+    if not whole or not o.contiguous:  # nothing tells where a part begins
+        raise Unreadable
+    return [
+        ("obj", held),
+        ("bytes", memoryview.tobytes(o)),
+        ("format", o.format),
+        ("shape", shape),
+        ("strides", strides),
+        ("readonly", o.readonly),
+    ]
+
+
+def _reference(o: Any) -> Parts:
+    target = weakref.ReferenceType.__call__(o)
+    return [
+        ("target", ABSENT if target is None else target),
+        ("callback", _callback_of(o)),
+    ]
+
+
+_callback_of = namespace_of(weakref.ReferenceType)["__callback__"].__get__
+
+
+def _zone(o: Any) -> Parts:
+    if o.key is None:  # read from a file that nobody knows any more
+        raise Unreadable
+    return [("key", o.key)]
+
+
+def _stream_state(kind: Any) -> Known:
+    """A stream in memory: its text or bytes, where it stands, whether it is closed."""
+    state = kind.__getstate__
+
+    def read(o: Any) -> Parts:
+        try:
+            return [("state", state(o)[:-1])]  # the last are its attributes
+        except ValueError:
+            return [("closed", True)]
+
+    return Known(parts=read)
+
+
+_TABLE: dict[type, Known] = {
+    object: Known(),
+    type(NotImplemented): Known(parts=_nothing),
+    # Values and their subclasses.
+    int: _value("value", int.__int__),
+    str: _value("value", str.__str__),
+    float: _value("value", float.__float__),
+    complex: _value("value", complex.__complex__),
+    bytes: _value("value", lambda o: bytes.__getitem__(o, slice(None))),
+    bytearray: _value("value", lambda o: bytes.fromhex(bytearray.hex(o))),
+    range: Known(parts=members(range, "start", "stop", "step")),
+    slice: Known(parts=members(slice, "start", "stop", "step")),
+    decimal.Decimal: _value("value", lambda o: tuple(decimal.Decimal.as_tuple(o))),
+    # Containers.
+    list: Known("sequence", items=list.__iter__),
+    tuple: Known("sequence", items=tuple.__iter__),
+    dict: Known("dict"),
+    collections.defaultdict: Known(
+        "dict", members(collections.defaultdict, "default_factory")
+    ),
+    collections.OrderedDict: Known("ordered", items=_ordered),
+    set: Known("set", items=set.__iter__),
+    frozenset: Known("set", items=frozenset.__iter__),
+    collections.deque: Known(
+        "sequence",
+        members(collections.deque, "maxlen"),
+        collections.deque.__iter__,
+    ),
+    array.array: Known(parts=_numbers),
+    memoryview: Known(parts=_memory),
+    types.MappingProxyType: Known(parts=_view),
+    types.SimpleNamespace: Known(),
+    types.ModuleType: Known(),
+    type: Known(),
+    weakref.ReferenceType: Known(parts=_reference),
+    # Functions and their relatives.
+    types.MethodType: Known(parts=members(types.MethodType, "__func__", "__self__")),
+    functools.partial: Known(
+        parts=members(functools.partial, "func", "args", "keywords")
+    ),
+    property: Known(parts=members(property, "fget", "fset", "fdel", "__doc__")),
+    classmethod: Known(parts=members(classmethod, "__func__")),
+    staticmethod: Known(parts=members(staticmethod, "__func__")),
+    super: Known(parts=members(super, "__thisclass__", "__self__", "__self_class__")),
+    LRU: Known(parts=_cached),
+    type(functools.cmp_to_key(_nothing)): Known(parts=_referents),  # type: ignore[arg-type]  # any callable makes one
+    operator.itemgetter: reduced(operator.itemgetter),
+    operator.attrgetter: reduced(operator.attrgetter),
+    operator.methodcaller: reduced(operator.methodcaller),
+    types.GenericAlias: Known(
+        parts=members(types.GenericAlias, "__origin__", "__args__", "__unpacked__")
+    ),
+    types.UnionType: Known(parts=lambda o: [("__args__", o.__args__)]),
+    # What threads and contexts hold; the scope of a proof is one of each.
+    type(threading.Lock()): Known(parts=_lock),
+    _RLock: Known(parts=_rlock),
+    _Local: Known(parts=_local),
+    contextvars.ContextVar: Known(parts=_variable),
+    contextvars.Token: Known(parts=_token),
+    contextvars.Context: Known(parts=_context),
+    # Values of the standard library.
+    re.Pattern: Known(parts=members(re.Pattern, "pattern", "flags")),
+    re.Match: Known(
+        parts=lambda o: [
+            ("re", o.re),
+            ("string", o.string),
+            ("regs", o.regs),
+            ("pos", o.pos),
+            ("endpos", o.endpos),
+            ("lastindex", o.lastindex),
+        ]
+    ),
+    date: _value("state", lambda o: date.__reduce__(o)[1]),
+    datetime: _value("state", lambda o: datetime.__reduce_ex__(o, 4)[1]),
+    time: _value("state", lambda o: time.__reduce_ex__(o, 4)[1]),
+    timedelta: _value("state", lambda o: timedelta.__reduce__(o)[1]),
+    timezone: _value("state", timezone.__getinitargs__),  # type: ignore[attr-defined]  # pickles use it
+    struct.Struct: Known(parts=members(struct.Struct, "format", "size")),
+    io.BytesIO: _stream_state(io.BytesIO),
+    io.StringIO: _stream_state(io.StringIO),
+    random.Random.__base__: _value("state", random.Random.__base__.getstate),  # type: ignore[dict-item, union-attr]  # _random.Random
+}
+
+_EXACT: dict[type, Known] = {
+    kind: _value("value", str)
+    for kind in (
+        pathlib.PurePosixPath,
+        pathlib.PureWindowsPath,
+        pathlib.PosixPath,
+        pathlib.WindowsPath,
+    )
+}
+_EXACT[decimal.Context] = reduced(decimal.Context)
+_EXACT[random.SystemRandom] = Known(parts=_nothing)
+_EXACT[zoneinfo.ZoneInfo] = Known(parts=_zone)
+
+
+def _views() -> dict[type, Known]:
+    """The views of dicts, which have no names."""
+    plain: dict[Any, Any] = {}
+    ordered: Any = collections.OrderedDict()
+    views = [
+        view
+        for each in (plain, ordered)
+        for view in (each.keys(), each.values(), each.items())
+    ]
+    return dict.fromkeys(map(type, views), Known(parts=_view))
+
+
+def _links() -> dict[type, Known]:
+    """What links the entries of a cache; the cache itself tells what is in them."""
+    cache = functools.lru_cache(1)(_nothing)
+    cache(None)
+    links: list[type] = [
+        type(each)
+        for held in gc.get_referents(cache)
+        if type(held) is dict
+        for each in held.values()
+        if type(each).__name__ == "_lru_list_elem"
+    ]
+    return dict.fromkeys(links, Known(parts=_nothing))
+
+
+def _type_parameters() -> dict[type, Known]:
+    """Type variables and their like, which C makes from Python 3.12 on.
+
+    They have attributes without showing the dict of them; their referents do.
+    """
+    found = {}
+    for name in ("TypeVar", "ParamSpec", "TypeVarTuple", "TypeAliasType"):
+        kind = getattr(typing, name, None)
+        if kind is not None and "__name__" in namespace_of(kind):
+            told = (types.MemberDescriptorType, types.GetSetDescriptorType)
+            flags = ("__covariant__", "__contravariant__", "__infer_variance__")
+            names = ("__name__", *(each for each in flags if hasattr(kind, each)))
+            if type(namespace_of(kind)["__name__"]) in told:
+                found[kind] = Known(parts=_parameter(members(kind, *names)))
+    return found
+
+
+def _parameter(flags: Callable[[Any], Parts]) -> Callable[[Any], Parts]:
+    def read(o: Any) -> Parts:
+        return flags(o) + _referents(o)
+
+    return read
+
+
+_field = type(collections.namedtuple("_Field", "x").x)  # type: ignore[attr-defined]  # only C makes them
+_TABLE |= ITERATORS | _views() | _links() | EXCEPTIONS
+_TABLE[_field] = reduced(_field)
+_EXACT |= _type_parameters()
+
+
+def proxied(o: Any, kind: Any) -> int | None:
+    """The id of what a weak proxy points at, or None where that is dead.
+
+    The repr of a proxy is its own and asks nothing of the target.
+    """
+    text: str = kind.__repr__(o)
+    if "NoneType" in text or "; dead" in text:
+        return None
+    return int(_ADDRESS.findall(text)[1], 16)
+
+
+# By id: a metaclass may say how its classes are hashed.
+_BY_ID = {id(kind): known for kind, known in _TABLE.items()}
+_EXACT_BY_ID = {id(kind): known for kind, known in _EXACT.items()}
+learn(_BY_ID.keys())
+
+
+def known_of(kind: type) -> Known | None:
+    """How to read the base of an instance whose chain of classes ends at a type."""
+    return None if kind is object else _BY_ID.get(id(kind))
+
+
+def known_exactly(kind: type) -> Known | None:
+    """How to read instances of exactly this type, if that is special."""
+    return _EXACT_BY_ID.get(id(kind)) or array_reader(kind) or loop_reader(kind)
+
+
+def know_exactly(kind: type, known: Known) -> None:
+    """Have instances of exactly this type read so from here on."""
+    _EXACT_BY_ID[id(kind)] = known

@@ -1,0 +1,478 @@
+"""Which state changed that nobody follows, named by the shortest path to it.
+
+The canonical form follows the packages of a registry.  Whether an operation also wrote
+somewhere else (a table of another package, the environment) is checked from outside:
+every container that `sys.modules` reaches is fingerprinted before and after, and so is
+what this thread keeps where no container shows it.
+
+Rules:
+- a scan runs no user code, and a snapshot keeps nothing alive that anybody could miss;
+- members of the followed state are not entered: what changes in them is seen there;
+- noise is data, each entry with its reason: pure caches, and the tools that look on;
+- what cannot be told to be the same is told as changed.
+
+How it works: as long as a walk meets the same references as the one before, it knows
+where the next containers stand (`flat.py`); that nothing changed, the usual case, is
+found that way.  Otherwise the levels of a new walk are taken apart and compared from
+the root, only along references that both walks know: an object that came to stand at
+the address of another is a change of what refers to it, and of nothing else.  Rebinding
+a name to an equal value, or to an equal tuple of the same members, is no change.
+
+What it does not see: an attribute that moved to another name of the same object with
+the same value; large arrays; C objects that refer to nothing and have no accessor.
+"""
+
+import functools
+import gc
+import sys
+import types
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from harness.engine.protocol import Caveat
+from harness.heap.flat import (
+    ClassToken,
+    Level,
+    Node,
+    Table,
+    Walk,
+    chain,
+    class_name,
+    comparable,
+    unchanged,
+    ways,
+)
+from harness.heap.reference import reference
+from harness.heap.thread_state import context_values, thread_state
+
+# Packages and modules that are not entered, nor the instances of their classes.
+NOISE_MODULES: Mapping[str, str] = {
+    "harness": "it looks on",
+    "everyorder": "it looks on",
+    "_pytest": "it looks on",
+    "pytest": "it looks on",
+    "xdist": "it looks on",
+    "execnet": "it looks on",
+    "coverage": "it looks on",
+    "hypothesis": "it looks on",
+    "_hypothesis_pytestplugin": "it looks on",
+    "_frozen_importlib": "an import is told by its name",
+    "_frozen_importlib_external": "an import is told by its name",
+    "importlib._bootstrap": "an import is told by its name",
+    "importlib._bootstrap_external": "an import is told by its name",
+    "zipimport": "an import is told by its name",
+    "linecache": "lines of files, read again when they are missing",
+    "tokenize": "compiled patterns",
+    "traceback": "keeps nothing of its own",
+    "re": "compiled patterns are equal whenever they are made",
+    "sre_compile": "compiled patterns are equal whenever they are made",
+    "sre_parse": "compiled patterns are equal whenever they are made",
+    "tracemalloc": "it looks on",
+    "pdb": "it looks on",
+    "bdb": "it looks on",
+}
+
+# Paths (as of fnmatch) of containers that may change without anybody's answer changing.
+NOISE_PATHS: Mapping[str, str] = {
+    "*.__warningregistry__*": "which warnings were shown once",
+    "warnings.onceregistry*": "which warnings were shown once",
+    "*._value2member_map_*": "members of a Flag put together are equal whenever made",
+    "sys.path_importer_cache*": "finders are equal whenever they are made",
+    "sys.last_*": "what an interactive interpreter showed last",
+    "threading._active*": "threads are not operations",
+    "threading._limbo*": "threads are not operations",
+    "threading._dangling*": "threads are not operations",
+    "threading._shutdown_locks*": "threads are not operations",
+    "threading._counter*": "threads are not operations",
+    "weakref.finalize._registry*": "finalizers belong to the objects they watch",
+    "weakref.finalize._index_iter*": "only orders finalizers by age",
+    "weakref.finalize._dirty*": "only orders finalizers by age",
+    "asyncio.tasks._*tasks*": "tasks of the loop that plays the operations",
+    "asyncio.events._*": "the loop that plays the operations",
+    "asyncio.coroutines._iscoroutine_typecache*": "which classes are coroutines",
+    "importlib.metadata.*": "listings of folders, made again when a folder changes",
+    "platform._*_cache*": "the machine stays the same",
+    "_struct.<dict>*": "compiled formats are equal whenever they are made",
+    "*._clear_cache.__self__.data": "a single dispatch forgets it when it registers",
+    "builtins._": "what an interactive interpreter showed last",
+}
+
+# Attributes of the instances of a class that may change in the same way.
+NOISE_ATTRIBUTES: Mapping[str, str] = {
+    "_weakrefset.WeakSet._iterating": "only says when members are removed",
+    "_weakrefset.WeakSet._pending_removals": "only says when members are removed",
+    "weakref.WeakKeyDictionary._iterating": "only says when members are removed",
+    "weakref.WeakKeyDictionary._pending_removals": "only says when they are removed",
+    "weakref.WeakValueDictionary._iterating": "only says when members are removed",
+    "weakref.WeakValueDictionary._pending_removals": "only says when they are removed",
+    "logging.Logger._cache": "levels, looked up again when any of them changes",
+}
+
+# How many changes are told one by one.
+_TOLD = 20
+# Up to how many differences the way to each is looked for by itself.
+_FEW = 40
+
+# What refers to its members in no order, or in one that only says what to forget first.
+_UNORDERED = frozenset(map(id, (set, frozenset, functools._lru_cache_wrapper)))
+# What nobody can tell from an equal one.
+_IMMUTABLE = frozenset(map(id, (tuple, types.MethodType)))
+_DICT = id(dict)
+
+_Ids: TypeAlias = tuple[int, ...]
+_Pair: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a scan saw; it keeps nothing alive that anybody could miss."""
+
+    roots: tuple[int, ...]
+    levels: tuple[Level, ...]
+    values: list[Any]
+    thread: Mapping[str, Hashable]
+    met: frozenset[int]
+
+    def same(self, roots: list[Any], excluded: frozenset[int]) -> bool:
+        """Whether a scan from these roots would see the same, found without one."""
+        return (
+            self.roots == tuple(map(id, roots))
+            and self.met <= excluded
+            and all(excluded.isdisjoint(level.nodes) for level in self.levels)
+            and unchanged(roots, self.levels, self._places)
+        )
+
+    @functools.cached_property
+    def _places(self) -> list[tuple[int, ...]]:
+        return ways(self.roots, self.levels)
+
+    @functools.cached_property
+    def table(self) -> Table:
+        """The containers by their ids."""
+        return Table(self.levels)
+
+    @functools.cached_property
+    def by_id(self) -> dict[int, Any]:
+        """The values by their ids."""
+        return {id(value): value for value in self.values}
+
+    @property
+    def containers(self) -> int:
+        """How many containers were seen."""
+        return sum(len(level.nodes) for level in self.levels)
+
+
+class Boundary:
+    """Tells changes of what modules reach and nobody follows.
+
+    `exclude` gives the ids of the members of the followed state, and `slots` the single
+    names that are followed of a namespace which is not, as (id of the dict, name).
+    Both are asked at every scan.
+    """
+
+    def __init__(
+        self,
+        exclude: Callable[[], frozenset[int]],
+        slots: Callable[[], frozenset[tuple[int, str]]] = frozenset,
+    ) -> None:
+        self._exclude = exclude
+        self._slots = slots
+
+    def snapshot(self) -> Snapshot:
+        """All containers outside of the followed state, as they are now."""
+        roots = [sys.modules, *context_values().values()]
+        walk = Walk(roots, self._exclude(), _is_noise)
+        return Snapshot(
+            tuple(map(id, roots)),
+            tuple(walk.levels),
+            walk.values,
+            thread_state(),
+            walk.met,
+        )
+
+    def changed(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """The paths of what changed since, shortest first; `imports NAME` for modules.
+
+        What this thread keeps outside of containers is told in words.
+        """
+        collecting = gc.isenabled()
+        gc.disable()  # finalizers would run in the middle of it
+        try:
+            return self._changed(snapshot)
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _changed(self, snapshot: Snapshot) -> tuple[str, ...]:
+        thread = thread_state()
+        told = [
+            what
+            for what in sorted(thread.keys() | snapshot.thread.keys())
+            if thread.get(what) != snapshot.thread.get(what)
+        ]
+        excluded = self._exclude()
+        values = context_values()
+        roots = [sys.modules, *values.values()]
+        if not snapshot.same(roots, excluded):
+            walk = Walk(roots, excluded, _is_noise)
+            told += _Comparison(snapshot, walk, values, self._slots()).told()
+        return tuple(dict.fromkeys(told))
+
+
+def caveats(changes: tuple[str, ...]) -> tuple[Caveat, ...]:
+    """What stands between the states and a proof, for each of some changes."""
+    told = [Caveat("outside", _sentence(change)) for change in changes[:_TOLD]]
+    if len(changes) > _TOLD:
+        more = len(changes) - _TOLD
+        told.append(
+            Caveat("outside", f"{more} more changed outside of what is followed")
+        )
+    return tuple(told)
+
+
+def _sentence(change: str) -> str:
+    if change.startswith("imports "):
+        return f"an operation {change}; import it before the registry is created"
+    if change.startswith("the "):
+        return (
+            f"{change} changed, which no object shows; let the operations restore it, "
+            'or use isolation="fork"'
+        )
+    return f"{change} changed outside of what is followed; name it in watch="
+
+
+def _is_noise(module: str) -> bool:
+    return module in NOISE_MODULES or module.partition(".")[0] in NOISE_MODULES
+
+
+class _Comparison:
+    """Two walks taken apart and compared from the roots; see the module's docstring."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        walk: Walk,
+        roots: dict[str, Any],
+        slots: frozenset[tuple[int, str]],
+    ) -> None:
+        self._levels = walk.levels
+        self._old, self._new = snapshot.table, Table(walk.levels)
+        self._old_values = snapshot.by_id
+        self._new_values = {id(value): value for value in walk.values}
+        self._objects = walk.objects
+        self._slots = slots
+        self._names = {id(value): path for path, value in roots.items()}
+        self._names[id(sys.modules)] = ""
+        # What each container was reached from.
+        self._parents: dict[int, int | None] = dict.fromkeys(self._names)
+        self._imported: set[int] = set()
+
+    def told(self) -> Iterator[str]:
+        """The paths of what changed and is no noise."""
+        different = self._new.different(self._old)
+        if len(different) <= _FEW and all(map(self._reach, different)):
+            for now in different:
+                yield from self._differences(now, self._old[now], self._new[now])
+            return
+        self._parents = dict.fromkeys(self._names)
+        pairs = [(root, root) for root in self._names if root in self._new]
+        changed = set(different)
+        for before, now in pairs:  # grows while it is read: breadth first
+            if before == now and now not in changed:
+                shared = self._new.references(now)
+                self._enter(now, zip(shared, shared, strict=True), pairs)
+            else:
+                old, new = self._old[before], self._new[now]
+                yield from self._differences(now, old, new)
+                self._enter(now, self._common(old, new), pairs)
+
+    def _reach(self, now: int) -> bool:
+        """Whether a shortest way to a container is one that both walks know."""
+        way = chain(self._levels, now)
+        for owner, child in pairwise(way):
+            if owner not in self._old or child not in self._old.references(owner):
+                return False
+            self._parents.setdefault(child, owner)
+        return True
+
+    def _enter(
+        self, owner: int, children: Iterable[tuple[int, int]], pairs: list[_Pair]
+    ) -> None:
+        for before, now in children:
+            if now not in self._parents and now in self._new and before in self._old:
+                self._parents[now] = owner
+                pairs.append((before, now))
+
+    def _common(self, old: Node, new: Node) -> Iterator[_Pair]:
+        """What two states of a container both refer to."""
+        yield from self._pairs(old.slots, new.slots)
+        yield from self._pairs(old.keys, new.keys)
+        expanded = self._expanded(old, new)
+        if expanded is not None:
+            yield from self._pairs(old.slots, expanded)
+
+    def _pairs(self, old: _Ids, new: _Ids) -> Iterator[_Pair]:
+        for shared in set(old).intersection(new):
+            yield shared, shared
+        for before, now in zip(old, new, strict=False):
+            if before != now and self._same(before, now):
+                yield before, now
+
+    def _same(self, before: int, now: int) -> bool:
+        """Whether two references are to the same object, or to equal constants."""
+        if before == now:
+            return True
+        if before in self._old_values and now in self._new_values:
+            return comparable(self._old_values[before]) == comparable(
+                self._new_values[now]
+            )
+        kind = self._old.kinds.get(before)
+        return (
+            kind in _IMMUTABLE
+            and kind == self._new.kinds.get(now)
+            and self._all_same(self._old.slots[before], self._new.slots[now])
+        )
+
+    def _all_same(self, old: _Ids, new: _Ids) -> bool:
+        return len(old) == len(new) and all(map(self._same, old, new))
+
+    def _equal(self, old: Node, new: Node) -> bool:
+        """Whether a container is what it was, as far as an answer could tell."""
+        if old.kind != new.kind or old.token != new.token:
+            return False
+        if old.kind in _UNORDERED:
+            return self._counted(old.slots, self._old_values) == self._counted(
+                new.slots, self._new_values
+            )
+        if not self._all_same(old.keys, new.keys):
+            return False
+        if self._all_same(old.slots, new.slots):
+            return True
+        expanded = self._expanded(old, new)
+        return expanded is not None and self._all_same(old.slots, expanded)
+
+    def _expanded(self, old: Node, new: Node) -> _Ids | None:
+        """The references of an instance whose attributes became a dict meanwhile.
+
+        Somebody looked at its `__dict__`, which changes nothing but where they stand.
+        """
+        for at, slot in enumerate(new.slots):
+            if self._new.kinds.get(slot) == _DICT and slot not in old.slots:
+                inner = self._new.slots[slot]
+                return new.slots[:at] + inner + new.slots[at + 1 :]
+        return None
+
+    @staticmethod
+    def _counted(slots: _Ids, values: Mapping[int, Any]) -> Counter[Hashable]:
+        return Counter(
+            comparable(values[slot]) if slot in values else slot for slot in slots
+        )
+
+    def _differences(self, now: int, old: Node, new: Node) -> Iterator[str]:
+        """The paths of what changed in one container and is no noise."""
+        if self._equal(old, new) or self._is_noise_attribute(now):
+            return
+        if now == id(sys.modules):
+            paths = self._modules(old, new)
+        elif new.kind == old.kind == _DICT and self._is_namespace(now):
+            paths = self._attributes(now, old, new)
+        elif issubclass(type(self._objects[now]), type) and old.token != new.token:
+            paths = self._class_paths(now, old, new)
+        else:
+            paths = iter((self._path(now),))
+        for path in paths:
+            if not any(fnmatchcase(path, noise) for noise in NOISE_PATHS):
+                yield path
+
+    def _modules(self, old: Node, new: Node) -> Iterator[str]:
+        before, now = (
+            self._items(old, self._old_values),
+            self._items(new, self._new_values),
+        )
+        for name in now.keys() - before.keys():
+            self._imported.add(now[name])
+        for name in sorted(map(str, now.keys() - before.keys())):
+            if not _is_noise(name):
+                yield f"imports {name}"
+        for name in sorted(map(str, before.keys())):
+            if name in now and before[name] == now[name]:
+                continue
+            if not _is_noise(name):
+                yield f"sys.modules[{name!r}]"
+
+    def _attributes(self, now: int, old: Node, new: Node) -> Iterator[str]:
+        """The names of a namespace that were bound, bound anew or deleted."""
+        owner = self._path(now)
+        before, after = (
+            self._items(old, self._old_values),
+            self._items(new, self._new_values),
+        )
+        for name in sorted(map(str, before.keys() | after.keys())):
+            if (
+                name in before
+                and name in after
+                and self._same(before[name], after[name])
+            ):
+                continue
+            if (now, name) in self._slots or after.get(name) in self._imported:
+                continue
+            yield f"{owner}.{name}"
+
+    def _class_paths(self, now: int, old: Node, new: Node) -> Iterator[str]:
+        path = self._path(now)
+        if not self._all_same(old.slots, new.slots):
+            yield path
+        assert isinstance(old.token, ClassToken), "every class has one"
+        assert isinstance(new.token, ClassToken), "every class has one"
+        if old.token.registered != new.token.registered:
+            yield f"{path}.register"
+        if old.token.subclasses != new.token.subclasses:
+            yield f"{path}.__subclasses__"
+
+    @staticmethod
+    def _items(node: Node, values: Mapping[int, Any]) -> dict[Any, int]:
+        """The items of a dict: keys (names as texts), ids of values."""
+        keys = node.keys
+        slots = node.slots
+        if len(slots) == 2 * len(keys):
+            # Not all keys are texts, so they are among the references.
+            slots = slots[::2] if slots[1::2] == keys else slots[1::2]
+        return {
+            values.get(key, key): slot for key, slot in zip(keys, slots, strict=True)
+        }
+
+    def _is_namespace(self, now: int) -> bool:
+        owner = self._parents[now]
+        return (
+            owner is not None
+            and reference(self._objects[owner], self._objects[now]) == ""
+        )
+
+    def _is_noise_attribute(self, now: int) -> bool:
+        owner = self._parents[now]
+        if owner is None:
+            return False
+        namespace = type(self._objects[owner]) is dict and self._is_namespace(owner)
+        name = reference(self._objects[owner], self._objects[now], namespace)
+        holder = self._parents[owner] if namespace else owner
+        assert holder is not None, "what refers to a namespace has been entered"
+        kind = type(self._objects[holder])
+        return f"{class_name(kind)}{name}" in NOISE_ATTRIBUTES
+
+    def _path(self, now: int) -> str:
+        """The shortest path that names a container."""
+        chain = [now]
+        while (owner := self._parents[chain[-1]]) is not None:
+            chain.append(owner)
+        chain.reverse()
+        path = self._names[chain[0]]
+        namespace = False
+        for owner, child in pairwise(chain):
+            step = reference(self._objects[owner], self._objects[child], namespace)
+            namespace = step == ""
+            path += step
+        return path or "sys.modules"

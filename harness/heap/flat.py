@@ -1,0 +1,566 @@
+"""The flat scan: what every container refers to that modules reach, by ids alone.
+
+True only here: a walk looks at everything and enters no user code.  Objects are read by
+the descriptors of their base classes and by `gc.get_referents`; they are compared by
+identity and hashed by id.
+
+Rules:
+- a walk returns ids, and values (texts, numbers) that nobody can notice being held; its
+  `objects` are for the caller that has to name a path, and are let go right after;
+- the collector is off meanwhile: nothing of the program runs inside a walk;
+- an object of a type that refers to nothing and keeps state in C has an entry in
+  `_TOKENS`, which says how to read that state as a value.
+
+How it works: `gc.get_referents` tells what a whole level of a breadth-first walk refers
+to, in one call; a seam between any two containers keeps them apart.  Dictionaries leave
+out keys that are texts, so keys are read separately.  An integer or text that is held
+keeps its address to itself, so equal ids mean equal values.  Most of a walk's time goes
+into finding what is new among the references of a level; a second walk that meets the
+same references takes that from the first (`unchanged`).
+"""
+
+import _abc  # type: ignore[import-not-found]  # typeshed leaves it out
+import _random
+import _thread
+import array
+import gc
+import io
+import itertools
+import sys
+import types
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import _lru_cache_wrapper
+from itertools import accumulate, compress, islice
+from typing import Any, NamedTuple
+
+# What the objects of a type are to a walk: bits, because they combine.
+_NODE, _VALUE, _KEYED, _CLASS, _FUNCTION, _TOKEN, _MEMO, _LOCAL = (
+    1 << bit for bit in range(8)
+)
+# Tables for `bytes.translate`, which picks among the bits of a whole level at once.
+_PLAIN = (_VALUE, _NODE, _NODE | _KEYED, _NODE | _FUNCTION)
+_VALUES_ONLY, _NODES_ONLY, _DICTS_ONLY, _FUNCTIONS_ONLY = (
+    bytes(bits == wanted for bits in range(256)) for wanted in _PLAIN
+)
+_SPECIAL_ONLY = bytes(bits not in (0, *_PLAIN) for bits in range(256))
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: other types cannot be changed
+_LARGEST = 1 << 16  # bytes of an array that are read; of larger ones only the size
+
+# Values that a walk may hold, and as what they compare: -0.0 is not 0.0.
+_VALUES: Mapping[type, Callable[[Any], Hashable]] = {
+    int: int.__index__,
+    str: str.__str__,
+    bytes: bytes.__bytes__,
+    float: float.__repr__,
+    complex: complex.__repr__,
+    Decimal: Decimal.__repr__,
+}
+# Types whose objects refer to nothing that could change.
+_LEAVES = (
+    bool,
+    type(None),
+    type(Ellipsis),
+    type(NotImplemented),
+    types.CodeType,
+    types.FrameType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.ClassMethodDescriptorType,
+    type(vars(Hashable)["_abc_impl"]),  # read with its class
+)
+
+# Descriptors of `type` and its like: a class may answer for its own attributes.
+mro_of = type.__dict__["__mro__"].__get__
+namespace_of = type.__dict__["__dict__"].__get__
+module_dict = vars(types.ModuleType)["__dict__"].__get__
+_flags_of = type.__dict__["__flags__"].__get__
+_module_of = type.__dict__["__module__"].__get__
+_qualname_of = type.__dict__["__qualname__"].__get__
+_globals_of = types.FunctionType.__dict__["__globals__"].__get__
+thread_dict = _thread._local.__getattribute__
+
+# Between any two containers of a level stands the one that refers to this mark.
+_MARK = object()
+_SEAM = [_MARK]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One level of a walk, by ids: containers, their types, all that they refer to.
+
+    The first `dicts` containers are plain dicts, and the last ones are of special
+    kinds, whose bits are `codes`.
+    """
+
+    dicts: int
+    codes: bytes
+    nodes: tuple[int, ...]
+    kinds: tuple[int, ...]
+    slots: tuple[int, ...]
+    keyed: tuple[tuple[int, int], ...]
+    keys: tuple[int, ...]
+    tokens: tuple[tuple[int, Hashable], ...]
+    locals: tuple[tuple[int, int], ...]
+
+    def references(self) -> tuple[int, ...]:
+        """All that the containers refer to, in the order in which a walk goes on."""
+        return self.slots + self.keys + tuple(inner for _, inner in self.locals)
+
+
+class Node(NamedTuple):
+    """One container, by ids; `token` is the state that it keeps in C."""
+
+    kind: int
+    slots: tuple[int, ...]
+    keys: tuple[int, ...]
+    token: Hashable
+
+
+class ClassToken(NamedTuple):
+    """What a class keeps in C, by ids: members registered with an ABC, subclasses."""
+
+    registered: frozenset[int]
+    subclasses: frozenset[int]
+
+
+_NOBODY: frozenset[int] = frozenset()
+_NO_CLASSES = ClassToken(_NOBODY, _NOBODY)
+
+
+class Walk:
+    """One walk from `roots`; `skipped` ids and what belongs to `noise` is not entered.
+
+    `levels` and `values` may be kept, and `met`, which of the skipped were met;
+    `objects` must not be.
+    """
+
+    __slots__ = (
+        "_codes",
+        "_noise",
+        "_noisy_globals",
+        "levels",
+        "met",
+        "objects",
+        "values",
+    )
+
+    def __init__(
+        self,
+        roots: Iterable[Any],
+        skipped: Iterable[int],
+        noise: Callable[[str], bool],
+    ) -> None:
+        skipped = frozenset(skipped)
+        self.levels: list[Level] = []
+        self.values: list[Any] = []
+        self.objects: dict[int, Any] = dict.fromkeys(skipped)
+        self.objects[id(_MARK)] = None
+        self._noise = noise
+        self._codes = dict.fromkeys(map(id, _LEAVES), 0)
+        self._codes.update(dict.fromkeys(map(id, _VALUES), _VALUE))
+        self._noisy_globals: set[int] = set()
+        for name, module in dict.items(sys.modules):
+            if type(name) is str and noise(name):
+                self.objects[id(module)] = None
+                if issubclass(type(module), types.ModuleType):
+                    self.objects[id(module_dict(module))] = None
+                    self._noisy_globals.add(id(module_dict(module)))
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            self._walk(list(roots))
+        finally:
+            if collecting:
+                gc.enable()
+        self.met = frozenset(
+            member for member in skipped if self.objects[member] is not None
+        )
+
+    def _walk(self, slots: list[Any]) -> None:
+        known = self.objects
+        while True:
+            before = len(known)
+            known.update(zip(map(id, slots), slots, strict=True))
+            # Dicts keep insertion order: what is new stands at the end.
+            new = list(islice(reversed(known.values()), len(known) - before))
+            new.reverse()
+            found, dicts, codes = self._sift(new)
+            if not found:
+                return
+            level, slots = _read(found, dicts, codes)
+            self.levels.append(level)
+
+    def _sift(self, new: list[Any]) -> tuple[list[Any], int, bytes]:
+        """The containers among new objects, as a level lists them.
+
+
+        This is most of a walk's time, so whole lists are filtered at once.
+        """
+        kinds = list(map(id, map(type, new)))
+        codes = self._codes
+        unknown = set(kinds).difference(codes)
+        if unknown:
+            example = dict(zip(kinds, new, strict=True))
+            for kind in unknown:
+                codes[kind] = self._code(type(example[kind]))
+        bits = bytes(map(codes.__getitem__, kinds))
+        self.values += compress(new, bits.translate(_VALUES_ONLY))
+        found = list(compress(new, bits.translate(_DICTS_ONLY)))
+        dicts = len(found)
+        found += compress(new, bits.translate(_NODES_ONLY))
+        functions = list(compress(new, bits.translate(_FUNCTIONS_ONLY)))
+        named = map(id, map(_globals_of, functions))
+        noisy = self._noisy_globals
+        found += [
+            function
+            for function, space in zip(functions, named, strict=True)
+            if space not in noisy
+        ]
+        chosen = bits.translate(_SPECIAL_ONLY)
+        special = [
+            (candidate, code)
+            for candidate, code in zip(
+                compress(new, chosen), compress(bits, chosen), strict=True
+            )
+            if self._enters(candidate, code)
+        ]
+        found += [entered for entered, _ in special]
+        return found, dicts, bytes(code for _, code in special)
+
+    def _code(self, kind: type) -> int:
+        module = _module_of(kind)
+        if type(module) is str and self._noise(module):
+            return 0
+        code = _NODE
+        if issubclass(kind, dict):
+            code |= _KEYED
+        if issubclass(kind, type):
+            code |= _CLASS
+        if kind is types.FunctionType:
+            code |= _FUNCTION
+        if kind is _lru_cache_wrapper:
+            code |= _MEMO
+        if issubclass(kind, _thread._local) and _plain_local(kind):
+            code |= _LOCAL
+        if _accessor(kind) is not None:
+            code |= _TOKEN
+        return code
+
+    def _enters(self, found: Any, code: int) -> bool:
+        """Whether one object is entered whose type alone does not tell."""
+        if code & _CLASS:
+            module = _module_of(found)
+            return bool(_flags_of(found) & _HEAP_TYPE) and not (
+                type(module) is str and self._noise(module)
+            )
+        if code & _MEMO:
+            # A function of the standard library that is memoised is pure.
+            return not any(
+                type(inner) is types.FunctionType and is_standard(inner.__module__)
+                for inner in gc.get_referents(found)
+            )
+        return True
+
+
+def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[Any]]:
+    """A level of containers, and all that they refer to."""
+    special = list(zip(found[len(found) - len(codes) :], codes, strict=True))
+    # First, because a generator refers to its frame once that was looked at.
+    tokens = tuple(
+        (id(owner), _token(owner, code))
+        for owner, code in special
+        if code & (_TOKEN | _CLASS)
+    )
+    spaced: list[Any] = [_SEAM] * (2 * len(found))
+    spaced[::2] = found
+    slots = gc.get_referents(*spaced)
+    ids = tuple(map(id, slots))
+    keyed = [*found[:dicts], *(owner for owner, code in special if code & _KEYED)]
+    keys: list[Any] = []
+    for mapping in keyed:
+        keys += dict.keys(mapping)
+    threads = [
+        (id(owner), thread_dict(owner, "__dict__"))
+        for owner, code in special
+        if code & _LOCAL
+    ]
+    level = Level(
+        dicts=dicts,
+        codes=codes,
+        nodes=tuple(map(id, found)),
+        kinds=tuple(map(id, map(type, found))),
+        slots=ids,
+        keyed=tuple(zip(map(id, keyed), map(dict.__len__, keyed), strict=True)),
+        keys=tuple(map(id, keys)),
+        tokens=tokens,
+        locals=tuple((owner, id(inner)) for owner, inner in threads),
+    )
+    slots += keys
+    slots += [inner for _, inner in threads]
+    return level, slots
+
+
+def _token(owner: Any, code: int) -> Hashable:
+    if code & _CLASS:
+        return _class_token(owner)
+    accessor = _accessor(type(owner))
+    assert accessor is not None, "the bit was set for this type"
+    return accessor(owner)
+
+
+def ways(roots: Iterable[int], levels: Iterable[Level]) -> list[tuple[int, ...]]:
+    """Where each level's containers stand among the references of the one before."""
+    found: list[tuple[int, ...]] = []
+    references = tuple(roots)
+    for level in levels:
+        places = range(len(references) - 1, -1, -1)
+        first = dict(zip(reversed(references), places, strict=True))
+        found.append(tuple(map(first.__getitem__, level.nodes)))
+        references = level.references()
+    return found
+
+
+def unchanged(
+    roots: Sequence[Any], levels: Sequence[Level], places: Sequence[tuple[int, ...]]
+) -> bool:
+    """Whether a walk from the same roots would give the same levels.
+
+    As long as all references are the same, so is what is new among them and where it
+    stands (`places`, from `ways`), which is most of the work of a walk.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        slots: Sequence[Any] = roots
+        for level, way in zip(levels, places, strict=True):
+            found = list(map(slots.__getitem__, way))
+            again, slots = _read(found, level.dicts, level.codes)
+            if again != level:
+                return False
+        return True
+    finally:
+        if collecting:
+            gc.enable()
+
+
+class Table:
+    """The levels of a walk taken apart: each container by its id."""
+
+    def __init__(self, levels: Iterable[Level]) -> None:
+        self.kinds: dict[int, int] = {}
+        self.slots: dict[int, tuple[int, ...]] = {}
+        self.keys: dict[int, tuple[int, ...]] = {}
+        self.tokens: dict[int, Hashable] = {}
+        mark = id(_MARK)
+        for level in levels:
+            self.kinds.update(zip(level.nodes, level.kinds, strict=True))
+            self.tokens.update(level.tokens)
+            slots, start = level.slots, 0
+            for owner in level.nodes:
+                end = slots.index(mark, start)
+                self.slots[owner] = slots[start:end]
+                start = end + 1
+            for owner, inner in level.locals:
+                self.slots[owner] += (inner,)
+            start = 0
+            for owner, size in level.keyed:
+                self.keys[owner] = level.keys[start : start + size]
+                start += size
+
+    def __contains__(self, owner: int) -> bool:
+        return owner in self.slots
+
+    def __getitem__(self, owner: int) -> Node:
+        return Node(
+            self.kinds[owner],
+            self.slots[owner],
+            self.keys.get(owner, ()),
+            self.tokens.get(owner),
+        )
+
+    def references(self, owner: int) -> tuple[int, ...]:
+        """All that a container refers to."""
+        keys = self.keys.get(owner)
+        return self.slots[owner] if keys is None else self.slots[owner] + keys
+
+    def different(self, other: "Table") -> list[int]:
+        """The containers that both tables have and that are not the same in both."""
+        tables: tuple[tuple[dict[int, Any], dict[int, Any]], ...] = (
+            (self.slots, other.slots),
+            (self.keys, other.keys),
+            (self.tokens, other.tokens),
+            (self.kinds, other.kinds),
+        )
+        found = {
+            owner
+            for mine, theirs in tables
+            for owner, state in mine.items()
+            if theirs.get(owner, state) != state
+        }
+        return [owner for owner in self.slots if owner in found] if found else []
+
+
+def chain(levels: Sequence[Level], owner: int) -> list[int]:
+    """A shortest way to a container from a root, by what refers to the next."""
+    way = [owner]
+    depth = next(at for at, level in enumerate(levels) if owner in level.nodes)
+    for level in reversed(levels[:depth]):
+        if way[-1] in level.slots:
+            at = level.slots.index(way[-1])
+            way.append(level.nodes[level.slots[:at].count(id(_MARK))])
+        elif way[-1] in level.keys:
+            at = level.keys.index(way[-1])
+            ends = accumulate(size for _, size in level.keyed)
+            way.append(
+                next(
+                    o for (o, _), end in zip(level.keyed, ends, strict=True) if at < end
+                )
+            )
+        else:
+            way.append(next(o for o, inner in level.locals if inner == way[-1]))
+    return way[::-1]
+
+
+def comparable(value: Any) -> Hashable:
+    """A value that a walk holds, in the form in which it compares."""
+    return id(type(value)), _VALUES[type(value)](value)
+
+
+def is_standard(module: object) -> bool:
+    """Whether a module's name is one of the standard library."""
+    return type(module) is str and module.partition(".")[0] in sys.stdlib_module_names
+
+
+def class_name(kind: type) -> str:
+    """A class as `module.Class`."""
+    return f"{_module_of(kind)}.{_qualname_of(kind)}"
+
+
+def _plain_local(kind: type) -> bool:
+    """Whether a thread-local runs nothing when a thread first looks at it."""
+    return all(
+        base in (kind, object, _thread._local) or "__init__" not in namespace_of(base)
+        for base in mro_of(kind)
+    ) and "__init__" not in namespace_of(kind)
+
+
+def _class_token(kind: type) -> ClassToken:
+    """What a class keeps in C: its subclasses, and who is registered with an ABC."""
+    meta = type(kind)
+    registered = _NOBODY
+    if (
+        meta is not type
+        and "_abc_impl" in namespace_of(kind)
+        and not _overrides_attributes(meta)
+    ):
+        registered = frozenset(map(id, _abc._get_dump(kind)[0]))
+    subclasses: list[type] = type.__subclasses__(kind)
+    # Nobody finds plugins by the subclasses of a standard class.
+    if not subclasses or is_standard(_module_of(kind)):
+        return _NO_CLASSES if not registered else ClassToken(registered, _NOBODY)
+    return ClassToken(registered, frozenset(map(id, subclasses)))
+
+
+def _overrides_attributes(meta: type) -> bool:
+    return any(
+        "__getattribute__" in namespace_of(base)
+        for base in mro_of(meta)
+        if base is not type and base is not object
+    )
+
+
+def _weak_token(reference: Any) -> Hashable:
+    target = weakref.ReferenceType.__call__(reference)
+    return None if target is None else id(target)
+
+
+def _count_token(count: Any) -> Hashable:
+    # A counter of objects of somebody's own would be asked for their repr.
+    parts = gc.get_referents(count)
+    if all(type(part) in (int, float) for part in parts):
+        return itertools.count.__repr__(count)
+    return None
+
+
+def _buffer_token(found: Any) -> Hashable:
+    try:
+        with memoryview(found) as view:
+            return view.tobytes() if view.nbytes <= _LARGEST else view.nbytes
+    except (BufferError, NotImplementedError, ValueError):
+        return None  # numpy shows no buffer of dates
+
+
+def _stream_token(
+    kind: type[io.StringIO] | type[io.BytesIO],
+) -> Callable[[Any], Hashable]:
+    def token(stream: Any) -> Hashable:
+        try:
+            return kind.getvalue(stream), kind.tell(stream)
+        except ValueError:
+            return None  # closed
+
+    return token
+
+
+def _frame_token(attribute: str) -> Callable[[Any], Hashable]:
+    def token(suspended: Any) -> Hashable:
+        frame = getattr(suspended, attribute)
+        return None if frame is None else frame.f_lasti
+
+    return token
+
+
+def _remaining(iterator: Any) -> Hashable:
+    hint: int = type(iterator).__length_hint__(iterator)
+    return hint
+
+
+_ITERATORS: tuple[Iterator[Any], ...] = (
+    iter([]),
+    reversed([]),
+    iter(()),
+    iter(range(0)),
+    iter(""),
+    iter({}),
+    iter({}.values()),
+    iter({}.items()),
+    iter(set()),
+)
+# How to read the state that objects of a C type (and of its subclasses) keep in C.
+_TOKENS: Mapping[type, Callable[[Any], Hashable]] = {
+    weakref.ReferenceType: _weak_token,
+    OrderedDict: lambda found: tuple(map(id, OrderedDict.__iter__(found))),
+    _random.Random: lambda found: hash(_random.Random.getstate(found)),
+    _thread.LockType: _thread.LockType.locked,
+    _thread.RLock: _thread.RLock.__repr__,  # owner and count
+    itertools.count: _count_token,
+    io.StringIO: _stream_token(io.StringIO),
+    io.BytesIO: _stream_token(io.BytesIO),
+    types.GeneratorType: _frame_token("gi_frame"),
+    types.CoroutineType: _frame_token("cr_frame"),
+    types.AsyncGeneratorType: _frame_token("ag_frame"),
+    **{type(iterator): _remaining for iterator in _ITERATORS},
+}
+_ACCESSORS = {id(kind): accessor for kind, accessor in _TOKENS.items()}
+
+
+def _accessor(kind: type) -> Callable[[Any], Hashable] | None:
+    # Not for subclasses, which may answer for their own buffers.
+    if kind is bytearray or kind is array.array or _is_ndarray(kind):
+        return _buffer_token
+    for base in mro_of(kind):
+        accessor = _ACCESSORS.get(id(base))
+        if accessor is not None:
+            return accessor
+    return None
+
+
+def _is_ndarray(kind: type) -> bool:
+    numpy = dict.get(sys.modules, "numpy")
+    return numpy is not None and kind is module_dict(numpy).get("ndarray")

@@ -1,0 +1,294 @@
+"""The canonical form of an object graph: one walk from named roots.
+
+True only here: the walk is iterative, runs no code of a user, and leaves nothing
+behind.  Equal streams of tokens are isomorphic graphs: whatever is written, is written
+so that it can be read again (`records.py` does), and sorting only chooses the order.
+
+How it works: objects are numbered when they are first met, and described in the order
+of their numbers, each by one record that says what kind of thing it is and refers to
+others by number.  The stream of all records is serialised and digested.
+
+Dicts are written in an order that does not depend on theirs.  The order that they
+really have goes to a list of its own, so that one walk gives both digests: the blind
+one of the stream, the exact one of the stream and the orders.  Objects in sets have no
+order at all, so they wait until everything else is numbered.
+"""
+
+import hashlib
+import marshal
+import types
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from harness.heap.arrange import arrange, rank, write_set
+from harness.heap.kinds import HANDLERS, WRITTEN, name_of, write_class
+from harness.heap.known import Known, Unreadable
+from harness.heap.reach import write_module
+from harness.heap.tokens import (
+    ATOM_IDS,
+    IGNORED,
+    LOWEST_ADDRESS,
+    NOTHING,
+    TEXT_IDS,
+    Plan,
+    Space,
+    Tokens,
+)
+
+# Stands for a value that is ignored.
+_IGNORED_VALUE: Any = object()
+
+# Beyond this many members that look alike, their order is left to chance.
+_TIED = 64
+
+
+class Walk(Tokens):
+    """One traversal; afterwards its attributes are the result."""
+
+    _depth = 0
+
+    def run(self, roots: Mapping[str, object]) -> None:
+        """Describe everything that the roots reach."""
+        for name, root in roots.items():
+            self.out.append(name)
+            self.emit(root)
+        self.out.append(NOTHING)
+        self._complete(0)
+        self.settle()
+
+    def _complete(self, done: int) -> None:
+        while True:
+            done = self._describe(done)
+            if not self.waiting:
+                break
+            self._members(*self.waiting.pop(0))
+
+    def _describe(self, done: int) -> int:
+        """Write the records of all objects in the queue, those that they add included.
+
+        The frequent kinds are written here, all others by their handlers.  This is the
+        innermost loop: `Tokens.emit` says once more, and shorter, how a value is
+        written.
+        """
+        order, seen, out = self.order, self.seen, self.out
+        append, enqueue, find, identity = out.append, order.append, seen.get, id
+        ignoring = self.ignoring
+        readers: dict[int, Any] = dict(HANDLERS)
+        reader_of = readers.get
+        none, boolean, cell = type(None), bool, types.CellType
+        only_text = TEXT_IDS.issuperset
+        queue = iter(order)
+        queue.__setstate__(done)  # type: ignore[attr-defined]  # every list iterator has it
+        number = done - 1
+        for o in queue:
+            number += 1
+            kind = type(o)
+            if kind is list or kind is tuple:
+                append("list" if kind is list else "tuple")
+                append(len(o))
+                for value in o:
+                    t = type(value)
+                    if t is str or t is none or t is boolean:
+                        append(value)
+                    elif t is int:
+                        if value & 7 or value < LOWEST_ADDRESS:
+                            append((value,))
+                        else:
+                            self.address(value)
+                    else:
+                        n = find(identity(value))
+                        if n is None:
+                            if identity(t) in ATOM_IDS:
+                                append(value)
+                                continue
+                            n = seen[identity(value)] = len(order)
+                            enqueue(value)
+                        append(n)
+                continue
+            if kind is dict:
+                append("dict")
+                attributes = o
+                holder = number
+            elif kind is cell:
+                append("cell")
+                try:
+                    self.emit(o.cell_contents)
+                except ValueError:
+                    append(NOTHING)
+                continue
+            else:
+                plan = reader_of(identity(kind))
+                if plan is None:
+                    plan = readers[identity(kind)] = self._reader(kind)
+                self.number = number
+                if type(plan) is not Plan:
+                    plan(self, o)
+                    continue
+                kind, slots, dict_of, known, opaque = plan
+                if opaque:
+                    name = name_of(self, o, kind)
+                    if name:
+                        self.named("object", name)
+                        continue
+                    self.opaque.append(number)
+                append("opaque" if opaque else "object")
+                n = find(identity(kind))
+                if n is None:
+                    n = seen[identity(kind)] = len(order)
+                    enqueue(kind)
+                append(n)
+                if slots:
+                    self.slots(o, slots)
+                append(NOTHING)
+                if known is None:
+                    append(None)
+                else:
+                    self._body(o, known)
+                if dict_of is None:
+                    append(None)
+                    continue
+                attributes = dict_of(o)
+                n = find(identity(attributes))
+                if n is not None:
+                    append(n)
+                    continue
+                if type(attributes) is not dict:
+                    self.emit(attributes)
+                    continue
+                holder = len(order)
+                seen[identity(attributes)] = holder
+                enqueue(WRITTEN)
+                append(True)
+            # A dict, or the attributes of an instance.
+            size = len(attributes)
+            append(size)
+            if size > 1:
+                keys = list(attributes)
+                if only_text(map(identity, map(type, keys))):
+                    arranged = sorted(keys)
+                    if arranged != keys:
+                        self.orders.append((holder, tuple(keys)))
+                    pairs: Any = [(key, attributes[key]) for key in arranged]
+                else:
+                    self.number = holder
+                    pairs = arrange(self, attributes.items())
+            else:
+                pairs = attributes.items()
+            if ignoring is not None and ignoring.concerns(attributes):
+                self.number = number
+                pairs = self._without(pairs, holder == number)
+            for key, value in pairs:
+                if type(key) is str:
+                    append(key)
+                else:
+                    self.emit(key)
+                t = type(value)
+                if t is str or t is none or t is boolean:
+                    append(value)
+                elif t is int:
+                    if value & 7 or value < LOWEST_ADDRESS:
+                        append((value,))
+                    else:
+                        self.address(value)
+                else:
+                    n = find(identity(value))
+                    if n is None:
+                        if identity(t) in ATOM_IDS:
+                            append(value)
+                            continue
+                        if value is _IGNORED_VALUE:
+                            append(IGNORED)
+                            continue
+                        n = seen[identity(value)] = len(order)
+                        enqueue(value)
+                    append(n)
+        return len(order)
+
+    def _reader(self, kind: type) -> Any:
+        """How instances of a type are read: a plan, or a handler."""
+        if issubclass(kind, type):
+            return write_class
+        if issubclass(kind, types.ModuleType):
+            return write_module
+        return self.plan(kind)
+
+    def _body(self, o: Any, known: Known) -> None:
+        """Write what an instance is besides its attributes."""
+        out = self.out
+        body, items = known.body, known.items
+        out.append(body)
+        if body == "dict":
+            out.append(dict.__len__(o))
+            self.pairs(arrange(self, dict.items(o)))
+        elif items is not None:
+            try:
+                values = list(items(o))
+            except Unreadable:
+                self.opaque.append(self.number)
+                values = []
+            if body == "sequence":
+                out.append(len(values))
+                for value in values:
+                    self.emit(value)
+            elif body == "ordered":
+                out.append(len(values))
+                plain = [id(key) for key in dict.__iter__(o)]
+                if values and plain != [id(key) for key, _ in values]:
+                    places = {id(key): n for n, (key, _) in enumerate(values)}
+                    self.orders.append((self.number, tuple(places[k] for k in plain)))
+                self.pairs(values)
+            else:
+                write_set(self, values, o)
+        self.read(known, o)
+
+    def _without(
+        self, pairs: Iterable[tuple[Any, Any]], keys: bool
+    ) -> list[tuple[Any, Any]]:
+        """Pairs of a dict, with a mark in place of values that are ignored."""
+        kept = []
+        for key, value in pairs:
+            ignored = type(key) is str and (
+                self.ignores_key(key) if keys else self.ignores(key)
+            )
+            kept.append((key, _IGNORED_VALUE if ignored else value))
+        return kept
+
+    # Sets
+
+    def _members(self, number: int, objects: list[Any]) -> None:
+        """Write the objects of a set that waited."""
+        self.number = number
+        self.out += ("members", number, len(objects))
+        if len(objects) > 1:
+            objects = self._ordered(objects)
+        for each in objects:
+            self.emit(each)
+
+    def _ordered(self, objects: list[Any]) -> list[Any]:
+        """Objects by number or shape; those that look alike by all that they reach."""
+        ranked = [(rank(self, each), each) for each in objects]
+        alike: dict[Any, int] = {}
+        for place, _ in ranked:
+            alike[place] = alike.get(place, 0) + 1
+        tied = sum(count for count in alike.values() if count > 1)
+        deep = 1 < tied <= _TIED and self._depth == 0
+        keys = [
+            (place, self._reached(each) if deep and alike[place] > 1 else b"")
+            for place, each in ranked
+        ]
+        return [objects[n] for n in sorted(range(len(keys)), key=keys.__getitem__)]
+
+    def _reached(self, value: Any) -> bytes:
+        """A digest of all that an object reaches, beside what is numbered already."""
+        walk = Walk(self.scope, None)
+        walk._depth = self._depth + 1
+        walk.order = list(self.order)
+        walk.seen = dict(self.seen)
+        walk.spaces = {
+            key: Space(space.number, space.values, set(space.done))
+            for key, space in self.spaces.items()
+        }
+        walk.emit(value)
+        walk._complete(len(self.order))
+        walk.settle()
+        return hashlib.blake2b(marshal.dumps(walk.out, 2), digest_size=16).digest()

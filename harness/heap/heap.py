@@ -1,0 +1,161 @@
+"""The face of the package: states as forms and portraits, and what they leave open."""
+
+import gc
+import hashlib
+import marshal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from harness.engine.protocol import Caveat, StateForm
+from harness.heap.form import Walk
+from harness.heap.ignored import Ignored, join
+from harness.heap.known import exact_name
+from harness.heap.portrait import Portrait
+from harness.heap.records import Records
+from harness.heap.scope import Scope
+
+# How many paths a caveat names before it counts the rest.
+_NAMED = 3
+
+
+class Heap:
+    """Canonical forms of everything that some roots reach within a scope.
+
+    Two states with equal forms are isomorphic: an isomorphism of their object graphs
+    fixes roots and values.  What this leaves open is told by `caveats`.
+    """
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self._opaque: dict[str, tuple[int, str]] = {}
+        self._sets: dict[str, None] = {}
+        self._counters: dict[str, None] = {}
+        self._traces: dict[str, None] = {}
+        self._ignored: dict[str, None] = {}
+        self._most = (0, 0, 0)
+
+    def form(self, roots: Mapping[str, object]) -> StateForm:
+        """The state that the roots reach, as digests of 16 bytes."""
+        with quiet():
+            walk = self._walk(roots)
+            tokens = marshal.dumps(walk.out, 2)
+            orders = marshal.dumps(walk.orders, 2)
+            variants = marshal.dumps(walk.variants, 2)
+            objects = len(walk.order)
+            weak = walk.weak
+            del walk
+        blind = hashlib.blake2b(tokens, digest_size=16).digest()
+        exact = hashlib.blake2b(blind + orders, digest_size=16).digest()
+        variant = hashlib.blake2b(exact + variants, digest_size=16).digest()
+        return StateForm(blind, exact, weak, objects, variant)
+
+    def portrait(self, roots: Mapping[str, object]) -> Portrait:
+        """The state that the roots reach, as a value that `differences` compares."""
+        with quiet():
+            walk = self._walk(roots)
+            tokens = marshal.dumps(walk.out, 2)
+            orders = walk.orders + walk.variants
+            return Portrait(tokens, marshal.dumps(orders, 2))
+
+    def members(self, roots: Mapping[str, object]) -> frozenset[int]:
+        """Ids of all objects that belong to the state; mere names do not.
+
+        A walk makes objects of its own, copies of what is left of an iterator: while
+        the first ones live, a second walk has others.
+        """
+        with quiet():
+            one, other = self._walk(roots), self._walk(roots)
+            outside = {id(one.order[number]) for number in one.outside}
+            return frozenset(one.seen.keys() & other.seen.keys() - outside)
+
+    def globals_read(self, roots: Mapping[str, object]) -> frozenset[tuple[int, str]]:
+        """Globals that belong to the state: the id of the module's dict, and a name."""
+        with quiet():
+            spaces = self._walk(roots).spaces
+            return frozenset(
+                (id(space.values), name)
+                for space in spaces.values()
+                for name in space.done
+                if type(name) is str
+            )
+
+    def caveats(self) -> tuple[Caveat, ...]:
+        """What the forms made so far leave open, opaque objects first."""
+        found = [
+            Caveat("opaque", f"what {_article(name)} holds ({path}{_more(count)})")
+            for name, (count, path) in sorted(self._opaque.items())
+        ]
+        assumed = (
+            (self._sets, "the order of a set of 2 or more ({}) is not read"),
+            (self._counters, "how often a cache was hit ({}) is not read"),
+            (self._traces, "the frames of a traceback ({}) are not read"),
+            (self._ignored, "{} is ignored"),
+        )
+        for paths, text in assumed:
+            if paths:
+                found.append(Caveat("assumed", text.format(_listed(list(paths)))))
+        return tuple(found)
+
+    def _walk(self, roots: Mapping[str, object]) -> Walk:
+        patterns = self.scope.ignore
+        walk = Walk(self.scope, Ignored(patterns) if patterns else None)
+        walk.run(roots)
+        sizes = (len(walk.sets), len(walk.counters), len(walk.traces))
+        if walk.opaque or walk.left_out or sizes > self._most:
+            self._note(walk, sizes)
+        return walk
+
+    def _note(self, walk: Walk, sizes: tuple[int, int, int]) -> None:
+        """Remember what this walk leaves open; paths are worked out only for news."""
+        records = Records(walk.out)
+        counted: dict[str, list[int]] = {}
+        for number in walk.opaque:
+            name = exact_name(type(walk.order[number]))
+            counted.setdefault(name, []).append(number)
+        news = {
+            name: numbers
+            for name, numbers in counted.items()
+            if len(numbers) > self._opaque.get(name, (0, ""))[0]
+        }
+        if not news and not walk.left_out and sizes <= self._most:
+            return
+        records.read()
+        for name, numbers in news.items():
+            path = self._opaque.get(name, (0, records.path(numbers[0])))[1]
+            self._opaque[name] = (len(numbers), path)
+        for number, label in walk.left_out:
+            path = label if number < 0 else join(records.path(number), label)
+            self._ignored[path] = None
+        if sizes > self._most:
+            self._most = sizes
+            for numbers, paths in (
+                (walk.sets, self._sets),
+                (walk.counters, self._counters),
+                (walk.traces, self._traces),
+            ):
+                paths.update(dict.fromkeys(map(records.path, numbers)))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the cycle collector, which could run finalizers during a walk."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _more(count: int) -> str:
+    return f", and {count - 1} more" if count > 1 else ""
+
+
+def _listed(paths: list[str]) -> str:
+    rest = len(paths) - _NAMED
+    return ", ".join(paths[:_NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,300 @@
+"""Kinds of objects that are no plain instances, and how each is written.
+
+How it works: `HANDLERS` maps the id of a type to the function that writes one record
+for each of its instances.  `records.py` reads the records back: when you change one
+here, change it there.
+"""
+
+import gc
+import re
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from harness.heap import abstract
+from harness.heap.accessors import LRU, PROXIES, known_of, proxied
+from harness.heap.arrange import arrange, write_set
+from harness.heap.frames import SUSPENDED, read_frame, read_suspended
+from harness.heap.known import ABSENT, Parts, exact_name
+from harness.heap.layout import (
+    bases_of,
+    changeable,
+    module_of,
+    mro_of,
+    namespace_of,
+    qualname_of,
+)
+from harness.heap.reach import write_code, write_function, write_module
+from harness.heap.scope import resolve
+from harness.heap.tokens import IGNORED, Tokens
+
+Handler: TypeAlias = Callable[[Tokens, Any], None]
+
+_subclasses_of = type.__dict__["__subclasses__"]
+_finalizers: Any = vars(weakref.finalize)["_registry"]
+
+_PATTERN = re.compile("")  # its methods are of a type without a name
+
+# What stands for descriptors that the class itself tells: slots and the like.
+_OF_LAYOUT = ("", "slot")
+_DESCRIPTORS = frozenset(
+    map(id, (types.MemberDescriptorType, types.GetSetDescriptorType))
+)
+# Told beside the attributes of an abstract class.
+_OF_ABC = frozenset({"_abc_impl", "__abstractmethods__"})
+# Python 3.13 writes it in the order of a set.
+_STATIC = "__static_attributes__"
+
+
+class Written:
+    """The type of what stands in the queue for a dict that is written already."""
+
+
+WRITTEN = Written()
+
+
+def _written(stream: Tokens, _o: Any) -> None:
+    stream.out.append("written")
+
+
+def _set(stream: Tokens, o: Any) -> None:
+    stream.out.append("set" if type(o) is set else "frozenset")
+    write_set(stream, list(o), o)
+
+
+def write_class(stream: Tokens, o: type) -> None:
+    """Write a class: by name if it is outside of the scope, else whole.
+
+    What C made, and Python cannot change, is no more than its name.
+    """
+    module = module_of(o)
+    name = qualname_of(o)
+    if type(name) is not str:  # the object that it is would be left out
+        stream.opaque.append(stream.number)
+        name = str.__str__(name)
+    if not stream.follows(module) and (not changeable(o) or resolve(module, name) is o):
+        stream.named("class", f"{module}.{name}")
+        return
+    out = stream.out
+    out += ("class", module, name)
+    meta = type(o)
+    stream.emit(meta)
+    if meta is not type and stream.plan(meta).opaque:
+        stream.opaque.append(stream.number)
+    for each in (bases_of(o), mro_of(o)[1:]):
+        out.append(len(each))
+        for base in each:
+            stream.emit(base)
+    _attributes(stream, o, f"{module}.{name}")
+    below = [each for each in _subclasses_of(o) if stream.follows(module_of(each))]
+    out.append(len(below))
+    for each in below:
+        stream.weak = stream.weak or not _permanent(each)
+        stream.emit(each)
+    if not abstract.abstract(o):
+        out.append(None)
+        return
+    methods = namespace_of(o).get("__abstractmethods__", ABSENT)
+    if type(methods) is frozenset and all(type(each) is str for each in methods):
+        methods = tuple(sorted(methods))
+    out.append(True)
+    stream.emit(methods)
+    for members in (abstract.registered(o), *abstract.answers(o)):
+        out.append(len(members))
+        if members:
+            stream.waiting.append((stream.number, list(members)))
+            stream.weak = stream.weak or not all(map(_permanent, members))
+
+
+def _attributes(stream: Tokens, o: type, path: str) -> None:
+    namespace = namespace_of(o)
+    entries = list(namespace.items())
+    if abstract.abstract(o):
+        entries = [
+            (key, value)
+            for key, value in entries
+            if type(key) is not str or key not in _OF_ABC
+        ]
+    if "__del__" in namespace:
+        stream.weak = True
+    out, emit = stream.out, stream.emit
+    out.append(len(entries))
+    for key, value in arrange(stream, entries):
+        emit(key)
+        kind = type(value)
+        if kind is types.FunctionType and stream.ignoring is None:
+            emit(value)
+        elif id(kind) in _DESCRIPTORS and value.__objclass__ is o:
+            out.append(_OF_LAYOUT)
+        elif stream.ignoring and stream.ignores_path(f"{path}.{key}"):
+            out.append(IGNORED)
+        elif kind is tuple and type(key) is str and key == _STATIC:
+            emit(tuple(sorted(value)))
+        else:
+            emit(value)
+
+
+def _permanent(kind: type) -> bool:
+    """Whether a module holds a class under its name, so that it is no garbage."""
+    name = qualname_of(kind)
+    return type(name) is str and resolve(module_of(kind), name) is kind
+
+
+def name_of(stream: Tokens, o: Any, kind: type) -> str:
+    """The name of an opaque object outside of the scope, if it yields this very object.
+
+    Functions that C libraries make (ufuncs, those of Cython) are names like all others.
+    """
+    if stream.follows(module_of(kind)):
+        return ""
+    plan = stream.plan(kind)
+    own = plan.dict_of(o) if plan.dict_of is not None else {}
+    module = _told(o, kind, "__module__", own) or module_of(kind)
+    for label in ("__qualname__", "__name__"):
+        name = _told(o, kind, label, own)
+        if name and not stream.follows(module) and resolve(module, name) is o:
+            return f"{module}.{name}"
+    return ""
+
+
+def _told(o: Any, kind: type, label: str, own: dict[str, Any]) -> str:
+    """What C, or a wrapper, says of an object by an attribute."""
+    value = dict.get(own, label)
+    for level in mro_of(kind):
+        found = namespace_of(level).get(label)
+        if id(type(found)) in _DESCRIPTORS and found.__objclass__ is level:
+            try:
+                value = found.__get__(o)
+            except (AttributeError, TypeError):
+                break
+    return value if type(value) is str else ""
+
+
+def _builtin(stream: Tokens, o: Any) -> None:
+    owner = o.__self__
+    if owner is None or type(owner) is types.ModuleType:
+        stream.named("function", f"{o.__module__}.{o.__qualname__}")
+        return
+    stream.out += ("builtin", o.__qualname__)
+    stream.emit(owner)
+
+
+def _bound_slot(stream: Tokens, o: Any) -> None:
+    stream.out += ("builtin", o.__qualname__)
+    stream.emit(o.__self__)
+
+
+def _descriptor(stream: Tokens, o: Any) -> None:
+    stream.out += ("descriptor", o.__name__)
+    stream.emit(o.__objclass__)
+
+
+def _suspended(stream: Tokens, o: Any) -> None:
+    stream.out.append("suspended")
+    stream.emit(type(o))
+    stream.parts(read_suspended(o))
+
+
+def _frame(stream: Tokens, o: types.FrameType) -> None:
+    stream.out.append("frame")
+    name = o.f_globals.get("__name__")
+    if type(name) is str and stream.follows(name):
+        stream.parts(read_frame(o))
+    else:
+        stream.parts([("code", o.f_code.co_qualname), ("at", o.f_lasti)])
+
+
+def _traceback(stream: Tokens, o: types.TracebackType) -> None:
+    stream.traces.append(stream.number)
+    stream.out.append("traceback")
+    parts: Parts = [("frame", o.tb_frame), ("at", o.tb_lasti), ("next", o.tb_next)]
+    stream.parts(parts)
+
+
+def _proxy(stream: Tokens, o: Any) -> None:
+    kind = type(o)
+    stream.weak = True
+    stream.out += ("proxy", exact_name(kind))
+    parts: Parts = [("callback", each) for each in gc.get_referents(o)]
+    address = proxied(o, kind)
+    target: Any = ABSENT
+    if address is not None:
+        target = _at(stream, address)
+        if target is ABSENT:
+            stream.opaque.append(stream.number)
+    stream.parts([*parts, ("target", target)])
+
+
+def _at(stream: Tokens, address: int) -> Any:
+    """The object at an address, or `ABSENT` if it cannot be had."""
+    number = stream.seen.get(address)
+    if number is not None and stream.order[number] is not WRITTEN:
+        return stream.order[number]
+    for each in gc.get_objects():
+        if id(each) == address:
+            return each
+    return ABSENT
+
+
+def _finalizer(stream: Tokens, o: Any) -> None:
+    stream.weak = True
+    stream.out.append("finalizer")
+    info = _finalizers.get(o)
+    parts: Parts = [("alive", info is not None)]
+    if info is not None:
+        parts += [
+            ("target", info.weakref),
+            ("func", info.func),
+            ("args", info.args),
+            ("kwargs", info.kwargs),
+            ("atexit", info.atexit),
+        ]
+    stream.parts(parts)
+
+
+def _cache(stream: Tokens, o: Any) -> None:
+    """An lru_cache; how often it was hit belongs to the exact form alone."""
+    stream.counters.append(stream.number)
+    info = LRU.cache_info(o)
+    stream.variants.append((stream.number, info.hits, info.misses))
+    stream.out.append("cache")
+    known = known_of(LRU)
+    if known is None:
+        raise AssertionError("the table of known types has caches")
+    stream.read(known, o)
+
+
+def _table(kinds: dict[type | tuple[type, ...], Handler]) -> dict[int, Handler]:
+    return {
+        id(kind): handler
+        for keys, handler in kinds.items()
+        for kind in (keys if type(keys) is tuple else (keys,))
+    }
+
+
+HANDLERS: dict[int, Handler] = _table(
+    {
+        Written: _written,
+        (set, frozenset): _set,
+        type: write_class,
+        types.FunctionType: write_function,
+        types.CodeType: write_code,
+        types.ModuleType: write_module,
+        (types.BuiltinFunctionType, type(_PATTERN.match)): _builtin,
+        types.MethodWrapperType: _bound_slot,
+        (
+            types.WrapperDescriptorType,
+            types.MethodDescriptorType,
+            types.ClassMethodDescriptorType,
+            types.GetSetDescriptorType,
+            types.MemberDescriptorType,
+        ): _descriptor,
+        SUSPENDED: _suspended,
+        types.FrameType: _frame,
+        types.TracebackType: _traceback,
+        PROXIES: _proxy,
+        weakref.finalize: _finalizer,
+        LRU: _cache,
+    }
+)

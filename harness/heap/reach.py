@@ -1,0 +1,296 @@
+"""What functions and modules reach: code, closures, defaults, and globals by name.
+
+How it works: a global is written once in a walk, by the record that reads it first, as
+the number of its module's dict, its name and its value.  Functions of one module share
+most of what they read, so this costs little.  What a function reads is found in its
+code (`functions.py`): a global, an attribute of a module that is followed, an import.
+"""
+
+import builtins
+import sys
+import types
+from typing import Any
+
+from harness.heap.functions import Reads, read_code
+from harness.heap.known import ABSENT
+from harness.heap.scope import function_modules, module_dict, resolve
+from harness.heap.tokens import IGNORED, NOTHING, Space, Tokens
+
+_BUILTINS = vars(builtins)
+_ORIGINAL = dict(_BUILTINS)
+
+_GENERIC = sys.version_info >= (3, 12)
+# From 3.14 on, reading annotations runs code.
+_EAGER = sys.version_info < (3, 14)
+
+# What the import system keeps in a module; only who names them reads them.
+_OF_IMPORT = frozenset({"__builtins__", "__loader__", "__spec__"})
+
+
+def write_function(stream: Tokens, o: Any) -> None:
+    """Write a function: by name if it is outside of the scope, else whole.
+
+    What its code says as well (its name, its text) is written only if it differs.
+    There are many functions in every state, so this calls as little as it can.
+    """
+    values = o.__globals__
+    told = o.__module__
+    if type(told) is not str or not stream.inside.get(told):
+        name = _outside(stream, o)
+        if name:
+            stream.named("function", name)
+            return
+    out, seen, order = stream.out, stream.seen, stream.order
+    code = o.__code__
+    number = seen.get(id(code))
+    if number is None:
+        number = seen[id(code)] = len(order)
+        order.append(code)
+    name = o.__qualname__
+    if type(name) is not str:  # the object that it is would be left out
+        stream.opaque.append(stream.number)
+        name = str.__str__(name)
+    out += ("function", name, number)
+    read = read_code(code)
+    if (
+        o.__defaults__ is not None
+        or o.__kwdefaults__ is not None
+        or o.__doc__ is not read.text
+        or o.__name__ is not code.co_name
+        or told is not values.get("__name__", ABSENT)
+        or o.__builtins__ is not _BUILTINS
+        or (_GENERIC and o.__type_params__)
+    ):
+        _differences(stream, o, code, read.text)
+    out.append(None)
+    stream.filled(o.__dict__)
+    if _EAGER:
+        stream.filled(o.__annotations__)
+    else:
+        out.append(None)
+    cells = o.__closure__
+    if cells is None:
+        out.append(0)
+    else:
+        out.append(len(cells))
+        for cell in cells:
+            place = seen.get(id(cell))
+            if place is None:
+                place = seen[id(cell)] = len(order)
+                order.append(cell)
+            out.append(place)
+        out.append(code.co_freevars)
+    space = stream.spaces.get(id(values)) or _space(stream, values)
+    out.append(space.number)
+    if number not in space.done:  # numbers of code are in there as well
+        space.done.add(number)
+        _globals(stream, space, read.reads, o.__builtins__)
+    out.append(None)
+
+
+def _outside(stream: Tokens, o: Any) -> str:
+    """The name of a function outside of the scope, if it yields this very function."""
+    told, real = function_modules(o)
+    name = o.__qualname__
+    if type(name) is not str or stream.follows(told) or stream.follows(real):
+        return ""
+    return f"{told}.{name}" if resolve(told, name) is o else ""
+
+
+def _differences(stream: Tokens, o: Any, code: types.CodeType, text: Any) -> None:
+    """Write what a function has besides its code, labelled."""
+    labels = ["__defaults__", "__kwdefaults__"]
+    if _GENERIC and o.__type_params__:
+        labels.append("__type_params__")
+    read = [(label, getattr(o, label)) for label in labels]
+    found = [(label, value) for label, value in read if value is not None]
+    if o.__name__ is not code.co_name:
+        found.append(("__name__", o.__name__))
+    if o.__module__ is not o.__globals__.get("__name__", ABSENT):
+        found.append(("__module__", o.__module__))
+    if o.__doc__ is not text:
+        found.append(("__doc__", o.__doc__))
+    if o.__builtins__ is not _BUILTINS:
+        found.append(("__builtins__", o.__builtins__))
+    for label, value in found:
+        stream.out.append(label)
+        stream.emit(value)
+
+
+def _globals(stream: Tokens, space: Space, reads: Reads, given: Any) -> None:
+    """Write the globals that code reads, as far as nobody wrote them before."""
+    done = space.done
+    if reads.whole:
+        _whole(stream, space)
+    for name in reads.names:
+        if name not in done:
+            _global(stream, space, name, given)
+    for chain in reads.chains:
+        if chain not in done:
+            done.add(chain)
+            _chain(stream, space, chain)
+    for level, module, names in reads.imports:
+        _import(stream, space, level, module, names)
+
+
+def write_code(stream: Tokens, o: types.CodeType) -> None:
+    """Write a code object: a value, apart from constants that are objects."""
+    value = read_code(o)
+    stream.out += ("code", o.co_qualname, value.digest, len(value.strange))
+    for place in value.strange:
+        stream.emit(o.co_consts[place])
+
+
+def write_module(stream: Tokens, o: Any) -> None:
+    """Write a module: by name if it is outside of the scope, else all its globals."""
+    values = module_dict(o)
+    name = values.get("__name__")
+    told = name if type(name) is str else ""
+    if not stream.follows(told) and sys.modules.get(told) is o:
+        stream.named("module", told)
+        return
+    stream.out.append("module")
+    stream.emit(name)
+    stream.emit(type(o))
+    plan = stream.plan(type(o))
+    if plan.opaque:
+        stream.opaque.append(stream.number)
+    stream.slots(o, plan.slots)
+    stream.out.append(NOTHING)
+    space = _space(stream, values)
+    stream.out.append(space.number)
+    _whole(stream, space)
+    stream.out.append(None)
+
+
+def _space(stream: Tokens, values: dict[str, Any]) -> Space:
+    """The globals of a module; the first to ask writes their number and name."""
+    space = stream.spaces.get(id(values))
+    if space is None:
+        space = Space(len(stream.spaces), values, set())
+        stream.spaces[id(values)] = space
+        name = values.get("__name__")
+        stream.out += ("space", space.number, name if type(name) is str else None)
+    return space
+
+
+def _whole(stream: Tokens, space: Space) -> None:
+    """Write all globals of a module that are not written yet."""
+    if "*" in space.done:
+        return
+    space.done.add("*")
+    keys = [key for key in space.values if type(key) is str]
+    if len(keys) < len(space.values):
+        stream.out += (space.number, "__dict__")
+        stream.emit(space.values)
+    arranged = sorted(keys)
+    if arranged != keys:
+        stream.orders.append((stream.number, space.number, tuple(keys)))
+    for key in arranged:
+        if key not in space.done and key not in _OF_IMPORT:
+            _global(stream, space, key, _BUILTINS)
+
+
+def _global(stream: Tokens, space: Space, name: str, given: Any) -> None:
+    """Write one global; one that is not there is looked for among the built-in ones."""
+    space.done.add(name)
+    value = dict.get(space.values, name, ABSENT)
+    out = stream.out
+    if value is ABSENT:
+        value = dict.get(given, name, ABSENT)
+        if value is ABSENT or value is _ORIGINAL.get(name, ABSENT):
+            out += (space.number, name, NOTHING)
+        else:
+            out += (space.number, f"builtins.{name}")
+            stream.emit(value)
+        return
+    out += (space.number, name)
+    if stream.ignoring and stream.ignores_path(f"{_told(space)}.{name}"):
+        out.append(IGNORED)
+    elif issubclass(type(value), types.ModuleType):
+        # Its attributes are written one by one; see `_chain`.
+        told = module_dict(value).get("__name__")
+        plain = type(value) is types.ModuleType
+        if plain and type(told) is str and sys.modules.get(told) is value:
+            out.append(("module", told))
+        else:
+            stream.emit(value)
+    else:
+        stream.emit(value)
+
+
+def _told(space: Space) -> object:
+    return space.values.get("__name__")
+
+
+def _chain(stream: Tokens, space: Space, chain: tuple[str, ...]) -> None:
+    """Write what `module.attribute` reads; a module used otherwise is written whole."""
+    value = dict.get(space.values, chain[0], ABSENT)
+    for attribute in chain[1:]:
+        inner = _followed(stream, value)
+        if inner is None:
+            return
+        if attribute == "__dict__":
+            break
+        value = _attribute(stream, inner, attribute)
+    if _followed(stream, value) is not None:
+        stream.out += (space.number, ".".join(chain))
+        stream.emit(value)
+
+
+def _attribute(stream: Tokens, space: Space, name: str) -> Any:
+    """Write an attribute of a module, and its `__getattr__` where that would answer."""
+    if name not in space.done:
+        _global(stream, space, name, {})
+    if name not in space.values:
+        hook = "__getattr__"
+        if hook in space.values and hook not in space.done:
+            _global(stream, space, hook, {})
+    return dict.get(space.values, name, ABSENT)
+
+
+def _import(
+    stream: Tokens, space: Space, level: int, name: str, names: tuple[str, ...] | None
+) -> None:
+    """Write what an import inside of a function would find."""
+    absolute = name
+    if level:
+        package = space.values.get("__package__")
+        above = package.split(".") if type(package) is str else []
+        kept = above[: len(above) - level + 1]
+        absolute = ".".join([*kept, name] if name else kept)
+    key = ("import", absolute, names)
+    if key in space.done or not stream.follows(absolute):
+        return
+    space.done.add(key)
+    pieces = absolute.split(".")
+    for end in range(1, len(pieces) + 1):
+        path = ".".join(pieces[:end])
+        module = sys.modules.get(path)
+        stream.out += (space.number, f"import {path}", module is not None)
+        inner = None if module is None else _followed(stream, module)
+        if inner is None:
+            if module is not None and not issubclass(type(module), types.ModuleType):
+                stream.out += (space.number, f"import {path}")
+                stream.emit(module)
+            continue
+        if names is None or "*" in names:
+            stream.out += (space.number, f"import {path}")
+            stream.emit(module)
+        elif end == len(pieces):
+            for each in names:
+                value = _attribute(stream, inner, each)
+                if _followed(stream, value) is not None:
+                    stream.out += (space.number, f"import {path}.{each}")
+                    stream.emit(value)
+
+
+def _followed(stream: Tokens, value: Any) -> Space | None:
+    """The globals of a module that belongs to the scope."""
+    if not issubclass(type(value), types.ModuleType):
+        return None
+    values = module_dict(value)
+    name = values.get("__name__")
+    if type(name) is not str or not stream.follows(name):
+        return None
+    return _space(stream, values)

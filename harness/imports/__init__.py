@@ -1,0 +1,68 @@
+"""The order of imports: played in fresh processes, compared, told.
+
+Names load when they are first asked for: the process that looks at what was imported
+imports `harness.imports.look` and must not import what it does not need.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from harness.imports.errors import (
+        NeverImported,
+        NoSuchModule,
+        NotAnExpression,
+        NothingToOrder,
+        OtherOrder,
+    )
+    from harness.imports.look import LEFT_OUT
+    from harness.imports.processes import Isolation, usual_isolation
+    from harness.imports.question import SECONDS, ImportOrders, of_imports
+    from harness.imports.report import Finding, ImportReport, Row
+    from harness.imports.seen import Difference
+
+_PLACES = {
+    "errors": (
+        "NeverImported",
+        "NoSuchModule",
+        "NotAnExpression",
+        "NothingToOrder",
+        "OtherOrder",
+    ),
+    "look": ("LEFT_OUT",),
+    "processes": ("Isolation", "usual_isolation"),
+    "question": ("SECONDS", "ImportOrders", "of_imports"),
+    "report": ("Finding", "ImportReport", "Row"),
+    "seen": ("Difference",),
+}
+
+__all__ = [
+    "LEFT_OUT",
+    "SECONDS",
+    "Difference",
+    "Finding",
+    "ImportOrders",
+    "ImportReport",
+    "Isolation",
+    "NeverImported",
+    "NoSuchModule",
+    "NotAnExpression",
+    "NothingToOrder",
+    "OtherOrder",
+    "Row",
+    "of_imports",
+    "usual_isolation",
+]
+
+
+def __getattr__(name: str) -> Any:
+    for place, names in _PLACES.items():
+        if name in names:
+            value = getattr(import_module(f"harness.imports.{place}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'harness.imports' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

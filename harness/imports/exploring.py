@@ -1,0 +1,342 @@
+"""Orders of imports played and compared, set by set.
+
+True only here: the judgement.  All orders of one set of modules have to be seen alike.
+Where two are not, they are asked again: both are played several times with their whole
+states, later and at other addresses, and what differs between two plays of the same
+order (a seed, a time, the order of a set of objects) is no difference between orders.
+
+Rules:
+- of orders that differ, two are told that differ in two neighbouring modules; where
+  not every order was played, modules are left out as long as the difference stays;
+- of a set that is refuted, the larger ones are played, but not explained;
+- a process that ended or hung is told with its order, whether or not others did;
+- what could not have differed is told: an import that fails in every order, a use
+  that is mistyped.
+"""
+
+from collections.abc import Callable, Sequence
+from math import perm
+from time import monotonic, sleep
+from typing import TypeAlias
+
+from harness.imports.errors import NeverImported, NoSuchModule, near_modules
+from harness.imports.orders import Plan, neighbours, path, plan
+from harness.imports.processes import (
+    SCRIPT,
+    Ended,
+    Order,
+    Outcome,
+    Processes,
+    Request,
+)
+from harness.imports.record import Record, normal
+from harness.imports.report import VERDICTS, Finding, ImportReport, Row, Verdict
+from harness.imports.seen import Difference, Seen, compare, reordered
+
+# Called with how many orders are played, and how many will be.
+Tell: TypeAlias = Callable[[int, int], None]
+
+# How often two orders that differ are played before that is believed: of what is drawn
+# at random out of two, one of 128 stays the same in all plays of each order.
+TURNS = 4
+
+# How often a set is played again without what was found to differ each time.
+MOST_ROUNDS = 8
+
+# After the first time; the clocks that modules read at their import tick in seconds.
+PAUSE = 1.1
+
+# Lines at the end of what a process printed; the stack of one that hangs is there.
+MOST_LINES = 12
+
+
+def explore(
+    request: Request,
+    modules: Order,
+    orders: Sequence[Order],
+    options: tuple[str, ...],
+    jobs: int,
+    tell: Tell,
+) -> ImportReport:
+    """Play the orders given, or all of the plan, and report."""
+    began = monotonic()
+    chosen = Plan((tuple(orders),), len(orders), every=False)
+    sets = chosen if orders else plan(modules)
+    with Processes(request, max(min(jobs, sets.orders), 1)) as processes:
+        judge = _Judge(request, modules, processes, sets, tell, given=bool(orders))
+        judge.begin()
+        rows = judge.rows()
+    return ImportReport(
+        modules=modules,
+        uses=request.uses,
+        options=options,
+        possible=sets.possible,
+        rows=rows,
+        findings=(*judge.findings, *judge.record.vacuous()),
+        notes=judge.record.notes(sets, given=bool(orders)),
+        seconds=monotonic() - began,
+    )
+
+
+class _Judge:
+    """Plays sets of orders, and remembers what it saw and found."""
+
+    def __init__(
+        self,
+        request: Request,
+        modules: Order,
+        processes: Processes,
+        sets: Plan,
+        tell: Tell,
+        *,
+        given: bool,
+    ) -> None:
+        self.findings: list[Finding] = []
+        self._request = request
+        self._modules = modules
+        self._processes = processes
+        self._plan = sets
+        self._tell = tell
+        self._given = given
+        self._played = 0
+        self._refuted: list[frozenset[str]] = []
+        self.record = Record(request, modules)
+
+    @property
+    def _whole(self) -> bool:
+        return bool(self.record.noise)
+
+    def begin(self) -> None:
+        """Play one order twice, and its reverse.
+
+        Raises `NoSuchModule` and `NeverImported` where a name is nobody's.
+        """
+        forwards, backwards = self._modules, self._modules[::-1]
+        play = self._processes.play
+        outcomes = play((forwards, backwards), whole=True)
+        outcomes += play((forwards,), whole=True, disturbed=1)
+        seen = [each for each in outcomes if isinstance(each, Seen)]
+        folder = self._request.path
+        for name in self._modules if len(seen) == len(outcomes) else ():
+            raised = [error for each in seen for error in each.raised]
+            if sum(each.module == name and each.missing for each in raised) == 3:
+                near = near_modules(name, folder)
+                raise NoSuchModule(name=name, path=folder, near=near)
+        for name in self._request.watch:
+            if seen and not any(name in each.loaded for each in seen):
+                raise NeverImported(name=name, near=near_modules(name, folder))
+        flaky = self._unsteady(outcomes[0], outcomes[2], forwards)
+        if flaky is not None:
+            self.findings.append(flaky)
+
+    def rows(self) -> tuple[Row, ...]:
+        """Play every set of the plan and judge it; one row for each size of sets."""
+        count = len(self._modules)
+        rows: dict[int, list[tuple[int, Verdict]]] = {}
+        for orders in self._plan.sets:
+            verdict = self._judged(orders)
+            rows.setdefault(len(orders[0]), []).append((len(orders), verdict))
+        return tuple(
+            Row(
+                size=size,
+                sets=len(judged),
+                orders=sum(played for played, _ in judged),
+                possible=judged[0][0] if self._given else perm(count, size),
+                refuted=sum(verdict != "holds" for _, verdict in judged),
+                verdict=min((verdict for _, verdict in judged), key=VERDICTS.index),
+            )
+            for size, judged in rows.items()
+        )
+
+    def _judged(self, orders: Sequence[Order]) -> Verdict:
+        """Play the orders of one set; what is wrong with it is noted."""
+        part = frozenset(orders[0])
+        explained = any(each <= part for each in self._refuted)
+        finding: Finding | None = None
+        for _ in range(MOST_ROUNDS):
+            outcomes = self._play(orders)
+            finding = self._ended(orders, outcomes)
+            pair = None if finding else self._pair(orders, outcomes)
+            if finding is None and pair is None:
+                return "holds"
+            if pair is not None:
+                finding = Finding("order", pair, "") if explained else self._told(*pair)
+            if finding is not None:
+                break
+        else:
+            claim = f"the order of {_listed(orders[0])} never gave the same twice:"
+            finding = Finding("flaky", (orders[0],), claim)
+        if not explained:
+            self.findings.append(finding)
+            self._refuted.append(part)
+        return finding.verdict
+
+    def _play(self, orders: Sequence[Order]) -> list[Outcome]:
+        """Play the orders, and with whole states where some are not seen alike."""
+        planned = self._plan.orders
+
+        def tell() -> None:
+            self._played += 1
+            self._tell(min(self._played, planned), planned)
+
+        outcomes = self._processes.play(orders, whole=self._whole, tell=tell)
+        seen = [each for each in outcomes if isinstance(each, Seen)]
+        for order, outcome in zip(orders, outcomes, strict=True):
+            if isinstance(outcome, Seen):
+                self.record.note(order, outcome)
+        keys = {each.key for each in seen}
+        if len(keys) == 1 and len({each.exact for each in seen}) > 1:
+            self._orders_of_dicts(orders, outcomes)
+        if len(keys) > 1 and not self._whole and len(seen) == len(outcomes):
+            outcomes = self._processes.play(orders, whole=True)
+        return outcomes
+
+    def _orders_of_dicts(
+        self, orders: Sequence[Order], outcomes: Sequence[Outcome]
+    ) -> None:
+        """Remember in which dicts nothing but the order differs."""
+        exact = [each.exact for each in outcomes if isinstance(each, Seen)]
+        other = next(place for place, each in enumerate(exact) if each != exact[0])
+        pair = self._processes.play((orders[0], orders[other]), whole=True)
+        if isinstance(pair[0], Seen) and isinstance(pair[1], Seen):
+            self.record.reordered.update(reordered(pair[0], pair[1]))
+
+    def _ended(
+        self, orders: Sequence[Order], outcomes: Sequence[Outcome]
+    ) -> Finding | None:
+        """The first order whose process ended."""
+        ended = [
+            (order, outcome)
+            for order, outcome in zip(orders, outcomes, strict=True)
+            if isinstance(outcome, Ended)
+        ]
+        if not ended:
+            return None
+        order, first = ended[0]
+        count = f"{len(ended)} of {len(orders)}"
+        claim = f"a process {first.reason}, in {count} orders of these modules:"
+        printed = "\n".join(_of_theirs(first.printed)[-MOST_LINES:])
+        verdict: Verdict = "hung" if first.how == "hung" else "crashed"
+        return Finding(verdict, (order,), claim, printed=printed)
+
+    def _told(self, first: Order, second: Order) -> Finding | None:
+        """What differs between two orders, with as few modules as show it.
+
+        None if that is nothing but what differs each time, which is remembered.
+        """
+        noise = len(self.record.noise)
+        if not self._plan.every and (first, second) not in neighbours((first, second)):
+            first, second = self._reduced(first, second)
+        plays: list[list[Outcome]] = []
+        differences: tuple[Difference, ...] = ()
+        for turn in range(TURNS):
+            if turn == 1:
+                sleep(PAUSE)
+            plays.append(
+                self._processes.play((first, second), whole=True, disturbed=turn)
+            )
+            ended = self._ended((first, second), plays[-1])
+            if ended is not None:
+                return ended
+            for order, before, now in zip(
+                (first, second), plays[0], plays[-1], strict=True
+            ):
+                flaky = self._unsteady(before, now, order)
+                if flaky is not None:
+                    return flaky
+            differences = self._differences(*plays[0])
+            if not differences:
+                break
+        if not differences and len(self.record.noise) > noise:
+            return None
+        if not differences:
+            claim = "these orders differed when first played, not when played again:"
+            return Finding("flaky", (first, second), claim)
+        claim = f"the order of {_listed(first)} makes a difference"
+        if self._plan.every and len(first) > 2:
+            claim += "; that of fewer of them makes none"
+        return Finding("order", (first, second), f"{claim}:", differences)
+
+    def _pair(
+        self, orders: Sequence[Order], outcomes: Sequence[Outcome]
+    ) -> tuple[Order, Order] | None:
+        """Two orders that are seen otherwise, neighbours where there are such."""
+        kinds: list[Outcome] = []
+        kind: dict[Order, int] = {}
+        for order, outcome in zip(orders, outcomes, strict=True):
+            alike = (i for i, each in enumerate(kinds) if self._alike(each, outcome))
+            kind[order] = next(alike, len(kinds))
+            if kind[order] == len(kinds):
+                kinds.append(outcome)
+        if len(kinds) < 2:
+            return None
+        for first, second in neighbours(orders):
+            if kind[first] != kind[second]:
+                return first, second
+        other = next(order for order in orders if kind[order])
+        return orders[0], other
+
+    def _reduced(self, first: Order, second: Order) -> tuple[Order, Order]:
+        """The same with fewer modules, and neighbours, as far as they still differ."""
+        for module in first:
+            fewer = [tuple(m for m in o if m != module) for o in (first, second)]
+            if fewer[0] != fewer[1] and self._differ(fewer[0], fewer[1]):
+                first, second = fewer
+        steps = path(first, second)
+        while len(steps) > 2:
+            middle = len(steps) // 2
+            # The ends differ, so the middle differs from one of them.
+            if self._differ(steps[0], steps[middle]):
+                steps = steps[: middle + 1]
+            else:
+                steps = steps[middle:]
+        return steps[0], steps[-1]
+
+    def _differ(self, first: Order, second: Order) -> bool:
+        one, other = self._processes.play((first, second), whole=True)
+        return not self._alike(one, other)
+
+    def _alike(self, first: Outcome, second: Outcome) -> bool:
+        if isinstance(first, Ended) or isinstance(second, Ended):
+            return type(first) is type(second)
+        return first.key == second.key or not self._differences(first, second)
+
+    def _unsteady(
+        self, first: Outcome, second: Outcome, order: Order
+    ) -> Finding | None:
+        """What two plays of one order disagree on, where it is more than the state.
+
+        Of the state, it is remembered and left out of what is compared.
+        """
+        differences = self._differences(first, second)
+        self.record.noise.update(
+            normal(each.title) for each in differences if each.of_state
+        )
+        if all(each.of_state for each in differences):
+            return None
+        claim = "one order, played twice, did not come to the same:"
+        return Finding("flaky", (order,), claim, differences)
+
+    def _differences(self, first: Outcome, second: Outcome) -> tuple[Difference, ...]:
+        """All that differs but what is known to differ anyway."""
+        if isinstance(first, Ended) or isinstance(second, Ended):
+            return ()
+        found = compare(first, second, self._request.uses)
+        return tuple(
+            each for each in found if normal(each.title) not in self.record.noise
+        )
+
+
+def _of_theirs(printed: str) -> list[str]:
+    """What a process printed, but for the frames of the import system and ours."""
+    return [
+        line
+        for line in printed.splitlines()
+        if not line.startswith(("Timeout (", "Thread 0x", '  File "<frozen importlib'))
+        and str(SCRIPT) not in line
+    ]
+
+
+def _listed(order: Order) -> str:
+    """The names, as in a sentence."""
+    return f"{', '.join(order[:-1])} and {order[-1]}"

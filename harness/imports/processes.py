@@ -1,0 +1,253 @@
+"""Processes that import in one order, asked from outside.
+
+True only here: how many there are and how one is asked.  Each thread of a pool has a
+zygote (`harness.imports.zygote`) that forks a child for each order; with isolation
+"spawn", or where nothing can be forked, each order starts an interpreter of its own.
+
+Rules:
+- the hash seed is the same in all of them, because sets of texts are in another order
+  under another seed; it is 0 unless the environment has one, and no child sees that;
+- a zygote has a session of its own, so that Ctrl-C is heard here alone, and ends when
+  its input is closed, here or because this process has ended.
+"""
+
+import marshal
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from queue import SimpleQueue
+from tempfile import TemporaryFile
+from types import CodeType
+from typing import IO, Any, Literal, Self, TypeAlias
+
+from harness.imports.seen import Seen, unpacked
+
+Isolation: TypeAlias = Literal["fork", "spawn"]
+
+SCRIPT = Path(__file__).with_name("zygote.py")
+
+# An interpreter of its own has to start before it can be asked anything.
+STARTING = 10.0
+
+# What a child imports of ours, beside all of `harness.heap`.
+OURS = (
+    "harness",
+    "harness.errors",
+    "harness.engine",
+    "harness.engine.protocol",
+    "harness.heap",
+    "harness.imports",
+    "harness.imports.look",
+    "harness.imports.seen",
+)
+
+Order: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A process that ended or was ended before it could tell what it sees."""
+
+    how: Literal["died", "hung"]
+    code: int
+    printed: str
+
+    @property
+    def reason(self) -> str:
+        """How it ended, in words."""
+        if self.how == "hung":
+            return "did not end in time"
+        if self.code < 0:
+            return f"died of signal {-self.code}, {signal.strsignal(-self.code)}"
+        return f"ended by itself with exit code {self.code}"
+
+
+Outcome: TypeAlias = Seen | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is the same for every order; `seconds` is for each."""
+
+    uses: tuple[str, ...]
+    watch: tuple[str, ...]
+    path: str
+    seconds: float
+    isolation: Isolation
+
+
+def usual_isolation() -> Isolation:
+    """A forked child where the platform has it."""
+    return "fork" if hasattr(os, "fork") else "spawn"
+
+
+class Processes:
+    """Plays orders, several at a time; a context manager that leaves no process."""
+
+    def __init__(self, request: Request, jobs: int) -> None:
+        self._request = request
+        self._idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
+        self._zygotes: list[subprocess.Popen[bytes]] = []
+        self._spawned: set[subprocess.Popen[bytes]] = set()
+        self._pool = ThreadPoolExecutor(jobs)
+        if request.isolation == "fork":
+            for _ in range(jobs):
+                zygote = _start(request, subprocess.DEVNULL)
+                assert zygote.stdin is not None, "it was started with a pipe"
+                with suppress(OSError):
+                    zygote.stdin.write(_framed(_codes()))
+                self._zygotes.append(zygote)
+                self._idle.put(zygote)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for zygote in self._zygotes:
+            assert zygote.stdin is not None, "it was started with a pipe"
+            with suppress(OSError):
+                zygote.stdin.close()
+        for process in tuple(self._spawned):
+            process.kill()
+        self._pool.shutdown(cancel_futures=True)
+        for zygote in self._zygotes:
+            assert zygote.stdout is not None, "it was started with a pipe"
+            zygote.stdout.close()
+            zygote.wait()
+
+    def play(
+        self,
+        orders: Sequence[Order],
+        *,
+        whole: bool = False,
+        disturbed: int = 0,
+        tell: Callable[[], None] = lambda: None,
+    ) -> list[Outcome]:
+        """What is seen after each of the orders; with `whole`, the states as well.
+
+        `disturbed` is how much memory is taken before, so that addresses differ, and
+        `tell` is called when one is done.
+        """
+        futures: list[Future[Outcome]] = [
+            self._pool.submit(self._play, order, whole, disturbed) for order in orders
+        ]
+        outcomes = []
+        for future in futures:
+            outcomes.append(future.result())
+            tell()
+        return outcomes
+
+    def _play(self, order: Order, whole: bool, disturbed: int) -> Outcome:
+        request = self._request
+        message = _framed(
+            {
+                "modules": list(order),
+                "uses": list(request.uses),
+                "watch": list(request.watch),
+                "seconds": request.seconds,
+                "whole": whole,
+                "disturbed": disturbed,
+            }
+        )
+        if request.isolation == "spawn":
+            return self._alone(message)
+        zygote = self._idle.get()
+        try:
+            how, code, printed, seen = _asked(zygote, message)
+        finally:
+            self._idle.put(zygote)
+        if how == "seen":
+            return unpacked(seen)
+        return Ended(how, code, printed.decode(errors="replace"))
+
+    def _alone(self, message: bytes) -> Outcome:
+        """Play one order in an interpreter of its own."""
+        request = self._request
+        with TemporaryFile() as printed:
+            process = _start(request, printed)
+            self._spawned.add(process)
+            try:
+                body, _ = process.communicate(
+                    _framed(_codes()) + message, request.seconds + STARTING
+                )
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                return Ended("hung", 0, _text(printed))
+            finally:
+                self._spawned.discard(process)
+            if len(body) > 8:
+                return unpacked(body[8:])
+            return Ended("died", process.returncode, _text(printed))
+
+
+@cache
+def _codes() -> dict[str, tuple[str, bool, CodeType]]:
+    """The modules of ours that a child needs: file, whether a package, and code."""
+    heap = find_spec("harness.heap")
+    assert heap is not None, "it is a part of us"
+    found = iter_modules(heap.submodule_search_locations)
+    names = (*OURS, *(f"harness.heap.{each.name}" for each in found))
+    codes = {}
+    for name in names:
+        spec = find_spec(name)
+        assert spec is not None, "it is a part of us"
+        assert spec.origin is not None, "all of us is in files"
+        # Not by its own loader: pytest's would rewrite assertions, and import itself.
+        code = SourceFileLoader(name, spec.origin).get_code(name)
+        # Of the engine two types of values are needed; its face would import all.
+        if code is None or name == "harness.engine":
+            code = compile("", spec.origin, "exec")
+        codes[name] = (spec.origin, spec.submodule_search_locations is not None, code)
+    return codes
+
+
+def _framed(message: dict[str, Any]) -> bytes:
+    body = marshal.dumps(message)
+    return len(body).to_bytes(8, "little") + body
+
+
+def _start(request: Request, errors: IO[bytes] | int) -> subprocess.Popen[bytes]:
+    environment = dict(os.environ)
+    seeded = "" if "PYTHONHASHSEED" in environment else "seeded"
+    environment.setdefault("PYTHONHASHSEED", "0")
+    return subprocess.Popen(  # noqa: S603  # this interpreter and a file of ours
+        [sys.executable, str(SCRIPT), request.path, request.isolation, seeded],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def _asked(
+    zygote: subprocess.Popen[bytes], message: bytes
+) -> tuple[Literal["seen", "died", "hung"], int, bytes, bytes]:
+    """The zygote's reply; that it died, where it does not reply."""
+    assert zygote.stdin is not None, "it was started with a pipe"
+    assert zygote.stdout is not None, "it was started with a pipe"
+    try:
+        zygote.stdin.write(message)
+        zygote.stdin.flush()
+        head = zygote.stdout.read(8)
+        body = zygote.stdout.read(int.from_bytes(head, "little"))
+        reply = marshal.loads(body)  # noqa: S302  # of a process of ours
+    except (OSError, ValueError, EOFError):
+        return "died", zygote.poll() or 0, b"", b""
+    return reply  # type: ignore[no-any-return]  # as the zygote sends it
+
+
+def _text(printed: IO[bytes]) -> str:
+    printed.seek(0)
+    return printed.read().decode(errors="replace")

@@ -1,0 +1,120 @@
+"""What was met while orders were played, and what of it a reader has to know.
+
+True only here: what is told beside the verdict: what came to nothing in every order,
+what was compared, and what was left out of that, because it differs each time.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from harness.imports.orders import STRENGTH, Plan
+from harness.imports.processes import Order, Request
+from harness.imports.report import Finding
+from harness.imports.seen import Seen
+from harness.report.text import plural
+
+# Errors of a use that is mistyped, or asks for what is not there.
+MISTYPED = frozenset({"NameError", "AttributeError", "TypeError"})
+
+# Paths and types that are told of what is left out; nobody reads more.
+MOST_TOLD = 8
+
+MEANS = {
+    "fork": "a child forked before anything of theirs is imported",
+    "spawn": "an interpreter of its own",
+}
+
+
+class Record:
+    """What was met so far; `modules` are all that are imported, by `request`."""
+
+    def __init__(self, request: Request, modules: Order) -> None:
+        # Paths that differ between two plays of one order.
+        self.noise: set[str] = set()
+        # Dicts of which nothing but the order differs.
+        self.reordered: set[str] = set()
+        self._request = request
+        self._modules = modules
+        self._imported: set[str] = set()
+        self._failed: dict[str, str] = {}
+        self._answered: set[int] = set()
+        self._mistyped: dict[int, str] = {}
+        self._packages: set[str] = set()
+        self._opaque: dict[str, str] = {}
+
+    def note(self, order: Order, seen: Seen) -> None:
+        """Remember what was seen after an order."""
+        failed = {each.module: each.sentence for each in seen.raised}
+        self._failed.update(failed)
+        self._imported.update(set(order) - set(failed))
+        self._packages.update(seen.packages)
+        for text in seen.opaque:
+            self._opaque[text.partition(" (")[0]] = text
+        if len(order) == len(self._modules):
+            for use, answer in enumerate(seen.answers):
+                if answer.kind in MISTYPED:
+                    self._mistyped[use] = answer.text
+                else:
+                    self._answered.add(use)
+
+    def vacuous(self) -> list[Finding]:
+        """What came to nothing in every order, so that it shows nothing."""
+        told = [
+            f"import {module} raises in every order, so nothing is shown of it: {said}"
+            for module, said in self._failed.items()
+            if module not in self._imported
+        ]
+        told += [
+            f"{self._request.uses[use]} raises in every order with all imported: {said}"
+            for use, said in self._mistyped.items()
+            if use not in self._answered
+        ]
+        return [Finding("vacuous", (), claim) for claim in told]
+
+    def notes(self, plan: Plan, *, given: bool) -> tuple[tuple[str, str], ...]:
+        """What was compared, how many orders were played, and what was left out."""
+        request, count = self._request, len(self._modules)
+        every = f"{plural(plan.orders, 'order')} of {plan.possible:,}"
+        if plan.every:
+            scope = f"{every}: every subset in every order"
+        elif given:
+            scope = f"{every}: those that were named"
+        else:
+            scope = (
+                f"{every}: each alone, each pair in both orders, and all {count} so "
+                f"that any {STRENGTH} come in each of their orders"
+            )
+        uses = f", {plural(len(request.uses), 'use')}" if request.uses else ""
+        state = f"the globals of {', '.join(sorted(self._packages))}"
+        notes = [
+            ("played", f"{scope}; for each, {MEANS[request.isolation]}"),
+            ("compared", f"what is raised{uses}, and {state}"),
+        ]
+        if self.noise:
+            notes.append(("left out", f"not the same twice: {_paths(self.noise)}"))
+        if self.reordered:
+            paths = _paths(self.reordered)
+            notes.append(("left out", f"the order of {paths}, that of the imports"))
+        if self._opaque:
+            told = sorted(self._opaque.values())
+            rest = len(told) - MOST_TOLD
+            more = [f"and of {rest} more types"] if rest > 0 else []
+            notes.append(("unseen", "; ".join(told[:MOST_TOLD] + more)))
+        return tuple(notes)
+
+
+def normal(path: str) -> str:
+    """A path with what may be an address in it left open."""
+    return re.sub(r"\[\d{6,}\]", "[...]", path)
+
+
+def _paths(paths: Iterable[str]) -> str:
+    """Paths in a sentence, those alike but for a key or a place told once."""
+    kept = list(paths)
+    opened = [re.sub(r"\[[^\[\]]*\]", "[...]", path) for path in kept]
+    counts, alone = Counter(opened), dict(zip(opened, kept, strict=True))
+    told = [alone[each] if count == 1 else each for each, count in counts.items()]
+    shown = sorted(told)[:MOST_TOLD]
+    rest = len(told) - len(shown)
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")

@@ -1,0 +1,129 @@
+"""The audit of one system: what its operations do where no state shows it.
+
+True only here: when it is looked.  C functions are listed during the first performances
+of each operation, and what lies outside of the followed state is compared at a few
+states, ever further apart.  Both are far too dear for every operation, and one look
+says little less than many: what an operation does, it mostly does the first time.
+
+Rule: what was seen is kept as caveats and counts; nothing of the system is.
+"""
+
+import sys
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import ParamSpec, TypeAlias, TypeVar
+
+from harness.engine.protocol import Caveat
+from harness.heap.boundary import Boundary, Snapshot, caveats
+from harness.heap.calls import CallAudit
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+Roots: TypeAlias = Mapping[str, object]
+
+# A cache is cold the first time and warm the second.
+PERFORMANCES = 2
+
+# States 4, 16, 64, ...: a look takes as long as a thousand operations, and what is
+# registered outside mostly stays there until it is seen.
+FIRST_LOOK = 4
+EVERY = 4
+
+
+class Audit:
+    """Watches the operations of one system, whatever it is reset to.
+
+    `members` and `names` say of some roots what belongs to the followed state, as
+    `harness.heap.boundary.Boundary` asks for it.
+    """
+
+    def __init__(
+        self,
+        members: Callable[[Roots], frozenset[int]],
+        names: Callable[[Roots], frozenset[tuple[int, str]]],
+    ) -> None:
+        self.performed: dict[Hashable, int] = {}
+        # Whether what lies outside is looked at.
+        self.looks = True
+        self._calls = CallAudit()
+        self._listed = False
+        self._roots: Roots = {}
+        self._boundary = Boundary(
+            lambda: members(self._roots), lambda: names(self._roots)
+        )
+        self._before: Snapshot | None = None
+        self._states = 0
+        self._next = FIRST_LOOK
+        self._outside: dict[str, None] = {}
+
+    def watched(
+        self,
+        operation: Hashable,
+        function: Callable[P, T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Call a function that performs an operation; its first calls are listed."""
+        performed = self.performed.get(operation, 0)
+        if performed >= PERFORMANCES:
+            return function(*args, **kwargs)
+        self.performed[operation] = performed + 1
+        self._listed = True
+        with self._calls:
+            return function(*args, **kwargs)
+
+    def begin(self, roots: Roots) -> None:
+        """From here on nothing outside of the followed state is to change."""
+        if self.looks and self._before is None:
+            self._before = self._snapshot(roots)
+
+    def end(self, roots: Roots) -> None:
+        """Look a last time, where nothing comes after."""
+        self._look(roots)
+
+    def at_state(self, roots: Roots) -> None:
+        """Look at what lies outside, if it is time for it."""
+        self._states += 1
+        if self._states == self._next:
+            self._next *= EVERY
+            self._look(roots)
+
+    @contextmanager
+    def unwatched(self, roots: Roots) -> Iterator[None]:
+        """Context: what changes outside is the harness's own doing."""
+        # Calls are listed by a profiler, and here nobody calls but the harness.
+        profiler = sys.getprofile()
+        sys.setprofile(None)
+        try:
+            self._look(roots)
+            yield
+            if self._before is not None:
+                self._before = self._snapshot(roots)
+        finally:
+            sys.setprofile(profiler)
+
+    def caveats(self) -> Sequence[Caveat]:
+        """What was seen, so far."""
+        called = self._calls.caveats() if self._listed else ()
+        return (*called, *caveats(tuple(self._outside)))
+
+    def _snapshot(self, roots: Roots) -> Snapshot:
+        self._roots = roots
+        try:
+            return self._boundary.snapshot()
+        finally:
+            self._roots = {}
+
+    def _look(self, roots: Roots) -> None:
+        if self._before is None:
+            return
+        self._roots = roots
+        try:
+            changed = self._boundary.changed(self._before)
+        finally:
+            self._roots = {}
+        if changed:
+            self._outside.update(dict.fromkeys(changed))
+            # The comparison is dear where something changed, and told it is already.
+            self._before = self._snapshot(roots)

@@ -1,0 +1,284 @@
+"""The complete state of a registry, and what stands between it and a proof.
+
+True only here: what belongs to the state.  The registry, what the scenario gave to undo
+each active step, tasks of the event loop, the scenario's own functions with their
+closures, and what `watch=` names are its roots; everything that they reach within the
+scope is read by `harness.heap`.  Names of the roots are words of the scenario: paths
+that differ begin with them.
+
+Rules:
+- undo handles come with each call and are not kept;
+- followed are the packages of the registry, the steps, the uses and the undo handles,
+  never those of the harness or of pytest;
+- whatever was seen to be outside, opaque or assumed is kept as a caveat for good.
+"""
+
+import sys
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import (
+    AbstractContextManager,
+    _AsyncGeneratorContextManager,
+    _GeneratorContextManager,
+    nullcontext,
+)
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from inspect import Parameter, signature
+from types import ModuleType
+from typing import Any
+
+from harness.engine.protocol import Caveat, StateForm
+from harness.errors import HarnessError
+from harness.heap import Heap, Portrait, scope_of
+from harness.scenario.loop import Loop
+from harness.scenario.mistakes import name_of
+from harness.scenario.performing import Handle, Lasting
+from harness.scenario.scenario import Scenario
+from harness.scenario.step import Perform
+from harness.systems.audit import Audit
+
+# Packages of the harness and of pytest are no part of any registry; undo handles from
+# the standard library say nothing about where the state of theirs is.
+_NEVER_FOLLOWED = frozenset({"_pytest", "everyorder", "harness", "pytest"})
+_NO_HOME = _NEVER_FOLLOWED | sys.stdlib_module_names
+
+
+@dataclass(eq=False, kw_only=True)
+class ScopeGrown(HarnessError):
+    """An undo handle comes from a package that was not followed until now.
+
+    States from before cannot be compared with those to come: whoever explores begins
+    again with the same system.
+    """
+
+    packages: tuple[str, ...]
+
+    def render(self) -> str:
+        """The packages."""
+        names = ", ".join(self.packages)
+        return f"undo handles come from {names}: the exploration has to begin again"
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a system learnt that the next one, in another process, need not learn.
+
+    `performed` counts how often operations were watched; `packages` are followed;
+    `surprised` are operations that raised what was not declared; `looks` says whether
+    what lies outside of the state is looked at.
+    """
+
+    performed: Mapping[Hashable, int] = field(default_factory=dict)
+    packages: frozenset[str] = frozenset()
+    surprised: frozenset[int] = frozenset()
+    caveats: tuple[Caveat, ...] = ()
+    looks: bool = True
+
+
+class Complete:
+    """Reads the states of one scenario's registries."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._target: object = None
+        self._loop = Loop()
+        self._fixed: dict[str, object] = {}
+        self._watched: dict[str, object] | None = None
+        self._packages: frozenset[str] = frozenset()
+        self._heap: Heap | None = None
+        # Types of undo handles whose packages are followed.
+        self._followed: set[type] = set()
+        self._seen: dict[Caveat, None] = {}
+        self.audit = Audit(
+            lambda roots: self.heap.members(roots),
+            lambda roots: self.heap.globals_read(roots),
+        )
+
+    @property
+    def heap(self) -> Heap:
+        """What reads objects; a system is reset before it is looked at."""
+        assert self._heap is not None, "a system is reset before it is looked at"
+        return self._heap
+
+    def begin(
+        self,
+        target: object,
+        loop: Loop,
+        performs: Sequence[Perform],
+        given: Sequence[Perform],
+    ) -> None:
+        """Read a fresh registry from here on, whose steps were prepared."""
+        self._target = target
+        self._loop = loop
+        scenario = self._scenario
+        if self._watched is None:
+            self._watched = {
+                name: import_module(each) if isinstance(each, str) else each
+                for name, each in scenario.watch
+            }
+        self._fixed = self._roots(performs, given) | self._watched
+        if self._heap is None:
+            found = scope_of([target, *self._fixed.values()], scenario.ignore)
+            self._packages |= found.packages - _NEVER_FOLLOWED
+            self._heap = Heap(replace(found, packages=self._packages))
+        loop.call(self.audit.begin, self._rooted(()))
+
+    def end(self) -> None:
+        """Let go of the registry."""
+        self._note_loop()
+        self._target = None
+        self._fixed = {}
+
+    def follow(self, handle: object) -> None:
+        """Have the package of an undo handle followed, too.
+
+        Raises:
+            ScopeGrown: it was not until now.
+        """
+        if type(handle) in self._followed:
+            return
+        found = scope_of([_held(handle)]).packages - self._packages - _NO_HOME
+        if found:
+            self._packages |= found
+            self._heap = None
+            raise ScopeGrown(packages=tuple(sorted(found)))
+        if not isinstance(handle, Handle):
+            self._followed.add(type(handle))
+
+    def form(self, handles: Sequence[object]) -> StateForm:
+        """The state as a value, read from the objects."""
+        self._note_loop()
+        roots = self._rooted(handles)
+        self._loop.call(self.audit.at_state, roots)
+        return self._loop.call(self.heap.form, roots)
+
+    def form_of(self, told: object) -> StateForm:
+        """The state as a value, as the scenario's fingerprint told it."""
+        return self._loop.call(self.heap.form, {"fingerprint": told})
+
+    def look(self, handles: Sequence[object]) -> None:
+        """Look at what lies outside of the state, whenever it was done before."""
+        if self._heap is None:  # more is followed after the next reset
+            return
+        self._loop.call(self.audit.end, self._rooted(handles))
+
+    def portrait(self, handles: Sequence[object]) -> Portrait:
+        """The state as it is, to be compared with others."""
+        return self._loop.call(self.heap.portrait, self._rooted(handles))
+
+    def undos(self, handles: Sequence[object]) -> dict[str, object]:
+        """What the scenario gave to undo each active step, by the step's text."""
+        return {
+            step.text: _held(handle)
+            for step, handle in zip(self._scenario.steps, handles, strict=False)
+            if handle is not None and not isinstance(handle, Lasting)
+        }
+
+    def importing(self) -> AbstractContextManager[None]:
+        """Context: the harness itself imports something."""
+        if self._heap is None:  # nothing is watched yet
+            return nullcontext()
+        return self.audit.unwatched(self._rooted(()))
+
+    def caveats(self) -> tuple[Caveat, ...]:
+        """What stands between the states seen so far and a proof."""
+        self._note_loop()
+        scenario = self._scenario
+        told = [
+            Caveat("assumed", f"the order of what {use.text} answers does not count")
+            for use in scenario.uses
+            if use.unordered
+        ]
+        if scenario.unordered:
+            told.append(Caveat("assumed", "the order of observed lines does not count"))
+        if scenario.fingerprint is not None:
+            told.append(Caveat("assumed", "fingerprint= tells the whole state"))
+            if places(scenario.fingerprint) == 1:
+                text = "the undo handles hold no state of their own"
+                told.append(Caveat("assumed", text))
+        elif self._heap is not None:
+            told += self._heap.caveats()
+        return tuple(dict.fromkeys((*told, *self.audit.caveats(), *self._seen)))
+
+    def memory(self, surprised: Iterable[int]) -> Memory:
+        """What was learnt, with the operations that raised something undeclared."""
+        return Memory(
+            performed=dict(self.audit.performed),
+            packages=self._packages,
+            surprised=frozenset(surprised),
+            caveats=self.caveats(),
+            looks=self.audit.looks,
+        )
+
+    def remember(self, memory: Memory) -> None:
+        """Go on from what another one learnt."""
+        self.audit.performed.update(memory.performed)
+        self.audit.looks = memory.looks
+        self._packages |= memory.packages
+        self._seen.update(dict.fromkeys(memory.caveats))
+
+    def _roots(
+        self, performs: Sequence[Perform], given: Sequence[Perform]
+    ) -> dict[str, object]:
+        """The scenario's own functions: what they hold is state."""
+        scenario = self._scenario
+        roots: dict[str, object] = {}
+        for kind, steps, prepared in (
+            ("step", scenario.steps, performs),
+            ("given", scenario.given, given),
+        ):
+            for step, perform in zip(steps, prepared, strict=True):
+                # Of a step made by hand nothing is known but what performs it.
+                own = step.functions or (perform,)
+                for part, function in zip(("", ", undo="), own, strict=False):
+                    roots[f"{kind} {step.text}{part}"] = function
+        roots |= {f"use {use.text}": use.perform for use in scenario.uses}
+        if scenario.observe is not None:
+            roots["observe"] = scenario.observe
+        if scenario.check is not None:
+            roots["check"] = scenario.check
+        return roots
+
+    def _rooted(self, handles: Sequence[object]) -> dict[str, object]:
+        """Everything that is state, by the names that paths begin with."""
+        roots: dict[str, object] = {"registry": self._target}
+        for text, held in self.undos(handles).items():
+            roots[f"undo of {text}"] = held
+        for number, coroutine in enumerate(self._loop.pending, 1):
+            roots[f"pending task {number}"] = coroutine
+        return roots | self._fixed
+
+    def _note_loop(self) -> None:
+        """Note what the event loop goes on with after an operation."""
+        loop = self._loop
+        for each in loop.pending:
+            text = f"a task that is pending when an operation ends ({name_of(each)})"
+            self._seen[Caveat("opaque", text)] = None
+        if loop.scheduled:
+            text = "callbacks that the event loop has yet to call"
+            self._seen[Caveat("opaque", text)] = None
+        for failure in loop.failures:
+            text = f"a task that nobody awaits failed: {failure}"
+            self._seen[Caveat("outside", text)] = None
+
+
+def places(function: Callable[..., Any]) -> int:
+    """How many arguments a function has places for, two at most.
+
+    Where Python cannot tell, a builtin type takes one, and a bound method none.
+    """
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):
+        owner = getattr(function, "__self__", None)
+        return 1 if owner is None or isinstance(owner, ModuleType) else 0
+    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return min(sum(each.kind in kinds for each in parameters), 2)
+
+
+def _held(handle: Any) -> Any:
+    """What the scenario gave: of the context manager of a generator, the generator."""
+    held = handle.held if isinstance(handle, Handle) else handle
+    if isinstance(held, _GeneratorContextManager | _AsyncGeneratorContextManager):
+        return held.gen
+    return held

@@ -1,0 +1,280 @@
+"""A registry whose every fresh system has a process of its own.
+
+True only here: the parent's side.  What a registry keeps in the process (module
+globals, tables of C libraries, patched classes) is fresh after each reset because the
+process is: forked from one in which nothing has run (`isolation="fork"`, POSIX), or
+started anew ("spawn").
+
+Rules:
+- answers, observations, states and portraits are values and cross as such; undo
+  handles stay in the child, and the engine holds a token for each;
+- a child that ends by itself is told by name (`ChildDied`), with what it was doing;
+- `kill` ends a child that hangs, from any thread; `close` ends everything.
+"""
+
+import os
+import signal
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+from weakref import finalize
+
+from harness.engine.protocol import Base, Caveat
+from harness.errors import HarnessError
+from harness.heap import Portrait, differences
+from harness.scenario.scenario import Scenario
+from harness.systems.channel import Channel
+from harness.systems.child import become_child
+from harness.systems.complete import Memory
+from harness.systems.outcomes import Outcome
+from harness.systems.spawn import Spawner
+from harness.systems.zygote import Zygote
+
+# Children that look at what lies outside of the state, when they begin and when they
+# end: in a forked process that copies most of the memory.  The first one often does
+# nothing.
+LOOKING = frozenset(2 * 8**n for n in range(12))
+
+
+@dataclass(eq=False, kw_only=True)
+class ChildDied(HarnessError):
+    """The process of an isolated registry ended while it did something."""
+
+    operation: str
+    exit_code: int | None
+    signal: str = ""
+
+    def render(self) -> str:
+        """What it was doing and how it ended."""
+        how = f"by {self.signal}" if self.signal else f"with exit code {self.exit_code}"
+        return f"the process ended {how} during {self.operation}"
+
+
+@dataclass(eq=False, kw_only=True)
+class ChildFailed(HarnessError):
+    """A function of an isolated scenario failed where no failure is an outcome."""
+
+    operation: str
+    error: str
+    text: str
+    traceback: str
+
+    def render(self) -> str:
+        """The error, what it came from, and where."""
+        told = f"{self.error}: {self.text}".rstrip(": ")
+        return f"{self.operation} failed: {told}\n{self.traceback}".rstrip()
+
+
+class Token:
+    """Stands for an undo handle that is in the child, by number."""
+
+    __slots__ = ("__weakref__", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
+class Source(Protocol):
+    """Where children come from."""
+
+    def child(self, ended: list[int]) -> tuple[int, Channel]:
+        """A fresh child, by process id and channel; `ended` are not needed any more."""
+        ...
+
+    def status(self, pid: int) -> int:
+        """How a child ended, as `os.waitstatus_to_exitcode` says it."""
+        ...
+
+    def close(self) -> None:
+        """End all children."""
+        ...
+
+
+class IsolatedSystem(Base):
+    """A scenario with `create` and `isolation`, as the engine sees it."""
+
+    settled = False
+
+    def __init__(self, scenario: Scenario) -> None:
+        assert scenario.isolation is not None, "others live in this process"
+        self.scenario = scenario
+        self.steps = len(scenario.steps)
+        self.uses = len(scenario.uses)
+        self.relations = scenario.relations
+        self._memory = Memory()
+        self._source: Source | None = None
+        self._pid = 0
+        self._channel: Channel | None = None
+        self._ended: list[int] = []
+        self._kinds: dict[str, type[Token]] = {}
+        # Tokens of handles that did not go: the engine is to find them.
+        self._kept: list[object] = []
+        self._children = 0
+        # A look may break a law, even where no check does.
+        self._looked = False
+
+    def reset(self) -> None:
+        """Have a fresh process make a fresh registry."""
+        self._end_child()
+        self._kept.clear()
+        if self._source is None:
+            spawns = self.scenario.isolation == "spawn"
+            self._source = source = (
+                Spawner(self.scenario)
+                if spawns
+                else Zygote(partial(become_child, self.scenario))
+            )
+            self._closing = finalize(self, _close, source, os.getpid())
+        self._pid, self._channel = self._source.child(self._ended)
+        self._ended = []
+        self._children += 1
+        looks = self._children in LOOKING
+        self._ask("reset", "reset", replace(self._memory, looks=looks))
+
+    def do(self, step: int) -> Token:
+        """Do a step in the child."""
+        text = self.scenario.steps[step].text
+        number, name = self._ask(text, "do", step)
+        kind = self._kinds.get(name)
+        if kind is None:
+            # The engine tells what is kept alive by the name of its type.
+            kind = type(name, (Token,), {"__slots__": ()})
+            self._kinds[name] = kind
+        return kind(number)
+
+    def undo(self, step: int, handle: Any) -> None:
+        """Undo a step in the child."""
+        text = f"the undo of {self.scenario.steps[step].text}"
+        if not self._ask(text, "undo", step, handle.number):
+            self._kept.append(handle)
+
+    def use(self, use: int) -> Hashable:
+        """Perform a use in the child; an exception is an answer."""
+        answer: Hashable = self._ask(self.scenario.uses[use].text, "use", use)
+        return answer
+
+    def observe(self) -> Hashable:
+        """What the child observes."""
+        self._looked = True
+        seen: Hashable = self._ask("observe", "observe")
+        return seen
+
+    def laws(self) -> Sequence[Hashable]:
+        """The laws that the child's registry breaks."""
+        looked, self._looked = self._looked, False
+        if self.scenario.check is None and not looked:
+            return ()
+        broken: Sequence[Hashable] = self._ask("check", "laws")
+        return broken
+
+    def failure(self, error: Exception) -> Hashable:
+        """The type of an error and its text."""
+        assert isinstance(error, Outcome), "what crosses is an outcome"
+        return (("error", error.name), ("text", error.text))
+
+    def collect(self) -> None:
+        """Collect the child's garbage."""
+        self._ask("a collection of garbage", "collect")
+
+    def state(self, handles: Sequence[object]) -> Hashable | None:
+        """The complete state of the child's registry."""
+        state: Hashable | None
+        state = self._ask("reading the state", "state", _numbers(handles))
+        return state
+
+    def portrait(self, handles: Sequence[object]) -> object | None:
+        """The state in a form that `paths` can compare."""
+        portrait: object
+        portrait = self._ask("reading the state", "portrait", _numbers(handles))
+        return portrait
+
+    def paths(self, one: object, other: object) -> tuple[str, ...]:
+        """Where two portraits differ, in words of the scenario."""
+        assert isinstance(one, Portrait), "it is compared with its like"
+        assert isinstance(other, Portrait), "it is compared with its like"
+        return differences(one, other)
+
+    def caveats(self) -> Sequence[Caveat]:
+        """What stands between the states seen so far and a proof."""
+        if self._channel is not None:
+            self._learn(self._ask("reading the state", "memory"))
+        return self._memory.caveats
+
+    def kill(self) -> None:
+        """End the child at once; what waits for it raises `ChildDied`."""
+        if self._pid:
+            with suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """End the child, and where children come from."""
+        self._end_child()
+        if self._source is not None:
+            self._closing()
+            self._source = None
+
+    def _ask(self, operation: str, name: str, *arguments: Any) -> Any:
+        """Have the child do something; what it answers, or raises."""
+        assert self._channel is not None, "a system is reset before it is asked"
+        try:
+            self._channel.send((name, *arguments))
+            kind, value = self._channel.receive()
+        except (EOFError, OSError):
+            raise self._died(operation) from None
+        if kind == "value":
+            return value
+        if kind == "raised":
+            raise Outcome(*value)
+        if kind == "error":
+            raise value
+        error, text, traceback = value
+        raise ChildFailed(
+            operation=operation, error=error, text=text, traceback=traceback
+        )
+
+    def _learn(self, memory: Memory) -> None:
+        self._memory = memory
+        declared = self.scenario.relations.declared - memory.surprised
+        self.relations = replace(self.relations, declared=declared)
+
+    def _died(self, operation: str) -> ChildDied:
+        assert self._source is not None, "it had a child"
+        status = self._source.status(self._pid)
+        self._forget()
+        name = ""
+        if status < 0:
+            try:
+                name = signal.Signals(-status).name
+            except ValueError:  # a real-time signal has no name
+                name = f"signal {-status}"
+        code = None if status < 0 else status
+        return ChildDied(operation=operation, exit_code=code, signal=name)
+
+    def _end_child(self) -> None:
+        """Part with the child, which tells what it learnt."""
+        if self._channel is None:
+            return
+        pid = self._pid
+        # A child that cannot end properly was no use any more.
+        with suppress(HarnessError):
+            self._learn(self._ask("the end", "end"))
+        if self._channel is not None:
+            self._ended.append(pid)
+        self._forget()
+
+    def _forget(self) -> None:
+        if self._channel is not None:
+            self._channel.close()
+        self._channel, self._pid = None, 0
+
+
+def _numbers(handles: Sequence[object]) -> list[int | None]:
+    return [each.number if isinstance(each, Token) else None for each in handles]
+
+
+def _close(source: Source, owner: int) -> None:
+    """End the children of this process; a forked copy of it has none."""
+    if os.getpid() == owner:
+        source.close()

@@ -1,0 +1,100 @@
+"""What a scenario's own function raised, and what follows from it.
+
+True only here: which exceptions are outcomes.  An `Exception` is, and so are those that
+are none by descent but mean the same: `pytest.fail`, a cancelled task, what other
+frameworks raise.  `pytest.skip` skips the scenario (`ScenarioSkipped`).  Whoever wants
+to end the process or the session (`KeyboardInterrupt`, `SystemExit`, `pytest.exit`) is
+let through.
+
+Rules:
+- an outcome is a name and a text; addresses in it are left out, because they differ
+  from run to run;
+- nothing here keeps an exception: its frames hold registries and handles.
+"""
+
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+from unittest import SkipTest
+
+from harness.errors import HarnessError
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
+
+
+@dataclass(eq=False, kw_only=True)
+class ScenarioSkipped(HarnessError):
+    """A step, a use or another function of a scenario skipped it."""
+
+    reason: str
+
+    def render(self) -> str:
+        """The reason as given."""
+        return self.reason
+
+
+class Outcome(Exception):
+    """An outcome by its name and its text, in place of what was raised."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(name, text)
+        self.name = name
+        self.text = text
+
+
+def settled(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function whose exceptions are outcomes; they are `Exception` then.
+
+    Raises:
+        ScenarioSkipped: it skipped the scenario.
+    """
+    try:
+        return function(*args, **kwargs)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except Exception as error:
+        if not isinstance(error, SkipTest):
+            raise
+        reason = str(error)
+    except BaseException as error:
+        if _is(error, "Exit"):
+            raise
+        if not _is(error, "Skipped"):
+            told = Outcome(*told_of(error))
+            # Raised below: the error is no context of what stands for it.
+            reason = None
+        else:
+            reason = str(error)
+    if reason is None:
+        raise told
+    raise ScenarioSkipped(reason=reason)
+
+
+def told_of(error: BaseException) -> tuple[str, str]:
+    """The name of an error's class and its text, without addresses."""
+    if isinstance(error, Outcome):
+        return error.name, error.text
+    try:
+        text = str(error)
+    except Exception as broken:
+        text = f"<no text: {type(broken).__name__}>"
+    return type(error).__name__, _ADDRESS.sub("at 0x...", text)
+
+
+def is_failed_check(error: BaseException) -> bool:
+    """Whether an `assert` or a `pytest.fail` said it: something does not hold."""
+    if isinstance(error, Outcome):
+        return error.name == "Failed"
+    return isinstance(error, AssertionError)
+
+
+def _is(error: BaseException, name: str) -> bool:
+    """Whether it is that outcome of pytest, which need not be imported."""
+    outcomes = sys.modules.get("_pytest.outcomes")
+    kind = getattr(outcomes, name, None)
+    return kind is not None and isinstance(error, kind)

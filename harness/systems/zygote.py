@@ -1,0 +1,200 @@
+"""The zygote: a process in which nothing has run yet, and which forks the children.
+
+True only here: forking, descriptors and process ids.  The zygote is forked before the
+first operation, so each child starts from the same clean process; it waits for requests
+on a socket, always has the next child ready, and reaps what ended.
+
+Rules:
+- nobody traces while a process is forked, nor in the child: a tracer (coverage) has
+  locks, which another thread may hold then, and the child would wait for ever;
+- the zygote has one thread and runs no code of a scenario;
+- it ends with its socket, or within a second of its parent, and its children with it.
+"""
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from time import monotonic, sleep
+from typing import Any
+
+from harness.systems.channel import Channel
+
+# How long the parent may be gone unnoticed where its socket is still open elsewhere.
+_PATIENCE = 1.0
+# A child that closed its socket and still runs after so many seconds is killed.
+_GRACE = 2.0
+_PID_BYTES = 8
+
+# Linux: the signal that a process gets when its parent ends (prctl(2)).
+_PR_SET_PDEATHSIG = 1
+
+
+class Zygote:
+    """The parent's side: gives out children, and tells how they ended."""
+
+    def __init__(self, serve: Callable[[Channel], None]) -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):  # what is buffered would be printed twice
+                stream.flush()
+        ours, theirs = socket.socketpair()
+        parent = os.getpid()
+        self.pid = _fork()
+        if not self.pid:
+            ours.close()
+            _Zygote(theirs, serve, parent).run()
+        theirs.close()
+        self._socket = ours
+        self._channel = Channel(ours.fileno(), ours.fileno())
+
+    def child(self, ended: list[int]) -> tuple[int, Channel]:
+        """A fresh child, by process id and channel; `ended` are not needed any more.
+
+        Raises:
+            OSError: or `EOFError`: the zygote is gone.
+        """
+        self._channel.send(("fork", ended))
+        data, descriptors, _, _ = socket.recv_fds(self._socket, _PID_BYTES, 1)
+        if not descriptors:
+            raise EOFError("the zygote is gone")
+        return int.from_bytes(data), Channel(descriptors[0], descriptors[0])
+
+    def status(self, pid: int) -> int:
+        """How a child ended, as `os.waitstatus_to_exitcode` says it."""
+        self._channel.send(("wait", pid))
+        status: int = self._channel.receive()
+        return status
+
+    def close(self) -> None:
+        """End the zygote and its children."""
+        with suppress(OSError):
+            self._channel.send(("end", None))
+        self._socket.close()
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+
+class _Zygote:
+    """The zygote's own side."""
+
+    def __init__(
+        self, control: socket.socket, serve: Callable[[Channel], None], parent: int
+    ) -> None:
+        self._control = control
+        self._channel = Channel(control.fileno(), control.fileno())
+        self._serve = serve
+        self._parent = parent
+        self._children: set[int] = set()
+        self._spare: tuple[int, socket.socket] | None = None
+
+    def run(self) -> None:
+        """Answer requests until the parent ends; never returns."""
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            threading.settrace(None)
+            _libc()
+            # What is here stays: a child's collector need not look at it, or copy it.
+            gc.disable()
+            gc.freeze()
+            while self._answered():
+                pass
+        finally:
+            for pid in self._children:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            os._exit(0)
+
+    def _answered(self) -> bool:
+        """Answer one request; whether there may be more."""
+        while not select.select([self._control], [], [], _PATIENCE)[0]:
+            if os.getppid() != self._parent:
+                return False
+        try:
+            what, argument = self._channel.receive()
+            if what == "fork":
+                for pid in argument:
+                    self._reap(pid)
+                pid, theirs = self._spare or self._forked()
+                socket.send_fds(
+                    self._control, [pid.to_bytes(_PID_BYTES)], [theirs.fileno()]
+                )
+                theirs.close()
+                self._spare = self._forked()
+            elif what == "wait":
+                self._channel.send(self._reap(argument))
+        except (EOFError, OSError):
+            return False
+        return bool(what != "end")
+
+    def _forked(self) -> tuple[int, socket.socket]:
+        """A child that waits for its first request, and the parent's end of it."""
+        theirs, ours = socket.socketpair()
+        zygote = os.getpid()
+        pid = _fork()
+        if not pid:
+            die_with_parent(zygote)
+            self._control.close()
+            theirs.close()
+            if self._spare is not None:
+                self._spare[1].close()
+            descriptor = ours.detach()
+            self._serve(Channel(descriptor, descriptor))
+            os._exit(0)
+        ours.close()
+        self._children.add(pid)
+        return pid, theirs
+
+    def _reap(self, pid: int) -> int:
+        """Wait for a child, not for ever: how it ended."""
+        self._children.discard(pid)
+        end = monotonic() + _GRACE
+        with suppress(ChildProcessError):
+            while True:
+                found, status = os.waitpid(pid, os.WNOHANG)
+                if found:
+                    return os.waitstatus_to_exitcode(status)
+                if monotonic() > end:
+                    os.kill(pid, signal.SIGKILL)
+                    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+                sleep(0.001)
+        return 0
+
+
+def _fork() -> int:
+    """`os.fork`, untraced, in whatever process this is."""
+    tracer, profiler = sys.gettrace(), sys.getprofile()
+    sys.settrace(None)
+    sys.setprofile(None)
+    with warnings.catch_warnings():
+        # Python warns of forks beside threads: the child calls nothing that waits.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid:
+        sys.settrace(tracer)
+        sys.setprofile(profiler)
+    return pid
+
+
+def die_with_parent(parent: int) -> None:
+    """End this process when its parent ends, where the platform can do that."""
+    with suppress(Exception):
+        _libc().prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+@cache
+def _libc() -> Any:
+    """The C library; loaded before the first fork, so that it is loaded once."""
+    with suppress(Exception):
+        from ctypes import CDLL
+
+        return CDLL(None)
+    return None

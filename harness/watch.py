@@ -1,0 +1,240 @@
+"""How long a child may take, and what is told of one that died or stands still.
+
+True only here: limits, and the way from a pulse and a stack to words.  A child that is
+explored in is looked at every `TICK`; an operation that takes longer than its limit
+hangs, and so does a scenario.
+
+Rules:
+- time in which the watcher itself stood still (Ctrl-Z, a laptop that sleeps, a machine
+  without a free core) is not held against the child: between two looks at most `MOST`
+  seconds are counted;
+- the engine's own work between operations is no operation; only the limit of the whole
+  scenario holds there;
+- of a stack only what is below the harness is told: who wrote the scenario has to find
+  the line, and the harness is the same in every stack.
+"""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Literal
+
+from harness.child import Child
+from harness.engine import pulse
+from harness.engine.pulse import RESET, Beat
+from harness.report.unexplored import Unexplored
+
+# What registers, looks something up or removes it takes milliseconds; ten seconds allow
+# for a first import or compilation on a loaded machine.
+OPERATION_SECONDS = 10.0
+
+# What hangs is found by its operation, so this is for what goes on and on: the 250,000
+# operations of "auto" take 42 minutes at ten milliseconds each.
+SCENARIO_SECONDS = 3600.0
+
+# Between two looks at a child: a person takes a twentieth of a second for at once.
+TICK = 0.05
+
+# Of the time between two looks so much is counted.
+MOST = 1.0
+
+# The files of the harness begin with this.
+_OURS = f"{Path(__file__).parent}{os.sep}"
+
+# Of a stack that has no frame below the harness so many are told: the harness hangs.
+_MOST_OURS = 6
+
+_FATAL = re.compile("Fatal Python error: (.*)")
+_THREAD = re.compile(r"^(?:Current thread|Thread) 0x")
+_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+_MAIN = re.compile(r'^  File ".*child\.py", line \d+ in _run$')
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds; None means no limit."""
+
+    operation: float | None = OPERATION_SECONDS
+    scenario: float | None = SCENARIO_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is explored, as far as it is needed to tell of its end."""
+
+    scenario: str
+    source: str
+    steps: tuple[str, ...]
+    uses: tuple[str, ...]
+    root: Path
+
+    def line(self, beat: Beat) -> str:
+        """An operation as a runnable line."""
+        operation, undo = beat
+        if operation == RESET:
+            return "create()"
+        if operation < len(self.steps):
+            name = f"step_{operation + 1}"
+            return f"{name}.close()" if undo else f"{name} = {self.steps[operation]}"
+        operation -= len(self.steps)
+        if operation < len(self.uses):
+            return self.uses[operation]
+        return "observe()" if operation == len(self.uses) else "gc.collect()"
+
+
+class Watch:
+    """The clock of one scenario in one child."""
+
+    def __init__(self, child: Child, limits: Limits) -> None:
+        self._child = child
+        self._limits = limits
+        self._looked = monotonic()
+        self._beats = self._first = pulse.count(child.cells)
+        self._still = 0.0
+        self._whole = 0.0
+
+    def overdue(self) -> Literal["operation", "scenario"] | None:
+        """Which limit is exceeded, if one is; to be asked at every look."""
+        now = monotonic()
+        passed = min(now - self._looked, MOST)
+        self._looked = now
+        self._whole += passed
+        beats = pulse.count(self._child.cells)
+        idle = beats == self._first or pulse.read(self._child.cells).resting
+        if beats != self._beats or idle:
+            self._beats = beats
+            self._still = 0.0
+        else:
+            self._still += passed
+        limits = self._limits
+        if limits.operation is not None and self._still > limits.operation:
+            return "operation"
+        if limits.scenario is not None and self._whole > limits.scenario:
+            return "scenario"
+        return None
+
+
+def crashed(subject: Subject, child: Child, how: str) -> Unexplored:
+    """What is told of a child that has ended while it explored."""
+    reason = f"the process that explored it ended ({how})"
+    return _told(subject, child, "crashed", reason, living=False)
+
+
+def hung(
+    subject: Subject,
+    child: Child,
+    limits: Limits,
+    overdue: Literal["operation", "scenario"],
+) -> Unexplored:
+    """What is told of a child that stands still; it lives, and is to be killed.
+
+    Where it turns out to be crashing all this while (the system may write its memory to
+    a file), that is told.
+    """
+    fatal = _FATAL.match(child.stack(living=True))
+    if fatal is not None:
+        return crashed(subject, child, fatal[1])
+    if overdue == "operation":
+        reason = f"an operation was not over after {limits.operation:g} s"
+    else:
+        trail = pulse.read(child.cells)
+        reason = f"it was not over after {limits.scenario:g} s"
+        if trail.planned:
+            reason += f"; {trail.done:,} of {trail.planned:,} operations were played"
+    return _told(subject, child, "hung", reason, living=True)
+
+
+def told_import(
+    child: Child,
+    source: str,
+    file: Path,
+    root: Path,
+    reason: str,
+    verdict: Literal["crashed", "hung"],
+) -> Unexplored:
+    """What is told of a child that ended, or stands still, while it imported a file."""
+    frames = _frames(child.stack(living=verdict == "hung"))
+    where = _where(frames, source, file)
+    name = source.removeprefix("tests/")
+    stack = _shown(frames, root)
+    return Unexplored(name, where, reason, verdict, f"import {source}", (), stack)
+
+
+def _told(
+    subject: Subject,
+    child: Child,
+    verdict: Literal["crashed", "hung"],
+    reason: str,
+    *,
+    living: bool,
+) -> Unexplored:
+    frames = _frames(child.stack(living=living))
+    trail = pulse.read(child.cells)
+    lines = [subject.line(beat) for beat in trail.beats]
+    if lines and trail.beats[0].operation != RESET:
+        lines.insert(0, "...")
+    operation = lines.pop() if lines and not trail.resting else ""
+    where = _where(frames, subject.source, subject.root / subject.source)
+    stack = _shown(frames, subject.root)
+    return Unexplored(
+        subject.scenario, where, reason, verdict, operation, tuple(lines), stack
+    )
+
+
+def _where(frames: Sequence[tuple[str, str, str]], source: str, file: Path) -> str:
+    """FILE:LINE of the innermost frame in that file; the file alone without one."""
+    for name, line, _ in frames:
+        if name == str(file):
+            return f"{source}:{line}"
+    return source
+
+
+def _shown(frames: Sequence[tuple[str, str, str]], root: Path) -> tuple[str, ...]:
+    return tuple(
+        f'File "{_relative(file, root)}", line {line} in {name}'
+        for file, line, name in frames
+    )
+
+
+def _frames(text: str) -> list[tuple[str, str, str]]:
+    """(file, line, function) of what was called, innermost first, without our own."""
+    chosen: Sequence[str] = ()
+    threads = _threads(text)
+    for lines in threads:
+        if any(_MAIN.match(line) for line in lines):
+            chosen = lines
+            break
+    else:
+        # Too deep for its beginning: the one that took the signal comes first.
+        chosen = threads[0] if threads else ()
+    frames = [
+        (match[1], match[2], match[3])
+        for match in (_FRAME.match(line) for line in chosen)
+        if match is not None
+    ]
+    below = []
+    for frame in frames:
+        if frame[0].startswith(_OURS):
+            break
+        below.append(frame)
+    return below or frames[:_MOST_OURS]
+
+
+def _threads(text: str) -> list[list[str]]:
+    """The lines of each thread, the one that took the signal first."""
+    threads: list[list[str]] = []
+    lines: list[str] = []
+    for line in text.splitlines():
+        if _THREAD.match(line):
+            lines = []
+            threads.insert(0 if line.startswith("Current") else len(threads), lines)
+        lines.append(line)
+    return threads
+
+
+def _relative(file: str, root: Path) -> str:
+    path = Path(file)
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else file

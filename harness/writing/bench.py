@@ -1,0 +1,230 @@
+"""Source text evaluated on fresh registries, each time in a process of its own.
+
+True only here: what is tried cannot harm what is tried next.  Each trial is a forked
+child with a time limit, in an empty folder, without input; where nothing can be forked,
+trials share one process, whose whole time is limited by who started it.
+
+A trial's names are those of the printed file: its imports and definitions, `registry`,
+and `result`.
+"""
+
+import os
+import pickle
+import select
+import signal
+import time
+from collections.abc import (
+    Callable,
+    Coroutine,
+    ItemsView,
+    Iterable,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
+from contextlib import suppress
+from dataclasses import dataclass
+from types import CoroutineType
+from typing import Any, TypeVar
+
+from harness.heap import Heap, Scope, canonical
+from harness.writing.arguments import KINDS, SLOTS, THING, Argument, Arguments
+from harness.writing.draft import RETURNED, StepDraft
+
+T = TypeVar("T")
+
+# A registry answers at once; what takes longer waits for something.
+EACH = 2.0
+
+SIGKILL = 9
+
+# The module that definitions belong to.
+NAME = "__everyorder_written__"
+
+
+@dataclass(slots=True)
+class Bench:
+    """Where texts are evaluated.
+
+    `packages` have the state of the registry; `create` makes one, with `given` in it;
+    nothing is tried after `until`.
+    """
+
+    packages: frozenset[str]
+    imports: tuple[str, ...]
+    until: float
+    create: str = ""
+    given: Arguments = ()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether time is up."""
+        return time.monotonic() > self.until
+
+    def apart(self, trial: Callable[[], T]) -> T | None:
+        """What the trial returns; None where it raised, died or took too long."""
+        if self.is_over:
+            return None
+        if not hasattr(os, "fork"):
+            with suppress(BaseException):
+                return trial()
+            return None
+        return _forked(trial)
+
+    def fresh(self, given: Arguments = (), *, create: str = "") -> dict[str, Any]:
+        """The names of the printed file, with a fresh registry among them.
+
+        `given` are arguments whose definitions are needed.
+        """
+        names: dict[str, Any] = {"__name__": NAME}
+        given = (*self.given, *given)
+        for module in (
+            *self.imports,
+            *(name for each in given for name in each.imports),
+        ):
+            names[module.partition(".")[0]] = __import__(module)
+        for text in definitions(given):
+            exec(text, names)  # noqa: S102  # what will be printed
+        names["registry"] = evaluated(create or self.create, names)
+        return names
+
+    def state(self, names: dict[str, Any]) -> bytes:
+        """A digest of the registry's state."""
+        roots = {"registry": names["registry"]}
+        return Heap(Scope(self.packages)).form(roots).exact
+
+
+def evaluated(text: str, names: dict[str, Any]) -> Any:
+    """The value of a text; of a coroutine, what it returns."""
+    value = eval(text, names)  # noqa: S307  # what will be printed
+    return _awaited(value, names) if isinstance(value, CoroutineType) else value
+
+
+def _awaited(value: Coroutine[Any, Any, Any], names: dict[str, Any]) -> Any:
+    import asyncio  # few registries need it
+
+    loop = names.get("__loop__") or asyncio.new_event_loop()
+    names["__loop__"] = loop
+    return loop.run_until_complete(value)
+
+
+def definitions(given: Iterable[Argument]) -> list[str]:
+    """What has to be defined for arguments in all slots, each once."""
+    given = tuple(given)
+    texts = [each.definition(slot) for each in given for slot in range(SLOTS + 1)]
+    if any(each.kind == "object" for each in given):
+        texts.insert(0, THING)
+    kept = dict.fromkeys(filter(None, texts))
+    return sorted(kept, key=_place)
+
+
+def _place(text: str) -> tuple[int, int]:
+    """Classes, then functions, then what is made of them; each as they are counted."""
+    word, name = text.split(maxsplit=1)
+    name = name.partition("(")[0].removesuffix(":\n    pass\n")
+    counted = [*KINDS["class"], *KINDS["function"]]
+    place = counted.index(name) if name in counted else -1
+    return ({"class": 0, "def": 1}.get(word, 2), place)
+
+
+def performed(step: StepDraft, names: dict[str, Any]) -> Callable[[], Any]:
+    """Do a step; what undoes it."""
+    result = evaluated(step.do, names)
+    undo = step.undo
+    if undo is None:
+        return lambda: None
+    if undo != RETURNED:
+        return lambda: evaluated(undo, {**names, "result": result})
+    if callable(getattr(result, "close", None)):
+        return result.close  # type: ignore[no-any-return]  # it can be called
+    if hasattr(result, "__enter__"):
+        result.__enter__()
+        return lambda: result.__exit__(None, None, None)
+    return result  # type: ignore[no-any-return]  # it can be called, or raises
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a look-up answered, canonically; its members, if order is all they have.
+
+    `error` is the type of what it raised.
+    """
+
+    text: str
+    members: tuple[str, ...] | None = None
+    plain: bool = False
+    error: str = ""
+
+
+def answer(text: str, names: dict[str, Any]) -> Answer:
+    """What a look-up answers."""
+    try:
+        value = eval(text, names)  # noqa: S307  # what will be printed
+        if isinstance(value, CoroutineType):
+            value = _awaited(value, names)
+            return Answer(told(value), _members(value))
+        return Answer(told(value), _members(value), _plain(value))
+    except Exception as error:
+        return Answer(f"{type(error).__name__}: {error}", error=type(error).__name__)
+
+
+def told(value: Any) -> str:
+    """A value as canonical text."""
+    return repr(canonical(value))
+
+
+def _members(value: Any) -> tuple[str, ...] | None:
+    if isinstance(value, Mapping | ItemsView):
+        value = [*value.items()] if isinstance(value, Mapping) else [*value]
+    if isinstance(value, Sequence | KeysView | ValuesView) and not isinstance(
+        value, str
+    ):
+        return tuple(sorted(map(told, value)))
+    return None
+
+
+def _plain(value: Any) -> bool:
+    """Whether `str` of it says all, or of each of its members."""
+    plain = (str, int, float, type(None))
+    several = (list, tuple, set, frozenset, KeysView)
+    return isinstance(value, plain) or (
+        isinstance(value, several) and all(isinstance(each, plain) for each in value)
+    )
+
+
+def _forked(trial: Callable[[], T]) -> T | None:
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.close(reading)
+            os.setsid()
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.setitimer(signal.ITIMER_REAL, EACH)
+            data = pickle.dumps(trial())
+            with os.fdopen(writing, "wb") as pipe:
+                pipe.write(data)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    data = b""
+    deadline = time.monotonic() + 2 * EACH
+    with os.fdopen(reading, "rb", buffering=0) as pipe:
+        while (left := deadline - time.monotonic()) > 0:
+            if not select.select((pipe,), (), (), left)[0]:
+                break
+            part = pipe.read(1 << 16)
+            if not part:
+                break
+            data += part
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child, SIGKILL)
+    with suppress(ProcessLookupError):
+        os.kill(child, SIGKILL)
+    os.waitpid(child, 0)
+    try:
+        found: T = pickle.loads(data)  # noqa: S301  # of a child of ours
+    except (EOFError, pickle.UnpicklingError):
+        return None
+    return found

@@ -1,0 +1,306 @@
+"""Which steps work on a fresh registry, found out by trying.
+
+True only here: how a registry is made, and which possible steps are kept: one is kept
+with the arguments that change the state of the registry, and with what takes it back.
+
+How it works: names give candidates (`verbs.py`), parameters give arguments
+(`arguments.py`), and each combination is tried on fresh registries (`bench.py`) until
+one does all that it should; otherwise the best is kept, and remarked upon.
+"""
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from harness.writing.arguments import (
+    FOR_CREATE,
+    KINDS,
+    SLOTS,
+    Argument,
+    Arguments,
+    combinations,
+    required,
+)
+from harness.writing.bench import Bench, evaluated, performed
+from harness.writing.draft import RETURNED, StepDraft, Undo
+from harness.writing.errors import CannotCreate, TrialEnded
+from harness.writing.target import Target, members
+from harness.writing.verbs import ENDS, is_scope, partner, registers
+
+# Combinations of arguments whose undo is looked for.
+MOST_KEPT = 3
+
+STAYS = "nothing was found that takes this back; undo=None says that it stays"
+PARTLY = "its undo does not give back the state before; is it the right one?"
+NEWEST = "its undo takes back the newest, whichever step that is of; is that meant?"
+
+# What a decorator that registers is given.
+DECORATED = Argument(KINDS["function"], "function")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What may register; what may take it back, and the parameters of that."""
+
+    name: str
+    arguments: tuple[Arguments, ...]
+    undo: str | None = None
+    needed: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Did:
+    """What a step did on a fresh registry; `ends` are kinds of undo that it gave."""
+
+    changed: bool = False
+    second: bool = False
+    decorates: bool = False
+    ends: tuple[Undo, ...] = ()
+    raised: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Steps that work, one for each slot, and the arguments that they are given."""
+
+    name: str
+    steps: tuple[StepDraft, ...]
+    arguments: Arguments
+    restored: bool
+    changed: bool
+
+    @property
+    def rank(self) -> tuple[bool, bool, bool]:
+        """Better first: what can be undone whole, changes anything, has variants."""
+        return (not self.restored, not self.changed, len(self.steps) == 1)
+
+
+def called(name: str, arguments: Arguments, slot: int = 0) -> str:
+    """The call as source text."""
+    given = ", ".join(each.text(slot) for each in arguments)
+    if name == "__exit__":
+        given = "None, None, None"
+    if arguments and not arguments[0].keyword:
+        first = arguments[0].text(slot)
+        if name == "__getitem__":
+            return f"registry[{first}]"
+        if name == "__contains__":
+            return f"{first} in registry"
+    if name == "__call__":
+        return f"registry({given})"
+    return f"registry.{name}({given})"
+
+
+def create(target: Target, bench: Bench) -> tuple[str, Arguments]:
+    """The text that makes a registry, and the arguments in it.
+
+    Raises `CannotCreate`, and `TrialEnded` where there was no time.
+    """
+    if target.kind in ("object", "module"):
+        return target.text, ()
+    tried, reason = [], "nothing"
+    for arguments in combinations(target.value, target.value.__name__, target.module):
+        given = ", ".join(each.text(FOR_CREATE) for each in arguments)
+        text = f"{target.text}({given})"
+        said = bench.apart(partial(_made, bench, text, arguments))
+        if said == "":
+            return text, arguments
+        if bench.is_over:
+            raise TrialEnded(target=target.name, reason="time was up")
+        tried.append(f"({given})")
+        reason = said or "nothing, it did not come back"
+    shown = (*tried[:3], f"and {len(tried) - 3} more") if len(tried) > 3 else tried
+    raise CannotCreate(target=target.name, tried=tuple(shown), reason=reason)
+
+
+def _made(bench: Bench, text: str, arguments: Arguments) -> str:
+    try:
+        names = bench.fresh(arguments, create=text)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "it made None" if names["registry"] is None else ""
+
+
+def candidates(target: Target, bench: Bench) -> list[Candidate]:
+    """What may register, by its name, what takes things back first."""
+    registry = bench.fresh()["registry"]
+    names, _ = members(registry)
+    pairs = {name: partner(name, names) for name in names}
+    undos = {undo for undo in pairs.values() if undo is not None}
+    found = []
+    for name in names:
+        function = getattr(registry, name)
+        undo = pairs[name]
+        alone = registers(name) or is_scope(name) or _is_manager(function)
+        if undo is None and (name in undos or not alone):
+            continue
+        given = required(getattr(registry, undo)) if undo is not None else []
+        needed = None if given is None else tuple(each.name for each in given)
+        arguments = combinations(function, name, target.module)
+        found.append(Candidate(name, tuple(arguments), undo, needed))
+    return sorted(found, key=lambda each: each.undo is None)
+
+
+def _is_manager(function: Any) -> bool:
+    """Whether `contextlib.contextmanager` made it."""
+    inner = inspect.unwrap(function)
+    return inner is not function and inspect.isgeneratorfunction(inner)
+
+
+def step(candidate: Candidate, bench: Bench) -> Found | None:
+    """The candidate with what works best; None where nothing works."""
+    kept: list[tuple[Did, tuple[str, ...], Arguments]] = []
+    for arguments in candidate.arguments:
+        texts = tuple(called(candidate.name, arguments, slot) for slot in range(SLOTS))
+        did = bench.apart(partial(_do, bench, texts, arguments))
+        if did is not None and did.decorates:
+            texts = tuple(f"{t}({DECORATED.text(s)})" for s, t in enumerate(texts))
+            arguments = (*arguments, DECORATED)
+            did = bench.apart(partial(_do, bench, texts, arguments))
+        if did is not None and not did.raised:
+            kept.append((did, tuple(dict.fromkeys(texts)), arguments))
+        if sum(each.changed and each.second for each, _, _ in kept) == MOST_KEPT:
+            break
+    kept.sort(key=lambda each: (not each[0].changed, not each[0].second))
+    best: Found | None = None
+    for did, texts, arguments in kept[:MOST_KEPT]:
+        found = _with_undo(candidate, did, texts, arguments, bench)
+        if best is None or found.rank < best.rank:
+            best = found
+    return best
+
+
+def _do(bench: Bench, texts: tuple[str, ...], arguments: Arguments) -> Did:
+    names = bench.fresh(arguments)
+    before = bench.state(names)
+    try:
+        result = evaluated(texts[0], names)
+    except Exception as error:
+        return Did(raised=f"{type(error).__name__}: {error}")
+    changed = bench.state(names) != before
+    ends = tuple(_ends(result))
+    if not changed and RETURNED in ends and hasattr(result, "__enter__"):
+        return Did(changed=True, second=True, ends=ends)
+    if not changed and callable(result) and not isinstance(result, type):
+        given = evaluated("lambda *args, **kwargs: None", names)
+        try:
+            result(given)
+        except Exception:
+            decorates = False
+        else:
+            decorates = bench.state(names) != before
+        if decorates:
+            return Did(decorates=True)
+    second = False
+    if texts[1] != texts[0]:
+        try:
+            evaluated(texts[1], names)
+        except Exception:
+            second = False
+        else:
+            second = True
+    return Did(changed, second, ends=ends)
+
+
+def _ends(result: Any) -> Iterator[Undo]:
+    """How what a step returned may be ended."""
+    if result is None or isinstance(result, type | str):
+        return
+    if callable(result) or hasattr(result, "__enter__"):
+        yield RETURNED
+    for name in ENDS:
+        if callable(getattr(result, name, None)):
+            yield RETURNED if name == "close" else f"result.{name}()"
+
+
+def _with_undo(
+    candidate: Candidate,
+    did: Did,
+    texts: tuple[str, ...],
+    arguments: Arguments,
+    bench: Bench,
+) -> Found:
+    """The steps with the first undo that gives back the state before."""
+    best: tuple[Undo, ...] = (None,) * len(texts)
+    remark = STAYS
+    for undos in _undos(candidate, did, len(texts), arguments):
+        trial = partial(_undone, bench, texts, undos, arguments)
+        undone = bench.apart(trial)
+        if undone is None or (not undone.restored and not candidate.undo):
+            continue  # anything may have a close()
+        if undone.restored and undone.alone:
+            best, remark = undos, ""
+            break
+        if undone.restored and remark != NEWEST:
+            best, remark = undos, NEWEST
+        elif remark == STAYS and "result" not in str(undos[0]):
+            best, remark = undos, PARTLY
+    drafts = tuple(map(StepDraft, texts, best, (remark,) * len(texts)))
+    restored = remark in ("", NEWEST)
+    return Found(candidate.name, drafts, arguments, restored, did.changed)
+
+
+def _undos(
+    candidate: Candidate, did: Did, count: int, arguments: Arguments
+) -> Iterator[tuple[Undo, ...]]:
+    """What may take a step back, for each slot."""
+    undo = candidate.undo
+    if undo is not None:
+        for given in dict.fromkeys(_given(candidate.needed, arguments)):
+            yield tuple(called(undo, given, slot) for slot in range(count))
+        if candidate.needed is None or len(candidate.needed) < 2:
+            yield (f"registry.{undo}(result)",) * count
+    for end in dict.fromkeys(did.ends):
+        yield (end,) * count
+
+
+def _given(needed: tuple[str, ...] | None, arguments: Arguments) -> Iterator[Arguments]:
+    """Which of a step's arguments its undo may want, likeliest first."""
+    by_name = {each.parameter: each for each in arguments}
+    if needed and all(name in by_name for name in needed):
+        yield tuple(by_name[name] for name in needed)
+    if needed is None or not needed:
+        yield ()
+    counts = range(1, len(arguments) + 1) if not needed else (len(needed),)
+    for count in counts:
+        if count <= len(arguments):
+            yield arguments[:count]
+    if needed is None or len(needed) < 2:
+        yield from ((each,) for each in arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """Whether an undo gives back the state before, and takes back its step alone."""
+
+    restored: bool
+    alone: bool
+
+
+def _undone(
+    bench: Bench,
+    texts: tuple[str, ...],
+    undos: tuple[Undo, ...],
+    arguments: Arguments,
+) -> Undone:
+    """How the undo goes; raises what it raises."""
+    names = bench.fresh(arguments)
+    before = bench.state(names)
+    performed(StepDraft(texts[0], undos[0]), names)()
+    restored = bench.state(names) == before
+    if len(texts) == 1 or not restored:
+        return Undone(restored, alone=True)
+    try:
+        held = performed(StepDraft(texts[1], undos[1]), names)
+        second = bench.state(names)
+        names = bench.fresh(arguments)
+        end = performed(StepDraft(texts[0], undos[0]), names)
+        others = (held, performed(StepDraft(texts[1], undos[1]), names))
+        end()
+        alone = bench.state(names) == second
+    except Exception:
+        return Undone(restored, alone=False)
+    del others  # a context manager that nobody holds ends itself
+    return Undone(restored, alone)

@@ -1,0 +1,421 @@
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness.cli import exit_code
+from harness.imports import of_imports
+from tests.cli.conftest import Project
+
+HOLDS = """\
+imported   sets  orders  of  verdict
+───────────────────────────────────────────
+1 module      3       3   3  one order each
+2 modules     3       6   6  holds
+3 modules     1       6   6  holds
+───────────────────────────────────────────
+              7      15  15  0 ms
+
+core, red, blue: holds: the orders that were played make no difference
+
+  played    15 orders of 15: every subset in every order; for each, a child
+            forked before anything of theirs is imported
+  compared  what is raised, 1 use, and the globals of blue, core, red
+  left out  the order of core.NAMES, that of the imports
+
+7 sets of 3 modules, 15 of 15 orders: holds
+"""
+
+ORDER = """\
+imported   sets  orders  of  verdict
+───────────────────────────────────────────
+1 module      2       2   2  one order each
+2 modules     1       2   2  ORDER 1 of 1
+───────────────────────────────────────────
+              3       4   4  0 ms
+
+patching, using: what these imports leave behind depends on their order
+
+the order of patching and using makes a difference:
+    import patching
+    import using
+and in this order:
+    import using
+    import patching
+differences (- the first order, + the second):
+    using.answer() answers
+    -'patched'
+    +'plain'
+    using.answer
+    -<same as answers.answer>
+    +<function answer>
+again:
+    {command}
+
+  played    4 orders of 4: every subset in every order; for each, a child forked
+            before anything of theirs is imported
+  compared  what is raised, 1 use, and the globals of answers, patching, using
+
+3 sets of 2 modules, 4 of 4 orders: 1 refuted
+"""
+
+
+@pytest.fixture
+def modules(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Packages that have to do with each other; clocks stand still."""
+    monkeypatch.setattr("harness.imports.exploring.monotonic", lambda: 0.0)
+    monkeypatch.setattr("harness.imports.exploring.PAUSE", 0.0)
+    for name, text in {
+        "core": "NAMES = {}\nPLACES = {}\nclass Base:\n    pass\n",
+        "red": "import core\ncore.NAMES['red'] = 1\n",
+        "blue": "import core\ncore.NAMES['blue'] = 2\n",
+        "first": "import core\ncore.PLACES[len(core.PLACES)] = 'first'\n",
+        "second": "import core\ncore.PLACES[len(core.PLACES)] = 'second'\n",
+        "answers": "def answer():\n    return 'plain'\n",
+        "patching": (
+            "import answers\n\n"
+            "def patched():\n    return 'patched'\n\n"
+            "answers.answer = patched\n"
+        ),
+        "using": "from answers import answer\n",
+        "plain": "VALUE = 1\n",
+    }.items():
+        project.write(f"{name}.py", text)
+    return project
+
+
+def plain(text: str) -> str:
+    """The text without blanks at the ends of its lines."""
+    return re.sub(r" +$", "", text, flags=re.MULTILINE)
+
+
+def difference(text: str) -> list[str]:
+    """The lines of what differs, and the orders that it is told of."""
+    return re.findall(r"^    (\S.*)$", text, re.MULTILINE)
+
+
+def test_what_does_not_matter(modules: Project) -> None:
+    use = ("--use", "sorted(core.NAMES)")
+    result = modules.run("imports", "core", "red", "blue", *use)
+    assert (plain(result.output), result.exit_code) == (HOLDS, exit_code.OK)
+
+
+def test_modules_that_patch_each_other(modules: Project) -> None:
+    use = ("--use", "using.answer()")
+    result = modules.run("imports", "patching", "using", *use)
+    command = (
+        "everyorder imports --order patching,using --order using,patching "
+        "--use 'using.answer()'"
+    )
+    expected = ORDER.format(command=command)
+    assert (plain(result.output), result.exit_code) == (expected, exit_code.FAILED)
+
+
+def test_the_command_that_is_told_plays_just_these_orders(modules: Project) -> None:
+    text = modules.text("imports", "patching", "using")
+    [command] = [line for line in text.splitlines() if "everyorder imports" in line]
+    again = modules.text(*shlex.split(command)[1:])
+    assert "played    2 orders of 2: those that were named;" in again
+    assert difference(text) == difference(again)
+
+
+def test_a_registry_keyed_by_the_order_of_imports(modules: Project) -> None:
+    assert difference(modules.text("imports", "first", "second")) == [
+        "import first",
+        "import second",
+        "import second",
+        "import first",
+        "core.PLACES[0]",
+        "-'first'",
+        "+'second'",
+        "core.PLACES[1]",
+        "-'second'",
+        "+'first'",
+        "everyorder imports --order first,second --order second,first",
+    ]
+
+
+def test_a_cycle_that_fails_in_one_order_only(modules: Project) -> None:
+    modules.write("upper.py", "import lower\nEARLY = 1\n")
+    modules.write("lower.py", "from upper import EARLY\n")
+    text = modules.text("imports", "upper", "lower")
+    assert (
+        "    import upper raises\n"
+        "    -ImportError: cannot import name 'EARLY' from partially initialized "
+        "module 'upper' (most likely due to a circular import) "
+        f"({modules.root}/upper.py) (in lower)\n"
+        "    +nothing\n"
+    ) in text
+
+
+def test_a_flag_that_another_module_reads(modules: Project) -> None:
+    modules.write("flag.py", "ON = True\n")
+    modules.write(
+        "reader.py", "import sys\nif 'flag' in sys.modules:\n    FAST = True\n"
+    )
+    told = difference(modules.text("imports", "flag", "reader"))
+    assert told[4:7] == ["reader.FAST", "-True", "+<absent>"]
+
+
+def test_three_modules_that_it_takes(modules: Project) -> None:
+    modules.write("log.py", "DONE = set()\n")
+    for name in ("a", "b"):
+        modules.write(f"{name}.py", f"import log\nlog.DONE.add({name!r})\n")
+    modules.write("c.py", "import log\nBOTH = len(log.DONE) == 2\n")
+    text = modules.text("imports", "a", "b", "c")
+    assert "the order of a, b and c makes a difference; that of fewer of them" in text
+    assert difference(text)[:9] == [
+        *("import a", "import b", "import c"),
+        *("import a", "import c", "import b"),
+        *("c.BOTH", "-True", "+False"),
+    ]
+
+
+def test_many_modules_are_covered_by_rows(modules: Project) -> None:
+    modules.write("log.py", "DONE = []\n")
+    for name in "ab":
+        modules.write(f"{name}.py", f"import log\nlog.DONE.append({name!r})\n")
+    for name in "cdef":
+        modules.write(f"{name}.py", "NOTHING = None\n")
+    text = modules.text("imports", *"abcdef")
+    assert "of 1,956: each alone, each pair in both orders, and all 6" in text
+    assert "2 modules    15      30     30  ORDER 1 of 15" in text
+    assert difference(text)[:4] == ["import a", "import b", "import b", "import a"]
+
+
+def test_what_only_rows_show_is_reduced(modules: Project) -> None:
+    modules.write("log.py", "DONE = set()\n")
+    for name in "acdf":
+        modules.write(f"{name}.py", "NOTHING = None\n")
+    for name in "be":
+        modules.write(f"{name}.py", f"import log\nlog.DONE.add({name!r})\n")
+    modules.write("d.py", "import log\nBOTH = len(log.DONE) == 2\n")
+    told = difference(modules.text("imports", *"abcdef"))
+    assert {*told[:3]} == {*told[3:6]} == {"import b", "import d", "import e"}
+    assert told[6] == "d.BOTH"
+    assert {*told[7:9]} in ({"-True", "+False"}, {"-False", "+True"})
+
+
+def test_modules_of_the_standard_library_hold(modules: Project) -> None:
+    result = modules.run("imports", "json", "decimal", "xml.etree.ElementTree")
+    assert result.exit_code == exit_code.OK
+    assert result.output.splitlines()[-1] == (
+        "7 sets of 3 modules, 15 of 15 orders: holds"
+    )
+
+
+def test_what_is_watched_is_compared(modules: Project) -> None:
+    for name in ("one", "other"):
+        modules.write(f"{name}.py", f"import json\njson.dumps = {name!r}\n")
+    assert modules.run("imports", "one", "other").exit_code == exit_code.OK
+    told = difference(modules.text("imports", "one", "other", "--watch", "json"))
+    assert told[4:7] == ["json.dumps", "-'other'", "+'one'"]
+
+
+def test_what_differs_each_time_is_left_out(modules: Project) -> None:
+    modules.write("drawn.py", "import random\nSEED = random.random()\n")
+    text = modules.text("imports", "drawn", "plain")
+    assert "  left out  not the same twice: drawn.SEED\n" in text
+    assert text.endswith("4 of 4 orders: holds\n")
+    modules.write("drawn.py", "import random, plain\nSEED = random.random()\n")
+    modules.write("plain.py", "import sys\nALONE = 'drawn' not in sys.modules\n")
+    told = difference(modules.text("imports", "drawn", "plain"))
+    assert told[-4:-1] == ["plain.ALONE", "-False", "+True"]
+
+
+def test_the_order_of_a_set_of_objects_is_left_out(modules: Project) -> None:
+    modules.write(
+        "hashed.py",
+        "class Thing:\n    def __init__(self, name):\n        self.name = name\n\n"
+        "THINGS = {Thing(name) for name in 'abcdefgh'}\n"
+        "ORDER = [thing.name for thing in THINGS]\n",
+    )
+    modules.write("other.py", "TAKEN = [object() for _ in range(1000)]\n")
+    text = modules.text("imports", "hashed", "other")
+    assert "  left out  not the same twice: hashed.ORDER[...]\n" in text
+    assert text.endswith("4 of 4 orders: holds\n")
+
+
+def test_an_import_that_fails_at_random(modules: Project) -> None:
+    modules.write("drawn.py", "import os\nraise KeyError(os.urandom(9).hex())\n")
+    result = modules.run("imports", "drawn", "plain")
+    assert result.exit_code == exit_code.FAILED
+    assert "one order, played twice, did not come to the same:\n" in result.output
+
+
+def test_a_module_that_ends_its_process(modules: Project) -> None:
+    modules.write("ending.py", "import os, sys\n'plain' in sys.modules and os._exit(0)")
+    result = modules.run("imports", "plain", "ending")
+    assert result.exit_code == exit_code.FAILED
+    assert (
+        "a process ended by itself with exit code 0, in 1 of 2 orders of these "
+        "modules:\n"
+        "    import plain\n    import ending\nagain:\n"
+        "    everyorder imports --order plain,ending\n"
+    ) in result.output
+
+
+def test_a_module_that_dies_of_a_signal(modules: Project) -> None:
+    modules.write(
+        "dying.py", "import os\nprint('on', flush=True)\nos.kill(os.getpid(), 9)"
+    )
+    text = modules.text("imports", "plain", "dying")
+    assert "a process died of signal 9, Killed, in 1 of 1 orders of" in text
+    assert "it printed:\n    on\n" in text
+
+
+def test_a_module_that_hangs_is_told_with_its_stack(modules: Project) -> None:
+    modules.write(
+        "hanging.py",
+        "import sys\ndef wait():\n    while 'plain' in sys.modules: pass\nwait()\n",
+    )
+    text = modules.text("imports", "plain", "hanging", "--timeout", "0.5")
+    assert (
+        "a process did not end in time, in 1 of 2 orders of these modules:\n"
+        "    import plain\n    import hanging\nit printed:\n"
+        f'      File "{modules.root}/hanging.py", line 3 in wait\n'
+        f'      File "{modules.root}/hanging.py", line 4 in <module>\n'
+        "again:\n    everyorder imports --order plain,hanging --timeout 0.5\n"
+    ) in text
+
+
+def test_what_shows_nothing_does_not_pass(modules: Project) -> None:
+    modules.write("broken.py", "raise ValueError('never')\n")
+    result = modules.run("imports", "broken", "plain", "--use", "plian.VALUE")
+    assert result.exit_code == exit_code.FAILED
+    assert (
+        "broken, plain: nothing could have differed\n\n"
+        "import broken raises in every order, so nothing is shown of it: ValueError:\n"
+        "never\n\n"
+        "plian.VALUE raises in every order with all imported: NameError: name 'plian' "
+        "is\nnot defined\n"
+    ) in result.output
+
+
+def test_an_interpreter_for_each_order_finds_the_same(modules: Project) -> None:
+    arguments = ("imports", "patching", "using")
+    forked = difference(modules.text(*arguments))
+    spawned = difference(modules.text(*arguments, "--isolation", "spawn"))
+    assert spawned == [*forked[:-1], f"{forked[-1]} --isolation spawn"]
+
+
+def test_modules_named_like_ours(modules: Project) -> None:
+    modules.write("harness/__init__.py", "SEEN = []\n")
+    modules.write("harness/heap.py", "import harness\nharness.SEEN.append(1)\n")
+    for name in ("one", "other"):
+        modules.write(
+            f"{name}.py", f"import harness.heap\nharness.SEEN += [{name!r}]\n"
+        )
+    told = difference(modules.text("imports", "one", "other"))
+    assert told[4:7] == ["harness.SEEN[1]", "-'one'", "+'other'"]
+
+
+def test_nothing_is_written_beside_the_modules(modules: Project) -> None:
+    before = sorted(modules.root.rglob("*"))
+    modules.run("imports", "patching", "using")
+    assert sorted(modules.root.rglob("*")) == before
+
+
+def test_a_folder_that_is_named(modules: Project, tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        modules.write(f"src/{name}.py", "import core\ncore.PLACES[1] = __name__\n")
+    modules.write("src/core.py", "PLACES = {}\n")
+    text = modules.text("imports", "one", "other", "--path", "src")
+    assert text.count("everyorder imports --order one,other --order other,one --path ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("plain",),
+            "plain has no order to be imported in; name two modules at least.",
+        ),
+        (
+            ("plain", "core", "plain"),
+            "plain is named twice; a process imports a module only once.",
+        ),
+        (
+            ("plain", "plian"),
+            "there is no module 'plian' in {root} or on Python's path; "
+            "did you mean plain?",
+        ),
+        (
+            ("plain", "xml.etree.ElementTre"),
+            "there is no module 'xml.etree.ElementTre' in {root} or on Python's path; "
+            "did you mean xml.etree.ElementTree or xml.etree.cElementTree or "
+            "xml.etree.ElementPath?",
+        ),
+        (
+            ("plain", "core", "--use", "core."),
+            "'core.' is no expression: invalid syntax. A use is evaluated when all is "
+            "imported, as in --use 'shop.formats()'.",
+        ),
+        (
+            ("plain", "core", "--watch", "jsn"),
+            "--watch jsn: nothing imports a module of this name; did you mean json or "
+            "_json?",
+        ),
+        (
+            ("--order", "plain,core", "--order", "plain,red"),
+            "plain,core and plain,red are no orders of the same modules; only those "
+            "can be compared.",
+        ),
+    ],
+)
+def test_mistakes(modules: Project, arguments: tuple[str, ...], message: str) -> None:
+    result = modules.run("imports", *arguments)
+    assert (result.output, result.exit_code) == (
+        f"Error: {message.format(root=modules.root)}\n",
+        exit_code.REFUSED,
+    )
+
+
+def test_an_interrupt_leaves_no_process(modules: Project) -> None:
+    told = "open('running', 'a').write(f'{os.getpid()} ')"
+    modules.write("waiting.py", f"import os, time\n{told}\ntime.sleep(60)\n")
+    command = (sys.executable, "-m", "harness", "imports", "plain", "waiting")
+    process = subprocess.Popen(
+        command,
+        cwd=modules.root,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stderr=subprocess.DEVNULL,
+    )
+    running = modules.root / "running"
+    deadline = time.monotonic() + 30
+    while not running.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == exit_code.INTERRUPTED
+    for pid in map(int, re.findall(r"\d+", running.read_text())):
+        while time.monotonic() < deadline:
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                break
+            time.sleep(0.05)
+        else:
+            pytest.fail("a child outlives its command")
+
+
+def test_in_a_test_of_ones_own(modules: Project) -> None:
+    question = of_imports("plain", "core", "red", use="core.NAMES", path=modules.root)
+    told: list[tuple[int, int]] = []
+    report = question.explore(jobs=1, tell=lambda *counts: told.append(counts))
+    assert report.passed, report.render()
+    assert [(row.size, row.sets, row.orders) for row in report.rows] == [
+        (1, 3, 3),
+        (2, 3, 6),
+        (3, 1, 6),
+    ]
+    assert told == [(done, 15) for done in range(1, 16)]
+    found = of_imports("first", "second", path=str(modules.root)).explore().findings
+    assert [(each.verdict, each.orders) for each in found] == [
+        ("order", (("first", "second"), ("second", "first")))
+    ]

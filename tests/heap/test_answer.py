@@ -1,0 +1,239 @@
+"""Answers are values: exact, ordered, without addresses, and never asked anything."""
+
+import collections
+import dataclasses
+import datetime
+import enum
+import functools
+import pathlib
+import pickle
+import types
+from typing import Any
+
+import pytest
+
+from harness.heap import Answer, canonical
+
+
+class Plugin:
+    """An object with a name."""
+
+    def __init__(self, name: Any) -> None:
+        self.name = name
+
+    def run(self) -> None: ...
+
+
+class Slotted:
+    """An object with a slot."""
+
+    __slots__ = ("a",)
+
+
+@dataclasses.dataclass
+class Point:
+    """An object whose repr is its own."""
+
+    x: int
+    y: int
+
+
+class Color(enum.Enum):
+    """Members are shown by name."""
+
+    RED = 1
+
+
+class Lying:
+    """Equal to everything, and shown as something else."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def __eq__(self, other: object) -> bool:
+        raise AssertionError("an answer is never compared")
+
+    def __hash__(self) -> int:
+        raise AssertionError("an answer is never hashed")
+
+    def __repr__(self) -> str:
+        raise AssertionError("an answer is never asked")
+
+
+Pair = collections.namedtuple("Pair", "a b")
+
+
+class Number(int):
+    """A number of a kind."""
+
+
+MODULE = __name__
+SLOTTED = Slotted()
+SLOTTED.a = 1  # type: ignore[attr-defined]  # it has the slot
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (True, "True"),
+        (1, "1"),
+        (1.0, "1.0"),
+        (None, "None"),
+        (b"a", "b'a'"),
+        ({"a": 1}, "{'a': 1}"),
+        ([1, (2,), {3}, set(), frozenset()], "[1, (2,), {3}, set(), frozenset()]"),
+        ({"b", "a"}, "{'a', 'b'}"),
+        (Plugin("x"), "Plugin(name='x')"),
+        (Plugin, f"<class {MODULE}.Plugin>"),
+        (Plugin.run, f"<function {MODULE}.Plugin.run>"),
+        (
+            Plugin("x").run,
+            f"<method <function {MODULE}.Plugin.run> of Plugin(name='x')>",
+        ),
+        (len, "<function len>"),
+        (int, "<class int>"),
+        (types, "<module types>"),
+        (SLOTTED, "Slotted(a=1)"),
+        (Point(1, 2), "Point(x=1, y=2)"),
+        (Color.RED, "Color.RED"),
+        (Pair(1, 2), "Pair(a=1, b=2)"),
+        (Number(3), "Number(3)"),
+        (Lying([1]), "Lying(x=[1])"),
+        (ValueError("x", 1), "ValueError('x', 1)"),
+        (object(), "object()"),
+        (
+            functools.partial(int, 3),
+            "partial(func=<class int>, args=(3,), keywords={})",
+        ),
+        (collections.OrderedDict(a=1), "OrderedDict({'a': 1})"),
+        (collections.deque([1]), "deque([1])"),
+        (pathlib.PurePosixPath("a/b"), "PurePosixPath('a/b')"),
+        (datetime.date(2020, 1, 2), "datetime.date(2020, 1, 2)"),
+    ],
+    ids=lambda each: each if type(each) is str else type(each).__name__,
+)
+def test_the_text_is_for_people(value: Any, text: str) -> None:
+    answer = canonical(value)
+    assert isinstance(answer, Answer)
+    assert str(answer) == answer.text == text
+    assert len(answer.digest) >= 9
+    assert canonical(value) == answer
+    assert hash(canonical(value)) == hash(answer)
+
+
+def test_a_text_is_its_own_answer() -> None:
+    text = "".join(["a", "b"])
+    assert canonical(text) is text
+    assert canonical("1") != canonical(1)
+
+
+DIFFERENT: list[tuple[Any, Any]] = [
+    (True, 1),
+    (1, 1.0),
+    (0.0, -0.0),
+    ("a", b"a"),
+    ([1], (1,)),
+    ({1}, frozenset({1})),
+    ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+    ([1, 2], [2, 1]),
+    ([True], [1]),
+    ({1: "a"}, {True: "a"}),
+    (Plugin("x"), Plugin("y")),
+    (Plugin(1), Plugin(True)),
+    (Lying(1), Lying(2)),
+    (Number(1), 1),
+    (Pair(1, 2), (1, 2)),
+    (Plugin, Slotted),
+    (lambda: 1, lambda: 2),
+    (ValueError("x"), TypeError("x")),
+    (collections.OrderedDict(a=1), {"a": 1}),
+    ([], {}),
+    ({(): 1}, {None: 1}),
+]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), DIFFERENT, ids=lambda each: type(each).__name__
+)
+def test_answers_differ_by_type_value_and_order(one: Any, other: Any) -> None:
+    assert canonical(one) != canonical(other)
+
+
+def test_one_object_twice_is_not_two_that_look_alike() -> None:
+    plugin = Plugin("x")
+    assert canonical([plugin, plugin]) != canonical([plugin, Plugin("x")])
+    assert canonical([Plugin("x"), Plugin("x")]) == canonical(
+        [Plugin("x"), Plugin("x")]
+    )
+
+
+def test_containers_are_values_whichever_they_are() -> None:
+    inner: list[Any] = [1]
+    assert canonical([inner, inner]) == canonical([[1], [1]])
+    pair = (1, 2)
+    assert canonical({"a": pair, "b": pair}) == canonical({"a": (1, 2), "b": (1, 2)})
+
+
+def test_a_live_object_is_recorded_at_once() -> None:
+    live: dict[str, Any] = {"a": [1]}
+    before = canonical(live)
+    live["a"].append(2)
+    assert before == canonical({"a": [1]})
+    assert canonical(live) != before
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ([1, 2, 2], [2, 1, 2]),
+        ((1, "a"), ("a", 1)),
+        ([{"a": 1, "b": [1, 2]}], [{"b": [2, 1], "a": 1}]),
+        ([Plugin("x"), Plugin("y")], [Plugin("y"), Plugin("x")]),
+    ],
+)
+def test_unordered(one: Any, other: Any) -> None:
+    assert canonical(one) != canonical(other)
+    left, right = canonical(one, unordered=True), canonical(other, unordered=True)
+    assert left == right
+    assert str(left) == str(right)
+
+
+def test_unordered_counts() -> None:
+    assert canonical([1, 1, 2], unordered=True) != canonical([1, 2, 2], unordered=True)
+    assert canonical([1], unordered=True) != canonical((1,), unordered=True)
+    assert canonical([True], unordered=True) != canonical([1], unordered=True)
+
+
+def test_sets_have_no_order() -> None:
+    forms = {canonical({f"a{n}" for n in order}) for order in ([1, 2, 3], [3, 2, 1])}
+    assert len(forms) == 1
+    objects = [Plugin("x"), Plugin("y"), Plugin("z")]
+    assert canonical(set(objects)) == canonical({objects[2], objects[0], objects[1]})
+
+
+def test_what_holds_itself() -> None:
+    def ring(value: Any) -> list[Any]:
+        inner: list[Any] = [value]
+        inner.append(inner)
+        return inner
+
+    assert canonical(ring(1)) == canonical(ring(1))
+    assert canonical(ring(1)) != canonical(ring(2))
+    assert str(canonical(ring(1))) == "[1, ...]"
+
+
+def test_deep_and_shared_answers_end() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert canonical(deep) == canonical(deep)
+    shared: tuple[Any, ...] = ()
+    for _ in range(60):
+        shared = (shared, shared)
+    assert canonical(shared) == canonical(shared)
+
+
+def test_answers_travel() -> None:
+    answer = canonical([Plugin("x")])
+    assert pickle.loads(pickle.dumps(answer)) == answer

@@ -1,0 +1,38 @@
+"""`python -m tests.zoo [--seed A:B] [--only CLASS] [--strategy S] [--verbose]`.
+
+Explores the entries of some seeds (those of building, unless others are named), prints
+every complaint and a table, and ends with 1 if a verdict is wrong.
+"""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+
+from tests.zoo.registries import CLASSES, SEEDS_BUILDING, entries
+from tests.zoo.table import table
+from tests.zoo.verdicts import examine
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = ArgumentParser(prog="python -m tests.zoo")
+    parser.add_argument("--seed", default=f"{SEEDS_BUILDING[0]}:{len(SEEDS_BUILDING)}")
+    parser.add_argument("--only", choices=CLASSES, metavar="CLASS")
+    parser.add_argument("--strategy", default="auto")
+    parser.add_argument("--verbose", action="store_true", help="tell every verdict")
+    chosen = parser.parse_args(arguments)
+    first, _, last = chosen.seed.partition(":")
+    seeds = range(int(first), int(last or int(first) + 1))
+    judgements = []
+    for entry in entries(seeds, chosen.only):
+        judgement = examine(entry, chosen.strategy)
+        judgements.append(judgement)
+        if judgement.complaints:
+            print(judgement.line(), flush=True)
+        elif chosen.verbose:
+            print(f"{entry.name}: {judgement.verdict}", flush=True)
+    print(table(judgements))
+    return int(any(judgement.has("wrong") for judgement in judgements))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,40 @@
+"""The zoo itself: every verdict on every registry is right, and none is left out.
+
+The short leg is a registry of most classes, by seeds of building, so that nobody comes
+to know those of the test; the long one is all, by the seeds of the test.
+`python -m tests.zoo` prints the same as a table.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.zoo.entry import Entry
+from tests.zoo.registries import CLASSES, SEEDS_BUILDING, SEEDS_TEST, entries
+from tests.zoo.verdicts import examine
+
+PARTS = 20
+SHORT_PARTS = 3
+SHORT = [
+    entry
+    for number, kind in enumerate(CLASSES)
+    if number % 5 < 2
+    for entry in entries([number % len(SEEDS_BUILDING)], kind)
+]
+
+
+def complaints(chosen: Sequence[Entry]) -> str:
+    return "\n".join(
+        judgement.line() for judgement in map(examine, chosen) if judgement.complaints
+    )
+
+
+@pytest.mark.parametrize("part", range(SHORT_PARTS))
+def test_some_of_most_classes(part: int) -> None:
+    assert complaints(SHORT[part::SHORT_PARTS]) == ""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("part", range(PARTS))
+def test_all_of_all_classes(part: int) -> None:
+    assert complaints([*entries(SEEDS_TEST)][part::PARTS]) == ""
