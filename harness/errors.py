@@ -108,8 +108,8 @@ class UnknownOperation(HarnessError, ValueError):
     def render(self) -> str:
         """The operation, and those that there are."""
         return (
-            f"operation {self.operation} of the history {list(self.history)} is none of "
-            f"0..{self.operations - 1}; was the scenario changed since?"
+            f"operation {self.operation} of the history {list(self.history)} is none "
+            f"of 0..{self.operations - 1}; was the scenario changed since?"
         )
 
 

@@ -54,6 +54,9 @@ class Report:
         """The most severe thing that can be said."""
         found = self.exploration
         kinds = {violation.kind for violation in found.violations}
+        if len(kinds) > 1:
+            # What was refuted the same way each time is no matter of chance.
+            kinds.discard("nondeterminism")
         for own in _OWN:
             if own in kinds:
                 return own

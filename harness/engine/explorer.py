@@ -23,7 +23,7 @@ from harness.engine.graph import checked
 from harness.engine.operations import operations_of, ordering_of, state_of
 from harness.engine.pins import unpinned
 from harness.engine.protocol import State, System
-from harness.engine.refutation import refutation
+from harness.engine.refutation import refutations
 from harness.engine.result import Counts, Exploration, Violation
 from harness.engine.runner import Broken
 from harness.engine.session import Session
@@ -98,13 +98,7 @@ def _explored(
     session.runner.rest()
     meter.tell()
     proving = any(part.family == "graph" for part in parts)
-    found = (
-        refutation(session, finding, proving=proving and session.system.settled)
-        for finding in session.findings
-    )
-    # Several findings often come down to one history.
-    distinct = {(each.kind, each.shortest or each.history): each for each in found}
-    violations = tuple(distinct.values())
+    violations = refutations(session, proving=proving and session.system.settled)
     if complete and session.ordered and not violations:
         violations = tuple(
             unpinned(session.ledger, session.operations, session.ordering)

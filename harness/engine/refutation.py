@@ -8,7 +8,7 @@ the operation that tells them apart: the paths that differ name the variable to 
 """
 
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from harness.engine.confirm import Flake, flake, stands
@@ -29,8 +29,63 @@ FINAL = frozenset[Kind]({"nondeterminism", "not fresh"})
 FORKED = 5
 
 
-def refutation(session: Session, finding: Finding, *, proving: bool) -> Violation:
-    """The violation that a finding comes to; `proving` if states were compared."""
+@dataclass(slots=True)
+class _Case:
+    """A finding, what it was shrunk to, and by whom."""
+
+    finding: Finding
+    judge: Judge
+    shrunk: Shrunk | None
+
+
+def refutations(session: Session, *, proving: bool) -> tuple[Violation, ...]:
+    """The violations that the findings come to, each once.
+
+    `proving` says that states were compared.  Several findings often come down to one
+    history; and where a shorter history shows something, it may be another fault: it
+    takes the place of the longer one unless it was found by itself.
+    """
+    cases = [_case(session, finding, proving=proving) for finding in session.findings]
+    own = {case.shrunk.history for case in cases if case.shrunk is not None}
+    told: dict[tuple[Kind, History], Violation] = {}
+    for case in cases:
+        shorter = None if case.shrunk is None else case.shrunk.shorter
+        if shorter is not None and shorter.history not in own:
+            case.shrunk = shorter
+        violation = _violation(session, case)
+        told.setdefault(
+            (violation.kind, violation.shortest or violation.history), violation
+        )
+    return tuple(told.values())
+
+
+def _case(session: Session, finding: Finding, *, proving: bool) -> _Case:
+    judge = Judge(
+        session.system,
+        session.ledger.canonical,
+        ordering=session.ordering,
+        proving=proving,
+    )
+    if finding.kind in FINAL or finding.other is not None:
+        return _Case(finding, judge, None)
+    shrunk = _shrunk(session, judge, finding)
+    if shrunk is None and finding.first is not None:
+        # What was told first may be what was wrong.
+        turned = replace(
+            finding,
+            history=finding.first,
+            expected=finding.found,
+            found=finding.expected,
+        )
+        anew = judge.anew()
+        shrunk = _shrunk(session, anew, turned)
+        if shrunk is not None:
+            return _Case(turned, anew, shrunk)
+    return _Case(finding, judge, shrunk)
+
+
+def _violation(session: Session, case: _Case) -> Violation:
+    finding = case.finding
     plain = Violation(
         finding.kind,
         state_of(finding.key),
@@ -44,28 +99,9 @@ def refutation(session: Session, finding: Finding, *, proving: bool) -> Violatio
         return plain
     if finding.other is not None:
         return _forked(session, plain, finding.other)
-    judge = Judge(
-        session.system,
-        session.ledger.canonical,
-        ordering=session.ordering,
-        proving=proving,
-    )
-    shrunk = _shrunk(session, judge, finding)
-    if shrunk is None and finding.first is not None:
-        # What was told first may be what was wrong.
-        turned = replace(
-            finding,
-            history=finding.first,
-            expected=finding.found,
-            found=finding.expected,
-        )
-        judge = judge.anew()
-        shrunk = _shrunk(session, judge, turned)
-        if shrunk is not None:
-            finding = turned
-    if shrunk is None:
-        return _unshrunk(judge, finding, plain)
-    return _shown(session, judge, finding, shrunk)
+    if case.shrunk is None:
+        return _unshrunk(case.judge, finding, plain)
+    return _shown(session, case.judge, finding, case.shrunk)
 
 
 def _shrunk(session: Session, judge: Judge, finding: Finding) -> Shrunk | None:

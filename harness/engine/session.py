@@ -8,7 +8,9 @@ Rules:
 - a look follows every operation of `transition` and `lead` (warm), and only the last
   operation of `history` and `rehearse`, which start from a fresh system (cold);
 - violations are collected; `Halt` ends the run when there are enough, or when what is
-  active is unknown.
+  active is unknown;
+- what is told at some active steps is not told again where others are active beside
+  them: one fault shows in many places, and another one is to be found, too.
 """
 
 from collections.abc import Hashable
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 
 from harness.engine.budget import Halt, Meter
 from harness.engine.ledger import Ledger
-from harness.engine.operations import Key, Operations, Ordering
+from harness.engine.operations import Key, Operations, Ordering, state_of
 from harness.engine.protocol import History, System
 from harness.engine.replay import portrait
 from harness.engine.result import Closure, Kind
@@ -62,7 +64,9 @@ class Session:
         self.stop_after = stop_after
         self.ledger = Ledger()
         self.findings: list[Finding] = []
-        self._known: set[tuple[Kind, Key, Hashable, Hashable]] = set()
+        self._known: set[tuple[Hashable, Key, Hashable, Hashable]] = set()
+        # Where each kind of thing was told.
+        self._told: dict[Hashable, list[frozenset[int]]] = {}
         self.skipped: list[str] = []
         self.closure: Closure | None = None
         # What the first fresh system looked like inside.
@@ -147,11 +151,17 @@ class Session:
         self, kind: Kind, expected: Hashable, found: Hashable, hidden: bool
     ) -> None:
         key, history = self.runner.key, self.runner.history()
-        mark = (kind, key, expected, found)
-        if mark in self._known:
+        asked = self.runner.asked
+        # What a look shows is named by what came before it.
+        what = kind if asked is None else asked[1]
+        mark = (what, key, expected, found)
+        told = self._told.setdefault((kind, what), [])
+        steps = frozenset(state_of(key))
+        if mark in self._known or any(other < steps for other in told):
             # The same again is no other violation.
             return
         self._known.add(mark)
+        told.append(steps)
         first = self._first()
         self.findings.append(
             Finding(kind, key, expected, found, history, hidden, first=first)

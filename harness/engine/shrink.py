@@ -36,11 +36,16 @@ SHORT = 32
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """A short history, what it shows, and whether a shorter one is ruled out."""
+    """A short history, what it shows, and whether a shorter one is ruled out.
+
+    `shorter` is one over other operations as well, if there is one: it may be another
+    fault.
+    """
 
     history: History
     fault: Fault
     proven: bool
+    shorter: "Shrunk | None" = None
 
 
 def shrink(
@@ -63,16 +68,27 @@ def shrink(
     shorter, proven = _search(judge, needed, len(history))
     if shorter is not None:
         history, kind = shorter, None
+    other: Shrunk | None = None
     every = tuple(range(operations.look + 1))
     if proven and len(needed) < len(every) and _cost(every, len(history)) <= judge.left:
         shorter, _ = _search(judge, every, len(history))
         if shorter is not None:
-            history, kind = shorter, None
-    # One more replay of a history that is known to fail: the allowance is for
-    # searching.
+            other = _judged(judge, shorter, None, proven=True)
+    return _judged(judge, history, kind, proven=proven, shorter=other)
+
+
+def _judged(
+    judge: Judge,
+    history: History,
+    kind: Kind | None,
+    *,
+    proven: bool,
+    shorter: Shrunk | None = None,
+) -> Shrunk | None:
+    """A history that is known to fail, with its fault; beyond the allowance."""
     judge.extend(len(history))
     fault = judge.fault(history, kind)
-    return None if fault is None else Shrunk(history, fault, proven)
+    return None if fault is None else Shrunk(history, fault, proven, shorter)
 
 
 def _window(judge: Judge, finding: Finding, keys: list[Key]) -> History | None:

@@ -59,7 +59,8 @@ class Document:
     def size(self) -> str:
         """What was explored, as one line."""
         return (
-            f"{_count(self.states, 'state')}, {_count(self.transitions, 'transition')}, "
+            f"{_count(self.states, 'state')}, "
+            f"{_count(self.transitions, 'transition')}, "
             f"{_count(self.failing, 'failing transition')}"
         )
 

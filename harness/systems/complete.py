@@ -279,6 +279,8 @@ def places(function: Callable[..., Any]) -> int:
 def _held(handle: Any) -> Any:
     """What the scenario gave: of the context manager of a generator, the generator."""
     held = handle.held if isinstance(handle, Handle) else handle
-    if isinstance(held, _GeneratorContextManager | _AsyncGeneratorContextManager):
+    # Not by isinstance: an abstract class remembers whom it was asked about.
+    made = (_GeneratorContextManager, _AsyncGeneratorContextManager)
+    if any(each is one for each in type(held).__mro__ for one in made):
         return held.gen
     return held

@@ -149,7 +149,7 @@ def test_a_proof_is_given_exactly_where_it_is_true(seed: int) -> None:
 
 
 def assert_shortest(machine: Machine, violation: Violation) -> None:
-    """The history fails, and every shorter one over its operations and the look passes."""
+    """The history fails, and every shorter one of its operations passes."""
     history, kind = violation.shortest, violation.kind
     assert history is not None
     judge = Judge(

@@ -43,7 +43,7 @@ BOTH = {("order", (1, 0)), ("use", (3, 2, 3))}
 
 
 @pytest.mark.parametrize(
-    "strategy", ["auto", "walk:1", "walk:2", "histories:3", "kA:1", "random:2"]
+    "strategy", ["auto", "walk:1", "walk:2", "histories:3", "kA:2", "random:2"]
 )
 def test_two_faults_are_both_told(strategy: str) -> None:
     assert told(explore(Two(), strategy, stop_after=3)) == BOTH
@@ -78,7 +78,7 @@ def test_three_kinds_at_once() -> None:
             return super().observe(), self.left
 
     found = explore(Three(), "histories:3", stop_after=10)
-    assert BOTH <= told(found)
+    assert told(found) >= BOTH
     assert ("wedged", (0, 2)) in told(found)
 
 

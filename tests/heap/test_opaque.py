@@ -103,7 +103,7 @@ def half() -> memoryview:
         (np.random.default_rng(1), "numpy.random._generator.Generator"),
         (ctypes.c_int(1), "ctypes.c_int"),
     ],
-    ids=str,
+    ids=lambda each: each if isinstance(each, str) else "value",
 )
 def test_what_is_hidden_by_the_layout(value: Any, name: str) -> None:
     texts = told(Box(x=value))

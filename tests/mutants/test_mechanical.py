@@ -4,6 +4,8 @@ The killers are remembered (`mechanical.json`); the whole catalogue is tried whe
 kills no more, and the file is then out of date.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from tests.mutants.mechanical import (
@@ -13,7 +15,7 @@ from tests.mutants.mechanical import (
     everything,
     sample,
 )
-from tests.mutants.trial import Order, run
+from tests.mutants.trial import Order, Trial, run
 
 MEMORY = Memory.read()
 UP_TO_DATE = "bring the file up to date: python -m tests.mutants.mechanical --write"
@@ -74,28 +76,39 @@ def test_another_seed_is_another_sample() -> None:
     assert len({each.name for each in (*one, *other)}) > SAMPLE
 
 
+REFUSES = "checks:check_definition_fits:call taken away:1"
+# A definition that is refused is none of its business.
+BLIND = "scenarios/test_listeners/hears_of_nothing_else"
+
+
+def tried(order: Order) -> Trial:
+    (trial,) = run([order])
+    return replace(trial, seconds=0.0)
+
+
 def test_a_mutant_that_no_scenario_meets_survives() -> None:
-    # A definition that is refused is none of a listener's business.
-    (trial,) = run(
-        [
-            Order(
-                "checks:check_definition_fits:call taken away:1",
-                ("scenarios/test_listeners/hears_of_nothing_else",),
-                everything=False,
-            )
-        ]
-    )
-    assert (trial.outcome, trial.by, trial.how) == ("survived", "", "")
+    found = tried(Order(REFUSES, (BLIND,), everything=False))
+    assert found == Trial(REFUSES, "survived")
 
 
 def test_a_mutant_is_killed_by_the_rest_of_the_catalogue() -> None:
-    (trial,) = run(
-        [
-            Order(
-                "checks:check_definition_fits:call taken away:1",
-                ("scenarios/test_listeners/hears_of_nothing_else",),
-            )
-        ]
+    found = tried(Order(REFUSES, (BLIND,)))
+    assert (found.outcome, found.by != BLIND) == ("killed", True)
+    without = tried(Order(REFUSES, (BLIND,), without=(BLIND, found.by)))
+    assert (without.outcome, without.by not in (BLIND, found.by)) == ("killed", True)
+
+
+def test_what_never_ends_is_killed_and_told() -> None:
+    name, by = (
+        "table:numbers:condition true:1",
+        "scenarios/test_fallbacks/alias_all_or_none",
     )
-    assert trial.outcome == "killed"
-    assert trial.by != "scenarios/test_listeners/hears_of_nothing_else"
+    found = tried(Order(name, (by,), everything=False, seconds=2))
+    assert found == Trial(name, "killed", by, "no end")
+
+
+def test_what_cannot_be_imported_is_not_killed() -> None:
+    name = "transition:_add_implementation:is to is not:1"
+    found = tried(Order(name, (BLIND,), everything=False))
+    assert (found.outcome, found.by) == ("discarded", "")
+    assert found.how.startswith("UnknownOperator: no operator core::")

@@ -72,7 +72,7 @@ TEXTS: list[tuple[Step, str]] = [
     (listen(), "listen()"),
     (listen(refuses=["a::b"]), 'listen(refuses=["a::b"])'),
     (merges_alias_kinds(), "merges_alias_kinds()"),
-    (*shared(reserve("a::b")), 'shared(reserve("a::b"))'),
+    (shared(reserve("a::b"))[0], 'shared(reserve("a::b"))'),
     (
         together(library("a"), reserve("a::b")),
         'together(library("a", "DEF"), reserve("a::b"))',
@@ -257,11 +257,12 @@ def test_together_closes_last_first_and_once() -> None:
 def test_a_setting_is_no_registration() -> None:
     target = Dispatcher()
     (perform,) = prepared(target, merges_alias_kinds())
-    assert not target.state.merges_alias_kinds
+    seen = [target.snapshot().merges_alias_kinds]
     handle = perform()
-    assert target.state.merges_alias_kinds
+    seen.append(target.snapshot().merges_alias_kinds)
     handle.close()
-    assert (target.state.merges_alias_kinds, target.op_names()) == (True, ())
+    seen.append(target.snapshot().merges_alias_kinds)
+    assert (seen, target.op_names()) == ([False, True, True], ())
 
 
 def test_steps_share_one_library_of_each_kind() -> None:
