@@ -46,7 +46,7 @@ test: $(STAMP)
 	$(BIN)/python $(RUN) -n auto $(TESTS)
 
 test-long: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto -m long
+	$(BIN)/python -m pytest -q -n auto -m long $(TESTS)
 
 test-extras: $(STAMP)
 	$(BIN)/python $(RUN) -n auto -m torch

@@ -66,7 +66,7 @@ def test_the_sample_is_spread_over_the_modules() -> None:
     sizes: dict[str, int] = {}
     for each in everything():
         sizes[each.module] = sizes.get(each.module, 0) + 1
-    large = {module for module, size in sizes.items() if size >= 20}
+    large = {module for module, size in sizes.items() if size >= 30}
     assert large <= {each.module for each in taken}
 
 

@@ -318,7 +318,7 @@ def test_a_leaking_use_is_told_by_the_law(systems: Any) -> None:
         return "entered"
 
     report = explore(Scenario(RANK, uses=[use("enter", enter)]), "walk:0")
-    (violation,) = report.exploration.violations
+    violation = report.exploration.violations[0]
     assert isinstance(violation.found, tuple)
     assert {each.law for each in violation.found if isinstance(each, Violation)} == {
         "deeds_leave_the_thread_alone"
@@ -332,7 +332,7 @@ def test_a_look_that_leaks_is_told_too() -> None:
         return "seen"
 
     report = explore(Scenario(RANK, observe=observe, probes=()), "walk:0")
-    (violation,) = report.exploration.violations
+    violation = report.exploration.violations[0]
     assert isinstance(violation.found, tuple)
     assert str(violation.found[-1]) == (
         "deeds_leave_the_thread_alone at look, modes: expected (), found (Outer,)"
@@ -362,7 +362,7 @@ def _including(x, *rest):  # type: ignore[no-untyped-def]  # an untyped kernel
 
 def test_a_kernel_that_leaks_is_told_call_by_call() -> None:
     scenario = Scenario(RANK, impl("graph::rank", _including, "CPU"), probes=("cpu",))
-    (violation,) = explore(scenario, "walk:0").exploration.violations
+    (violation,) = explore(scenario, "walk:0", stop_after=1).exploration.violations
     assert isinstance(violation.found, tuple)
     assert "calls_restore_their_thread" in {each.law for each in violation.found}
     used = Scenario(
@@ -371,7 +371,7 @@ def test_a_kernel_that_leaks_is_told_call_by_call() -> None:
         probes=(),
         uses=[call("graph::rank")],
     )
-    (violation,) = explore(used, "walk:0").exploration.violations
+    (violation,) = explore(used, "walk:0", stop_after=1).exploration.violations
     assert isinstance(violation.found, tuple)
     assert "calls_restore_their_thread" in {each.law for each in violation.found}
 

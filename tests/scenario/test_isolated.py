@@ -21,7 +21,9 @@ from harness.scenario import Scenario, step, steps, use
 from harness.systems.isolated import ChildDied, ChildFailed, IsolatedSystem
 from harness.systems.outcomes import ScenarioSkipped
 from tests.forking import needs_fork
-from tests.scenario.isolated import FORKED, SCENARIO, TABLE, add, shown
+from tests.scenario.isolated import FORKED as _FORKED
+from tests.scenario.isolated import SCENARIO as _SCENARIO
+from tests.scenario.isolated import TABLE, add, shown
 
 pytestmark = needs_fork
 
@@ -35,7 +37,7 @@ def active(**handles: object) -> tuple[object, ...]:
 
 @pytest.fixture(params=["fork", "spawn"])
 def system(request: pytest.FixtureRequest) -> Iterator[IsolatedSystem]:
-    made = IsolatedSystem({"fork": FORKED, "spawn": SCENARIO}[request.param])
+    made = IsolatedSystem({"fork": _FORKED, "spawn": _SCENARIO}[request.param])
     made.reset()
     yield made
     made.close()
@@ -44,7 +46,7 @@ def system(request: pytest.FixtureRequest) -> Iterator[IsolatedSystem]:
 
 @pytest.fixture
 def forked() -> Iterator[IsolatedSystem]:
-    made = IsolatedSystem(FORKED)
+    made = IsolatedSystem(_FORKED)
     made.reset()
     yield made
     made.close()
@@ -82,10 +84,10 @@ def until(done: Any, seconds: float = 10) -> bool:
 
 
 def test_it_is_the_system_of_its_scenario() -> None:
-    made = system_of(FORKED)
+    made = system_of(_FORKED)
     assert isinstance(made, IsolatedSystem)
     assert (made.steps, made.uses, made.settled) == (10, 3, False)
-    assert made.relations == FORKED.relations
+    assert made.relations == _FORKED.relations
 
 
 def test_operations_and_values_cross(system: IsolatedSystem) -> None:
@@ -299,7 +301,7 @@ def test_closing_leaves_no_process(forked: IsolatedSystem) -> None:
 
 
 def test_a_system_that_is_dropped_leaves_no_process() -> None:
-    system = IsolatedSystem(FORKED)
+    system = IsolatedSystem(_FORKED)
     system.reset()
     assert children()
     del system

@@ -312,7 +312,7 @@ async def checked(of: Channel) -> str:
     return "too many" if len(of.names) > 2 else ""
 
 
-CHANNEL = Scenario(
+_CHANNEL = Scenario(
     step("ann", joined),
     step("bob", lambda to: to.join("bob"), undo=lambda to: to.leave("bob")),
     uses=[use("names", names_of)],
@@ -323,7 +323,7 @@ CHANNEL = Scenario(
 
 
 def test_everything_may_be_asynchronous() -> None:
-    system = RegistrySystem(CHANNEL)
+    system = RegistrySystem(_CHANNEL)
     for _ in range(2):
         system.reset()
         handles = [system.do(1), system.do(0)]
@@ -335,7 +335,7 @@ def test_everything_may_be_asynchronous() -> None:
         assert system.observe() == (("state", ""),)
     assert system.caveats() == ()
     system.close()
-    assert explore(CHANNEL, "walk:1").verdict == "holds"
+    assert explore(_CHANNEL, "walk:1").verdict == "holds"
 
 
 def test_a_generator_runs_when_it_is_explored() -> None:
