@@ -148,6 +148,12 @@ def _logged(logger: logging.Logger) -> str:
     return f"handlers: {handlers}\nenabled: {enabled}"
 
 
+def _logger_state(logger: logging.Logger) -> object:
+    handlers = [(each.name, each.level) for each in logger.handlers]
+    remembered = sorted(vars(logger)["_cache"].items())
+    return logger.level, handlers, remembered
+
+
 # A logger remembers which levels are enabled; changing the level has to forget it.
 logging_handlers = Scenario(
     step("addHandler(file)", partial(_handle, "file", 10)),
@@ -157,6 +163,9 @@ logging_handlers = Scenario(
     uses=[use("isEnabledFor(DEBUG)", lambda of: of.isEnabledFor(10))],
     create=_logger,
     observe=_logged,
+    # Read whole, the state has the process's root logger in it, and whoever runs this
+    # may log to files, which nobody can read.
+    fingerprint=_logger_state,
 )
 
 
