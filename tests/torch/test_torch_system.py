@@ -106,7 +106,7 @@ def test_the_finding(make: Make) -> None:
     assert violation.found == canonical((CallResult((f"1: {CE}",), "returned"),))
 
 
-@pytest.mark.parametrize("strategy", ["walk:1", "words:2", "arrangements", "full"])
+@pytest.mark.parametrize("strategy", ["walk:1", "histories:2", "arrangements", "full"])
 def test_other_strategies_find_it_too(make: Make, strategy: str) -> None:
     (violation,) = explore(make.shortest(), strategy).violations
     assert (violation.kind, violation.shortest) == ("order", (1, 0))
@@ -133,7 +133,7 @@ def test_upstreams_own_five_steps_hold(make: Make) -> None:
         probes=(TorchCall(), TorchCall(requires_grad=True)),
         invariants="law",
     )
-    found = explore(system, "walk:1+words:2")
+    found = explore(system, "walk:1+histories:2")
     assert found.violations == ()
     assert found.complete
     assert len(found.states) == 32
