@@ -15,6 +15,7 @@ of a settled system the state says that nothing depends on it.
 import gc
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 from harness.engine import auto, determinism
 from harness.engine.budget import Budget, Halt, Meter, Progress, Spent
@@ -108,18 +109,29 @@ def _explored(
 
 @contextmanager
 def _collector_off(*, disabled: bool) -> Iterator[None]:
-    """No garbage is collected at a moment that nobody chose, where that may show."""
+    """No garbage is collected at a moment that nobody chose, where that may show.
+
+    What was there before is left alone, as looking through all of it would take longer
+    than most explorations; of what an exploration leaves, nothing is left to the next.
+    """
     if not disabled or not gc.isenabled():
         yield
         return
-    gc.collect()
+    _collected()
     gc.freeze()
     gc.disable()
     try:
         yield
     finally:
+        gc.collect()
         gc.enable()
         gc.unfreeze()
+
+
+@cache
+def _collected() -> None:
+    """Leave no garbage to the first exploration of a process."""
+    gc.collect()
 
 
 def _run(
