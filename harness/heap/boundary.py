@@ -47,7 +47,7 @@ from harness.heap.flat import (
     ways,
 )
 from harness.heap.reference import reference
-from harness.heap.thread_state import context_values, thread_state
+from harness.heap.thread_state import context_values, thread_state, variables
 
 # Packages and modules that are not entered, nor the instances of their classes.
 NOISE_MODULES: Mapping[str, str] = {
@@ -135,6 +135,7 @@ class Snapshot:
     levels: tuple[Level, ...]
     values: list[Any]
     thread: Mapping[str, Hashable]
+    variables: Mapping[int, tuple[str, Hashable]]
     met: frozenset[int]
 
     def same(self, roots: list[Any], excluded: frozenset[int]) -> bool:
@@ -185,12 +186,14 @@ class Boundary:
     def snapshot(self) -> Snapshot:
         """All containers outside of the followed state, as they are now."""
         roots = [sys.modules, *context_values().values()]
-        walk = Walk(roots, self._exclude(), _is_noise)
+        excluded = self._exclude()
+        walk = Walk(roots, excluded, _is_noise)
         return Snapshot(
             tuple(map(id, roots)),
             tuple(walk.levels),
             walk.values,
             thread_state(),
+            variables(excluded),
             walk.met,
         )
 
@@ -215,6 +218,12 @@ class Boundary:
             if thread.get(what) != snapshot.thread.get(what)
         ]
         excluded = self._exclude()
+        now, before = variables(excluded), snapshot.variables
+        told += [
+            (now.get(each) or before[each])[0]
+            for each in {**before, **now}
+            if each not in excluded and now.get(each) != before.get(each)
+        ]
         values = context_values()
         roots = [sys.modules, *values.values()]
         if not snapshot.same(roots, excluded):

@@ -22,7 +22,10 @@ _SIGNALS = tuple(signal.valid_signals())
 
 
 def thread_state() -> dict[str, Hashable]:
-    """What containers do not show, as `{"the current directory": ...}`."""
+    """What containers do not show, as `{"the current directory": ...}`.
+
+    Context variables are not among it: see `variables`.
+    """
     state: dict[str, Hashable] = {
         "the recursion limit": sys.getrecursionlimit(),
         "the trace function": sys.gettrace() is None,
@@ -43,10 +46,19 @@ def thread_state() -> dict[str, Hashable]:
         )
     # A thread that never divided has no context yet; asking makes the default one.
     state["the decimal context"] = _decimal(getcontext())
-    for variable, value in contextvars.copy_context().items():
-        if type(value) is not Context:
-            state[f"the context variable {variable.name}"] = _value(value)
     return state
+
+
+def variables(excluded: frozenset[int]) -> dict[int, tuple[str, Hashable]]:
+    """The context variables of this thread by id: what each is called, and its value.
+
+    Those with an id in `excluded` are left out.
+    """
+    return {
+        id(variable): (f"the context variable {variable.name}", _value(value))
+        for variable, value in contextvars.copy_context().items()
+        if id(variable) not in excluded and type(value) is not Context
+    }
 
 
 def context_values() -> dict[str, Any]:

@@ -658,6 +658,22 @@ def test_the_inside_of_a_context_variable_is_told() -> None:
         VARIABLE.reset(token)
 
 
+def test_a_context_variable_that_is_followed_is_not_outside() -> None:
+    namesake: contextvars.ContextVar[Any] = contextvars.ContextVar(VARIABLE.name)
+    boundary = Boundary(lambda: frozenset({id(VARIABLE)}))
+    before = boundary.snapshot()
+    token = VARIABLE.set(1)
+    try:
+        assert boundary.changed(before) == ()
+        other = namesake.set(1)
+        try:
+            assert boundary.changed(before) == ("the context variable planted",)
+        finally:
+            namesake.reset(other)
+    finally:
+        VARIABLE.reset(token)
+
+
 def test_changes_are_told_as_caveats() -> None:
     assert caveats(
         ("mine.plugins._cache", "imports json", "the current directory")
