@@ -13,6 +13,10 @@ BESIDE_TORCH := tests/operators/test_conv.py tests/operators/test_pool.py \
 RUN ?= -m pytest
 # Which ones; all, unless somebody says otherwise.
 TESTS ?=
+# What explores in processes forked from that of the test, where whatever is loaded is
+# looked through: it runs by itself, with nothing of the runtime loaded.
+APART := tests/child tests/cli tests/engine tests/expectations tests/heap tests/plugin \
+	tests/report tests/zoo
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
@@ -43,7 +47,12 @@ run: $(STAMP)
 	$(BIN)/everyorder run --report build/report
 
 test: $(STAMP)
+ifeq ($(strip $(TESTS)),)
+	$(BIN)/python $(RUN) -n auto $(APART)
+	$(BIN)/python $(RUN) -n auto $(addprefix --ignore=,$(APART))
+else
 	$(BIN)/python $(RUN) -n auto $(TESTS)
+endif
 
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m long $(TESTS)

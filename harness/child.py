@@ -21,6 +21,7 @@ How it works: messages are pickles behind their length.  What was sent before th
 died is read after it, so a result that was sent is never lost.
 """
 
+import gc
 import os
 import pickle
 import select
@@ -184,6 +185,8 @@ class Forked:
             _living.add(self)
             return
         os.setpgid(0, 0)
+        # What came from the parent is nobody's garbage here.
+        gc.freeze()
         for other in (self, *_living):
             other.close()
         _living.clear()

@@ -5,20 +5,27 @@ True only here: how a scenario becomes a system and its outcome a report.
 Rules:
 - what lies in cycles is judged late; when it turns out only at the end that something
   was kept alive, the scenario is explored again in a hurry, which tells by which order;
-- where that does not find it, it is told without an order.
+- where that does not find it, it is told without an order;
+- a scenario that skips itself, by whichever of its functions, has no report.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 from harness.engine import Budget, Exploration, Progress, System, Violation
 from harness.engine import explore as explore_system
 from harness.outcome import Report
 from harness.scenario.scenario import Scenario
 from harness.systems.complete import ScopeGrown
-from harness.systems.dispatcher import DispatcherSystem
 from harness.systems.isolated import IsolatedSystem
+from harness.systems.outcomes import ScenarioSkipped, skip_reason
 from harness.systems.registry import RegistrySystem
+
+if TYPE_CHECKING:
+    from harness.systems.dispatcher import DispatcherSystem
+
+T = TypeVar("T")
 
 # Violations that are told of one scenario: one fault often shows in several places,
 # and what is mended is checked against all of them.
@@ -34,10 +41,37 @@ SECONDS = 30.0
 def system_of(scenario: Scenario) -> System:
     """The scenario as the engine sees it."""
     if scenario.create is None:
-        return DispatcherSystem(scenario)
+        return dispatcher_of(scenario)
     if scenario.isolation is not None:
         return IsolatedSystem(scenario)
     return RegistrySystem(scenario)
+
+
+def dispatcher_of(scenario: Scenario) -> "DispatcherSystem":
+    """The scenario on a dispatcher; nothing else needs the runtime."""
+    from harness.systems.dispatcher import DispatcherSystem
+
+    return DispatcherSystem(scenario)
+
+
+def asked(question: Callable[[], T]) -> T:
+    """The answer to a question about one system, asked again where it must be.
+
+    Raises:
+        ScenarioSkipped: a function of its scenario skipped it.
+    """
+    while True:
+        try:
+            return question()
+        except ScopeGrown:
+            # Each package is new once; states of before cannot be compared.
+            continue
+        except BaseException as error:
+            reason = skip_reason(error)
+            if reason is None:
+                raise
+        # Raised here: what skipped it is no context.
+        raise ScenarioSkipped(reason=reason)
 
 
 def explore(
@@ -59,43 +93,37 @@ def explore(
 
     Raises:
         HarnessError: the question cannot be asked (unknown strategy, no fingerprint).
+        ScenarioSkipped: a step or another function of it skipped it.
     """
-    system = system_of(scenario)
+    dispatcher = dispatcher_of(scenario) if scenario.create is None else None
+    system = system_of(scenario) if dispatcher is None else dispatcher
     pinned = scenario.order_dependent is not None
 
     def explored(within: Budget | None, tell: Progress | None) -> Exploration:
-        while True:
-            try:
-                return explore_system(
-                    system,
-                    strategy,
-                    order_dependent=pinned,
-                    budget=within,
-                    progress=tell,
-                    stop_after=stop_after,
-                )
-            except ScopeGrown:
-                # Each package is new once; states of before cannot be compared.
-                continue
+        return asked(
+            lambda: explore_system(
+                system,
+                strategy,
+                order_dependent=pinned,
+                budget=within,
+                progress=tell,
+                stop_after=stop_after,
+            )
+        )
 
-    if isinstance(system, DispatcherSystem):
-        try:
-            exploration = explored(budget, progress)
-            kept = () if exploration.violations else system.last()
+    try:
+        exploration = explored(budget, progress)
+        if dispatcher is not None and not exploration.violations:
+            kept = dispatcher.last()
             if kept:
-                system.hurry()
+                dispatcher.hurry()
                 again = explored(_brief(budget), None)
                 exploration = again if again.violations else _with(exploration, kept)
-        finally:
-            # A thread keeps what it is in when its system is forgotten.
-            system.close()
-    else:
-        try:
-            exploration = explored(budget, progress)
-        finally:
-            close = getattr(system, "close", None)
-            if close is not None:
-                close()
+    finally:
+        # A thread keeps what it is in when its system is forgotten.
+        close = getattr(system, "close", None)
+        if close is not None:
+            close()
     return Report(
         scenario=scenario.path,
         steps=tuple(step.text for step in scenario.steps),

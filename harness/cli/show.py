@@ -4,8 +4,9 @@ True only here: a single state, looked at by hand.  The steps are done in the or
 which they are given, on a fresh system, and nothing is compared.
 """
 
+from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,9 +20,12 @@ from harness.cli.errors import (
 )
 from harness.cli.subject import Subject, subject_of
 from harness.engine import State, System
+from harness.errors import HarnessError
 from harness.report import sections
-from harness.scenario import PROBES, Scenario, call
-from harness.systems.dispatcher import DispatcherSystem
+from harness.scenario.scenario import Scenario
+
+if TYPE_CHECKING:
+    from harness.systems.dispatcher import DispatcherSystem
 
 
 @click.command()
@@ -52,28 +56,40 @@ def show(name: str, state: str | None, table: bool, trace: bool) -> None:
         return
     entry = _entry(name)
     subject = subject_of(entry.scenario)
-    system = subject.system()
-    click.echo(subject.texts.scenario)
-    for number, text in enumerate(subject.texts.steps, 1):
-        click.echo(f"{number:>4}  {text}")
-    click.echo()
-    held = _play(subject, system, _state(state, len(subject.texts.steps)))
-    if not table and not trace:
-        _tell(sections(system.observe()))
-    if table or trace:
+    wanted = _state(state, len(subject.texts.steps))
+    with subject.opened() as system:
+        # Told when it is over: it may have to begin again.
+        lines, held = subject.asked(lambda: _play(subject, system, wanted))
+        click.echo(subject.texts.scenario)
+        for number, text in enumerate(subject.texts.steps, 1):
+            click.echo(f"{number:>4}  {text}")
+        click.echo("\n".join(("", *lines, "")))
+        if table or trace:
+            _show_inside(entry.scenario, system, table=table, trace=trace)
+        else:
+            _tell(sections(subject.asked(system.observe)))
+        for step in reversed(list(held)):
+            handle = held.pop(step)
+            subject.asked(partial(system.undo, step, handle))
+
+
+def _show_inside(
+    scenario: Scenario, system: System, *, table: bool, trace: bool
+) -> None:
+    """Print what only a dispatcher has."""
+    from harness.systems.dispatcher import DispatcherSystem
+
+    if not isinstance(system, DispatcherSystem):
         option = "--table" if table else "--trace"
-        if not isinstance(system, DispatcherSystem):
-            raise NotADispatcher(scenario=subject.texts.scenario, option=option)
-        if table:
-            _tell(
-                (f"table of {operator}", system.dispatcher.dump_table(operator))
-                for operator in entry.scenario.operators
-                if system.dispatcher.find_op(operator) is not None
-            )
-        if trace:
-            _tell(_traces(entry.scenario, system))
-    for step in reversed(list(held)):
-        system.undo(step, held.pop(step))
+        raise NotADispatcher(scenario=scenario.path, option=option)
+    if table:
+        _tell(
+            (f"table of {operator}", system.dispatcher.dump_table(operator))
+            for operator in scenario.operators
+            if system.dispatcher.find_op(operator) is not None
+        )
+    if trace:
+        _tell(_traces(scenario, system))
 
 
 def _entry(name: str) -> Entry:
@@ -102,19 +118,25 @@ def _state(text: str | None, steps: int) -> State:
     return state
 
 
-def _play(subject: Subject, system: System, state: State) -> dict[int, object]:
-    """Do the steps, tell each, and return the handles of those that succeeded."""
+def _play(
+    subject: Subject, system: System, state: State
+) -> tuple[list[str], dict[int, object]]:
+    """Do the steps; a text for each, and the handles of those that succeeded."""
     held: dict[int, object] = {}
+    lines: list[str] = []
     system.reset()
     for step in state:
-        click.echo(subject.texts.line(step))
+        lines.append(subject.texts.line(step))
         try:
             held[step] = system.do(step)
+        except HarnessError:
+            raise
         except Exception as error:
-            for title, text in sections(system.failure(error)):
-                click.echo(f"    {title or 'fails'}: {text}")
-    click.echo()
-    return held
+            lines += (
+                f"    {title or 'fails'}: {text}"
+                for title, text in sections(system.failure(error))
+            )
+    return lines, held
 
 
 def _tell(texts: Any) -> None:
@@ -124,8 +146,10 @@ def _tell(texts: Any) -> None:
         click.echo()
 
 
-def _traces(scenario: Scenario, system: DispatcherSystem) -> list[tuple[str, str]]:
+def _traces(scenario: Scenario, system: "DispatcherSystem") -> list[tuple[str, str]]:
     """Every probe's call: its answer, then its trace, indented by nesting."""
+    from harness.scenario import PROBES, call
+
     kinds = tuple(PROBES) if scenario.probes is None else scenario.probes
     dispatcher = system.dispatcher
     found = []

@@ -1,30 +1,39 @@
-"""Scenarios, and the steps and uses that they are made of."""
+"""Scenarios, and the steps and uses that they are made of.
 
-from harness.scenario.contexts import context, in_main
-from harness.scenario.custom import (
-    custom,
-    register_autograd,
-    register_fake,
-    register_kernel,
-)
-from harness.scenario.handlers import handler, install_fallbacks, rule
-from harness.scenario.modes import ProbeMode, mode
-from harness.scenario.probes import PROBES
-from harness.scenario.registrations import (
-    define,
-    fallback,
-    impl,
-    library,
-    listen,
-    merges_alias_kinds,
-    reserve,
-    shared,
-    together,
-)
+True only here: what speaks of the dispatcher loads when it is first asked for, because
+the registries of others need nothing of the runtime.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Step, UseStep, step, steps, use
-from harness.scenario.subclass import ProbeSubclass
-from harness.scenario.uses import call, look_up
+
+if TYPE_CHECKING:
+    from harness.scenario.contexts import context, in_main
+    from harness.scenario.custom import (
+        custom,
+        register_autograd,
+        register_fake,
+        register_kernel,
+    )
+    from harness.scenario.handlers import handler, install_fallbacks, rule
+    from harness.scenario.modes import ProbeMode, mode
+    from harness.scenario.probes import PROBES
+    from harness.scenario.registrations import (
+        define,
+        fallback,
+        impl,
+        library,
+        listen,
+        merges_alias_kinds,
+        reserve,
+        shared,
+        together,
+    )
+    from harness.scenario.subclass import ProbeSubclass
+    from harness.scenario.uses import call, look_up
 
 __all__ = [
     "PROBES",
@@ -58,3 +67,38 @@ __all__ = [
     "together",
     "use",
 ]
+
+# The names that load later, by the chapter of each.
+_LATER = {
+    "contexts": ("context", "in_main"),
+    "custom": ("custom", "register_autograd", "register_fake", "register_kernel"),
+    "handlers": ("handler", "install_fallbacks", "rule"),
+    "modes": ("ProbeMode", "mode"),
+    "probes": ("PROBES",),
+    "registrations": (
+        "define",
+        "fallback",
+        "impl",
+        "library",
+        "listen",
+        "merges_alias_kinds",
+        "reserve",
+        "shared",
+        "together",
+    ),
+    "subclass": ("ProbeSubclass",),
+    "uses": ("call", "look_up"),
+}
+_HOME = {name: chapter for chapter, names in _LATER.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

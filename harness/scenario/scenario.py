@@ -20,7 +20,6 @@ from typing import Any, Literal, TypeAlias
 from harness.engine.protocol import Relations
 from harness.errors import NotAScenario
 from harness.scenario.mistakes import check_takes
-from harness.scenario.probes import check_probe
 from harness.scenario.relations import declared_of, relations_of
 from harness.scenario.step import Step, UseStep
 
@@ -125,8 +124,12 @@ class Scenario:
         if create is None:
             if not operators:
                 _check_owners((*given, *steps), uses)
-            for each in probes or ():
-                check_probe(each)
+            if probes:
+                # Nobody but who asks about a dispatcher needs the runtime.
+                from harness.scenario.probes import check_probe
+
+                for each in probes:
+                    check_probe(each)
             _check_alone(
                 watch=watch,
                 ignore=ignore,

@@ -36,7 +36,6 @@ from harness.systems.answer import (
 )
 from harness.systems.complete import Complete, Memory, places
 from harness.systems.outcomes import is_failed_check, settled, told_of
-from runtime.dispatch.dispatcher import Dispatcher
 
 
 class RegistrySystem(Base):
@@ -261,4 +260,7 @@ class RegistrySystem(Base):
 
 def _dispatches(target: Any) -> bool:
     """Whether it is a dispatcher, or stands for one."""
+    # Only where steps speak of one, and have loaded it.
+    from runtime.dispatch.dispatcher import Dispatcher
+
     return isinstance(target, Dispatcher) or hasattr(target, "keyring")

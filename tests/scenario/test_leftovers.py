@@ -233,7 +233,7 @@ class LateSystem(DispatcherSystem):
 def test_what_is_seen_at_the_end_is_explored_again(
     monkeypatch: pytest.MonkeyPatch, budget: Budget | None, *, found: bool
 ) -> None:
-    monkeypatch.setattr(exploring, "DispatcherSystem", LateSystem)
+    monkeypatch.setattr(exploring, "dispatcher_of", LateSystem)
     monkeypatch.setattr(LateSystem, "found", found)
     scenario = Scenario(define("a::flip(Tensor x) -> Tensor"))
     report = exploring.explore(scenario, "walk:1", budget=budget)
