@@ -82,6 +82,24 @@ class BadFingerprint(HarnessError, ValueError):
 
 
 @dataclass(eq=False, kw_only=True)
+class NotSymmetric(HarnessError, ValueError):
+    """Two steps that are told to be exchangeable are not."""
+
+    one: str
+    other: str
+    reason: str
+
+    def render(self) -> str:
+        """Both steps, and what tells them apart."""
+        return (
+            f"{self.one} and {self.other} are told to be symmetric, and are not: "
+            f"{self.reason}. Leave symmetric=True out, or make them alike; a use that "
+            "asks for one of them tells them apart, too, and so does a value that is "
+            "read as another thing."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
 class TooLarge(HarnessError, ValueError):
     """A plan is larger than anything that could be run."""
 

@@ -18,6 +18,7 @@ from harness.engine.protocol import (
     Relations,
     State,
     StateForm,
+    Symmetry,
     System,
 )
 from harness.engine.replay import Action, Fault, Replay, replay
@@ -70,6 +71,7 @@ __all__ = [
     "State",
     "StateForm",
     "Strategy",
+    "Symmetry",
     "System",
     "Vacuity",
     "Violation",

@@ -2,8 +2,9 @@
 
 True only here: what comes first.  The proof, where the system shows complete states;
 the short histories that unmask stale caches, at any n; every history of few operations;
-the walks; for very many steps every order of few of them, uses included.  What is then
-left of the budget is drawn at random: a budget that is left over is a promise not kept.
+groups of steps apart, where there are too many steps for the proof to end; the walks;
+for very many steps every order of few of them, uses included.  What is then left of the
+budget is drawn at random: a budget that is left over is a promise not kept.
 
 How it works: each rung is a list of strategies by falling strength, and gives the first
 that fits into what is left, or none.  No rung leaves the uses out.
@@ -12,7 +13,9 @@ The first of a rung that did not fit is reported with its size.
 
 from dataclasses import dataclass, field
 
+from harness.engine import walk
 from harness.engine.budget import DEFAULT, Budget
+from harness.engine.states import LEAST, MOST_OPERATIONS
 from harness.engine.strategy import Strategy, parse
 
 # Past these n a row of sequences does not pay to construct only to learn its size:
@@ -28,7 +31,7 @@ MOST_DRAWN = 100
 
 
 # What is planned beside a search for complete states in case they do not close.
-UNPROVEN = frozenset({"arrangements", "walk", "kA", "sca", "random"})
+UNPROVEN = frozenset({"groups", "arrangements", "walk", "kA", "sca", "random"})
 
 
 @dataclass(slots=True)
@@ -86,6 +89,8 @@ def choose(
         plan.left -= plan.left / SHARE if not unlimited else 0
     plan.take("stale")
     plan.take("histories:3", "histories:2", "histories:1")
+    if printed and not settled and walk.size(steps, uses, 0) * LEAST > MOST_OPERATIONS:
+        plan.take("groups")
     if ordered:
         plan.take("arrangements")
     if reversible:

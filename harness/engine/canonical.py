@@ -16,8 +16,13 @@ had no call before it.
 Above `MOST_HISTORIES` only the corners are visited, and the session says so.
 """
 
+from collections.abc import Iterable, Mapping, Set
+from contextlib import suppress
+
+from harness.engine.budget import Halt, Spent
 from harness.engine.operations import Key
-from harness.engine.protocol import History
+from harness.engine.protocol import History, State
+from harness.engine.runner import Broken
 from harness.engine.session import Session
 
 # 2^13 fresh histories of six adds are five seconds at 100 microseconds a step; a
@@ -36,20 +41,36 @@ def count_arrangements(steps: int) -> int:
 
 def look_cold(session: Session) -> None:
     """Take the cold look at every state, or at the corners where there are too many."""
-    steps, uses = session.operations.steps, session.operations.uses
-    states = count_arrangements(steps) if session.ordering.total else 1 << steps
-    if states * (1 + uses) > MOST_HISTORIES:
+    if _is_large(session):
         _corners(session)
         session.skipped.append(
-            f"cold looks: of {states:,} states only the corners (none, singles, "
-            "pairs, all) were also looked at cold"
+            f"cold looks: of {_states(session):,} states only the corners (none, "
+            "singles, pairs, all) were also looked at cold"
         )
     else:
         spread(session)
 
 
-def spread(session: Session) -> None:
-    """Find the canonical history of every reachable state, and look there cold."""
+def ways(session: Session, states: Iterable[State]) -> Mapping[Key, History]:
+    """The canonical histories that `look_cold` finds, as far as these states need them.
+
+    What is found on the way is left to the session's findings; where it ends the
+    search, or time does, the histories known by then are returned.
+    """
+    wanted = frozenset(map(session.ordering.key, states))
+    with suppress(Halt, Broken, Spent):
+        if _is_large(session):
+            _corners(session)
+        else:
+            spread(session, wanted)
+    return session.ledger.canonical
+
+
+def spread(session: Session, wanted: Set[Key] | None = None) -> None:
+    """Find the canonical history of every reachable state, and look there cold.
+
+    With `wanted` it ends as soon as these are found.
+    """
     if session.mapped:
         return
     canonical = session.ledger.canonical
@@ -57,6 +78,8 @@ def spread(session: Session) -> None:
     _visit(session, ())
     queue: list[Key] = [session.ordering.root]
     for key in queue:
+        if wanted is not None and wanted <= canonical.keys():
+            return
         history = canonical[key]
         session.meter.check_time()
         queue.extend(
@@ -66,6 +89,16 @@ def spread(session: Session) -> None:
         )
         _answers(session, history)
     session.mapped = session.reached = True
+
+
+def _states(session: Session) -> int:
+    """How many states there are when no step fails."""
+    steps = session.operations.steps
+    return count_arrangements(steps) if session.ordering.total else 1 << steps
+
+
+def _is_large(session: Session) -> bool:
+    return _states(session) * (1 + session.operations.uses) > MOST_HISTORIES
 
 
 def _corners(session: Session) -> None:

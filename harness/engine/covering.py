@@ -1,6 +1,6 @@
-"""`sca:t`: sequence covering arrays, for systems with too many sets.
+"""`sca:t`: sequence covering arrays, for systems with too many states.
 
-True only here: no set is visited for its own sake.  The rows are orders of all steps
+True only here: no state is visited for its own sake.  The rows are orders of all steps
 such that any t of them occur in every one of their t! orders in some row; their number
 grows with the logarithm of n.  Each row is played from a fresh system: add everything
 in that order, then remove everything in that order, looking after each operation.
@@ -10,15 +10,25 @@ methods for event sequence testing" (2012): make some candidate rows, keep the o
 covers most of what is uncovered, follow it by its reverse.  The candidates come from a
 linear congruential generator, so that the rows are the same on every platform; each
 starts with an uncovered sequence, so that every round makes progress.
+
+Where some steps have to come before others, every row is sorted by that, as little as
+can be, and what is to be covered are the orders that can come about: those of adding
+and those of removing are two arrays then.  An order in which a step fails, stays, or
+cannot be is not covered: such orders are counted in what was played, and told.
 """
 
+from collections.abc import Iterable, Mapping, Set
 from functools import lru_cache
-from itertools import combinations, permutations
+from itertools import combinations, pairwise, permutations
 from math import perm
+from typing import TypeAlias
 
-from harness.engine.protocol import History
+from harness.engine.protocol import History, Relations
 from harness.engine.session import Session
 from harness.errors import TooLarge
+
+Before: TypeAlias = frozenset[tuple[int, int]]
+"""Pairs of steps of which the first comes before the second, transitively closed."""
 
 # Candidates a row: more make the array shorter by less than a row from here on.
 CANDIDATES = 30
@@ -38,8 +48,10 @@ def size(steps: int, uses: int, strength: int) -> int:
 
 
 @lru_cache(maxsize=32)
-def rows(steps: int, strength: int) -> tuple[History, ...]:
-    """Orders of all steps that cover every order of any `strength` of them.
+def rows(
+    steps: int, strength: int, before: Before = frozenset()
+) -> tuple[History, ...]:
+    """Orders of all steps that cover every possible order of any `strength` of them.
 
     Raises `TooLarge`.
     """
@@ -53,53 +65,137 @@ def rows(steps: int, strength: int) -> tuple[History, ...]:
             size=sequences,
             limit=MOST_SEQUENCES,
         )
-    uncovered = set(permutations(range(steps), strength))
+    uncovered = {
+        sequence
+        for sequence in permutations(range(steps), strength)
+        if not any((b, a) in before for a, b in combinations(sequence, 2))
+    }
     chosen: list[History] = []
     seed = 1
     while uncovered:
         first = min(uncovered)
+        # Closed again: what comes before one of these comes before those behind it.
+        behind = _closed({*before, *pairwise(first)}) if before else before
         best: History = ()
         most = -1
         for _ in range(CANDIDATES):
             row, seed = _candidate(steps, first, seed)
+            row = _sorted(row, behind)
             gain = sum(part in uncovered for part in combinations(row, strength))
             if gain > most:
                 best, most = row, gain
-        for row in (best, best[::-1]):
+        for row in (best, _sorted(best[::-1], before)):
             covered = uncovered.intersection(combinations(row, strength))
             if covered:
                 chosen.append(row)
                 uncovered -= covered
-    return tuple(chosen)
+    # Where no order of so many can be, all of them are tried together at least.
+    return tuple(chosen) or (_sorted(tuple(range(steps)), before),)
 
 
 def run(session: Session, strength: int) -> None:
     """Play every row: add in its order, then remove in its order.
 
-    Where relations forbid that, what a step needs comes before it, and goes after it.
     Where there are uses, each row is played once more with all of them after every
     step, from another one on each time: they warm whatever the row leaves stale.
     """
     operations = session.operations
+    relations = operations.relations
+    adding = rows(operations.steps, strength, _before(relations))
+    removing = rows(operations.steps, strength, _behind(relations))
     uses = tuple(range(operations.steps, operations.actions))
-    for number, row in enumerate(rows(operations.steps, strength)):
-        _play(session, row, ())
-        if uses:
-            turn = number % len(uses)
-            _play(session, row, uses[turn:] + uses[:turn])
+    added: list[History] = []
+    removed: list[History] = []
+    for number in range(max(len(adding), len(removing))):
+        up, down = adding[number % len(adding)], removing[number % len(removing)]
+        turn = number % max(len(uses), 1)
+        for some in dict.fromkeys(((), uses[turn:] + uses[:turn])):
+            session.runner.reset()
+            session.runner.look()
+            added.append(_play(session, up, some, adding=True))
+            removed.append(_play(session, down, some, adding=False))
+    _tell(session, strength, added, removed)
 
 
-def _play(session: Session, row: History, uses: History) -> None:
+def _play(session: Session, row: History, uses: History, *, adding: bool) -> History:
+    """Add, or remove, in this order; the steps of which that came about, in order."""
     runner = session.runner
-    runner.reset()
-    runner.look()
-    straight = session.operations.straight
-    for order, adding in ((straight(row), True), (straight(row[::-1])[::-1], False)):
-        for step in order:
-            if runner.sensible(step) and (adding or runner.mask >> step & 1):
-                session.transition(step)
-                for use in uses:
-                    session.transition(use)
+    done = []
+    for step in row:
+        bit = 1 << step
+        if not runner.sensible(step) or not (adding or runner.mask & bit):
+            continue
+        before = runner.mask
+        session.transition(step)
+        if (runner.mask ^ before) & bit:
+            done.append(step)
+        for use in uses:
+            session.transition(use)
+    return tuple(done)
+
+
+def _tell(
+    session: Session, strength: int, added: list[History], removed: list[History]
+) -> None:
+    """Say which orders did not come about, if there are such."""
+    steps = session.operations.steps
+    relations = session.operations.relations
+    whole = not (relations.requires or relations.after)
+    if whole and all(len(row) == steps for row in (*added, *removed)):
+        return
+    size = min(strength, steps)
+    every = perm(steps, size)
+    left = [every - len(_parts(some, size)) for some in (added, removed)]
+    if any(left):
+        session.skipped.append(
+            f"sca:{strength}: of {every:,} orders of {size} steps, {left[0]:,} of "
+            f"adding and {left[1]:,} of removing did not come about: a step fails, "
+            "cannot be undone, or has to come before another"
+        )
+
+
+def _parts(some: Iterable[History], size: int) -> set[History]:
+    return {part for row in set(some) for part in combinations(row, size)}
+
+
+def _before(relations: Relations) -> Before:
+    """What is active before what, when everything is added."""
+    return _closed(_pairs(relations.requires) | _pairs(relations.after))
+
+
+def _behind(relations: Relations) -> Before:
+    """What is gone before what, when everything is removed."""
+    return _closed({(one, other) for other, one in _pairs(relations.requires)})
+
+
+def _pairs(relation: Mapping[int, frozenset[int]]) -> set[tuple[int, int]]:
+    return {(needed, step) for step, some in relation.items() for needed in some}
+
+
+def _closed(pairs: Set[tuple[int, int]]) -> Before:
+    closed = set(pairs)
+    while True:
+        more = {(a, d) for a, b in closed for c, d in closed if b == c} - closed
+        if not more:
+            return frozenset(closed)
+        closed |= more
+
+
+def _sorted(row: History, before: Before) -> History:
+    """The row, each step behind those that come before it, else in its order."""
+    if not before:
+        return row
+    needed: dict[int, set[int]] = {step: set() for step in row}
+    for one, other in before:
+        needed[other].add(one)
+    left, chosen = list(row), list[int]()
+    while left:
+        free = (step for step in left if needed[step].isdisjoint(left))
+        # What comes before itself is never free; it is not played either.
+        step = next(free, left[0])
+        left.remove(step)
+        chosen.append(step)
+    return tuple(chosen)
 
 
 def _candidate(steps: int, first: History, seed: int) -> tuple[History, int]:

@@ -17,10 +17,11 @@ from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from harness.engine import auto, determinism
+from harness.engine import auto, determinism, symmetry
 from harness.engine.budget import Budget, Halt, Meter, Progress, Spent
 from harness.engine.canonical import look_cold
 from harness.engine.graph import checked
+from harness.engine.groups import named
 from harness.engine.operations import operations_of, ordering_of, state_of
 from harness.engine.pins import unpinned
 from harness.engine.protocol import State, System
@@ -46,8 +47,9 @@ def explore(
 
     `strategy` is "auto" or names joined by '+' (see `strategy.KNOWN`).  With
     `order_dependent` states are compared by order of activation; the exploration then
-    fails if no two orders of any set differ.  `progress` receives operations executed
-    and planned.  The run ends at the first violation, or after `stop_after` of them.
+    fails if no two orders of the same steps differ.  `progress` receives operations
+    executed and planned.  The run ends at the first violation, or after `stop_after` of
+    them.
 
     Raises `UnknownStrategy`, `NoFingerprint`, `BadFingerprint` or `TooLarge`.
     """
@@ -60,10 +62,12 @@ def explore(
     with _collector_off(disabled=not system.settled):
         if strategy == "auto":
             session.runner.reset()
+            printed = session.runner.state() is not None
+            session.runner.rest()
             parts, above = auto.choose(
                 operations.steps,
                 operations.uses,
-                printed=session.runner.state() is not None,
+                printed=printed,
                 ordered=session.ordered,
                 budget=budget,
                 settled=system.settled,
@@ -92,11 +96,13 @@ def _explored(
     if complete:
         complete = _run(session, parts, spent, closing=closing)
         ran = {name for name, _ in spent}
+        if complete and not session.groups:
+            # They were sought, and there are none.
+            ran.discard("groups")
         parts = tuple(part for part in parts if part.name in ran) or parts
     else:
         session.skipped.append("everything else: no history can be relied on")
     session.runner.drop()
-    session.runner.rest()
     meter.tell()
     proving = any(part.family == "graph" for part in parts)
     violations = refutations(session, proving=proving and session.system.settled)
@@ -149,13 +155,14 @@ def _run(
     meter = session.meter
     try:
         look_cold(session)
+        symmetry.check(session)
         for at, part in enumerate(parts):
             if closing and part.family in auto.UNPROVEN and _proven(session, parts):
                 continue
+            session.runner.rest()
             left = sum(p.measure(session) for p in parts[at:])
             meter.planned = meter.transitions + left
             before = meter.transitions
-            session.runner.rest()
             try:
                 part.run(session)
             finally:
@@ -193,15 +200,19 @@ def _result(
             f"leaks of {', '.join(runner.cyclic)}: these handles are freed by the "
             "cycle collector only, so they were not watched after the first"
         )
-    caveats = tuple(session.system.caveats())
+    caveats = (*session.system.caveats(), *symmetry.caveats(session))
     proven = complete and not violations and _proven(session, parts)
     proven = proven and all(each.kind == "assumed" for each in caveats)
     # What still says something when the states did not close, or not for all.
-    claimed = tuple(part for part in parts if proven or part.family != "graph")
+    claimed = tuple(
+        part
+        for part in parts
+        if {"graph": proven, "groups": bool(session.groups)}.get(part.family, True)
+    )
     states = {state_of(key): seen for key, seen in ledger.seen.items()}
     return Exploration(
         strategy="+".join(part.name for part in parts),
-        guarantee=guarantee(claimed) or f"graph: {OPEN}",
+        guarantee=guarantee(claimed) or f"{parts[0].name}: {OPEN}",
         assumptions=tuple(_assumptions(session, claimed)),
         skipped=tuple(session.skipped),
         states=dict(sorted(states.items(), key=lambda item: _place(item[0]))),
@@ -249,6 +260,9 @@ def _assumptions(session: Session, parts: tuple[Strategy, ...]) -> Iterator[str]
             yield f"graph: {SCOPE}"
             if closure is not None and closure.unread:
                 yield f"graph: the order of {', '.join(closure.unread)} is never read"
+        if part.family == "groups":
+            apart = named(session.groups)
+            yield f"groups: these have nothing to do with each other: {apart}"
     if session.ordering.total:
         yield ORDERED
     elif session.ordering.counts:

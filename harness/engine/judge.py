@@ -22,7 +22,7 @@ from harness.engine.protocol import History, State, System
 from harness.engine.replay import Action, Deed, Fault, Replay, replay
 from harness.engine.result import Kind
 
-# Kinds that say: what is seen depends on more than the active set.
+# Kinds that say: what is seen depends on more than the active steps.
 STATEFUL: Final = frozenset[Kind]({"order", "cold", "use", "wedged", "hidden"})
 
 # What a single history can show to be wrong.

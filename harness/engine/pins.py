@@ -24,7 +24,7 @@ from harness.engine.result import Violation
 Pair = tuple[int, int]
 
 # Where all orders are pinned and none shows.
-NONE_SHOWS = "two orders of some set that look different (order_dependent)"
+NONE_SHOWS = "two orders of the same steps that look different (order_dependent)"
 
 
 def unpinned(

@@ -69,6 +69,22 @@ class Caveat:
 
 
 @dataclass(frozen=True, slots=True)
+class Symmetry:
+    """Steps that are told to differ in nothing but their parameter.
+
+    `members` are the steps, each with the texts by which its parameter may stand in
+    what is seen, as many for each.
+    """
+
+    name: str
+    members: Mapping[int, tuple[str, ...]]
+
+    def text(self, step: int) -> str:
+        """A member as it is written: `add('json')`."""
+        return f"{self.name}({self.members[step][0]})"
+
+
+@dataclass(frozen=True, slots=True)
 class Relations:
     """Which operations make sense where, and which orders are meant to count.
 
@@ -78,7 +94,8 @@ class Relations:
     done, and may go then.  The undo of a `refusable` step may raise, and
     then it stays active.  For each of `pairs` the order in which the two became active
     may show; all other orders may not.  The operations in `declared` are meant to
-    change nothing, never to vary, or always to raise.
+    change nothing, never to vary, or always to raise.  Steps of a class of `symmetric`
+    can stand for each other.
     """
 
     lasting: frozenset[int] = frozenset()
@@ -88,6 +105,7 @@ class Relations:
     refusable: frozenset[int] = frozenset()
     pairs: frozenset[tuple[int, int]] = frozenset()
     declared: frozenset[int] = frozenset()
+    symmetric: tuple[Symmetry, ...] = ()
 
 
 class System(Protocol):

@@ -124,7 +124,16 @@ def _forked(session: Session, plain: Violation, other: History) -> Violation:
     one, two = ends[0]
     if _future(one, two) == _future(two, one):
         return _flaky(plain, Flake(plain.history, None, None, 1, FORKED + 1))
-    return replace(plain, replayed=FORKED)
+    told = replace(plain, replayed=FORKED, other=_unlooked(session, other))
+    if one is None or two is None or one[1] == two[1]:
+        # Only the states that follow differ: their paths say where.
+        return told
+    return replace(told, expected=one[1], found=two[1], hidden=False)
+
+
+def _unlooked(session: Session, history: History) -> History:
+    """The history without its final look, which is implied."""
+    return history[:-1] if history[-1:] == (session.operations.look,) else history
 
 
 Arrival: TypeAlias = tuple[Hashable | None, Hashable, Hashable | None]
@@ -236,7 +245,9 @@ def _shown(
         alike = _are_alike(session, *inner) if paths is None else not paths
         if alike:
             # The states were equal, and yet what followed was not.
-            violation = replace(violation, kind="hidden")
+            assert compared is not None, "it was compared with one"
+            other = _unlooked(session, compared)
+            violation = replace(violation, kind="hidden", other=other)
     return replace(
         violation, square=square, paths=paths or finding.paths, replayed=times
     )

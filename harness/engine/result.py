@@ -10,6 +10,7 @@ Rules:
   but not the replays of the determinism check and of the shrinker;
 - a violation's `history` is exactly what was played since the last reset, the looks
   included, except the final look, which every history implies;
+- of hidden state both histories are told, because either alone may be right;
 - a violation's kind, state, expected and found are those at the end of `shortest`
   where there is one (a short history shows better what is wrong), else of `history`.
 
@@ -40,7 +41,7 @@ Kind: TypeAlias = Literal[
 # What each kind claims, as one sentence; reports print it, `Kind` lists the same names.
 KINDS: Mapping[Kind, str] = {
     "law": "a law of the system is broken after an action",
-    "order": "the observation depends on more than the active set",
+    "order": "the observation depends on more than the active steps",
     "unpinned": "the order was said to matter, and no two orders look different",
     "wedged": "a step that raised left something behind",
     "error": "the same step at the same state fails differently, or only sometimes",
@@ -57,7 +58,7 @@ KINDS: Mapping[Kind, str] = {
 # claims fit both.
 HIDDEN_KINDS: Mapping[Kind, str] = {
     **KINDS,
-    "order": "the fingerprint depends on more than the active set",
+    "order": "the fingerprint depends on more than the active steps",
     "cold": "looking changes the fingerprint",
     "nondeterminism": "the same history, played twice, gave two fingerprints",
 }
@@ -137,6 +138,9 @@ class Violation:
     paths: tuple[str, ...] = ()
     # How often the shown history was replayed and gave the same.
     replayed: int = 0
+    # Of hidden state: the history to an equal state, from which what was expected
+    # follows; the last operation is the same in both.
+    other: History | None = None
     # Of what is flaky: in how many of how many replays it was as found.
     frequency: tuple[int, int] | None = None
 

@@ -224,9 +224,13 @@ class Runner:
             self._pulse.rest()
 
     def drop(self) -> None:
-        """Let go of every handle without undoing; only a reset may follow."""
+        """Let go of every handle without undoing; only a reset may follow.
+
+        Until then the engine works for itself: what goes with a handle is over.
+        """
         for step in range(self._steps):
             self.handles[step] = None
+        self.rest()
 
     def clear(self) -> None:
         """Undo whatever can be undone, lowest step first, with all checks but no look.

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from harness.engine.budget import Halt, Meter
 from harness.engine.ledger import Ledger
 from harness.engine.operations import Key, Operations, Ordering, state_of
-from harness.engine.protocol import History, System
+from harness.engine.protocol import History, Symmetry, System
 from harness.engine.replay import portrait
 from harness.engine.result import Closure, Kind
 from harness.engine.runner import Runner
@@ -69,6 +69,12 @@ class Session:
         self._told: dict[Hashable, list[frozenset[int]]] = {}
         self.skipped: list[str] = []
         self.closure: Closure | None = None
+        # Independent groups of steps that were explored apart.
+        self.groups: tuple[tuple[int, ...], ...] = ()
+        # Classes of steps that may stand for each other, and what checked it.
+        self.symmetries: tuple[Symmetry, ...] = ()
+        self.symmetry_checks = 0
+        self.symmetry_used = False
         # What the first fresh system looked like inside.
         self.fresh: object = None
         # Whether every reachable state has its canonical history, or at least was met.

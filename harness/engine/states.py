@@ -28,7 +28,7 @@ Rules: a fresh system must have the first form, always; nothing is judged by a s
 alone: two states of the same active steps that never answer differently are no fault.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -36,9 +36,10 @@ from typing import Final
 
 from harness.engine.operations import Key
 from harness.engine.protocol import History, StateForm
-from harness.engine.replay import portrait
 from harness.engine.result import Closure
 from harness.engine.session import Session
+from harness.engine.symmetry import Orbits
+from harness.engine.telling import not_closed, orders_unread
 from harness.errors import NoFingerprint
 
 # States that are looked through for something left to do before a fresh system is
@@ -69,6 +70,9 @@ MOST_GROWN = 2_000
 # Exact forms are explored after blind ones closed if that takes about so many.
 MOST_EXACT = 4_000
 
+# A state that was come to so often with nothing left has but one history of steps.
+MOST_IDLE = 8
+
 _MARK: Final = 0x9E3779B97F4A7C15
 
 
@@ -88,7 +92,8 @@ class _Stop(Exception):
 class _Taken:
     """What followed from an operation at a state, and from which histories it was.
 
-    `life` and `length` say where the first of them stands among all that was played.
+    `life` and `length` say where the first of them stands among all that was played;
+    `marks` tell the histories apart, and `turns` the steps in them.
     """
 
     target: int
@@ -98,14 +103,36 @@ class _Taken:
     exacts: set[bytes]
     variants: set[bytes]
     marks: set[int]
+    turns: set[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a search is about: these steps, all uses, and looks.
+
+    Each fresh system is led by `leading` to where the search begins, and every
+    operation is taken from `cover` histories, where there are so many.
+    """
+
+    steps: frozenset[int]
+    leading: History = ()
+    cover: int = COVER
 
 
 class Search:
     """One stage: the states by one kind of form."""
 
-    def __init__(self, session: Session, *, exact: bool, most: int) -> None:
+    def __init__(
+        self, session: Session, *, exact: bool, most: int, part: Part | None = None
+    ) -> None:
         self._session = session
         self._runner = session.runner
+        operations = session.operations
+        self._part = part = part or Part(frozenset(range(operations.steps)))
+        self._operations = (
+            *sorted(part.steps),
+            *range(operations.steps, operations.look + 1),
+        )
         self.exact = exact
         self._most = most
         self.spent = 0
@@ -120,6 +147,9 @@ class Search:
         self._weak: list[bool] = []
         self._out: list[dict[int, _Taken]] = []
         self._exacts: list[set[bytes]] = []
+        # Steps that others stand for, by state, as soon as it was looked at.
+        self._spared: dict[int, frozenset[int]] = {}
+        self._orbits = Orbits(session, part.steps, exact=exact)
         # Histories to two variants of one blind form, for the words of the assumption.
         self.variants: list[tuple[History, History]] = []
         self._fresh: StateForm | None = None
@@ -128,10 +158,12 @@ class Search:
         self._round = 1
         self.covered = 0
         self.closed = False
+        # How often a state was come to with nothing left to take.
+        self._idle: Counter[int] = Counter()
         # Where the system stands.
         self._at = 0
         self._form = StateForm(b"", b"")
-        self._mark = 0
+        self._mark = self._turn = 0
 
     @property
     def states(self) -> int:
@@ -144,16 +176,17 @@ class Search:
         return sum(map(len, self._out))
 
     def run(self) -> None:
-        """Explore until everything is taken `COVER` times, or the operations are spent.
+        """Explore until all is covered, or the operations are spent.
 
         Raises `_OrderRead` in a blind stage.
         """
         self._start()
+        self._spare()
         if self._grows():
             self.grows = True
             self._most = min(self._most, self.spent + MOST_GROWN)
         try:
-            for number in range(1, COVER + 1):
+            for number in range(1, self._part.cover + 1):
                 self._round = number
                 self._take_all()
                 if number == 1:
@@ -165,10 +198,11 @@ class Search:
 
     def history(self, state: int) -> History:
         """The shortest known history to a state."""
-        return self._history(state, 0)
+        return (*self._part.leading, *self._history(state, 0))
 
     def _take_all(self) -> None:
         while True:
+            self._spare()
             operation = next(self._open(), None)
             if operation is not None:
                 self._take(operation)
@@ -180,39 +214,73 @@ class Search:
                     return
             for each in way or ():
                 self._take(each)
+            if next(self._open(), None) is None:
+                self._idle[self._at] += 1
+
+    def _spare(self) -> None:
+        """Find out which steps need not be played where the system stands."""
+        at = self._at
+        if at in self._spared or self.grows or not self._session.symmetries:
+            return
+        history = self.history(at)
+        found = self._orbits.spared(history)
+        if found.order_read:
+            raise _OrderRead
+        self._spared[at] = found.steps
+        self._session.symmetry_used |= bool(found.steps)
+        few = found.twins[: COVER - len(self.variants)]
+        self.variants += [(history, twin) for twin in few]
+        if found.left:
+            self._reset()
+            for operation in self._history(at, 0):
+                self._take(operation)
 
     def _open(self) -> Iterator[int]:
         """The operations that are left to take where the system stands."""
-        out, mark = self._out[self._at], self._mark
-        variant = _variant(self._form)
+        out, mark, cover = self._out[self._at], self._mark, self._part.cover
+        variant, turning = _variant(self._form), self._turns(self._at)
         for operation in self._possible(self._at):
             taken = out.get(operation)
             if taken is None or (
                 mark not in taken.marks
                 and (
                     len(taken.marks) < self._round
-                    or (variant not in taken.variants and len(taken.variants) < COVER)
+                    or (variant not in taken.variants and len(taken.variants) < cover)
+                    or (turning and self._turn not in taken.turns and _lacks(taken))
                 )
             ):
                 yield operation
 
     def _left(self, state: int) -> bool:
         """Whether something is left to take at the state, whatever the history."""
-        out, number = self._out[state], self._round
+        out, number, turning = self._out[state], self._round, self._turns(state)
         for operation in self._possible(state):
             taken = out.get(operation)
             if taken is None or len(taken.marks) < number:
                 return True
+            if turning and _lacks(taken):
+                return True
         return False
 
+    def _turns(self, state: int) -> bool:
+        """Whether other steps than before are to lead to the state.
+
+        Histories that differ in uses and looks alone are often easier to come by.
+        """
+        return (
+            self._round >= LEAST
+            and self._session.operations.reversible
+            and self._idle[state] < MOST_IDLE
+        )
+
     def _possible(self, state: int) -> Iterator[int]:
-        operations, runner = self._session.operations, self._runner
-        mask = self._masks[state]
-        for operation in range(operations.look + 1):
-            if runner.sensible(operation, mask):
+        mask, runner = self._masks[state], self._runner
+        spared = self._spared.get(state, frozenset())
+        for operation in self._operations:
+            if operation not in spared and runner.sensible(operation, mask):
                 yield operation
         if self._weak[state]:
-            yield operations.collect
+            yield self._session.operations.collect
 
     def _start(self) -> None:
         self._reset()
@@ -222,14 +290,20 @@ class Search:
         runner, session = self._runner, self._session
         self._lives.append(bytes(runner.trace))
         runner.reset()
+        leading = self._part.leading
+        for operation in leading:
+            runner.play(operation)
         form = runner.state()
         if not isinstance(form, StateForm):
             raise NoFingerprint(strategy="graph")
-        self._form, self._mark, self._at = form, 1, 0
+        self._form, self._at = form, 0
+        self._mark = self._turn = 1
         if self._fresh is None:
             self._fresh = form
         elif form.exact != self._fresh.exact:
-            session.not_fresh()
+            if not leading:
+                session.not_fresh()
+            session.hidden(leading, leading)
 
     def _met(self, way: tuple[int, int] | None) -> int:
         """The state where the system stands, known or new, and one more way to it."""
@@ -264,7 +338,8 @@ class Search:
             raise _Stop
         self.spent += 1
         session.meter.count()
-        source, form, mark = self._at, self._form, self._mark
+        source, form = self._at, self._form
+        mark, turn = self._mark, self._turn
         taken = self._out[source].get(operation)
         found = len(session.findings)
         try:
@@ -276,16 +351,19 @@ class Search:
         assert isinstance(after, StateForm), "the fresh system had one"
         self._form = after
         self._mark = hash((mark, operation, _MARK))
+        if operation < session.operations.steps:
+            self._turn = hash((turn, operation, _MARK))
         self._at = target = self._met((source, operation))
         if taken is None:
             place = len(self._lives), len(runner.trace)
             self._out[source][operation] = _Taken(
-                *(target, value, *place), {form.exact}, {_variant(form)}, {mark}
+                *(target, value, *place), {form.exact}, {_variant(form)}, {mark}, {turn}
             )
             return
         if (target, value) != (taken.target, taken.value):
             self._differs(taken, form)
         taken.marks.add(mark)
+        taken.turns.add(turn)
         taken.exacts.add(form.exact)
         taken.variants.add(_variant(form))
 
@@ -373,10 +451,10 @@ class Search:
         """
         operations = self._session.operations
         relations = operations.relations
-        for operation in range(operations.look + 1):
-            if not self._runner.sensible(operation):
-                continue
+        for operation in tuple(self._possible(self._at)):
             turns = 1
+            if operation == operations.collect:
+                break
             if operation in relations.lasting:
                 if operation not in relations.again:
                     continue
@@ -399,6 +477,10 @@ def _variant(form: StateForm) -> bytes:
     return form.variant or form.exact
 
 
+def _lacks(taken: _Taken) -> bool:
+    return len(taken.turns) < LEAST
+
+
 def _mark_of(history: History) -> int:
     mark = 1
     for operation in history:
@@ -416,30 +498,54 @@ def run(session: Session) -> None:
         search = _explored(session)
     finally:
         session.runner.watching = True
-    session.reached = session.reached or search.closed
+    if search.closed and not session.symmetries:
+        session.reached = True
     # Portraits were taken of other fresh systems meanwhile.
     session.runner.reset()
 
 
-def _explored(session: Session) -> Search:
+def affordable(session: Session, strategy: str) -> int:
+    """Operations that a search may take, by the budget and the size of a state.
+
+    Raises `NoFingerprint`, with the strategy's name, where there is none.
+    """
     session.runner.reset()
     form = session.runner.state()
     if not isinstance(form, StateForm):
-        raise NoFingerprint(strategy="graph")
+        raise NoFingerprint(strategy=strategy)
     most = max(min(MOST_OBJECTS // max(form.objects, 1), MOST_OPERATIONS), 500)
-    if session.meter.left is not None:
-        most = min(most, session.meter.left)
-    blind = Search(session, exact=False, most=most)
+    left = session.meter.left
+    return most if left is None else min(most, left)
+
+
+def searched(
+    session: Session, most: int, part: Part | None = None
+) -> tuple[Search, bool]:
+    """The search through a part, and whether the order of dicts is read there."""
+    blind = Search(session, exact=False, most=most, part=part)
     try:
         blind.run()
     except _OrderRead:
-        exact = Search(session, exact=True, most=most)
+        exact = Search(session, exact=True, most=most, part=part)
         with suppress(_Unseen):
             exact.run()
-        _conclude(session, exact, order_read=True)
-        return exact
+        return exact, True
     except _Unseen:
-        _conclude(session, blind, order_read=False)
+        pass
+    return blind, False
+
+
+def _explored(session: Session) -> Search:
+    most = affordable(session, "graph")
+    blind, order_read = searched(session, most)
+    operations = session.operations
+    few = (operations.look + 1) << operations.steps <= most
+    if session.symmetry_used and few and not blind.closed and not blind.grows:
+        # Steps seldom stand for each other here, and it costs to find out.
+        session.symmetries, session.symmetry_used = (), False
+        blind, order_read = searched(session, affordable(session, "graph"))
+    if order_read or blind.unseen:
+        _conclude(session, blind, order_read=order_read)
         return blind
     exact_too = None
     if blind.closed and blind.variants and _is_cheap(session, blind):
@@ -465,7 +571,7 @@ def _is_cheap(session: Session, blind: Search) -> bool:
 
 def _conclude(session: Session, search: Search, *, order_read: bool) -> None:
     blind = not search.exact and bool(search.variants)
-    unread = _orders(session, search) if blind and search.closed else ()
+    unread = orders_unread(session, search.variants) if blind and search.closed else ()
     session.closure = Closure(
         states=search.states,
         transitions=search.transitions,
@@ -475,66 +581,9 @@ def _conclude(session: Session, search: Search, *, order_read: bool) -> None:
         unread=unread,
     )
     if not search.closed:
-        session.skipped.append(_not_closed(session, search))
+        session.skipped.append(not_closed(session, search, "graph"))
     elif search.covered < LEAST:
         session.skipped.append(
             f"graph: the {search.states:,} states closed, but their operations were "
             "not all taken from a second history: the budget was spent"
         )
-
-
-def _orders(session: Session, search: Search) -> tuple[str, ...]:
-    """Where the order of a dict differs between equal blind states."""
-    total = session.ordering.total
-    found: list[str] = []
-    for one, other in search.variants:
-        left, right = (
-            portrait(session.system, each, order_dependent=total)
-            for each in (one, other)
-        )
-        if left is not None and right is not None:
-            found += session.system.paths(left, right)
-    paths = dict.fromkeys(
-        line.partition(": ")[0].removeprefix("order of ") for line in found
-    )
-    return tuple(paths) or ("a dict",)
-
-
-def _not_closed(session: Session, search: Search) -> str:
-    if search.unseen:
-        return (
-            "graph: what follows from a state depends on the order of a set, which is "
-            "no part of it: sort what is read, or use a dict"
-        )
-    text = (
-        f"graph: the states did not close: {search.states:,} after "
-        f"{search.spent:,} operations"
-    )
-    path = _growing(session, search)
-    if path:
-        name, _, values = path.partition(": ")
-        if values.startswith("<absent>"):
-            # One place more in something: that grows, not the place.
-            name = name.rpartition("[")[0] or name
-        text += f'; what grows: {path}; if that is no matter, ignore=["{name}"]'
-    return text
-
-
-def _growing(session: Session, search: Search) -> str:
-    """A path that tells two states of the same active steps apart, of none at best."""
-    total = session.ordering.total
-    of_key: dict[Key, list[int]] = {}
-    for state, key in enumerate(search.keys):
-        of_key.setdefault(key, []).append(state)
-    same = of_key[session.ordering.root]
-    if len(same) < 2:
-        same = max(of_key.values(), key=len)
-    if len(same) < 2:
-        return ""
-    left, right = (
-        portrait(session.system, search.history(state), order_dependent=total)
-        for state in (same[-2], same[-1])
-    )
-    if left is None or right is None:
-        return ""
-    return next(iter(session.system.paths(left, right)), "")

@@ -17,6 +17,7 @@ from harness.engine import (
     drawn,
     full,
     graph,
+    groups,
     histories,
     stale,
     walk,
@@ -72,6 +73,9 @@ _TABLE: Mapping[str, Method] = {
     ),
     "histories": Method(
         lambda n, m, k, _: histories.size(n, m, k), histories.run, least=0
+    ),
+    "groups": Method(
+        lambda n, m, *_: groups.size(n, m), lambda session, _: groups.run(session)
     ),
     "arrangements": Method(
         lambda n, m, *_: arrangements.size(n, m),

@@ -48,6 +48,17 @@ every such history (`walk.py`; Hierholzer 1873, van Aardenne-Ehrenfest and de Br
 1951). It covers; it does not prove: what a visit starts from depends on the run before
 it.
 
+T5 (symmetry).  Let an exchange of two steps, with their parameters in each other's
+place, turn every history into one that shows the same.  Then what holds at a state
+holds at its image, and where the exchange leaves a state as it is, one of the two steps
+stands for the other there; so one state of each orbit is enough (Ip and Dill, "Better
+verification through symmetry", 1996).  That it does is checked on short histories and
+assumed of the others (`symmetry.py`).
+
+No theorem (groups).  Steps that write nothing in common, and of which no two differ in
+order, may still read what others write; what is explored apart holds as far as it was
+explored (`groups.py`).
+
 When you add a strategy, add its two entries here.
 """
 
@@ -66,11 +77,17 @@ GUARANTEES: Mapping[str, str] = {
     ),
     "random": "nothing beyond {k},000 operations drawn at random, uses included",
     "walk": (
-        "every operation was taken from every reachable set after every history of the "
-        "last {k} operations, in one run"
+        "every operation was taken from every reachable state after every history of "
+        "the last {k} operations, in one run"
     ),
-    "walk:0": "every operation was taken from every reachable set, in one run",
+    "walk:0": "every operation was taken from every reachable state, in one run",
     "histories": "every history of at most {k} operations agrees, seen only at its end",
+    "groups": (
+        "every group of steps that write nothing in common was explored on its "
+        "complete states until nothing new was found, uses and looks included, once "
+        "with no other step active and once with all; every two steps of different "
+        "groups were done and undone in both orders"
+    ),
     "arrangements": (
         "every operation was taken after every order of adding, each on a fresh system"
     ),
@@ -81,7 +98,7 @@ GUARANTEES: Mapping[str, str] = {
     "sca": "every {k} steps were added, and removed, in every order of those {k}",
     "full": (
         "every order of adding everything, times every order of removing it, "
-        "passes through one observation per set"
+        "passes through one observation per state"
     ),
 }
 
@@ -103,9 +120,15 @@ ASSUMPTIONS: Mapping[str, str] = {
     "graph": EQUAL_STATES,
     "stale": "a cache that goes stale does so by one change, beside one other step",
     "random": "nothing follows for what was not played",
-    "walk": "what matters of a history is the active set and its last {k} operations",
-    "walk:0": "what matters of a history is the active set",
+    "walk": (
+        "what matters of a history are the active steps and its last {k} operations"
+    ),
+    "walk:0": "what matters of a history are the active steps",
     "histories": "longer histories behave like their parts of at most {k} operations",
+    "groups": (
+        "what groups do to each other shows in what they write, between two steps, or "
+        "with all others active; what a step reads does not show, so this is no proof"
+    ),
     "arrangements": "what matters of a history is the order of what is active",
     "kA": (
         "every state is reached by a canonical history and at most {k} operations "
@@ -116,7 +139,9 @@ ASSUMPTIONS: Mapping[str, str] = {
 }
 
 # With `order_dependent` the same claims hold with the arrangement in the set's place.
-ORDERED = "states are compared by order of activation, not by set (order_dependent)"
+ORDERED = (
+    "states are compared by order of activation, not by active steps (order_dependent)"
+)
 
 DETERMINISM = (
     "the system is deterministic (some histories were played twice to check it)"
@@ -124,5 +149,6 @@ DETERMINISM = (
 
 # The same with some pairs of steps.
 PAIRS = (
-    "states are compared by set and by the order of the pairs that are pinned (ordered)"
+    "states are compared by active steps and by the order of the pairs that are "
+    "pinned (ordered)"
 )

@@ -1,9 +1,9 @@
 """What of a scenario could not have shown a fault, whatever the registry does.
 
 True only here: a pass is worth what could have failed.  A typing error makes a step
-that raises at every set of active steps, a use that always answers with the same
-AttributeError, an observation that is the same text for ever; a comparison of these
-with themselves holds.
+that raises whatever is active, a use that always answers with the same AttributeError,
+an observation that is the same text for ever; a comparison of these with themselves
+holds.
 
 Rules, over everything that was played:
 - a step or a use that raises wherever it is performed, by errors that typing errors
@@ -20,6 +20,9 @@ from collections.abc import Hashable, Iterator
 from harness.engine.ledger import MISSING, Ledger
 from harness.engine.operations import Key, Operations, Ordering, active
 from harness.engine.result import Vacuity
+
+# Where something is so that could have been otherwise.
+ALWAYS = "whatever is active"
 
 # What a typing error raises, by exact class.
 SLIPS = frozenset({"AttributeError", "NameError", "TypeError", "UnboundLocalError"})
@@ -55,7 +58,7 @@ def _varies(values: list[Hashable], verb: str) -> str:
         return _raises(errors)
     if len(values) < 2 or any(each != values[0] for each in values):
         return ""
-    return f"{verb} the same at every set of active steps"
+    return f"{verb} the same {ALWAYS}"
 
 
 def _step(ledger: Ledger, operations: Operations, ordering: Ordering, step: int) -> str:
@@ -101,7 +104,7 @@ def _changes(
 def _raises(errors: list[str]) -> str:
     """What is raised everywhere, in words; "" of nothing."""
     names = " and ".join(sorted(set(errors)))
-    return f"raises {names} at every set of active steps" if names else ""
+    return f"raises {names} {ALWAYS}" if names else ""
 
 
 def _raised(value: Hashable) -> Hashable | None:

@@ -158,7 +158,7 @@ class Walk:
         raise self._lost()
 
     def _lost(self) -> Spent:
-        """Where failing depends on more than the active set, ways cannot be known."""
+        """Where failing depends on more than the active steps, ways cannot be known."""
         why = "steps fail by history"
         if not self._session.operations.reversible:
             why = "some steps cannot be undone"

@@ -9,10 +9,11 @@ Rules:
 - steps that require each other could never be done, and are told.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
-from harness.engine.protocol import Relations
+from harness.engine.protocol import Relations, Symmetry
+from harness.engine.symmetry import stands_in
 from harness.errors import NotAScenario
 from harness.scenario.step import Step, UseStep
 
@@ -56,7 +57,33 @@ def relations_of(
         after={number: needs for number, needs in after.items() if needs},
         refusable=_numbers(each.may_refuse for each in steps),
         pairs=frozenset(_pair(one, two, named) for one, two in ordered),
+        symmetric=tuple(_symmetries(steps)),
     )
+
+
+def _symmetries(steps: Sequence[Step]) -> Iterator[Symmetry]:
+    """The classes of steps that are told to be exchangeable.
+
+    Raises `NotAScenario` where nobody could tell two parameters apart in what is seen.
+    """
+    classes: dict[str, dict[int, tuple[str, ...]]] = {}
+    for number, each in enumerate(steps):
+        if each.symmetry:
+            classes.setdefault(each.symmetry, {})[number] = each.writings
+    for name, members in classes.items():
+        if len(members) < 2:
+            continue
+        for number, writings in members.items():
+            others = [
+                text for each in members if each != number for text in members[each]
+            ]
+            if any(stands_in(text, other) for text in writings for other in others):
+                raise NotAScenario(
+                    found=f"{steps[number].text} with symmetric=True, whose parameter "
+                    "stands in that of another step",
+                    wanted="parameters that can be told apart in what is seen",
+                )
+        yield Symmetry(name, members)
 
 
 def declared_of(steps: Sequence[Step], uses: Sequence[UseStep]) -> frozenset[int]:

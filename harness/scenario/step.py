@@ -59,7 +59,8 @@ class Step:
     known.  `functions` are the scenario's own, which are part of the state.
 
     The others are as for `step`; `requires` and `after` are texts of steps.  Steps of
-    one `symmetry` are told to differ in nothing but their parameter.
+    one `symmetry` are told to differ in nothing but their parameter; `writings` are the
+    texts as which it stands in what is seen.
     """
 
     text: str
@@ -77,6 +78,7 @@ class Step:
     raises: tuple[type[BaseException], ...] = ()
     constant: bool = False
     symmetry: str = ""
+    writings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.text
@@ -189,7 +191,9 @@ def steps(
         do: a function of the registry and of a value, otherwise as for `step`.
         undo: as for `step`, but a function of the registry and of the value, or of
             these and of what `do` returned.
-        symmetric: whether the values are told to be exchangeable.
+        symmetric: whether the values are told to be exchangeable.  It is checked, and
+            what differs in nothing but their names is then explored once, which stands
+            as an assumption beside the verdict.
         options: as for `step`.
 
     Raises:
@@ -214,6 +218,7 @@ def steps(
                 **options,
             ),
             symmetry=name if symmetric else "",
+            writings=(text, value if type(value) is str else text),
         )
         for text, value in pairs
     ]

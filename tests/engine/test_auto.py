@@ -96,7 +96,7 @@ def test_what_was_not_chosen_is_told() -> None:
         "stale: no use (the look is one) answers differently after a change of one "
         "step, with nothing or one other step active; histories:2: every history of "
         "at most 2 operations agrees, seen only at its end; walk:0: every operation "
-        "was taken from every reachable set, in one run"
+        "was taken from every reachable state, in one run"
     )
 
 

@@ -170,6 +170,8 @@ def test_equal_states_that_lead_to_two_are_hidden_state(seen: bool, stop: int) -
     nothing = ((), "")
     path = f"flag: {(nothing, False)} / {(nothing, True)}"
     assert violation.paths == ((path,) if seen else ())
+    # The states before the last operation are equal, those after it are not.
+    assert (violation.other, violation.history) == ((0, 0), (0, 0, 0, 0, 0, 0))
 
 
 def test_equal_states_that_led_to_two_once_are_flaky() -> None:
@@ -198,6 +200,22 @@ def test_equal_states_that_answer_differently_are_hidden_state(
         assert (violation.expected, violation.found) == (False, True)
         assert violation.shortest is not None
         assert len(violation.shortest) == 7
+        assert violation.other == violation.shortest[-1:]
+
+
+class Late(Answering):
+    """The answer turns so late that no shorter history is looked for."""
+
+    def use(self, use: int) -> Hashable:
+        return self.removed > 5
+
+
+def test_the_two_answers_of_equal_states_are_told() -> None:
+    (violation,) = explore(Late(seen=True), "graph").violations
+    assert (violation.kind, violation.hidden) == ("hidden", False)
+    assert {violation.expected, violation.found} == {False, True}
+    assert violation.other is not None
+    assert violation.other[-1] == violation.history[-1]
 
 
 class Refusing(Counting):

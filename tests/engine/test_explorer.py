@@ -33,11 +33,11 @@ def test_the_whole_result_of_a_small_system() -> None:
     result = explore(Exclusive(2), "walk:0")
     assert result.strategy == "walk:0"
     assert result.guarantee == (
-        "walk:0: every operation was taken from every reachable set, in one run"
+        "walk:0: every operation was taken from every reachable state, in one run"
     )
     assert result.assumptions == (
         "the system is deterministic (some histories were played twice to check it)",
-        "walk:0: what matters of a history is the active set",
+        "walk:0: what matters of a history are the active steps",
     )
     assert result.skipped == ()
     assert dict(result.states) == {
@@ -326,7 +326,8 @@ def test_a_pin_that_holds() -> None:
         assert len(result.states) == 16
         assert result.states[2, 0, 1] == ((0, 1, 2), 1)
         assert result.assumptions[-1] == (
-            "states are compared by order of activation, not by set (order_dependent)"
+            "states are compared by order of activation, not by active steps "
+            "(order_dependent)"
         )
 
 
@@ -335,7 +336,9 @@ def test_a_pin_that_pins_nothing() -> None:
         Violation(
             kind="unpinned",
             state=(0, 1),
-            expected=("two orders of some set that look different (order_dependent)"),
+            expected=(
+                "two orders of the same steps that look different (order_dependent)"
+            ),
             found=((0, 1), ""),
             history=(0, 1),
         ),
@@ -428,8 +431,8 @@ def test_an_unknown_strategy() -> None:
         assert caught.value.name == name
     assert str(caught.value) == (
         "no strategy is called 'a+b'; there are auto, graph, walk:N, stale, "
-        "histories:N, arrangements, kA:N, sca:N, random:N, full. Join several by '+', "
-        "as in 'graph+walk:2'."
+        "histories:N, groups, arrangements, kA:N, sca:N, random:N, full. Join several "
+        "by '+', as in 'graph+walk:2'."
     )
 
 

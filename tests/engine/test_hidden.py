@@ -68,7 +68,7 @@ def found(system: System) -> Violation:
 @pytest.mark.parametrize(
     ("system", "kind", "claim"),
     [
-        (Alike(), "order", "the fingerprint depends on more than the active set"),
+        (Alike(), "order", "the fingerprint depends on more than the active steps"),
         (Looked(), "cold", "looking changes the fingerprint"),
         (Used(uses=1), "use", KINDS["use"]),
         (
@@ -95,7 +95,7 @@ def test_what_a_look_shows_is_told_as_before() -> None:
 
     violation = found(Seen())
     assert (violation.kind, violation.hidden) == ("order", False)
-    assert violation.claim == "the observation depends on more than the active set"
+    assert violation.claim == "the observation depends on more than the active steps"
 
 
 def test_every_kind_has_both_claims() -> None:

@@ -367,8 +367,8 @@ def test_a_pinned_order_may_show(strategy: str, by: str, settled: bool) -> None:
     assert kinds(found) == []
     assert found.holds
     assert found.assumptions[-1] == (
-        "states are compared by set and by the order of the pairs that are pinned "
-        "(ordered)"
+        "states are compared by active steps and by the order of the pairs that are "
+        "pinned (ordered)"
     )
     if by != "failure":
         assert set(found.states) == {

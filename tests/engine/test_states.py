@@ -232,6 +232,9 @@ def test_a_state_that_grows_is_named() -> None:
 def test_hidden_state_is_a_verdict_of_its_own() -> None:
     (violation,) = explore(Hiding(3), "graph").violations
     assert violation.kind == "hidden"
+    # The look after each of the two tells them apart.
+    assert (violation.shortest, violation.other) == ((0, 0, 1, 0, 0, 1), ())
+    assert (violation.expected, violation.found) == (((), False), ((), True))
 
 
 def test_a_look_at_the_order_is_an_order_dependence() -> None:

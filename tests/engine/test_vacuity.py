@@ -8,7 +8,7 @@ from harness.engine import Relations, Vacuity, explore
 from tests.engine.related import Holding, Related
 from tests.engine.toys import Exclusive, Layered, Ordered, Refused, Toy
 
-ALWAYS = "at every set of active steps"
+ALWAYS = "whatever is active"
 STRATEGIES = ("auto", "graph", "walk:1", "histories:3", "arrangements")
 SLIPS = (AttributeError, NameError, TypeError, UnboundLocalError)
 

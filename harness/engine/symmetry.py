@@ -1,0 +1,365 @@
+"""Symmetric steps: told by the scenario, checked here, and then used.
+
+True only here: what "differ in nothing but their parameter" means.  Two steps are
+exchangeable if a history and its twin, with the two in each other's place, show the
+same, with the two parameters in each other's place.  States that differ by such an
+exchange only need not be explored twice (symmetry reduction: Ip and Dill, "Better
+verification through symmetry", 1996), which turns the 2^m sets of m steps into m + 1.
+
+How it works:
+- *Check*: the first step of a class with each of the others, in every history of at
+  most `DEPTH` operations over both, a third one, all uses and looks, and in those that
+  begin with any one other step; each is played on a fresh system, and everything that
+  came back is compared.  What the relations say of the two must be the same.
+- *Exchange*: of what is seen, texts are compared, in which the parameter is a whole
+  word or several.  What is listed by name stands elsewhere under another name, so the
+  order of lines, and of words in a line, is left out; the same steps in two orders are
+  played as well, and compared exactly by whatever compares all histories.
+- *Use*: at a state, two steps of a class can stand for each other if both are untouched
+  by its history, or if the twin of its history leads to the same state; of those that
+  can be done the lowest is, of those that can be undone the highest.  Where only the
+  order of dicts differs then, what follows is compared, and the proof assumes that the
+  order is not read.
+
+Rule: the claim is an assumption of whatever was left out by it, and stands beside it.
+"""
+
+import re
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import islice, product
+from typing import NamedTuple
+
+from harness.engine.operations import Key, Operations
+from harness.engine.protocol import Caveat, History, Relations, StateForm, Symmetry
+from harness.engine.session import Session
+from harness.errors import NotSymmetric
+
+# Operations of the longest histories of the check; two where it would take too many.
+DEPTH = 3
+MOST_CHECKED = 20_000
+
+# Twins that are tried before it has to pay: one of four leads to the same state.
+MOST_FUTILE = 50
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def check(session: Session) -> None:
+    """Check what is told, and let it be used from then on.
+
+    Sets `session.symmetries`.  Raises `NotSymmetric` where it is refuted, unless a
+    fault was found meanwhile, which is more.
+    """
+    told = session.operations.relations.symmetric
+    _Check(session).run(told)
+    if not session.findings:
+        session.symmetries = told
+
+
+def caveats(session: Session) -> Iterator[Caveat]:
+    """The claims that were used, as assumptions."""
+    for symmetry in session.symmetries if session.symmetry_used else ():
+        names = [symmetry.text(member) for member in sorted(symmetry.members)]
+        if len(names) > 3:
+            names[1:-1] = ["..."]
+        yield Caveat(
+            "assumed",
+            f"{', '.join(names)} can stand for each other, as told; it was checked by "
+            f"{session.symmetry_checks:,} histories",
+        )
+
+
+class Spared(NamedTuple):
+    """What need not be played at a state.
+
+    For each of `steps` another one of its class stands.  `twins` are histories to the
+    same state with dicts in another order, and `order_read` says that something else
+    follows from one of them.  `left` says that the state was left meanwhile.
+    """
+
+    steps: frozenset[int]
+    twins: tuple[History, ...]
+    order_read: bool
+    left: bool
+
+
+class Orbits:
+    """Which steps stand for each other at the states of one search."""
+
+    def __init__(self, session: Session, steps: frozenset[int], *, exact: bool) -> None:
+        self._session = session
+        self._steps = steps
+        self._exact = exact
+        self._tried = 0
+        self._alike = 0
+
+    def spared(self, history: History) -> Spared:
+        """What need not be played where a history has led, and the system stands."""
+        before = self._tried
+        here = self._state()
+        mask = self._session.runner.mask
+        found: set[int] = set()
+        twins: list[History] = []
+        for symmetry in self._session.symmetries:
+            members = sorted(symmetry.members.keys() & self._steps)
+            for active in (0, 1):
+                there = [each for each in members if mask >> each & 1 == active]
+                orbits: list[list[int]] = []
+                for member in there:
+                    for orbit in orbits:
+                        twin = swapped(history, orbit[0], member)
+                        if twin != history:
+                            state = self._tried_twin(twin)
+                            if state is None or state[:2] != here[:2]:
+                                continue
+                            self._alike += 1
+                            if state != here:
+                                twins.append(twin)
+                                both = (orbit[0], member)
+                                if self._is_order_read(history, twin, both, members):
+                                    return Spared(
+                                        frozenset(), (), order_read=True, left=True
+                                    )
+                        orbit.append(member)
+                        break
+                    else:
+                        orbits.append([member])
+                for orbit in orbits:
+                    found.update(orbit[:-1] if active else orbit[1:])
+        left = self._tried > before
+        return Spared(frozenset(found), tuple(twins), order_read=False, left=left)
+
+    def _state(self) -> tuple[Key, bytes, bytes]:
+        """The key, the form by which states are told apart, and the exact one."""
+        runner = self._session.runner
+        form = runner.state()
+        assert isinstance(form, StateForm), "complete states are explored"
+        name = form.exact if self._exact else form.blind
+        return runner.key, name, form.exact
+
+    def _tried_twin(self, twin: History) -> tuple[Key, bytes, bytes] | None:
+        """The state after a twin; None where that does not pay any more."""
+        if self._tried >= MOST_FUTILE and self._alike * 4 < self._tried:
+            return None
+        self._tried += 1
+        _play(self._session, twin)
+        return self._state()
+
+    def _is_order_read(
+        self, history: History, twin: History, both: Sequence[int], members: list[int]
+    ) -> bool:
+        """Whether something else follows after the twin; looks are compared by key.
+
+        Of the class the two steps are played, and the first that is not active.
+        """
+        operations, mask = self._session.operations, self._session.runner.mask
+        first = [each for each in members if not mask >> each & 1][:1]
+        following = sorted(
+            {*both, *first, *self._steps.difference(members)}
+            | {*range(operations.steps, operations.look + 1)}
+        )
+        for operation in following:
+            ends = []
+            for each in (history, twin):
+                value = _play(self._session, (*each, operation))[-1]
+                ends.append((value, self._state()[:2]))
+            if ends[0] != ends[1]:
+                return True
+        return False
+
+
+def swapped(history: History, one: int, other: int) -> History:
+    """The twin of a history."""
+    turn = {one: other, other: one}
+    return tuple(turn.get(operation, operation) for operation in history)
+
+
+def _play(session: Session, history: History) -> list[Hashable]:
+    """What the operations of a history gave on a fresh system, besides the plan."""
+    session.meter.check_time()
+    session.runner.reset()
+    return [session.runner.play(operation) for operation in history]
+
+
+class _Check:
+    """Plays histories, each once, and compares them with their twins."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._operations = session.operations
+        self._known: dict[History, list[Hashable]] = {}
+
+    def run(self, told: Sequence[Symmetry]) -> None:
+        for symmetry in told:
+            first, *others = sorted(symmetry.members)
+            for other in others:
+                if not _are_related_alike(self._operations.relations, first, other):
+                    raise NotSymmetric(
+                        one=symmetry.text(first),
+                        other=symmetry.text(other),
+                        reason="their relations to other steps differ",
+                    )
+            for depth in (DEPTH, DEPTH - 1):
+                asked = [
+                    (other, self._histories((first, other, third), depth))
+                    for other, third in zip(
+                        others, others[1:] + others[:1], strict=True
+                    )
+                ]
+                if sum(len(each) for _, each in asked) <= MOST_CHECKED:
+                    break
+            for other, histories in asked:
+                for history in histories:
+                    self._compare(symmetry, history, first, other)
+        self._session.symmetry_checks = len(self._known)
+
+    def _compare(
+        self, symmetry: Symmetry, history: History, one: int, other: int
+    ) -> None:
+        twin = swapped(history, one, other)
+        exchange = Exchange(symmetry.members[one], symmetry.members[other])
+        left, right = self._told(history), self._told(twin)
+        if self._session.findings:
+            return
+        history, twin = ((*each, self._operations.look) for each in (history, twin))
+        for at, (value, theirs) in enumerate(zip(left, right, strict=True)):
+            if exchange.seen(value) != Exchange((), ()).seen(theirs):
+                ends = [(history[: at + 1], value), (twin[: at + 1], theirs)]
+                raise NotSymmetric(
+                    one=symmetry.text(one),
+                    other=symmetry.text(other),
+                    reason=self._confusion(symmetry, (one, other), ends)
+                    or "; ".join(self._line(symmetry, *end) for end in ends),
+                )
+
+    def _confusion(
+        self,
+        symmetry: Symmetry,
+        steps: tuple[int, int],
+        ends: list[tuple[History, Hashable]],
+    ) -> str:
+        """Where a parameter is seen that has nothing to do with its step; or ""."""
+        for step in steps:
+            for history, value in ends:
+                if step not in history and any(
+                    stands_in(text, line)
+                    for text in symmetry.members[step]
+                    for line in lines_of(value)
+                ):
+                    return (
+                        f"{symmetry.members[step][0]} is seen without "
+                        f"{symmetry.text(step)}, so that nobody can tell what it "
+                        f"stands for ({self._line(symmetry, history, value)})"
+                    )
+        return ""
+
+    def _told(self, history: History) -> list[Hashable]:
+        known = self._known.get(history)
+        if known is None:
+            played = _play(self._session, (*history, self._operations.look))
+            known = self._known[history] = played
+        return known
+
+    def _histories(self, steps: tuple[int, int, int], depth: int) -> list[History]:
+        found = _histories(self._operations, *steps, depth=depth)
+        return list(islice(found, MOST_CHECKED + 1))
+
+    def _line(self, symmetry: Symmetry, history: History, value: Hashable) -> str:
+        """A history, and what its last operation gave."""
+        operations = self._operations
+        words = []
+        for operation in history:
+            if operation in symmetry.members:
+                words.append(symmetry.text(operation))
+            elif operation < operations.steps:
+                words.append(f"step {operation + 1}")
+            elif operation < operations.actions:
+                words.append(f"use {operation - operations.steps + 1}")
+            else:
+                words.append("observe()")
+        shown = " / ".join(lines_of(value)) or "nothing"
+        return f"{', '.join(words)} gives {shown}"
+
+
+class Exchange:
+    """Two parameters in each other's place, in whatever is seen."""
+
+    def __init__(self, one: Sequence[str], other: Sequence[str]) -> None:
+        pairs = list(zip(one, other, strict=True))
+        self._turn = dict(pairs) | {right: left for left, right in pairs}
+        self._found = _standing(self._turn)
+
+    def seen(self, value: Hashable) -> list[list[str]]:
+        """What is compared: the words of each line, sorted."""
+        lines = lines_of(value)
+        if self._turn:
+            lines = [self._found.sub(self._turned, line) for line in lines]
+        return sorted(sorted(_WORD.findall(line)) for line in lines)
+
+    def _turned(self, found: re.Match[str]) -> str:
+        return self._turn[found[0]]
+
+
+def stands_in(text: str, other: str) -> bool:
+    """Whether a text stands in another one, as whole words; an empty one does."""
+    return not text or _standing([text]).search(other) is not None
+
+
+def _standing(texts: Iterable[str]) -> re.Pattern[str]:
+    """What finds texts as whole words, the longest first."""
+    longest = sorted(map(re.escape, texts), key=len, reverse=True)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(longest)})(?!\w)")
+
+
+def lines_of(value: Hashable) -> list[str]:
+    """A value that was seen, as lines; None as nothing."""
+    if isinstance(value, tuple):
+        return [line for each in value for line in lines_of(each)]
+    if value is None:
+        return []
+    if isinstance(value, str):
+        return value.splitlines()
+    return [f"{type(value).__name__} {line}" for line in str(value).splitlines()]
+
+
+def _histories(
+    operations: Operations, one: int, other: int, third: int, *, depth: int
+) -> Iterator[History]:
+    """The histories of the check, in which the two steps occur."""
+    asked = range(operations.steps, operations.look + 1)
+    members = dict.fromkeys((one, other, third))
+    both = {one, other}
+    besides = [step for step in range(operations.steps) if step not in members]
+    for length in range(1, depth + 1):
+        for history in product((*members, *asked), repeat=length):
+            if both.intersection(history):
+                yield history
+        for history in product((one, other, *asked), repeat=length - 1):
+            if both.intersection(history):
+                yield from ((step, *history) for step in besides)
+
+
+def _are_related_alike(relations: Relations, one: int, other: int) -> bool:
+    """Whether the relations say of one step what they say of the other."""
+
+    def turned(steps: Iterable[int]) -> frozenset[int]:
+        return frozenset(swapped(tuple(steps), one, other))
+
+    return (
+        all(
+            turned(each) == each
+            for each in (
+                relations.lasting,
+                relations.again,
+                relations.refusable,
+                relations.declared,
+            )
+        )
+        and all(
+            {swapped((step,), one, other)[0]: turned(each) for step, each in of.items()}
+            == dict(of)
+            for of in (relations.requires, relations.after)
+        )
+        and {turned(pair) for pair in relations.pairs}
+        == {frozenset(pair) for pair in relations.pairs}
+    )

@@ -1,0 +1,78 @@
+"""What is told of a search for complete states: what grew, and what was not read.
+
+True only here: the paths.  Of a search that did not end two states of the same active
+steps, of none at best, are compared as portraits; the first path that differs is most
+often the counter or the log that keeps states from coming back.  Of one that did,
+two histories to the same state show where only the order of a dict differs.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from harness.engine.operations import Key
+from harness.engine.protocol import History
+from harness.engine.replay import portrait
+from harness.engine.session import Session
+
+if TYPE_CHECKING:
+    from harness.engine.states import Search
+
+
+def not_closed(session: Session, search: "Search", where: str) -> str:
+    """Why a search did not end, as far as that is known, and what to write."""
+    if search.unseen:
+        return (
+            f"{where}: what follows from a state depends on the order of a set, which "
+            "is no part of it: sort what is read, or use a dict"
+        )
+    text = (
+        f"{where}: the states did not close: {search.states:,} after "
+        f"{search.spent:,} operations"
+    )
+    path = _growing(session, search)
+    if path:
+        name, _, values = path.partition(": ")
+        if values.startswith("<absent>"):
+            # One place more in something: that grows, not the place.
+            name = name.rpartition("[")[0] or name
+        text += f'; what grows: {path}; if that is no matter, ignore=["{name}"]'
+    return text
+
+
+def _growing(session: Session, search: "Search") -> str:
+    """A path that tells two states of the same active steps apart, of none at best."""
+    total = session.ordering.total
+    of_key: dict[Key, list[int]] = {}
+    for state, key in enumerate(search.keys):
+        of_key.setdefault(key, []).append(state)
+    same = of_key[search.keys[0]]
+    if len(same) < 2:
+        same = max(of_key.values(), key=len)
+    if len(same) < 2:
+        return ""
+    left, right = (
+        portrait(session.system, search.history(state), order_dependent=total)
+        for state in (same[-2], same[-1])
+    )
+    if left is None or right is None:
+        return ""
+    return next(iter(session.system.paths(left, right)), "")
+
+
+def orders_unread(
+    session: Session, variants: Iterable[tuple[History, History]]
+) -> tuple[str, ...]:
+    """Where the order of a dict differs between histories to the same state."""
+    total = session.ordering.total
+    found: list[str] = []
+    for one, other in variants:
+        left, right = (
+            portrait(session.system, each, order_dependent=total)
+            for each in (one, other)
+        )
+        if left is not None and right is not None:
+            found += session.system.paths(left, right)
+    paths = dict.fromkeys(
+        line.partition(": ")[0].removeprefix("order of ") for line in found
+    )
+    return tuple(paths) or ("a dict",)
