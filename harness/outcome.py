@@ -150,7 +150,10 @@ class Report:
 
     def replay_id(self, violation: Violation) -> str:
         """At most 24 characters from which `everyorder replay` plays the history."""
-        history = violation.shortest or violation.history
+        return self.history_id(violation.shortest or violation.history)
+
+    def history_id(self, history: History) -> str:
+        """The same for any history."""
         operations = len(self.steps) + len(self.uses) + 2
         return encode(self.digest, operations, history)
 
@@ -159,7 +162,7 @@ class Report:
         exploration = self.exploration
         return (
             f"{self.scenario}: {self.verdict} ({exploration.strategy}; "
-            f"{len(exploration.states)} sets, "
+            f"{len(exploration.states)} states, "
             f"{exploration.executed.transitions:,} transitions, "
             f"{exploration.seconds:.2f} s)"
         )

@@ -107,7 +107,7 @@ class Plugin:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def tell(self, terminalreporter: Any) -> None:
-        """One line with the counts, and what it cannot tell."""
+        """One line with the counts, what it cannot tell, and what stands beside."""
         summary = self.summary
         if summary is None or not (summary.scenarios or summary.failed):
             return
@@ -116,6 +116,8 @@ class Plugin:
         terminalreporter.write_line(summary.line())
         if summary.silent:
             terminalreporter.write_line(summary.unseen())
+        for line in summary.told(self.config.get_terminal_writer().fullwidth):
+            terminalreporter.write_line(line)
         if self.options.cannot_fork:
             terminalreporter.write_line(
                 "explored in this process: this system cannot fork, so a step that "

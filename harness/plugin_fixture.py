@@ -48,6 +48,7 @@ class Explore:
         Raises:
             NotAScenario: `what` is neither a scenario nor steps.
             pytest.fail.Exception: it does not hold, or is not as expected.
+            pytest.skip.Exception: one of its functions skips it.
         """
         __tracebackhide__ = True
         self._calls += 1

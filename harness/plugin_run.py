@@ -11,11 +11,13 @@ Rules:
   nothing is told of what was being handled;
 - what the functions of a scenario raise is shown from their first frame on, unless
   `--full-trace` asks for ours too;
+- a scenario that skips itself skips its test; nothing is expected of it meanwhile;
 - properties (for JUnit reports) are set before anything can fail.
 """
 
 import os
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,9 +39,17 @@ from harness.exploring import explore
 from harness.outcome import Report
 from harness.plugin_child import Died, explore_apart
 from harness.plugin_options import ALL, Options
+from harness.report import noted
 from harness.report.label import SENTENCES
-from harness.report.text import never_done, render_violation
+from harness.report.text import (
+    assumptions,
+    never_done,
+    reasons,
+    render_violation,
+    vacuous,
+)
 from harness.scenario import Scenario
+from harness.systems.outcomes import ScenarioSkipped
 
 # The files of the harness begin with this.
 OURS = f"{Path(__file__).parent}{os.sep}"
@@ -67,7 +77,7 @@ class Run:
         With `check=False` only the report is returned, whatever it says.
         """
         __tracebackhide__ = True
-        failure = None
+        failure = skipped = None
         try:
             report = self._explored(
                 scenario, strategy or self.options.strategy, budget or self._budget()
@@ -79,14 +89,19 @@ class Run:
                 failure = self._judged(report, item, effort=effort)
         except Died as error:
             failure = self._died(error, item)
+        except ScenarioSkipped as error:
+            skipped = self._skipped(error, scenario, item)
         except HarnessError as error:
             failure = f"{scenario.path}: {error}"
         except (Exception, SystemExit) as error:
             if not item.config.getoption("fulltrace"):
                 _shorten(error)
             raise
+        # Not in a handler: the error is no context of what is told.
+        if skipped is not None:
+            # Told as of the test: nobody looks for the reason in this file.
+            raise pytest.skip.Exception(skipped, _use_item_location=True)
         if failure is not None:
-            # Not in the handler: the error is no context of what is told.
             pytest.fail(failure, pytrace=False)
         return report
 
@@ -109,21 +124,21 @@ class Run:
             ("verdict", told.verdict),
             ("operation", told.operation),
         ]
-        self.journal.append(
-            {
-                "kind": "result",
-                "scenario": told.scenario,
-                "node": item.nodeid,
-                "verdict": told.verdict,
-                "states": 0,
-                "transitions": 0,
-                "accepted": False,
-                "silent": [],
-                "document": None,
-            }
-        )
+        self._append(told.scenario, item, told.verdict)
         command = f"pytest {shlex.quote(item.nodeid)} --everyorder-in-process"
         return f"{told.scenario}: {error}\n    {command}"
+
+    def _skipped(
+        self, error: ScenarioSkipped, scenario: Scenario, item: pytest.Item
+    ) -> str:
+        """Why the test is skipped of which a function has skipped the scenario."""
+        item.user_properties += [
+            ("scenario", scenario.path),
+            ("verdict", "skipped"),
+            ("skipped", error.reason),
+        ]
+        self._append(scenario.path, item, "skipped")
+        return error.reason
 
     def _judged(self, report: Report, item: pytest.Item, *, effort: bool) -> str | None:
         """Why the test fails, if it does; what was had goes into the journal."""
@@ -171,17 +186,48 @@ class Run:
         document: Document | None = None,
         accepted: bool = False,
     ) -> None:
+        notes = noted(report)
+        self._append(
+            report.scenario,
+            item,
+            verdict,
+            states=len(report.exploration.states),
+            transitions=report.exploration.executed.transitions,
+            accepted=accepted,
+            silent=never_done(report) if report.passed else [],
+            proven=notes.proven,
+            notes=notes.texts,
+            document=render(document) if accepted and document else None,
+        )
+
+    def _append(
+        self,
+        scenario: str,
+        item: pytest.Item,
+        verdict: str,
+        *,
+        states: int = 0,
+        transitions: int = 0,
+        accepted: bool = False,
+        silent: Sequence[str] = (),
+        proven: bool = False,
+        notes: Sequence[Sequence[str]] = (),
+        document: str | None = None,
+    ) -> None:
+        """Write down the result of a scenario."""
         self.journal.append(
             {
                 "kind": "result",
-                "scenario": report.scenario,
+                "scenario": scenario,
                 "node": item.nodeid,
                 "verdict": verdict,
-                "states": len(report.exploration.states),
-                "transitions": report.exploration.executed.transitions,
+                "states": states,
+                "transitions": transitions,
                 "accepted": accepted,
-                "silent": never_done(report) if report.passed else [],
-                "document": render(document) if accepted and document else None,
+                "silent": silent,
+                "proven": proven,
+                "notes": notes,
+                "document": document,
             }
         )
 
@@ -209,9 +255,16 @@ def _properties(report: Report) -> list[tuple[str, object]]:
         ("verdict", report.verdict),
         ("strategy", found.strategy),
         ("guarantee", found.guarantee),
-        ("sets", len(found.states)),
+        ("states", len(found.states)),
         ("transitions", found.executed.transitions),
     ]
+    for name, texts in (
+        ("assumes", assumptions(report)),
+        ("open", report.bounds),
+        ("skipped", found.skipped),
+        ("vacuous", vacuous(report)),
+    ):
+        properties += [(name, text) for text in texts]
     properties += [("replay id", report.replay_id(each)) for each in found.violations]
     return properties
 
@@ -220,11 +273,6 @@ def _violated(report: Report, item: pytest.Item) -> str:
     lines = [f"{report.scenario}: {SENTENCES[report.verdict]}"]
     found = report.exploration
     lines += [render_violation(report, violation) for violation in found.violations]
-    if report.verdict == "cut short":
-        done, planned = found.executed.transitions, found.planned
-        lines.append(
-            f"{done:,} of {planned:,} transitions were executed ({found.strategy})"
-        )
-        lines += found.skipped
+    lines += reasons(report)
     lines.append(f"    pytest {shlex.quote(item.nodeid)}")
     return "\n".join(lines)

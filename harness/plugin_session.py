@@ -9,7 +9,8 @@ Rules:
 - a test that did not pass may not have reached all of its scenarios, and a module that
   was skipped has said nothing: their files are not called stale;
 - stale files, two tests with one scenario, and a damaged journal fail the run;
-- all is quiet but for one line with the counts, and what that line cannot tell.
+- all is quiet but for one line with the counts, what that line cannot tell, and what
+  stands beside the verdicts: guarantees, assumptions, what was skipped.
 """
 
 from collections import Counter
@@ -24,6 +25,7 @@ from harness.errors import HarnessError
 from harness.expectations import CannotWriteExpectFile, Store, parse, read_all
 from harness.plugin_options import ALL, NEW, NONE, Options
 from harness.plugin_path import is_below, path_of
+from harness.report import Noted, told_briefly
 
 # Options of pytest, by destination, that leave out a part of what there is.
 _SELECTING = (
@@ -56,6 +58,7 @@ _WORDS = {
     "vacuous": "vacuous",
     "crashed": "crashed",
     "hung": "hung",
+    "skipped": "skipped",
 }
 
 
@@ -71,8 +74,10 @@ class Summary:
     deleted: int = 0
     stale: tuple[str, ...] = ()
     problems: list[str] = field(default_factory=list)
-    # Steps that fail at every set.
+    # Steps that fail whatever is active.
     silent: list[str] = field(default_factory=list)
+    # Guarantees, assumptions, bounds, and what was skipped.
+    notes: list[Noted] = field(default_factory=list)
 
     @property
     def failed(self) -> bool:
@@ -88,7 +93,7 @@ class Summary:
         ]
         text = (
             f"everyorder: {_plural(self.scenarios, 'scenario')}, "
-            f"{_plural(self.states, 'set')}, "
+            f"{_plural(self.states, 'state')}, "
             f"{_plural(self.transitions, 'transition')}: "
             f"{', '.join(counts) or 'nothing explored'}"
         )
@@ -98,10 +103,15 @@ class Summary:
         return text
 
     def unseen(self) -> str:
-        """How many steps no set has, which may not be what was meant."""
+        """How many steps are never active, which may not be what was meant."""
         steps = _plural(len(self.silent), "step")
         verb = "fails" if len(self.silent) == 1 else "fail"
-        return f"{steps} {verb} at every set; `everyorder run` says which, and how"
+        told = "`everyorder run` says which, and how"
+        return f"{steps} {verb} whatever is active; {told}"
+
+    def told(self, width: int) -> list[str]:
+        """What stands beside the verdicts, as lines of at most this width."""
+        return told_briefly(sorted(self.notes), width=width)
 
     def details(self) -> list[str]:
         """What the line cannot tell: files that are stale, and what went wrong."""
@@ -144,6 +154,9 @@ def finish(
         summary.states += record["states"]
         summary.transitions += record["transitions"]
         summary.silent += record["silent"]
+        summary.notes.append(
+            Noted(record["scenario"], record["proven"], record["notes"])
+        )
         if not record["accepted"]:
             summary.verdicts[record["verdict"]] += 1
     if not _found_target(options, results):

@@ -119,6 +119,19 @@ class CannotReplay(HarnessError, LookupError):
 
 
 @dataclass(eq=False, kw_only=True)
+class SkipsItself(HarnessError, ValueError):
+    """A scenario was to be played, and one of its functions skips it."""
+
+    scenario: str
+    reason: str
+
+    def render(self) -> str:
+        """Which scenario, and the reason it gave."""
+        text = f"{self.scenario} cannot be played here: it skips itself"
+        return f"{text}: {self.reason}" if self.reason else text
+
+
+@dataclass(eq=False, kw_only=True)
 class NotADispatcher(HarnessError, ValueError):
     """A table or a trace was asked of a scenario of another registry."""
 

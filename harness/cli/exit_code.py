@@ -1,7 +1,8 @@
 """Exit codes: what a script learns without reading.
 
 True only here: the numbers.  `run` says whether everything passed; `gate` says what did
-not, the lowest number first where it is several things.
+not, the lowest number first where it is several things.  A scenario that skips itself
+is told and counted; it is neither as expected nor wrong, so it has no number.
 
 When you add a code, add its sentence to `GATE`: help texts and messages print it.
 """
@@ -68,6 +69,7 @@ OF_FAILURE: Mapping[Failure, int] = {
     "failed": NOT_EXPLORED,
     "crashed": CRASHED,
     "hung": HUNG,
+    "skipped": OK,
 }
 
 OF_COMPARISON: Mapping[str, int] = {

@@ -44,6 +44,8 @@ def gate(
 
     For continuous integration: nothing is written, and the exit code says what is
     wrong. Expect files without a scenario are looked for when no PATHS are given.
+    A scenario that skips itself (pytest.skip in a step or in create) is told and
+    counted; as in pytest, nothing is wrong with it.
     With --strategy, --budget or --steps, how much was explored is not compared.
     """
     effort = effort_of(strategy, budget, steps)
@@ -61,7 +63,7 @@ def _gate(campaign: Campaign, paths: tuple[str, ...], effort: Effort) -> int:
     from harness.cli.judgement import gone, judge, not_loaded
     from harness.cli.stale import stale_files
     from harness.expectations import Store
-    from harness.report import silent_steps
+    from harness.report import noted, silent_steps, told_briefly
     from harness.report.text import plural
 
     store = Store(listing.root)
@@ -76,13 +78,22 @@ def _gate(campaign: Campaign, paths: tuple[str, ...], effort: Effort) -> int:
         if each.code != OK:
             click.echo(f"[{each.code}] {GATE[each.code]}: {each.scenario}")
             click.echo(f"{each.text}\n")
-    reports = (each for each in outcomes if isinstance(each, Report))
+    reports = [each for each in outcomes if isinstance(each, Report)]
     if silent := silent_steps(reports, width=screen.width):
         click.echo("\n".join(silent) + "\n")
+    if notes := told_briefly(map(noted, reports), width=screen.width):
+        click.echo("\n".join(notes) + "\n")
+    skipped = [each for each in found if each.skipped]
+    for each in skipped:
+        click.echo(each.told_skipped())
     counts = Counter(each.code for each in found)
     code = min((wrong for wrong in counts if wrong != OK), default=OK)
-    scenarios = plural(len(outcomes), "scenario")
-    click.echo(f"gate: {scenarios}, {counts[OK]} as expected; exit code {code}")
+    told = (
+        f"{plural(len(outcomes), 'scenario')}, {counts[OK] - len(skipped)} as expected"
+    )
+    if skipped:
+        told += f", {len(skipped)} skipped"
+    click.echo(f"gate: {told}; exit code {code}")
     for wrong, count in sorted(counts.items()):
         if wrong != OK:
             click.echo(f"  {wrong}  {GATE[wrong]}: {count}")

@@ -1,8 +1,8 @@
 """Outcomes held against expect files: what `gate` reports and `review` offers.
 
 True only here: the exit code of each scenario.  A scenario that fails its exploration
-is not compared; one that was explored by hand-chosen means is compared without the
-size of the exploration.
+is not compared, nor is one that skips itself; one that was explored by hand-chosen
+means is compared without the size of the exploration.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,8 @@ class Judgement:
     """One scenario's exit code, and the text that explains it ("" for OK).
 
     `damage` says what is wrong with the expect file itself; `comparison` is then with
-    no file at all, or None where not even its place can be written to.
+    no file at all, or None where not even its place can be written to.  `skipped` says
+    that there is nothing to judge, and `text` why.
     """
 
     scenario: str
@@ -43,6 +44,16 @@ class Judgement:
     text: str = ""
     comparison: Comparison | None = None
     damage: str = ""
+    skipped: bool = False
+
+    @property
+    def expected(self) -> bool:
+        """Whether it was explored, and all is as expected."""
+        return self.code == OK and not self.skipped
+
+    def told_skipped(self) -> str:
+        """The reason, after its name."""
+        return f"skipped: {self.scenario}: {self.text}".rstrip(": ")
 
 
 def judge(
@@ -50,6 +61,8 @@ def judge(
 ) -> Judgement:
     """Hold one outcome against its expect file."""
     if isinstance(outcome, Unexplored):
+        if not outcome.failed:
+            return Judgement(outcome.scenario, OK, outcome.reason, skipped=True)
         code = OF_FAILURE[outcome.verdict]
         return Judgement(outcome.scenario, code, outcome.render())
     if not outcome.passed:

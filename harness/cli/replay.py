@@ -4,7 +4,8 @@ changes.
 True only here: the same history is played twice.  Once with a look after every
 operation, because a person wants to see what changes; and once with no look but the
 last, because looking may hide the very fault.  The verdict is that of the second,
-against the canonical order of the same steps, as the shrinker judges it.
+against the canonical histories of the same steps, which are looked for first, as an
+exploration does: the two sides are those that it shows.
 """
 
 import click
@@ -18,6 +19,7 @@ from harness.cli.task import Effort
 from harness.cli.torch_subject import TORCH, torch_subject
 from harness.engine import (
     Action,
+    Budget,
     History,
     Kind,
     System,
@@ -30,13 +32,22 @@ from harness.engine import (
     tag_of,
 )
 from harness.engine import replay as play
+from harness.engine.budget import Meter
+from harness.engine.canonical import ways
 from harness.engine.judge import Judge
+from harness.engine.operations import operations_of
+from harness.engine.session import Session
+from harness.exploring import SEVERAL
 from harness.report import sections
 from harness.report.observation import difference
 from harness.report.text import explanation, plural
 
 # A step that fills a whole table says no more in its other hundred lines.
 MOST_LINES = 24
+
+# Canonical histories of what a person replays are found at once, unless each operation
+# takes long; without them, the plain order of the same steps is compared.
+MOST_SECONDS = 20.0
 
 # One kind of each family that a judge knows.
 FAMILIES: tuple[Kind, ...] = ("law", "leak", "undo", "error", "order")
@@ -57,9 +68,9 @@ def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
     """Play the history of a replay id, operation by operation.
 
     The id knows its scenario by the texts of its steps, and holds the history itself;
-    PATHS tell scenarios of the same steps apart. Every line is printed with the set of
-    active steps after it, and with what it changed; at the end the history is played
-    once more without looking in between, and compared with the plain order of the same
+    PATHS tell scenarios of the same steps apart. Every line is printed with the active
+    steps after it, and with what it changed; at the end the history is played once more
+    without looking in between, and compared with the shortest one to the same active
     steps.
 
     \b
@@ -70,11 +81,13 @@ def replay(replay_id: str, paths: tuple[str, ...], strategy: str) -> None:
     subject = _subject(replay_id, paths)
     # One system for all: torch's registry, for one, exists once in a process.
     with subject.opened() as system:
-        history = _history(replay_id, subject, system, effort)
+        asked = subject.asked
+        history = asked(lambda: _history(replay_id, subject, system, effort))
+        before, watched = asked(lambda: _watched(subject, system, history))
         operations = plural(len(history), "operation")
         click.echo(f"{subject.texts.scenario}: {operations} from a fresh system\n")
-        _tell(subject, system, history)
-        lines = verdict(subject, system, history)
+        _tell(subject, history, before, watched)
+        lines = asked(lambda: verdict(subject, system, history))
     click.echo("\n".join(lines or ["nothing is wrong with this history"]))
     raise SystemExit(exit_code.FAILED if lines else exit_code.OK)
 
@@ -84,16 +97,21 @@ def verdict(subject: Subject, system: System, history: History) -> list[str]:
     system.reset()
     printed = system.settled and system.state(()) is not None
     ordering = ordering_of(system, order_dependent=subject.ordered)
-    judge = Judge(system, {}, ordering=ordering, proving=printed)
-    judge.extend(len(history))
-    played = judge.replay(history)
-    judge.extend(len(history))
-    again = judge.replay(history)
+    total = ordering.total
+    played, again = (play(system, history, order_dependent=total) for _ in range(2))
     name = subject.texts.state_name
     if played != again:
         return [
             "wrong: nondeterminism: the same history, played twice, gave two results"
         ]
+    meter = Meter(Budget(seconds=MOST_SECONDS), None)
+    session = Session(
+        system, operations_of(system), meter, ordering=ordering, stop_after=SEVERAL
+    )
+    # What the end of the history is compared with; the judge has the same two.
+    states = {action.state for action in played.actions[-3:]}
+    canonical = ways(session, states)
+    judge = Judge(system, canonical, ordering=ordering, proving=printed)
     for kind in FAMILIES:
         judge.extend(len(history))
         fault = judge.inspect(history, played, kind)
@@ -156,11 +174,23 @@ def _history(
     )
 
 
-def _tell(subject: Subject, system: System, history: History) -> None:
+def _watched(
+    subject: Subject, system: System, history: History
+) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
+    """What nothing at all shows, and the history with a look after every operation."""
+    ordered = subject.ordered
+    before = play(system, (), order_dependent=ordered).actions
+    return before, play(system, history, order_dependent=ordered, watch=True).actions
+
+
+def _tell(
+    subject: Subject,
+    history: History,
+    before: tuple[Action, ...],
+    watched: tuple[Action, ...],
+) -> None:
     """Print every operation, where it leads, and what it changed."""
     texts = subject.texts
-    before = play(system, (), order_dependent=subject.ordered).actions
-    watched = play(system, history, order_dependent=subject.ordered, watch=True).actions
     shown = dict(sections(before[-1].value)) if before else {}
     active: set[int] = set()
     for number, operation in enumerate(history, 1):

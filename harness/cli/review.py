@@ -21,7 +21,7 @@ from harness.catalogue import nearest
 from harness.cli.campaign import Campaign
 from harness.cli.change import Change, changes, documents
 from harness.cli.errors import NotToAccept
-from harness.cli.exit_code import FAILED, OF_VERDICT, OK
+from harness.cli.exit_code import FAILED, OK
 from harness.cli.judgement import Judgement, judge
 from harness.cli.options import console, effort_of, listing_of, paths_argument
 from harness.cli.stale import stale_files
@@ -74,12 +74,15 @@ def review(paths: tuple[str, ...], accept: tuple[str, ...], jobs: int | None) ->
             _check_names(accept, (*listing.paths, *stale))
         outcomes = campaign.explore(listing.tasks, console())
     found = [judge(each, store, effort=True) for each in outcomes]
-    failing = [each for each in found if each.comparison is None]
+    failing = [each for each in found if each.comparison is None and not each.skipped]
     for each in failing:
         why = each.damage or f"{each.scenario} fails; see everyorder run"
         click.echo(f"not to be accepted: {why}")
     for broken in listing.broken:
         click.echo(f"not to be accepted: {broken.render()}")
+    for each in found:
+        if each.skipped:
+            click.echo(each.told_skipped())
     offered = changes(found, stale)
     if not offered:
         click.echo(f"nothing to review: {_as_expected(found)} as expected")
@@ -156,7 +159,7 @@ def _check_names(accept: Sequence[str], known: Sequence[str]) -> None:
 
 
 def _as_expected(found: Sequence[Judgement]) -> str:
-    return plural(sum(each.code == OF_VERDICT["holds"] for each in found), "scenario")
+    return plural(sum(each.expected for each in found), "scenario")
 
 
 def _tell_commands(offered: Sequence[Change]) -> None:

@@ -58,14 +58,15 @@ def run(
 ) -> None:
     """Explore scenarios and print what holds, for which orders.
 
-    The table has one row for each scenario: its steps (n), the sets of active steps
-    that were reached, the steps executed (transitions), the strategy, what it
-    guarantees, and the verdict: proven (any length), holds (as far as guaranteed),
+    The table has one row for each scenario: its steps (n), the states (by active
+    steps) that were reached, the operations executed (transitions), the strategy, what
+    it guarantees, and the verdict: proven (any length), holds (as far as guaranteed),
     pinned (depends on order as its scenario says), LAW, ORDER, NO PIN (the order does
     not matter although the scenario says so), FLAKY (not deterministic), UNFRESH (its
     create does not make a fresh system), HIDDEN (there is state that nobody sees),
     VACUOUS (nothing could have failed), CUT (budget spent), FAILED (could not be
-    explored), CRASHED (a step ended the process), HUNG (it was not over in time).
+    explored), CRASHED (a step ended the process), HUNG (it was not over in time),
+    skipped (it skips itself, as by pytest.skip; nothing is wrong with that).
     Scenarios are explored in child processes, so one that crashes or hangs stops no
     other.
 
@@ -158,4 +159,5 @@ def _conclude(
         except OSError as error:
             reason = error.strerror or str(error)
             raise CannotWrite(folder=str(folder), reason=reason) from None
-    return exit_code.FAILED if failed or others else exit_code.OK
+    wrong = failed or any(each.failed for each in others)
+    return exit_code.FAILED if wrong else exit_code.OK

@@ -6,11 +6,16 @@ True only here: what commands that play histories need of either.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
+from harness.cli.errors import SkipsItself
 from harness.engine import Counts, Exploration, System
-from harness.exploring import system_of
+from harness.exploring import asked, system_of
 from harness.outcome import Report
 from harness.scenario import Scenario
+from harness.systems.outcomes import ScenarioSkipped
+
+T = TypeVar("T")
 
 # What is known before anything was explored.
 NOTHING = Exploration(
@@ -45,6 +50,17 @@ class Subject:
             close = getattr(system, "close", None)
             if close is not None:
                 close()
+
+    def asked(self, question: Callable[[], T]) -> T:
+        """The answer to a question about its system.
+
+        Raises `SkipsItself`, and whatever the question does.
+        """
+        try:
+            return asked(question)
+        except ScenarioSkipped as error:
+            reason = error.reason
+        raise SkipsItself(scenario=self.texts.scenario, reason=reason)
 
     @property
     def operations(self) -> int:

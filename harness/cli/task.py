@@ -175,11 +175,15 @@ def explored(
 ) -> Outcome:
     """Explore a loaded scenario."""
     from harness.exploring import explore
+    from harness.systems.outcomes import ScenarioSkipped
 
     try:
         return explore(
             entry.scenario, effort.strategy, budget=effort.budget, progress=progress
         )
+    except ScenarioSkipped as error:
+        scenario = entry.scenario
+        return Unexplored(scenario.path, scenario.source, error.reason, "skipped")
     except HarnessError as error:
         return Unexplored(entry.scenario.path, entry.scenario.source, str(error))
     except (Exception, SystemExit) as error:

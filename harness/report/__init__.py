@@ -1,6 +1,7 @@
 """Reports for people: a text for each scenario, a table and a page of all."""
 
 from harness.report.data import document
+from harness.report.notes import Noted, noted, told_briefly
 from harness.report.notes import told as told_notes
 from harness.report.observation import divergence, sections
 from harness.report.page import page, write
@@ -16,10 +17,12 @@ from harness.report.text import (
 from harness.report.unexplored import Unexplored
 
 __all__ = [
+    "Noted",
     "Unexplored",
     "divergence",
     "document",
     "never_done",
+    "noted",
     "overview",
     "page",
     "render",
@@ -28,6 +31,7 @@ __all__ = [
     "shortened",
     "silent_steps",
     "summary",
+    "told_briefly",
     "told_notes",
     "told_silent",
     "write",

@@ -76,6 +76,7 @@ def _violation(report: Report, violation: Violation) -> dict[str, Any]:
         "kind": violation.kind,
         "state": report.state_name(violation.state),
         "lines": report.lines(violation.shortest or violation.history),
+        "other": None if violation.other is None else report.lines(violation.other),
         "shortest": violation.shortest is not None,
         "proven_shortest": violation.proven_shortest,
         "square": None if square is None else square_sentence(report, square),

@@ -7,6 +7,7 @@ file, so that the terminal, the page and the tests agree on it.
 from collections.abc import Mapping
 
 from harness.engine.result import Square
+from harness.engine.theory import OPEN
 from harness.outcome import Report, Verdict
 
 # Verdicts as table cells: at most seven letters, so that a row fits 80 columns.
@@ -45,7 +46,7 @@ SENTENCES: Mapping[Verdict, str] = {
     "holds": "holds: no difference within what was explored",
     "pinned": "pinned: depends on the order, as the scenario says, and on nothing else",
     "law": "a law is broken",
-    "order": "depends on more than the set of active steps",
+    "order": "depends on more than the active steps",
     "unpinned": "the order was said to matter, and it does not",
     "not fresh": "what create makes is not fresh: nothing else can be said",
     "nondeterminism": "flaky: the same history gave two results",
@@ -58,6 +59,7 @@ SENTENCES: Mapping[Verdict, str] = {
 GUARANTEES: Mapping[str, str] = {
     "graph": "any length",
     "walk": "last {k}",
+    "groups": "groups apart",
     "stale": "no stale",
     "kA": "{k} hidden",
     "arrangements": "add orders",
@@ -92,6 +94,8 @@ def short_guarantee(report: Report) -> str:
     strategy = report.exploration.strategy
     if report.exploration.proven:
         return GUARANTEES["graph"]
+    if report.exploration.guarantee.endswith(OPEN):
+        return GUARANTEES["random"]
     parts = {}
     for part in strategy.split("+"):
         family, _, parameter = part.strip().partition(":")

@@ -73,7 +73,8 @@ def page(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> st
 
 def _header(reports: Sequence[Report], unexplored: Sequence[Unexplored]) -> str:
     explorations = [report.exploration for report in reports]
-    failed = len(unexplored) + sum(not report.passed for report in reports)
+    failed = sum(each.failed for each in unexplored)
+    failed += sum(not report.passed for report in reports)
     number = len(reports) + len(unexplored)
     totals = (
         (number, "scenario" if number == 1 else "scenarios"),
@@ -100,7 +101,8 @@ def _unexplored(unexplored: Sequence[Unexplored]) -> str:
     if not unexplored:
         return ""
     parts = "".join(
-        '<div class="violation"><p><span class="badge unexplored">'
+        '<div class="violation"><p>'
+        f'<span class="badge {"unexplored" if each.failed else "cut-short"}">'
         f"{each.sentence}</span> "
         f"{escape(each.scenario)}</p>"
         f'<pre tabindex="0">{escape(each.render())}</pre></div>'

@@ -16,8 +16,9 @@ from harness.report.text import (
     explanation,
     facts,
     how,
+    other_history,
     plural,
-    replay_command,
+    replay_commands,
 )
 
 
@@ -67,16 +68,20 @@ def _violation(report: Report, violation: Violation) -> str:
     if violation.square is not None:
         text = square_sentence(report, violation.square)
         square = f"<p>Failing square: {escape(text)}.</p>"
-    command = replay_command(report, violation)
+    other = other_history(report, violation)
+    apart = f'<pre tabindex="0">{escape(chr(10).join(other))}</pre>' if other else ""
+    commands = "".join(
+        f'<p class="command"><code>{escape(command)}</code>'
+        f'<button type="button" data-copy="{escape(command)}">copy</button></p>'
+        for command in replay_commands(report, violation)
+    )
     detail = f'<pre tabindex="0">{_diff(rest)}</pre>' if rest else ""
     return (
         f'<div class="violation"><h3>{escape(violation.claim)}</h3>'
         f"<p>At <code>{escape(where)}</code>, "
         f"{escape(how(violation, len(history)))}:</p>"
         f'<pre tabindex="0">{escape(chr(10).join(report.lines(history)))}</pre>{square}'
-        f"<h4>{escape(head)}</h4>{detail}"
-        f'<p class="command"><code>{escape(command)}</code>'
-        f'<button type="button" data-copy="{escape(command)}">copy</button></p></div>'
+        f"{apart}<h4>{escape(head)}</h4>{detail}{commands}</div>"
     )
 
 

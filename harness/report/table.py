@@ -41,14 +41,14 @@ Row: TypeAlias = tuple[Text | str, ...]
 COLUMNS = (
     "scenario",
     "n",
-    "sets",
+    "states",
     "transitions",
     "strategy",
     "guarantee",
     "verdict",
     "time",
 )
-NUMBERS = frozenset({"n", "sets", "transitions", "time"})
+NUMBERS = frozenset({"n", "states", "transitions", "time"})
 
 FOLDED = COLUMNS.index("strategy")
 
@@ -159,7 +159,8 @@ def _row(report: Report, usual: str | None) -> Row:
 
 def _unexplored_row(other: Unexplored) -> Row:
     name = other.scenario.rpartition("/")[2]
-    return (f"  {name}", "", "", "", "", "", Text(other.label, "bold red"), "")
+    style = "bold red" if other.failed else "yellow"
+    return (f"  {name}", "", "", "", "", "", Text(other.label, style), "")
 
 
 def _totals(

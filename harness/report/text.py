@@ -13,9 +13,11 @@ Rules:
 
 import re
 from collections.abc import Hashable, Iterable, Sequence
+from itertools import takewhile
 from textwrap import wrap
 
 from harness.engine.result import Counts, Violation
+from harness.engine.vacuity import ALWAYS
 from harness.outcome import Report
 from harness.report.label import sentence, square_sentence
 from harness.report.observation import Divergence, divergence, law_text, sections
@@ -46,25 +48,49 @@ def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Named texts: what was done, and what follows from it where it succeeded."""
     found = report.exploration
     pinned = () if report.pinned is None else (report.pinned,)
-    claims = found.guarantee.split("; ") if report.passed else ()
-    assumptions: tuple[str, ...] = ()
-    if report.passed:
-        assumptions = found.assumptions
-        assumptions += tuple(
-            each.text for each in found.caveats if each.kind == "assumed"
-        )
     return (
         ("pinned", pinned),
-        ("fails", tuple(f"{text}, at every set" for text in _failing_steps(report))),
+        ("fails", tuple(f"{text}, {ALWAYS}" for text in _failing_steps(report))),
         ("strategy", (found.strategy,)),
         ("vacuous", tuple(vacuous(report))),
         ("states", _closure(report)),
-        ("guarantee", tuple(map(_numbered_well, claims))),
-        ("assumes", tuple(map(_numbered_well, assumptions))),
+        ("guarantee", guarantees(report)),
+        ("assumes", assumptions(report)),
         ("open", report.bounds),
         ("skipped", found.skipped),
         ("spent", _spent(report)),
     )
+
+
+def guarantees(report: Report) -> tuple[str, ...]:
+    """What was shown, a text for each strategy; nothing of what did not pass."""
+    claims = report.exploration.guarantee.split("; ") if report.passed else []
+    return tuple(_numbered_well(claim) for claim in claims if claim)
+
+
+def assumptions(report: Report) -> tuple[str, ...]:
+    """What that rests on; nothing of what did not pass."""
+    if not report.passed:
+        return ()
+    found = report.exploration
+    caveats = (each.text for each in found.caveats if each.kind == "assumed")
+    return tuple(map(_numbered_well, (*found.assumptions, *caveats)))
+
+
+def reasons(report: Report, *, width: int = WIDTH) -> list[str]:
+    """Why it did not pass although nothing was violated, as wrapped lines."""
+    named = {"vacuous": ("vacuous",), "cut short": ("strategy", "skipped")}
+    wanted = named.get(report.verdict, ())
+    lines = [
+        line
+        for name, texts in facts(report)
+        if name in wanted
+        for text in texts
+        for line in _prose(name, text, width)
+    ]
+    if report.verdict == "cut short":
+        lines += _prose("executed", counts_text(report), width)
+    return lines
 
 
 def vacuous(report: Report) -> list[str]:
@@ -78,7 +104,8 @@ def vacuous(report: Report) -> list[str]:
         else:
             name, how = "what is observed", "constant=True"
         if each.reason.startswith("raises "):
-            names = each.reason.split(" at ")[0].removeprefix("raises ").split(" and ")
+            told = each.reason.removeprefix("raises ").removesuffix(f" {ALWAYS}")
+            names = told.split(" and ")
             several = f"({', '.join(names)})" if len(names) > 1 else names[0]
             how = f"raises={several}"
         texts.append(f"{name} {each.reason}; if that is meant, declare {how}")
@@ -139,7 +166,7 @@ def told_silent(lines: Iterable[str], *, width: int = WIDTH) -> list[str]:
             break_long_words=False,
             break_on_hyphens=False,
         )
-    title = "steps that fail at every set, so nothing is shown but that:"
+    title = f"steps that fail {ALWAYS}, so nothing is shown but that:"
     return [title, *told] if told else []
 
 
@@ -165,15 +192,41 @@ def render_violation(
     lines += [f"    {line}" for line in report.lines(history)]
     if violation.square is not None:
         lines.append("square: " + square_sentence(report, violation.square))
+    lines += other_history(report, violation)
     lines += explanation(violation)
     lines += (f"replay id: {report.replay_id(violation)}",)
-    lines.append(f"    {replay_command(report, violation)}")
+    lines += (f"    {command}" for command in replay_commands(report, violation))
     return "\n".join(lines)
 
 
-def replay_command(report: Report, violation: Violation) -> str:
-    """The exact command; the path tells scenarios of the same steps apart."""
-    return f"everyorder replay {report.replay_id(violation)} {report.scenario}"
+def other_history(report: Report, violation: Violation) -> list[str]:
+    """Of hidden state: the history to the equal state, and where the two part."""
+    other = violation.other
+    if other is None:
+        return []
+    history = violation.shortest or violation.history
+    pairs = zip(history, other, strict=False)
+    same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    first = "first operation" if same == 1 else f"first {same:,} operations"
+    where = f"after their {first}" if same else "at once"
+    if not other:
+        return ["expected, from an equal state, before any operation"]
+    return [
+        f"expected, from an equal state, after {plural(len(other), 'operation')}:",
+        *(f"    {line}" for line in report.lines(other)),
+        f"the two histories part {where}",
+    ]
+
+
+def replay_commands(report: Report, violation: Violation) -> list[str]:
+    """The exact commands; the path tells scenarios of the same steps apart."""
+    histories = [violation.shortest or violation.history]
+    if violation.other is not None:
+        histories.append(violation.other)
+    return [
+        f"everyorder replay {report.history_id(history)} {report.scenario}"
+        for history in histories
+    ]
 
 
 def explanation(violation: Violation) -> list[str]:

@@ -3,7 +3,7 @@
 True only here: why nothing was explored, as one text; it stands in tables and pages
 beside the reports, so that a broken scenario is never mistaken for a missing one.
 Where the process that explored died or stood still, the operation and the stack are
-told.
+told.  What skipped itself is no failure, and is told all the same.
 """
 
 from collections import Counter
@@ -11,18 +11,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-Failure: TypeAlias = Literal["crashed", "hung", "failed"]
+Failure: TypeAlias = Literal["crashed", "hung", "failed", "skipped"]
 
 # Table cells, and the same after the name of a scenario or after a number.
 LABELS: Mapping[Failure, str] = {
     "crashed": "CRASHED",
     "hung": "HUNG",
     "failed": "FAILED",
+    "skipped": "skipped",
 }
 SENTENCES: Mapping[Failure, str] = {
     "crashed": "crashed",
     "hung": "hung",
     "failed": "not explored",
+    "skipped": "skipped",
 }
 
 # More of a history or a stack explains no more; JSON has all of it.
@@ -46,6 +48,11 @@ class Unexplored:
     operation: str = ""
     history: tuple[str, ...] = ()
     stack: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether something is wrong with it; it may have skipped itself."""
+        return self.verdict != "skipped"
 
     @property
     def label(self) -> str:

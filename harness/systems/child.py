@@ -26,7 +26,7 @@ from harness.errors import HarnessError
 from harness.scenario.scenario import Scenario
 from harness.systems.channel import Channel
 from harness.systems.complete import Memory
-from harness.systems.outcomes import told_of
+from harness.systems.outcomes import ScenarioSkipped, skip_reason, told_of
 from harness.systems.registry import RegistrySystem
 
 
@@ -61,7 +61,13 @@ class Child:
             return "value", method(*arguments)
         except HarnessError as error:
             return "error", error
-        except Exception as error:
+        except BaseException as error:
+            # Of what makes a registry as well, where no exception is an outcome.
+            reason = skip_reason(error)
+            if reason is not None:
+                return "error", ScenarioSkipped(reason=reason)
+            if not isinstance(error, Exception):
+                raise
             if method in (self.do, self.undo):
                 return "raised", told_of(error)
             return "mistake", (*told_of(error), format_exc())

@@ -28,8 +28,11 @@ _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
 
 
 @dataclass(eq=False, kw_only=True)
-class ScenarioSkipped(HarnessError):
-    """A step, a use or another function of a scenario skipped it."""
+class ScenarioSkipped(HarnessError, SkipTest):
+    """A step, a use or another function of a scenario skipped it.
+
+    Test runners skip the test out of which it comes.
+    """
 
     reason: str
 
@@ -53,26 +56,30 @@ def settled(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     Raises:
         ScenarioSkipped: it skipped the scenario.
     """
+    told: Exception
     try:
         return function(*args, **kwargs)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except Exception as error:
-        if not isinstance(error, SkipTest):
-            raise
-        reason = str(error)
     except BaseException as error:
-        if _is(error, "Exit"):
+        reason = skip_reason(error)
+        if reason is not None:
+            told = ScenarioSkipped(reason=reason)
+        elif isinstance(error, Exception) or _is(error, "Exit"):
             raise
-        if not _is(error, "Skipped"):
-            told = Outcome(*told_of(error))
-            # Raised below: the error is no context of what stands for it.
-            reason = None
         else:
-            reason = str(error)
-    if reason is None:
-        raise told
-    raise ScenarioSkipped(reason=reason)
+            told = Outcome(*told_of(error))
+    # Raised here: the error is no context of what stands for it.
+    raise told
+
+
+def skip_reason(error: BaseException) -> str | None:
+    """Why the scenario is skipped, if this says that it is; else None."""
+    if isinstance(error, ScenarioSkipped):
+        return error.reason
+    if isinstance(error, SkipTest) or _is(error, "Skipped"):
+        return str(error)
+    return None
 
 
 def told_of(error: BaseException) -> tuple[str, str]:

@@ -14,6 +14,30 @@ def accepted(project: Project) -> Project:
     return project
 
 
+MORE = """
+from harness.scenario import Scenario, step
+
+
+def put(name, **given):
+    def do(registry):
+        registry[name] = name
+        return lambda: registry.pop(name)
+
+    return step(f"put({name!r})", do, **given)
+
+
+def shown(registry):
+    return "".join(f"{name}\\n" for name in sorted(registry))
+
+
+first = put("a")
+plain = Scenario(put("a"), put("b"), create=dict, observe=shown)
+related = Scenario(
+    first, put("b", requires=[first]), create=dict, observe=shown
+)
+"""
+
+
 def files(root: Path) -> dict[str, bytes]:
     found = {}
     for path in sorted(root.rglob("*")):
@@ -23,9 +47,38 @@ def files(root: Path) -> dict[str, bytes]:
     return found
 
 
+PROVEN = """\
+proven: for histories of any length, in one thread and one process, if nothing
+  tells equal states apart (ids, addresses, orders of sets, clocks)
+* assumes: fingerprint= tells the whole state (sound)
+* assumes: the undo handles hold no state of their own (sound)
+
+"""
+
+
 def test_as_expected(accepted: Project) -> None:
     result = accepted.run("gate")
-    assert result.output == "gate: 2 scenarios, 2 as expected; exit code 0\n"
+    assert result.output == f"{PROVEN}gate: 2 scenarios, 2 as expected; exit code 0\n"
+    assert result.exit_code == exit_code.OK
+
+
+COVERED = """\
+guarantee: sca:2: every 2 steps were added, and removed, in every order of those
+  2 (plain, related)
+skipped: sca:2: of 2 orders of 2 steps, 1 of adding and 1 of removing did not
+  come about: a step fails, cannot be undone, or has to come before another
+  (related)
+
+gate: 2 scenarios, 2 as expected; exit code 0
+"""
+
+
+def test_what_stands_beside_the_verdicts(accepted: Project) -> None:
+    """Guarantees that are no proof, assumptions, and what was skipped, once each."""
+    accepted.scenarios("more", MORE)
+    accepted.run("review", "more", "--accept", "all")
+    result = accepted.run("gate", "test_more", "--strategy", "sca:2")
+    assert result.output == COVERED
     assert result.exit_code == exit_code.OK
 
 
@@ -198,10 +251,10 @@ def test_steps_that_never_succeed_are_told(accepted: Project) -> None:
     result = accepted.run("gate")
     told, _, counts = result.output.partition("\n\n")
     assert told.startswith(
-        "steps that fail at every set, so nothing is shown but that:\n"
+        "steps that fail whatever is active, so nothing is shown but that:\n"
     )
     assert "mistyped step 2: UnknownKey CPUU" in told
-    assert counts == "gate: 3 scenarios, 3 as expected; exit code 0\n"
+    assert counts == f"{PROVEN}gate: 3 scenarios, 3 as expected; exit code 0\n"
     assert result.exit_code == exit_code.OK
 
 

@@ -156,3 +156,174 @@ def test_mistakes(faulty: Project, arguments: tuple[str, ...], message: str) -> 
         f"Error: {message}\n",
         exit_code.REFUSED,
     )
+
+
+# The plain order of both names does not work: "b" comes first.  What is shown of them
+# tells whether "c" was ever there.
+UNEVEN = """
+from tests.scenarios.test_sound import Scenario, step
+
+
+class Names(list):
+    touched = "untouched"
+
+
+def add(name, *, needs=None):
+    def do(registry):
+        if needs is not None and needs not in registry:
+            raise LookupError(needs)
+        if name == "c":
+            registry.touched = "touched"
+        registry.append(name)
+        return lambda: registry.remove(name)
+
+    return step(f"add({name!r})", do)
+
+
+def shown(registry):
+    names = "".join(f"{name}\\n" for name in sorted(registry))
+    return names + (registry.touched if "a" in registry else "")
+
+
+uneven = Scenario(
+    add("a", needs="b"), add("b"), add("c"), create=Names, observe=shown
+)
+"""
+
+SIDES = """\
+first divergence in 'state' (- expected, + found):
+    @@ -1,3 +1,3 @@
+     a
+     b
+    -untouched
+    +touched
+"""
+
+
+def test_the_two_sides_are_those_that_a_run_shows(project: Project) -> None:
+    project.scenarios("uneven", UNEVEN)
+    told = project.text("run", "test_uneven")
+    assert SIDES in told
+    (line,) = (line for line in told.splitlines() if line.startswith("    everyorder"))
+    result = project.run(*line.split()[1:])
+    assert result.exit_code == exit_code.FAILED
+    assert result.output.endswith(
+        f"wrong: order at {{1 2}}, without looks between\n{SIDES}"
+    )
+
+
+# The number of removals decides the answer, and lies where nobody looks.
+HIDING = """
+from tests.scenarios.test_sound import Scenario, step, use
+
+removed = []
+
+
+class Names(list):
+    def __init__(self):
+        removed.clear()
+
+
+def add(name):
+    def do(registry):
+        registry.append(name)
+
+        def undo():
+            removed.append(None)
+            registry.remove(name)
+
+        return undo
+
+    return step(f"add({name!r})", do)
+
+
+hiding = Scenario(
+    add("a"),
+    add("b"),
+    uses=[use("ask()", lambda registry: len(removed) > 2)],
+    create=Names,
+    observe=lambda registry: str(sorted(registry)),
+    fingerprint=lambda registry: tuple(sorted(registry)),
+)
+"""
+
+
+def test_of_hidden_state_both_histories_can_be_played(project: Project) -> None:
+    project.scenarios("hiding", HIDING)
+    told = project.text("run", "test_hiding", "--strategy", "graph")
+    told = told.partition(
+        "\nhidden: equal states, the same operation, and two futures"
+    )[2]
+    told = told.partition("\n\n")[0]
+    assert "\nexpected, from an equal state, after " in told
+    assert "\nthe two histories part " in told
+    assert "\nfirst divergence (- expected, + found):\n" in told
+    one, other = (
+        each for each in told.splitlines() if each.startswith("    everyorder")
+    )
+    ends = [project.run(*command.split()[1:]) for command in (other, one)]
+    # The answer of each, at the last operation.
+    answers = [end.output.rpartition("; answers: ")[2].split()[0] for end in ends]
+    assert sorted(answers) == ["False", "True"]
+    assert exit_code.FAILED in [end.exit_code for end in ends]
+
+
+BORROWED = """
+from tests.scenarios.test_sound import Scenario, shown, step
+
+
+def add(name):
+    def do(registry):
+        from handles import Undo
+
+        registry.append(name)
+        return Undo(registry, name)
+
+    return step(f"add({name!r})", do)
+
+
+borrowed = Scenario(add("a"), add("b"), create=list, observe=shown)
+"""
+
+HANDLES = """
+class Undo:
+    def __init__(self, registry, name):
+        self.registry, self.name = registry, name
+
+    def close(self):
+        self.registry.remove(self.name)
+"""
+
+
+SHOWN = """\
+scenarios/test_borrowed/borrowed
+   1  add('a')
+   2  add('b')
+
+step_1 = add('a')
+step_2 = add('b')
+
+-- state
+a
+b
+
+"""
+
+
+def borrowed(project: Project) -> str:
+    """Undo handles of a package that is not followed from the start; the path."""
+    project.write("handles/__init__.py", HANDLES)
+    project.scenarios("borrowed", BORROWED)
+    return "scenarios/test_borrowed/borrowed"
+
+
+def test_undo_handles_from_a_new_package(project: Project) -> None:
+    """The exploration has to begin again, as `run` does; that is nobody's matter."""
+    path = borrowed(project)
+    replay_id = encode(digest(project, "borrowed"), 4, (0, 1, 0))
+    result = project.run("replay", replay_id, path)
+    assert result.output.endswith("nothing is wrong with this history\n")
+    assert result.output.count("step_1 = add('a')") == 1
+    assert result.exit_code == exit_code.OK
+    shown = project.run("show", path)
+    assert (shown.output, shown.exit_code) == (SHOWN, exit_code.OK)

@@ -6,12 +6,12 @@ from harness.cli import exit_code
 from tests.cli.conftest import Project
 
 TABLE = """\
-scenario   n sets transitions strategy guarantee verdict time
-─────────────────────────────────────────────────────────────
+scenario   n states transitions strategy guarantee verdict time
+───────────────────────────────────────────────────────────────
 test_sound
-  sound    2    4          36 walk:1   last 1    holds   0 ms
-─────────────────────────────────────────────────────────────
-1 scenario      4          36                    1 ok    0 ms
+  sound    2      4          36 walk:1   last 1    holds   0 ms
+───────────────────────────────────────────────────────────────
+1 scenario        4          36                    1 ok    0 ms
 
 1 scenario: 1 holding; 4 states, 36 transitions
 """
@@ -27,8 +27,8 @@ typo = Scenario(
 """
 
 ORDER = """\
-scenarios/test_faulty/order: depends on more than the set of active steps
-order: the observation depends on more than the active set
+scenarios/test_faulty/order: depends on more than the active steps
+order: the observation depends on more than the active steps
 at {1 2}, after 2 operations; no shorter history of these shows it:
     step_2 = add("b")
     step_1 = add("a")
@@ -124,11 +124,11 @@ def test_steps_that_never_succeed_are_told(faulty: Project) -> None:
     result = faulty.run("run", "test_typo", "failing")
     assert result.exit_code == exit_code.OK
     assert (
-        "\nsteps that fail at every set, so nothing is shown but that:\n"
+        "\nsteps that fail whatever is active, so nothing is shown but that:\n"
         "  scenarios/test_typo/typo step 2: UnknownKey CPUU\n"
         "  scenarios/test_faulty/failing step 2: ValueError this name is taken\n"
     ) in result.output
-    assert "fail at every set" not in faulty.text("run", "sound")
+    assert "fail whatever is active" not in faulty.text("run", "sound")
 
 
 def test_a_budget_cuts_short(project: Project) -> None:
@@ -155,8 +155,8 @@ def test_steps_bound_what_auto_chooses(project: Project) -> None:
         (
             ("--strategy", "best"),
             "Error: no strategy is called 'best'; there are auto, graph, walk:N, "
-            "stale, histories:N, arrangements, kA:N, sca:N, random:N, full. Join "
-            "several by '+', as in 'graph+walk:2'.\n",
+            "stale, histories:N, groups, arrangements, kA:N, sca:N, random:N, full. "
+            "Join several by '+', as in 'graph+walk:2'.\n",
         ),
         (
             ("sond",),

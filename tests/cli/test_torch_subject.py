@@ -33,7 +33,7 @@ def test_its_texts() -> None:
 def test_the_known_fault_is_found_and_played_again(project: Project) -> None:
     result = project.run("run", "--system", "torch")
     assert result.exit_code == exit_code.FAILED
-    assert "torch/order_dependence: depends on more than the set of active" in (
+    assert "torch/order_dependence: depends on more than the active steps" in (
         result.output
     )
     [command] = [

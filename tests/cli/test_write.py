@@ -368,7 +368,7 @@ def test_the_whole_text(registries: Project) -> None:
 
 def test_a_class_with_a_dict_is_proven(registries: Project) -> None:
     _, row, _ = run(registries, "registries:Plugins")
-    assert " 3    8 " in row
+    assert " 3      8 " in row
     assert "proven" in row
 
 

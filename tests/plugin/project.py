@@ -4,7 +4,7 @@ Scenarios are explored by one walk, which is fast, and says the same whatever "a
 choose one day.
 
 True only here: what of an output differs from run to run (times, versions, folders) is
-written as a history; everything else is compared as it is, at 80 columns.
+written as a placeholder; everything else is compared as it is, at 80 columns.
 """
 
 import re
@@ -124,6 +124,6 @@ class Project:
 def whole(result: pytest.RunResult) -> str:
     """All of an output, without what differs from run to run."""
     text = result.stdout.str()
-    for pattern, history in _VARYING:
-        text = re.sub(pattern, history, text, flags=re.MULTILINE)
+    for pattern, placeholder in _VARYING:
+        text = re.sub(pattern, placeholder, text, flags=re.MULTILINE)
     return re.sub(r"=+ (.*TIME.*?) =+", r"= \1 =", text) + "\n"

@@ -193,7 +193,7 @@ def test_a_folder_that_is_no_package_hides_nothing(project: Project) -> None:
     given = ("-p", "everyorder", "-p", "no:cacheprovider", "--everyorder-update")
     result = run_python("-m", "pytest", *given, cwd=project.path)
     assert result.returncode == 0
-    assert "everyorder: 1 scenario, 4 sets, " in result.stdout
+    assert "everyorder: 1 scenario, 4 states, " in result.stdout
 
 
 def test_a_missing_package_is_told(tmp_path: Path) -> None:

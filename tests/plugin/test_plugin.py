@@ -21,7 +21,9 @@ expect/test_a/pair.txt: nothing is expected yet (4 entries); ACCEPTS
 __________________________________ test_three __________________________________
 expect/test_a/test_three.txt: nothing is expected yet (8 entries); ACCEPTS
     pytest tests/test_a.py::test_three --everyorder-update
-everyorder: 2 scenarios, 12 sets, 88 transitions: 2 missing
+everyorder: 2 scenarios, 12 states, 88 transitions: 2 missing
+guarantee: walk:1: every operation was taken from every reachable state after
+  every history of the last 1 operation, in one run (pair, test_three)
 =========================== short test summary info ============================
 FAILED tests/test_a.py::pair - Failed: expect/test_a/pair.txt: nothing is exp...
 FAILED tests/test_a.py::test_three - Failed: expect/test_a/test_three.txt: no...
@@ -38,7 +40,9 @@ collected 4 items
 
 tests/test_a.py ....                                                     [100%]
 
-everyorder: 4 scenarios, 20 sets, 116 transitions: 4 accepted; 4 expect files written
+everyorder: 4 scenarios, 20 states, 116 transitions: 4 accepted; 4 expect files written
+guarantee: walk:1: every operation was taken from every reachable state after
+  every history of the last 1 operation, in one run (4 scenarios)
 = 4 passed in TIME =
 """
 
@@ -69,7 +73,9 @@ expect/test_a/pair.txt: not as expected: 2 changed of 4 entries, first {2}; ACCE
     -  b
     +  c
     pytest tests/test_a.py::pair --everyorder-update
-everyorder: 1 scenario, 4 sets, 16 transitions: 1 changed
+everyorder: 1 scenario, 4 states, 16 transitions: 1 changed
+guarantee: walk:1: every operation was taken from every reachable state after
+  every history of the last 1 operation, in one run (pair)
 =========================== short test summary info ============================
 FAILED tests/test_a.py::pair - Failed: expect/test_a/pair.txt: not as expecte...
 = 1 failed in TIME =
@@ -87,8 +93,8 @@ tests/test_a.py F                                                        [100%]
 
 =================================== FAILURES ===================================
 ____________________________________ broken ____________________________________
-test_a/broken: depends on more than the set of active steps
-order: the observation depends on more than the active set
+test_a/broken: depends on more than the active steps
+order: the observation depends on more than the active steps
 at {1 2}, after 2 operations; no shorter history of these shows it:
     step_2 = put('b')
     step_1 = put('a')
@@ -102,7 +108,7 @@ where the history hides (expected / found):
 replay id: 28n00-9c
     everyorder replay 28n00-9c test_a/broken
     pytest tests/test_a.py::broken
-everyorder: 1 scenario, 4 sets, 16 transitions: 1 order-dependent
+everyorder: 1 scenario, 4 states, 16 transitions: 1 order-dependent
 =========================== short test summary info ============================
 FAILED tests/test_a.py::broken - Failed: test_a/broken: depends on more than ...
 = 1 failed in TIME =
@@ -120,7 +126,9 @@ tests/test_a.py .                                                        [100%]
 
 stale: expect/test_a/test_three.txt belongs to no scenario
   delete them: pytest --everyorder-update=all
-everyorder: 1 scenario, 4 sets, 16 transitions: 1 as expected
+everyorder: 1 scenario, 4 states, 16 transitions: 1 as expected
+guarantee: walk:1: every operation was taken from every reachable state after
+  every history of the last 1 operation, in one run (pair)
 = 1 passed in TIME =
 """
 
@@ -143,7 +151,7 @@ def test_accept(project: Project) -> None:
     again = project.run("-q")
     assert again.ret == 0
     assert again.outlines[1:2] == [
-        "everyorder: 4 scenarios, 20 sets, 116 transitions: 4 as expected"
+        "everyorder: 4 scenarios, 20 states, 116 transitions: 4 as expected"
     ]
 
 
@@ -172,13 +180,13 @@ def test_stale_file(project: Project) -> None:
     accepted = project.run("-q", "--everyorder-update")
     assert accepted.ret == 0
     assert accepted.outlines[1] == (
-        "everyorder: 1 scenario, 4 sets, 16 transitions: 1 as expected; "
+        "everyorder: 1 scenario, 4 states, 16 transitions: 1 as expected; "
         "1 expect file deleted"
     )
     assert list(project.files()) == ["test_a/pair.txt"]
 
 
-def test_no_scenario_no_history(project: Project) -> None:
+def test_no_scenario_and_nothing_is_said(project: Project) -> None:
     project.module("test_a.py", "def test_plain():\n    pass\n")
     result = project.run("-q")
     assert result.ret == 0
@@ -222,6 +230,6 @@ def test_steps_that_never_succeed_are_counted(project: Project) -> None:
     result = project.run()
     assert result.ret == 0
     assert (
-        "1 step fails at every set; `everyorder run` says which, and how"
+        "1 step fails whatever is active; `everyorder run` says which, and how"
         in result.outlines
     )

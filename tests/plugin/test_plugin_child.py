@@ -1,15 +1,18 @@
 """Each scenario in a child: what dies with it, and what comes back from there."""
 
 import os
+import pkgutil
 import re
 import signal
 import sys
+import time
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from harness.child import CAN_FORK
-from tests.plugin.project import PAIR, Project
+from tests.plugin.project import BROKEN, PAIR, Project
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="this system cannot fork")
 
@@ -138,6 +141,44 @@ def test_a_scenario_that_goes_on_and_on(project: Project) -> None:
     result = project.run("--everyorder-timeout=1", "-k", "slow")
     assert "it was not over after 1 s" in result.stdout.str()
     assert failures(result) == ["slow"]
+
+
+# What the engine does between operations, and the scenario for which it does it.
+OWN_WORK = {
+    "harness.engine.auto.choose": PAIR,
+    "harness.engine.strategy.Strategy.measure": PAIR,
+    "harness.engine.explorer.vacuous": PAIR,
+    "harness.engine.explorer.refutations": BROKEN,
+    "harness.engine.refutation.shrink": BROKEN,
+    "harness.engine.refutation.find_square": BROKEN,
+    "harness.engine.judge._renamed": BROKEN,
+}
+
+
+@pytest.mark.parametrize("name", OWN_WORK)
+def test_the_work_of_the_engine_is_no_operation_that_hangs(
+    project: Project, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    place, _, function = name.rpartition(".")
+    owner = pkgutil.resolve_name(place)
+    usual, slept = getattr(owner, function), list[str]()
+
+    def slow(*arguments: Any, **named: Any) -> Any:
+        if not slept:
+            slept.append(name)
+            time.sleep(2.0)
+        return usual(*arguments, **named)
+
+    monkeypatch.setattr(owner, function, slow)
+    project.module("test_a.py", OWN_WORK[name])
+    result = project.run(
+        "--everyorder-strategy=auto", "--everyorder-operation-timeout=1"
+    )
+    verdict = "missing" if OWN_WORK[name] == PAIR else "order-dependent"
+    (told,) = (line for line in result.outlines if line.startswith("everyorder: "))
+    assert told.endswith(f": 1 {verdict}")
+    again = project.run("--everyorder-strategy=auto", "--everyorder-timeout=1")
+    assert "it was not over after 1 s" in again.stdout.str()
 
 
 @pytest.mark.parametrize(

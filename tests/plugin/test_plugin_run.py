@@ -55,9 +55,60 @@ def test_cut_short(project: Project) -> None:
     assert result.ret == 1
     text = result.stdout.str()
     assert "\ntest_a/pair: cut short: the budget was spent before everything" in text
-    assert "0 of 16 transitions were executed (walk:1)" in text
+    assert "\n  strategy  walk:1\n" in text
+    assert (
+        "\n  skipped   the budget of 1e-09 seconds is spent: 0 of 16 operations" in text
+    )
+    assert "\n  executed  1 state, 0 of 16 transitions; " in text
+    assert all(len(line) <= 80 for line in failure(result))
     assert "\neveryorder: 1 scenario, " in text
     assert ": 1 cut short\n" in text
+
+
+def failure(result: pytest.RunResult) -> list[str]:
+    """The lines of the only failure."""
+    text = result.stdout.str().partition("= FAILURES =")[2]
+    return text.partition("everyorder: ")[0].splitlines()[1:]
+
+
+IDLE = """
+from harness.scenario import step
+
+idle = Scenario(
+    *steps("a"),
+    step("nothing()", lambda registry: lambda: None),
+    create=dict,
+    observe=lambda registry: "always the same",
+)
+"""
+
+
+def test_what_is_vacuous_says_why(project: Project) -> None:
+    project.module("test_a.py", IDLE)
+    result = project.run()
+    assert failure(result)[1:] == [
+        "test_a/idle: vacuous: something in it could not have shown a fault",
+        "  vacuous   put('a') changes nothing that is looked at or asked; if that is",
+        "            meant, declare constant=True",
+        "  vacuous   nothing() changes nothing that is looked at or asked; if that is",
+        "            meant, declare constant=True",
+        "  vacuous   what is observed shows the same whatever is active; if that is",
+        "            meant, declare constant=True",
+        "    pytest tests/test_a.py::idle",
+    ]
+    text = project.run("--junitxml=out.xml").stdout.str()
+    assert "guarantee" not in text
+    tree = ElementTree.parse(project.path / "out.xml")
+    reasons = [
+        each.attrib["value"]
+        for each in tree.iter("property")
+        if each.attrib["name"] == "vacuous"
+    ]
+    assert [reason.split()[0] for reason in reasons] == [
+        "put('a')",
+        "nothing()",
+        "what",
+    ]
 
 
 def test_other_verdicts(project: Project) -> None:
@@ -88,8 +139,10 @@ def test_junit_properties(project: Project) -> None:
             "scenario": "test_a/pair",
             "verdict": "holds",
             "strategy": "walk:1",
-            "sets": "4",
+            "states": "4",
             "transitions": "16",
+            "assumes": "walk:1: what matters of a history are the active steps and its "
+            "last 1 operation",
         }
         assert broken["verdict"] == "order"
         assert broken["replay id"] == "28n00-9c"

@@ -58,7 +58,62 @@ def test_workers_write_what_one_process_writes(project: Project) -> None:
     assert summary(two) == summary(one)
     again = project.run("-n2")
     assert again.ret == 0
-    assert summary(again) == "12 scenarios, 52 sets, 244 transitions: 12 as expected"
+    assert summary(again) == "12 scenarios, 52 states, 244 transitions: 12 as expected"
+
+
+NEEDY = """
+from harness.scenario import step
+
+
+def late(registry):
+    registry["b"] = "b"
+    return lambda: registry.pop("b")
+
+
+needy = Scenario(
+    *steps("a"),
+    step("late()", late, requires="put('a')"),
+    create=dict,
+    observe=shown,
+    fingerprint=lambda registry: tuple(registry),
+)
+"""
+
+ASSUMED = """\
+proven: for histories of any length, in one thread and one process, if nothing
+  tells equal states apart (ids, addresses, orders of sets, clocks)
+* assumes: fingerprint= tells the whole state (needy)
+* assumes: the undo handles hold no state of their own (needy)
+"""
+
+COVERED = """\
+guarantee: sca:2: every 2 steps were added, and removed, in every order of those
+  2 (needy, pair, last)
+skipped: sca:2: of 2 orders of 2 steps, 1 of adding and 1 of removing did not
+  come about: a step fails, cannot be undone, or has to come before another
+  (needy)
+"""
+
+
+@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["here", "workers"])
+def test_what_stands_beside_the_verdicts(
+    project: Project, workers: tuple[str, ...]
+) -> None:
+    """Guarantee, assumptions and what was skipped, wherever it was explored."""
+    project.module("test_a.py", PAIR, NEEDY)
+    project.module("test_b.py", LAST)
+    project.run("--everyorder-update")
+    result = project.run("--everyorder-strategy=graph", *workers)
+    assert beside(result) == ASSUMED.splitlines()
+    result = project.run("--everyorder-strategy=sca:2", *workers)
+    assert beside(result) == COVERED.splitlines()
+
+
+def beside(result: pytest.RunResult) -> list[str]:
+    """The lines between the counts and what pytest says in the end."""
+    lines = result.outlines
+    (at,) = (at for at, line in enumerate(lines) if line.startswith("everyorder: "))
+    return [line for line in lines[at + 1 :] if not line.startswith("=")]
 
 
 def test_a_killed_worker_loses_nothing_that_was_finished(project: Project) -> None:
@@ -172,7 +227,7 @@ def test_what_did_not_run_is_not_stale(project: Project) -> None:
     result = project.run()
     result.assert_outcomes(passed=1, failed=1, skipped=1)
     assert "stale: " not in result.stdout.str()
-    assert summary(result) == "1 scenario, 4 sets, 16 transitions: 1 as expected"
+    assert summary(result) == "1 scenario, 4 states, 16 transitions: 1 as expected"
 
 
 def test_a_broken_module_calls_nothing_stale(project: Project) -> None:
@@ -222,7 +277,7 @@ def test_what_cannot_be_written_fails_the_run(project: Project) -> None:
         "not written: expect/test_a/pair.txt cannot be written: Not a directory; no "
         "expect file was written."
     ) in result.outlines
-    assert summary(result) == "1 scenario, 4 sets, 16 transitions: 1 not written"
+    assert summary(result) == "1 scenario, 4 states, 16 transitions: 1 not written"
 
 
 def test_what_was_written_before_a_failure_counts(project: Project) -> None:

@@ -63,7 +63,7 @@ PROVEN = Report(
         strategy="graph+walk:2+histories:3",
         guarantee=(
             f"graph: {GRAPH}; walk:2: every operation was taken from every reachable "
-            "set after every history of the last 2 operations, in one run; "
+            "state after every history of the last 2 operations, in one run; "
             "histories:3: every history of at most 3 operations agrees, seen only at "
             "its end"
         ),
@@ -148,9 +148,9 @@ VACUOUS = replace(
         HOLDS.exploration,
         vacuous=(
             Vacuity(1, "changes nothing that is looked at or asked"),
-            Vacuity(2, "raises NameError at every set of active steps"),
-            Vacuity(3, "answers the same at every set of active steps"),
-            Vacuity(4, "shows the same at every set of active steps"),
+            Vacuity(2, "raises NameError whatever is active"),
+            Vacuity(3, "answers the same whatever is active"),
+            Vacuity(4, "shows the same whatever is active"),
         ),
     ),
 )

@@ -65,6 +65,7 @@ def test_violations_and_what_was_not_explored() -> None:
                 'step_2 = impl("demo::add", cpu_add, "CPU")',
                 'call("demo::add", "cpu")',
             ],
+            "other": None,
             "shortest": True,
             "proven_shortest": True,
             "square": "from {}, 2 then 3 differs from 3 then 2",
@@ -136,13 +137,15 @@ def test_what_stands_between_states_and_a_proof() -> None:
 
 def test_what_is_vacuous_or_flaky() -> None:
     flaky = violated("nondeterminism", expected="a", found="b", frequency=(1, 21))
-    hidden = violated("hidden", paths=("a: 1 / 2",), replayed=5)
+    hidden = violated(
+        "hidden", paths=("a: 1 / 2",), replayed=5, history=(1, 3), other=(0, 0, 1, 3)
+    )
     found = json.loads(document([VACUOUS, flaky, hidden]))["scenarios"]
     assert (found[0]["verdict"], found[0]["passed"]) == ("vacuous", False)
     assert found[0]["vacuous"][1:3] == [
-        f"{STEPS[2]} raises NameError at every set of active steps; if that is meant, "
+        f"{STEPS[2]} raises NameError whatever is active; if that is meant, "
         "declare raises=NameError",
-        'call("demo::add", "cpu") answers the same at every set of active steps; if '
+        'call("demo::add", "cpu") answers the same whatever is active; if '
         "that is meant, declare constant=True",
     ]
     [one], [other] = found[1]["violations"], found[2]["violations"]
@@ -150,6 +153,12 @@ def test_what_is_vacuous_or_flaky() -> None:
     assert one["difference"][-1] == "found in 1 of 21 replays of this history"
     assert (other["frequency"], other["replayed"]) == (None, 5)
     assert other["paths"] == ["a: 1 / 2"]
+    assert one["other"] is None
+    assert other["lines"] == [f"step_2 = {STEPS[1]}", 'call("demo::add", "cpu")']
+    assert other["other"] == [
+        *(f"step_1 = {STEPS[0]}", "step_1.close()"),
+        *(f"step_2 = {STEPS[1]}", 'call("demo::add", "cpu")'),
+    ]
 
 
 def test_every_report_can_be_written() -> None:

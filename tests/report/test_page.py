@@ -8,6 +8,7 @@ import pytest
 
 from harness.engine.result import KINDS, Closure
 from harness.report.page import page, write
+from harness.report.text import other_history, replay_commands
 from harness.report.unexplored import Unexplored
 from tests.report.samples import ALL, LAW, ORDER, PROVEN, VACUOUS, cube, violated
 
@@ -97,7 +98,7 @@ def test_totals(whole: Reader) -> None:
 
 def test_a_violation_is_told_in_full() -> None:
     texts = read(page([ORDER])).texts
-    at = texts.index("the observation depends on more than the active set")
+    at = texts.index("the observation depends on more than the active steps")
     replay = f"everyorder replay {ORDER.replay_id(ORDER.exploration.violations[0])}"
     assert texts[at + 1 : at + 17] == [
         "At ",
@@ -166,6 +167,25 @@ def test_what_died_says_how() -> None:
         "a.py:1: exit code 0\nin\n    exit()\nafter\n    a()",
     ]
     assert "s/a/sleeps: 60 s\nstack, innermost call first:\n    wait() a.py:9" in texts
+
+
+def test_what_skips_itself_did_not_fail() -> None:
+    skipped = Unexplored("s/a/gpu", "a.py", "no GPU", "skipped")
+    html = page([PROVEN], [skipped])
+    assert '<span class="badge cut-short">skipped</span> s/a/gpu' in html
+    assert "<b>0</b><span>failed</span>" in html
+    assert "<b>1</b><span>failed</span>" in page(
+        [PROVEN], [replace(skipped, verdict="failed")]
+    )
+
+
+def test_of_hidden_state_both_histories_are_on_the_page() -> None:
+    report = violated("hidden", state=(1,), history=(1, 3), other=(0, 0, 1, 3))
+    (violation,) = report.exploration.violations
+    texts = read(page([report])).texts
+    assert "\n".join(other_history(report, violation)) in texts
+    for command in replay_commands(report, violation):
+        assert command in texts
 
 
 def test_pages_depend_on_the_reports_only() -> None:

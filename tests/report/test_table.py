@@ -12,21 +12,21 @@ from tests.report.samples import ALL, PROVEN, VACUOUS, violated
 BROKEN = Unexplored("scenarios/test_broken/gone", "", "the process ended")
 
 TABLE = """\
-scenario            n sets transitions strategy      guarantee  verdict  time
-─────────────────────────────────────────────────────────────────────────────
+scenario            n states transitions strategy      guarantee  verdict  time
+───────────────────────────────────────────────────────────────────────────────
 test_composites
-  two_kernels       3    8         628 graph +walk:2 any length proven  12 ms
-                                       +histories:3
+  two_kernels       3      8         628 graph +walk:2 any length proven  12 ms
+                                         +histories:3
 test_broken
-  newest_wins       3    5         628 walk:1        last 1     pinned  1.2 s
-  within_a_walk     3    8         628 walk:1        last 1     holds   1.2 s
-  order_matters     3    8         628 walk:1        none       ORDER   1.2 s
-  law_is_broken     3    8         628 walk:1        none       LAW     1.2 s
-  not_deterministic 3    8         628 walk:1        none       FLAKY   1.2 s
-  cut_short         3    8         628 walk:1        none       CUT     1.2 s
-  gone                                                          FAILED
-─────────────────────────────────────────────────────────────────────────────
-8 scenarios             53       4,396                          3 ok    7.5 s
+  newest_wins       3      5         628 walk:1        last 1     pinned  1.2 s
+  within_a_walk     3      8         628 walk:1        last 1     holds   1.2 s
+  order_matters     3      8         628 walk:1        none       ORDER   1.2 s
+  law_is_broken     3      8         628 walk:1        none       LAW     1.2 s
+  not_deterministic 3      8         628 walk:1        none       FLAKY   1.2 s
+  cut_short         3      8         628 walk:1        none       CUT     1.2 s
+  gone                                                            FAILED
+───────────────────────────────────────────────────────────────────────────────
+8 scenarios               53       4,396                          3 ok    7.5 s
 """
 
 
@@ -47,7 +47,7 @@ def test_large_numbers_and_long_names_fit_80_columns() -> None:
     lines = printed(overview([large]), width=200).splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[3].split() == [
-        *("longlonglonglonglo…", "3", "8", "1,048,576", "graph", "+walk:2"),
+        *("longlonglonglong…", "3", "8", "1,048,576", "graph", "+walk:2"),
         *("any", "length", "proven", "90.0", "s"),
     ]
 
@@ -91,15 +91,16 @@ def test_what_died_is_told_apart_from_what_was_not_explored() -> None:
         Unexplored("s/a/sleeps", "", "60 s", verdict="hung"),
         Unexplored("s/a/gone", "", "no such file"),
         Unexplored("s/a/too", "", "no such file"),
+        Unexplored("s/a/gpu", "", "no GPU", verdict="skipped"),
     ]
     lines = printed(overview([PROVEN], others)).splitlines()
-    assert [line.split() for line in lines[6:10]] == [
+    assert [line.split() for line in lines[6:11]] == [
         *(["exits", "CRASHED"], ["sleeps", "HUNG"], ["gone", "FAILED"]),
-        ["too", "FAILED"],
+        *(["too", "FAILED"], ["gpu", "skipped"]),
     ]
     assert summary([PROVEN], others) == (
-        "5 scenarios: 1 proven, 1 crashed, 1 hung, 2 not explored; 8 states, 628 "
-        "transitions"
+        "6 scenarios: 1 proven, 1 crashed, 1 hung, 2 not explored, 1 skipped; 8 "
+        "states, 628 transitions"
     )
 
 

@@ -5,7 +5,15 @@ import pytest
 
 from harness.engine.protocol import Caveat, State
 from harness.engine.result import KINDS, Closure, Violation
-from harness.report.text import explanation, plural, render, silent_steps
+from harness.report.text import (
+    explanation,
+    other_history,
+    plural,
+    reasons,
+    render,
+    render_violation,
+    silent_steps,
+)
 from tests.report.samples import (
     ALL,
     CUT,
@@ -30,7 +38,7 @@ difference
   strategy  graph+walk:2+histories:3
   guarantee graph: every finite history, of any length, shows what its active
             steps say (proof over every operation at every complete state)
-  guarantee walk:2: every operation was taken from every reachable set after
+  guarantee walk:2: every operation was taken from every reachable state after
             every history of the last 2 operations, in one run
   guarantee histories:3: every history of at most 3 operations agrees, seen only
             at its end
@@ -46,9 +54,8 @@ difference
             40 uses, 660 looks, 86 fresh systems; 0.01 s"""
 
 ORDER_TEXT = """\
-scenarios/test_broken/order_matters: depends on more than the set of active
-steps
-order: the observation depends on more than the active set
+scenarios/test_broken/order_matters: depends on more than the active steps
+order: the observation depends on more than the active steps
 at {2 3}, after 3 operations; no shorter history of these shows it:
     step_3 = impl("demo::add", any_add, "CompositeImplicitAutograd")
     step_2 = impl("demo::add", cpu_add, "CPU")
@@ -343,7 +350,7 @@ def test_fingerprints_are_told_as_such() -> None:
     violation = replace(ORDER_VIOLATION, hidden=True)
     exploration = replace(ORDER.exploration, violations=(violation,))
     lines = render(replace(ORDER, exploration=exploration)).splitlines()
-    assert lines[2] == "order: the fingerprint depends on more than the active set"
+    assert lines[1] == "order: the fingerprint depends on more than the active steps"
     assert (
         "first divergence of the fingerprints in 'table' (- expected, + found):"
     ) in lines
@@ -362,12 +369,12 @@ shown a fault
   vacuous   impl("demo::add", cpu_add, "CPU") changes nothing that is looked at
             or asked; if that is meant, declare constant=True
   vacuous   impl("demo::add", any_add, "CompositeImplicitAutograd") raises
-            NameError at every set of active steps; if that is meant, declare
+            NameError whatever is active; if that is meant, declare
             raises=NameError
-  vacuous   call("demo::add", "cpu") answers the same at every set of active
-            steps; if that is meant, declare constant=True
-  vacuous   what is observed shows the same at every set of active steps; if
+  vacuous   call("demo::add", "cpu") answers the same whatever is active; if
             that is meant, declare constant=True
+  vacuous   what is observed shows the same whatever is active; if that is
+            meant, declare constant=True
   executed  8 states, 628 of 1,000 transitions; 290 adds, 289 removes, 7 failing
             steps, 40 uses, 660 looks, 86 fresh systems; 1.25 s"""
 
@@ -449,7 +456,7 @@ def test_pinned_pairs_stand_in_the_text() -> None:
     exploration = replace(ORDER.exploration, violations=(ORDER_VIOLATION,))
     report = replace(ORDER, exploration=exploration, pairs=((0, 1), (0, 2)))
     lines = render(report).splitlines()
-    assert lines[3] == (
+    assert lines[2] == (
         "at 2 then 3, after 3 operations; no shorter history of these shows it:"
     )
     at = next(at for at, line in enumerate(lines) if line.startswith("  pinned"))
@@ -497,7 +504,7 @@ def test_steps_that_were_never_done_are_told_whole() -> None:
     found = replace(PROVEN.exploration, states={(): ""}, failures=failures)
     silent = replace(PROVEN, exploration=found)
     assert silent_steps([PROVEN, silent]) == [
-        "steps that fail at every set, so nothing is shown but that:",
+        "steps that fail whatever is active, so nothing is shown but that:",
         "  scenarios/test_composites/two_kernels step 2: UnknownKey history0 history1",
         "      history2 history3 history4 history5 history6 history7 history8 history9",
         "      history10 history11 history12 history13 history14 history15 history16",
@@ -505,3 +512,50 @@ def test_steps_that_were_never_done_are_told_whole() -> None:
     ]
     failed = replace(ORDER.exploration, states={(): ""}, failures=failures)
     assert silent_steps([PROVEN, replace(ORDER, exploration=failed)]) == []
+
+
+FORKED_TEXT = """\
+hidden: equal states, the same operation, and two futures
+at {2}, after 2 operations:
+    step_2 = impl("demo::add", cpu_add, "CPU")
+    call("demo::add", "cpu")
+expected, from an equal state, after 4 operations:
+    step_1 = define("demo::add(Tensor x, Tensor y) -> Tensor")
+    step_1.close()
+    step_2 = impl("demo::add", cpu_add, "CPU")
+    call("demo::add", "cpu")
+the two histories part at once
+first divergence (- expected, + found):
+    @@ -1 +1 @@
+    -True
+    +False
+replay id: 245mx-gf
+    everyorder replay 245mx-gf scenarios/test_broken/hidden
+    everyorder replay 245mx-8c9 scenarios/test_broken/hidden"""
+
+
+def test_of_hidden_state_both_histories_are_shown() -> None:
+    sides = {"expected": True, "found": False}
+    histories = {"history": (1, 3), "other": (0, 0, 1, 3)}
+    report = violated("hidden", state=(1,), **sides, **histories)
+    (violation,) = report.exploration.violations
+    assert render_violation(report, violation) == FORKED_TEXT
+    later = replace(violation, history=(0, 1, 3))
+    assert other_history(report, later)[-1] == (
+        "the two histories part after their first operation"
+    )
+    assert other_history(report, replace(violation, other=None)) == []
+    assert other_history(report, replace(violation, other=())) == [
+        "expected, from an equal state, before any operation"
+    ]
+
+
+def test_why_something_did_not_pass() -> None:
+    assert reasons(VACUOUS) == VACUOUS_TEXT.splitlines()[9:-2]
+    found = replace(CUT.exploration, skipped=("the budget is spent",))
+    assert reasons(replace(CUT, exploration=found)) == [
+        "  strategy  walk:1",
+        "  skipped   the budget is spent",
+        *render(CUT).splitlines()[-2:],
+    ]
+    assert reasons(ORDER) == reasons(PROVEN) == []

@@ -109,5 +109,5 @@ def test_replay_id_is_of_the_shortest_history() -> None:
 
 def test_summary() -> None:
     assert REPORT.summary() == (
-        "scenarios/test_a/two: holds (walk:1; 2 sets, 12,345 transitions, 1.50 s)"
+        "scenarios/test_a/two: holds (walk:1; 2 states, 12,345 transitions, 1.50 s)"
     )

@@ -3,7 +3,7 @@
 True only here: how an answer is written.  A use asks several things, one a line, and
 whatever is raised is an answer like any other, with the fields of the error.  What is
 asked is asked in between and observed after each step (`asked`), so that every answer
-is expected at every set of active steps, and at none of them by history.
+is expected whatever is active, and at none of them by history.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Registrations that are refused: whoever comes second, and with nothing left behind.
 
-A failing step is explored like any other: at every set of active steps it fails in the
+A failing step is explored like any other: whatever is active it fails in the
 same way, names the same partner, and the state after it is the state before.
 """
 
