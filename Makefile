@@ -13,10 +13,10 @@ BESIDE_TORCH := tests/operators/test_conv.py tests/operators/test_pool.py \
 RUN ?= -m pytest
 # Which ones; all, unless somebody says otherwise.
 TESTS ?=
-# What explores in processes forked from that of the test, where whatever is loaded is
-# looked through: it runs by itself, with nothing of the runtime loaded.
-APART := tests/child tests/cli tests/engine tests/expectations tests/heap tests/plugin \
-	tests/report tests/zoo
+# What explores looks through all that is loaded, and forks it: these run by themselves,
+# in small processes, without the runtime.
+FORKING := tests/child tests/cli tests/plugin
+EXPLORING := tests/engine tests/expectations tests/report tests/zoo tests/heap
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
@@ -48,8 +48,9 @@ run: $(STAMP)
 
 test: $(STAMP)
 ifeq ($(strip $(TESTS)),)
-	$(BIN)/python $(RUN) -n auto $(APART)
-	$(BIN)/python $(RUN) -n auto $(addprefix --ignore=,$(APART))
+	$(BIN)/python $(RUN) -n auto $(FORKING)
+	$(BIN)/python $(RUN) -n auto $(EXPLORING)
+	$(BIN)/python $(RUN) -n auto $(addprefix --ignore=,$(FORKING) $(EXPLORING))
 else
 	$(BIN)/python $(RUN) -n auto $(TESTS)
 endif

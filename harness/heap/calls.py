@@ -164,7 +164,8 @@ SOUND: Mapping[str, frozenset[str]] = {
 SOUND_IN_HASH = frozenset({"hash", "id"})
 
 # Frames that belong to whoever plays the operations: pytest's, and the event loop's,
-# which waits and reads the clock for every coroutine.
+# which waits and reads the clock for every coroutine; and those of hypothesis, which
+# takes the time of the collector.
 MACHINERY = frozenset(
     {
         "_pytest",
@@ -174,6 +175,7 @@ MACHINERY = frozenset(
         "asyncio.selector_events",
         "asyncio.unix_events",
         "asyncio.windows_events",
+        "hypothesis",
         "pytest",
         "selectors",
     }
@@ -200,6 +202,10 @@ _mro = type.__dict__["__mro__"].__get__
 _namespace = type.__dict__["__dict__"].__get__
 _module = type.__dict__["__module__"].__get__
 _qualname = type.__dict__["__qualname__"].__get__
+
+
+# What no state decides.  `random` has a state, which is read.
+CHANCE = frozenset({"os.getrandom", "os.urandom", "_uuid.generate_time_safe"})
 
 
 class CallAudit:
@@ -271,13 +277,22 @@ class CallAudit:
         return tuple(sorted(self._impure))
 
     def caveats(self) -> tuple[Caveat, ...]:
-        """What a proof has to assume, in one line; nothing when all calls are pure."""
-        told = [f"calls {', '.join(self.impure())}"] if self._impure else []
+        """What a proof has to assume, in one line; nothing when all calls are pure.
+
+        Nothing is proven of what is decided by chance.
+        """
+        chance = sorted(self._impure & CHANCE)
+        pure = sorted(self._impure - CHANCE)
+        told = [f"calls {', '.join(pure)}"] if pure else []
         if self._why_not:
             told.append(
                 f"C functions that hide state were not audited: {self._why_not}"
             )
-        return (Caveat("assumed", "; ".join(told)),) if told else ()
+        caveats = [Caveat("assumed", "; ".join(told))] if told else []
+        if chance:
+            text = f"calls {', '.join(chance)}, which answers by chance"
+            caveats.append(Caveat("outside", text))
+        return tuple(caveats)
 
     def _event(self, frame: FrameType, event: str, arg: Any) -> None:
         """Takes one event of the profiler."""

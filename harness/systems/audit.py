@@ -48,10 +48,9 @@ class Audit:
         self.looks = True
         self._calls = CallAudit()
         self._listed = False
-        self._roots: Roots = {}
-        self._boundary = Boundary(
-            lambda: members(self._roots), lambda: names(self._roots)
-        )
+        # Not in a circle with this object: a snapshot is large, and to go with it.
+        self._roots = roots = dict[str, object]()
+        self._boundary = Boundary(lambda: members(roots), lambda: names(roots))
         self._before: Snapshot | None = None
         self._states = 0
         self._next = FIRST_LOOK
@@ -109,20 +108,23 @@ class Audit:
         return (*called, *caveats(tuple(self._outside)))
 
     def _snapshot(self, roots: Roots) -> Snapshot:
-        self._roots = roots
-        try:
+        with self._of(roots):
             return self._boundary.snapshot()
+
+    @contextmanager
+    def _of(self, roots: Roots) -> Iterator[None]:
+        """Context: what the boundary is about; nothing of it is kept."""
+        self._roots.update(roots)
+        try:
+            yield
         finally:
-            self._roots = {}
+            self._roots.clear()
 
     def _look(self, roots: Roots) -> None:
         if self._before is None:
             return
-        self._roots = roots
-        try:
+        with self._of(roots):
             changed = self._boundary.changed(self._before)
-        finally:
-            self._roots = {}
         if changed:
             self._outside.update(dict.fromkeys(changed))
             # The comparison is dear where something changed, and told it is already.

@@ -14,6 +14,7 @@ Rules:
 """
 
 import sys
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import (
     AbstractContextManager,
@@ -89,9 +90,11 @@ class Complete:
         # Types of undo handles whose packages are followed.
         self._followed: set[type] = set()
         self._seen: dict[Caveat, None] = {}
+        # Not in a circle: what the audit keeps is large, and goes with this object.
+        me = weakref.ref(self)
         self.audit = Audit(
-            lambda roots: self.heap.members(roots),
-            lambda roots: self.heap.globals_read(roots),
+            lambda roots: _alive(me).heap.members(roots),
+            lambda roots: _alive(me).heap.globals_read(roots),
         )
 
     @property
@@ -260,6 +263,12 @@ class Complete:
         for failure in loop.failures:
             text = f"a task that nobody awaits failed: {failure}"
             self._seen[Caveat("outside", text)] = None
+
+
+def _alive(reference: "weakref.ref[Complete]") -> Complete:
+    complete = reference()
+    assert complete is not None, "its audit is part of it"
+    return complete
 
 
 def places(function: Callable[..., Any]) -> int:

@@ -6,7 +6,7 @@ from harness.engine import DEFAULT_BUDGET, Budget
 from harness.errors import UnknownStrategy
 from harness.outcome import Report
 from harness.report import Unexplored
-from harness.scenario import Scenario, define, impl
+from harness.scenario import Scenario
 from tests.cli.conftest import Project
 
 
@@ -30,6 +30,9 @@ def test_sizes_are_known_up_front(project: Project) -> None:
 
 
 def test_the_size_of_a_dispatcher_scenario_is_that_of_its_proof() -> None:
+    # Loaded here: what is loaded is what other tests look through.
+    from harness.scenario import define, impl
+
     scenario = Scenario(
         define("demo::foo(Tensor x) -> Tensor"), impl("demo::foo", len, "CPU")
     )

@@ -257,6 +257,14 @@ def test_c_functions_that_hide_state_are_told(operation: str) -> None:
     assert audit.caveats() == (Caveat("assumed", f"calls {', '.join(names)}"),)
 
 
+def test_nothing_is_proven_of_what_is_decided_by_chance() -> None:
+    audit = audited(lambda: [os.urandom(1), id(os)])
+    assert audit.caveats() == (
+        Caveat("assumed", "calls id"),
+        Caveat("outside", "calls os.urandom, which answers by chance"),
+    )
+
+
 @pytest.mark.parametrize("operation", PURE_OPERATIONS)
 def test_pure_operations_are_not_told(operation: str) -> None:
     audit = audited(PURE_OPERATIONS[operation])

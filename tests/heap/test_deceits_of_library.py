@@ -12,15 +12,21 @@ import threading
 import types
 import weakref
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tests.heap.deceit import Box, Cases, Loud, judge, put, ring
 
 CASES = Cases()
 case = CASES.add
+
+
+def numpy() -> Any:
+    """Loaded when it is looked at: what is loaded is what many other tests scan."""
+    return import_module("numpy")
+
 
 # Iterators.
 
@@ -266,27 +272,27 @@ case(
 )
 case(
     "an array of numpy",
-    lambda: np.zeros(2),
+    lambda: numpy().zeros(2),
     lambda o: o.__setitem__(0, 1),
 )
 case(
     "whether an array can be written",
-    lambda: np.zeros(2),
+    lambda: numpy().zeros(2),
     lambda o: setattr(o.flags, "writeable", False),
 )
 
 
 def _view() -> Box:
-    base = np.zeros(4)
+    base = numpy().zeros(4)
     return Box(base=base, view=base[:2])
 
 
 case("where a view begins", _view, lambda o: setattr(o, "view", o.base[1:3]))
 case("the strides of a view", _view, lambda o: setattr(o, "view", o.base[::2]))
-case("whether it is a view", _view, lambda o: setattr(o, "view", np.zeros(2)))
+case("whether it is a view", _view, lambda o: setattr(o, "view", numpy().zeros(2)))
 case(
     "objects in an array",
-    lambda: np.array([[], 1], dtype=object),
+    lambda: numpy().array([[], 1], dtype=object),
     lambda o: o[0].append(1),
 )
 

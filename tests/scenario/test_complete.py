@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import gc
 import sqlite3
 import sys
+import weakref
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -383,3 +385,18 @@ def test_what_is_learnt_goes_to_the_next_process() -> None:
 )
 def test_how_many_arguments_a_function_is_given(function: Any, count: int) -> None:
     assert places(function) == count
+
+
+def test_a_system_goes_with_its_last_reference() -> None:
+    # What it knows of the process is large, and the collector would not be in a hurry.
+    gc.collect()
+    gc.disable()
+    try:
+        system = started()
+        state(system)
+        alive = weakref.ref(system)
+        system.close()
+        del system
+        assert alive() is None
+    finally:
+        gc.enable()
