@@ -17,10 +17,12 @@ TESTS ?=
 # in small processes, without the runtime.
 FORKING := tests/child tests/cli tests/plugin
 EXPLORING := tests/engine tests/expectations tests/report tests/zoo tests/heap
+# Where the long legs are.
+LONG := tests/scenarios tests/mutants tests/zoo tests/cli/test_interrupt.py
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
-.PHONY: run test test-long test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda clean help
+.PHONY: run test test-forking test-exploring test-rest test-long test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda clean help
 
 help:
 	@echo "make run       explore the catalogue, print the table, write build/report/"
@@ -46,17 +48,24 @@ $(STAMP): pyproject.toml
 run: $(STAMP)
 	$(BIN)/everyorder run --report build/report
 
-test: $(STAMP)
 ifeq ($(strip $(TESTS)),)
-	$(BIN)/python $(RUN) -n auto $(FORKING)
-	$(BIN)/python $(RUN) -n auto $(EXPLORING)
-	$(BIN)/python $(RUN) -n auto $(addprefix --ignore=,$(FORKING) $(EXPLORING))
+test: test-forking test-exploring test-rest
 else
+test: $(STAMP)
 	$(BIN)/python $(RUN) -n auto $(TESTS)
 endif
 
+test-forking: $(STAMP)
+	$(BIN)/python $(RUN) -n auto $(FORKING)
+
+test-exploring: $(STAMP)
+	$(BIN)/python $(RUN) -n auto $(EXPLORING)
+
+test-rest: $(STAMP)
+	$(BIN)/python $(RUN) -n auto $(addprefix --ignore=,$(FORKING) $(EXPLORING))
+
 test-long: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto -m long $(TESTS)
+	$(BIN)/python -m pytest -q -n auto -m long $(or $(TESTS),$(LONG))
 
 test-extras: $(STAMP)
 	$(BIN)/python $(RUN) -n auto -m torch
@@ -88,9 +97,11 @@ coverage: $(STAMP)
 	$(MAKE) test test-extras RUN="$(COVERED)"
 	$(MAKE) coverage-report
 
+# Of what is to be covered; all of it, unless somebody says otherwise.
+COVERS ?=
 coverage-report: $(STAMP)
 	$(BIN)/coverage combine -q
-	$(BIN)/coverage report --fail-under=95
+	$(BIN)/coverage report --fail-under=95 $(addprefix --include=,$(COVERS))
 
 torch: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==2.13.0"

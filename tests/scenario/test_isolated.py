@@ -31,8 +31,19 @@ A, B, LEAVE, CRASH, HANG, SKIP, EXIT, REFUSE, LEAK, NOTHING = range(10)
 NONE: tuple[object, ...] = (None,) * 10
 
 
+_strangers: set[int] = set()
+
+
 def active(**handles: object) -> tuple[object, ...]:
     return tuple(handles.get(name) for name in ("a", "b", *"cdefghij"))
+
+
+@pytest.fixture(autouse=True)
+def strangers() -> Iterator[None]:
+    """Other tests leave a process, too: multiprocessing's tracker of resources."""
+    _strangers.update(children())
+    yield
+    _strangers.clear()
 
 
 @pytest.fixture(params=["fork", "spawn"])
@@ -61,8 +72,9 @@ def children(of: int | None = None) -> list[int]:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
             except OSError:
                 continue
-            if int(fields[1]) == (of or os.getpid()):
-                found.append(int(entry.name))
+            pid = int(entry.name)
+            if int(fields[1]) == (of or os.getpid()) and pid not in _strangers:
+                found.append(pid)
     return found
 
 
