@@ -17,12 +17,16 @@ TESTS ?=
 # in small processes, without the runtime.
 FORKING := tests/child tests/cli tests/plugin
 EXPLORING := tests/engine tests/expectations tests/report tests/zoo tests/heap
+# What is explored of the runtime, each scenario in a process of its own.
+CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples
 # Where the long legs are.
 LONG := tests/scenarios tests/mutants tests/zoo tests/cli/test_interrupt.py
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
-.PHONY: run test test-forking test-exploring test-rest test-long test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda clean help
+.PHONY: run test test-forking test-exploring test-catalogue test-rest test-long \
+	test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
+	clean help
 
 help:
 	@echo "make run       explore the catalogue, print the table, write build/report/"
@@ -49,7 +53,7 @@ run: $(STAMP)
 	$(BIN)/everyorder run --report build/report
 
 ifeq ($(strip $(TESTS)),)
-test: test-forking test-exploring test-rest
+test: test-forking test-exploring test-catalogue test-rest
 else
 test: $(STAMP)
 	$(BIN)/python $(RUN) -n auto $(TESTS)
@@ -61,8 +65,12 @@ test-forking: $(STAMP)
 test-exploring: $(STAMP)
 	$(BIN)/python $(RUN) -n auto $(EXPLORING)
 
+test-catalogue: $(STAMP)
+	$(BIN)/python $(RUN) -n auto $(CATALOGUE)
+
 test-rest: $(STAMP)
-	$(BIN)/python $(RUN) -n auto $(addprefix --ignore=,$(FORKING) $(EXPLORING))
+	$(BIN)/python $(RUN) -n auto \
+		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(CATALOGUE))
 
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m long $(or $(TESTS),$(LONG))
