@@ -1,7 +1,7 @@
 """The theorems behind the strategies, and what each lets a report claim.
 
 True only here: claims are data.  A report prints `GUARANTEES` and `ASSUMPTIONS` and
-never a stronger history; "exhaustive" does not occur without its scope.
+never a stronger word; "exhaustive" does not occur without its scope.
 
 Let a *concrete state* be everything that any later operation may read: the registry,
 the undo handles of the active steps, and what else the operations reach.

@@ -110,19 +110,25 @@ def _local(o: Any) -> Parts:
     return [("here", _local_get(o, "__dict__"))]
 
 
+def _default(variable: Any) -> Any:
+    """What a context variable answers where it was never set, or `ABSENT`."""
+    # First comes the name, which every variable has.
+    referents = gc.get_referents(variable)
+    return referents[1] if len(referents) > 1 else ABSENT
+
+
 def _variable(o: Any) -> Parts:
-    default = gc.get_referents(o)
     return [
         ("name", o.name),
-        ("default", default[0] if default else ABSENT),
+        ("default", _default(o)),
         ("value", contextvars.ContextVar.get(o, ABSENT)),
     ]
 
 
 def _token(o: Any) -> Parts:
-    default = gc.get_referents(o.var)
+    default = _default(o.var)
     plain = (str, int, float, bool, type(None))
-    if default and not any(type(default[0]) is each for each in plain):
+    if default is not ABSENT and not any(type(default) is each for each in plain):
         raise Unreadable  # only the repr tells, and it asks the default for its own
     used = " used " in contextvars.Token.__repr__(o).partition("var=")[0]
     old = o.old_value

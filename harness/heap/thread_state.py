@@ -14,6 +14,7 @@ import gc
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Hashable
 from decimal import Context, getcontext
 from typing import Any
@@ -63,10 +64,15 @@ def variables(excluded: frozenset[int]) -> dict[int, tuple[str, Hashable]]:
 
 def context_values() -> dict[str, Any]:
     """The values of the context variables of this thread, by the path to each."""
-    return {
-        f"contextvars[{variable.name!r}]": value
-        for variable, value in contextvars.copy_context().items()
-    }
+    values: dict[str, Any] = {}
+    namesakes: Counter[str] = Counter()
+    for variable, value in contextvars.copy_context().items():
+        name = f"contextvars[{variable.name!r}]"
+        namesakes[name] += 1
+        if namesakes[name] > 1:
+            name += f" ({namesakes[name]})"
+        values[name] = value
+    return values
 
 
 def _name(number: int) -> str:

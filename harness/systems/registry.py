@@ -35,7 +35,11 @@ from harness.systems.answer import (
     checked_observation,
 )
 from harness.systems.complete import Complete, Memory, places
-from harness.systems.outcomes import is_failed_check, settled, told_of
+from harness.systems.outcomes import (
+    is_failed_check,
+    settled,
+    told_of,
+)
 
 
 class RegistrySystem(Base):
@@ -58,6 +62,7 @@ class RegistrySystem(Base):
         self._loop = Loop()
         self._started = False
         self._complete = Complete(scenario)
+        self._active = 0
         # Laws that a look broke.
         self._broken: list[str] = []
         # What only a dispatcher can be asked for, if there is such a thing.
@@ -76,6 +81,7 @@ class RegistrySystem(Base):
             # Whoever switched it off wants nothing of the last system in the next one.
             gc.collect()
         self._loop = Loop(self._complete.importing)
+        self._active = 0
         self._started = True
         self._target = self._call(self._create)
         if self._foreign is not None and not _dispatches(self._target):
@@ -120,8 +126,9 @@ class RegistrySystem(Base):
         """Perform a step."""
         perform = self._performs[step]
         try:
-            handle = settled(self._complete.audit.watched, ("do", step), perform)
+            handle: Closable = self._watched(("do", step), perform)
             self._complete.follow(handle)
+            self._active += 1
             return handle
         except HarnessError:
             raise
@@ -131,19 +138,15 @@ class RegistrySystem(Base):
 
     def undo(self, step: int, handle: Any) -> None:
         """Undo a step."""
-        settled(self._complete.audit.watched, ("undo", step), self._ended, handle)
+        self._watched(("undo", step), self._ended, handle)
+        self._active -= 1
 
     def use(self, use: int) -> Hashable:
         """Perform a use; an exception is an answer."""
         asked = self.scenario.uses[use]
         try:
-            answer = settled(
-                self._complete.audit.watched,
-                ("use", use),
-                self._call,
-                asked.perform,
-                self._target,
-            )
+            asking = ("use", use), self._call, asked.perform
+            answer = self._watched(*asking, self._target)
             return checked_answer(asked, answer)
         except HarnessError:
             raise
@@ -157,13 +160,7 @@ class RegistrySystem(Base):
         if observe is None:
             return ()
         try:
-            seen = settled(
-                self._complete.audit.watched,
-                ("observe", 0),
-                self._call,
-                observe,
-                self._target,
-            )
+            seen = self._watched(("observe", 0), self._call, observe, self._target)
             text = checked_observation(seen, unordered=self.scenario.unordered)
         except HarnessError:
             raise
@@ -180,13 +177,27 @@ class RegistrySystem(Base):
         if check is None:
             return broken
         try:
-            told = checked_laws(settled(self._call, check, self._target))
+            asked = ("check", 0), self._call, check
+            told = checked_laws(self._watched(*asked, self._target))
         except HarnessError:
             raise
         except Exception as error:
             name, text = told_of(error)
             told = (text if is_failed_check(error) and text else f"{name}: {text}",)
         return (*broken, *told)
+
+    def _watched(
+        self, operation: tuple[str, int], function: Callable[..., Any], *args: Any
+    ) -> Any:
+        """Call a function that performs an operation.
+
+        It is audited anew for each number of active steps: with none most code of a
+        registry is not even reached.
+        """
+        active = min(self._active, self.steps)
+        return settled(
+            self._complete.audit.watched, (*operation, active), function, *args
+        )
 
     def failure(self, error: Exception) -> Hashable:
         """The type of an error and its text."""
@@ -195,7 +206,7 @@ class RegistrySystem(Base):
 
     def collect(self) -> None:
         """Collect garbage, in the context of the system: finalizers are its own."""
-        self._loop.call(gc.collect)
+        self._watched(("collect", 0), self._loop.call, gc.collect)
 
     def state(self, handles: Sequence[object]) -> StateForm | None:
         """The complete state: as the scenario tells it, else read from the objects."""

@@ -674,6 +674,23 @@ def test_a_context_variable_that_is_followed_is_not_outside() -> None:
         VARIABLE.reset(token)
 
 
+def test_of_two_context_variables_of_one_name_both_are_seen() -> None:
+    other: contextvars.ContextVar[Any] = contextvars.ContextVar(VARIABLE.name)
+    tokens = VARIABLE.set([]), other.set([])
+    try:
+        boundary = scan()
+        before = boundary.snapshot()
+        VARIABLE.get().append(1)
+        one = boundary.changed(before)
+        other.get().append(1)
+        both = boundary.changed(before)
+    finally:
+        other.reset(tokens[1])
+        VARIABLE.reset(tokens[0])
+    assert (len(one), len(both)) == (1, 2)
+    assert {each.partition(" ")[0] for each in both} == {"contextvars['planted']"}
+
+
 def test_changes_are_told_as_caveats() -> None:
     assert caveats(
         ("mine.plugins._cache", "imports json", "the current directory")

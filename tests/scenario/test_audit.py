@@ -57,10 +57,22 @@ def test_only_the_first_performances_are_listed() -> None:
         system.use(0)
     looked(system)
     assert system.memory().performed == {
-        ("use", 0): PERFORMANCES,
-        ("do", 0): 1,
-        ("undo", 0): 1,
+        ("use", 0, 0): PERFORMANCES,
+        ("do", 0, 0): 1,
+        ("undo", 0, 1): 1,
     }
+
+
+def test_with_more_steps_active_they_are_listed_anew() -> None:
+    system = started(lambda to: None)
+    handle = system.do(0)
+    for _ in range(4):
+        system.use(0)
+    system.undo(0, handle)
+    system.use(0)
+    performed = system.memory().performed
+    assert performed["use", 0, 1] == PERFORMANCES
+    assert performed["use", 0, 0] == 1
 
 
 @pytest.fixture

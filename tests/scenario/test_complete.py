@@ -360,7 +360,7 @@ def test_what_is_learnt_goes_to_the_next_process() -> None:
     one = started(made)
     one.do(0)
     memory = one.memory()
-    assert memory.performed == {("do", 0): 1}
+    assert memory.performed == {("do", 0, 0): 1}
     assert memory.looks
     other = RegistrySystem(one.scenario)
     other.remember(

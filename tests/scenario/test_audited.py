@@ -1,0 +1,87 @@
+"""What is called by chance, by a clock or into hidden places is seen wherever it is."""
+
+import os
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+from harness import Scenario, explore, steps, use
+from harness.outcome import Report
+
+
+class Registry:
+    """Sound, as far as its own code goes."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, int] = {}
+
+    def add(self, name: str) -> Callable[[], object]:
+        self.held[name] = 1
+        return lambda: self.held.pop(name)
+
+    def names(self) -> str:
+        return " ".join(sorted(self.held))
+
+
+class Chance(Registry):
+    """Only with something registered it asks chance."""
+
+    def names(self) -> str:
+        return " ".join(sorted(filter(self.alive, self.held)))
+
+    def alive(self, _: str) -> bool:
+        return os.urandom(8) != b"at last."
+
+
+LOG: ContextVar[list[str]] = ContextVar("log", default=[])  # noqa: B039  # the fault
+
+
+class Pool(Registry):
+    """Remembers everybody in the default of a context variable, and fills up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        LOG.get().clear()
+
+    def add(self, name: str) -> Callable[[], object]:
+        LOG.get().append(name)
+        if len(LOG.get()) > 100_000:
+            raise RuntimeError("full")
+        return super().add(name)
+
+
+def explored(kind: type[Registry], **others: Any) -> Report:
+    return explore(
+        Scenario(
+            *steps("add", "ab", lambda registry, name: registry.add(name)),
+            uses=[use("names", lambda registry: registry.names())],
+            create=kind,
+            observe=lambda registry: " ".join(sorted(registry.held)),
+            **others,
+        )
+    )
+
+
+def test_a_clean_registry_is_proven() -> None:
+    report = explored(Registry)
+    assert (report.verdict, report.assumes) == ("proven", ())
+
+
+def test_what_a_use_calls_when_something_is_active() -> None:
+    report = explored(Chance)
+    assert report.verdict == "holds"
+    assert "calls os.urandom, which answers by chance" in report.bounds
+
+
+def test_what_the_check_calls() -> None:
+    report = explored(Registry, check=lambda _: [] if os.urandom(1) else ["never"])
+    assert report.verdict == "holds"
+    assert "calls os.urandom, which answers by chance" in report.bounds
+
+
+def test_the_default_of_a_context_variable_is_state() -> None:
+    report = explored(Pool)
+    assert report.verdict == "holds"
+    assert any(
+        "the states did not close" in text for text in report.exploration.skipped
+    )
