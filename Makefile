@@ -17,8 +17,8 @@ TESTS ?=
 # in small processes, without the runtime.
 FORKING := tests/child tests/cli tests/plugin
 EXPLORING := tests/engine tests/expectations tests/report tests/zoo tests/heap
-# What is explored of the runtime, each scenario in a process of its own.
-CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples
+# What is explored of the runtime, and what makes scenarios of it.
+CATALOGUE := tests/scenario tests/scenarios tests/mutants tests/pairs tests/examples
 # Where the long legs are.
 LONG := tests/scenarios tests/mutants tests/zoo tests/cli/test_interrupt.py
 BIN := $(VENV)/bin
