@@ -163,6 +163,10 @@ SOUND: Mapping[str, frozenset[str]] = {
 # A hash ends in a hash table, whose order is assumed unread in every proof.
 SOUND_IN_HASH = frozenset({"hash", "id"})
 
+# What no state decides, so that nothing is proven of who calls it.  The functions of
+# `random` are not among it: they have a state, which is read.
+CHANCE = frozenset({"os.getrandom", "os.urandom", "_uuid.generate_time_safe"})
+
 # Frames that belong to whoever plays the operations: pytest's, and the event loop's,
 # which waits and reads the clock for every coroutine; and those of hypothesis, which
 # takes the time of the collector.
@@ -202,10 +206,6 @@ _mro = type.__dict__["__mro__"].__get__
 _namespace = type.__dict__["__dict__"].__get__
 _module = type.__dict__["__module__"].__get__
 _qualname = type.__dict__["__qualname__"].__get__
-
-
-# What no state decides.  `random` has a state, which is read.
-CHANCE = frozenset({"os.getrandom", "os.urandom", "_uuid.generate_time_safe"})
 
 
 class CallAudit:

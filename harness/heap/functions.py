@@ -24,7 +24,6 @@ _LOAD_GLOBAL = dis.opmap["LOAD_GLOBAL"]
 _LOAD_CONST = dis.opmap["LOAD_CONST"]
 _LOAD_SMALL_INT = dis.opmap.get("LOAD_SMALL_INT", -1)
 _IMPORT_NAME = dis.opmap["IMPORT_NAME"]
-_IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 _ATTRIBUTES = {
     dis.opmap[name] for name in ("LOAD_ATTR", "LOAD_METHOD") if name in dis.opmap
 }

@@ -35,11 +35,7 @@ from harness.systems.answer import (
     checked_observation,
 )
 from harness.systems.complete import Complete, Memory, places
-from harness.systems.outcomes import (
-    is_failed_check,
-    settled,
-    told_of,
-)
+from harness.systems.outcomes import is_failed_check, settled, told_of
 
 
 class RegistrySystem(Base):
@@ -205,7 +201,12 @@ class RegistrySystem(Base):
         return (("error", name), ("text", text))
 
     def collect(self) -> None:
-        """Collect garbage, in the context of the system: finalizers are its own."""
+        """Collect garbage, in the context of the system: finalizers are its own.
+
+        From then on what was there before the exploration is looked through as well: a
+        step may have made garbage of it, which weak references would still show.
+        """
+        gc.unfreeze()
         self._watched(("collect", 0), self._loop.call, gc.collect)
 
     def state(self, handles: Sequence[object]) -> StateForm | None:

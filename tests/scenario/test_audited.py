@@ -1,12 +1,14 @@
 """What is called by chance, by a clock or into hidden places is seen wherever it is."""
 
 import os
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-from harness import Scenario, explore, steps, use
+from harness import Scenario, explore, step, steps, use
 from harness.outcome import Report
+from tests.forking import needs_fork
 
 
 class Registry:
@@ -85,3 +87,34 @@ def test_the_default_of_a_context_variable_is_state() -> None:
     assert any(
         "the states did not close" in text for text in report.exploration.skipped
     )
+
+
+class Plugin:
+    """Refers to itself, so that only the collector ends it."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+PLUGINS = weakref.WeakSet[Plugin]()
+_first: list[Plugin] = []
+
+
+@needs_fork
+def test_what_was_there_before_may_become_garbage() -> None:
+    _first.append(Plugin())
+    PLUGINS.update(_first)
+
+    def drop(registry: Registry) -> None:
+        _first.clear()
+        registry.held["dropped"] = 1
+
+    scenario = Scenario(
+        step("drop", drop, undo=None),
+        step("add", lambda registry: registry.add("a")),
+        uses=[use("count", lambda _: len(PLUGINS))],
+        create=Registry,
+        observe=lambda registry: " ".join(sorted(registry.held)),
+        isolation="fork",
+    )
+    assert explore(scenario).verdict == "order"
