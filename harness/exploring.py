@@ -17,7 +17,7 @@ from harness.engine import Budget, Exploration, Progress, System, Violation
 from harness.engine import explore as explore_system
 from harness.outcome import Report
 from harness.scenario.scenario import Scenario
-from harness.systems.complete import ScopeGrown
+from harness.systems.collector import BeginAgain
 from harness.systems.isolated import IsolatedSystem
 from harness.systems.outcomes import ScenarioSkipped, skip_reason
 from harness.systems.registry import RegistrySystem
@@ -63,8 +63,8 @@ def asked(question: Callable[[], T]) -> T:
     while True:
         try:
             return question()
-        except ScopeGrown:
-            # Each package is new once; states of before cannot be compared.
+        except BeginAgain:
+            # Each package is new once, and so is garbage of what was there before.
             continue
         except BaseException as error:
             reason = skip_reason(error)

@@ -25,6 +25,7 @@ from weakref import ref
 from harness.errors import HarnessError
 from harness.scenario.scenario import Scenario
 from harness.systems.channel import Channel
+from harness.systems.collector import OlderGarbage
 from harness.systems.complete import Memory
 from harness.systems.outcomes import ScenarioSkipped, skip_reason, told_of
 from harness.systems.registry import RegistrySystem
@@ -122,12 +123,14 @@ class Child:
 
     def memory(self) -> Memory:
         """What was learnt that outlives the system."""
+        with suppress(OlderGarbage):  # the memory tells it
+            self._system.check_garbage()
         return self._system.memory()
 
     def end(self) -> Memory:
         """End what the system keeps; what was learnt."""
         self._system.look(self._active())
-        memory = self._system.memory()
+        memory = self.memory()
         self._handles.clear()
         self._system.close()
         return memory

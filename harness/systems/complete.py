@@ -29,7 +29,6 @@ from types import ModuleType
 from typing import Any
 
 from harness.engine.protocol import Caveat, StateForm
-from harness.errors import HarnessError
 from harness.heap import Heap, Portrait, scope_of
 from harness.scenario.loop import Loop
 from harness.scenario.mistakes import name_of
@@ -37,6 +36,7 @@ from harness.scenario.performing import Handle, Lasting
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform
 from harness.systems.audit import Audit
+from harness.systems.collector import BeginAgain, Collector
 
 # Packages of the harness and of pytest are no part of any registry; undo handles from
 # the standard library say nothing about where the state of theirs is.
@@ -45,12 +45,8 @@ _NO_HOME = _NEVER_FOLLOWED | sys.stdlib_module_names
 
 
 @dataclass(eq=False, kw_only=True)
-class ScopeGrown(HarnessError):
-    """An undo handle comes from a package that was not followed until now.
-
-    States from before cannot be compared with those to come: whoever explores begins
-    again with the same system.
-    """
+class ScopeGrown(BeginAgain):
+    """An undo handle comes from a package that was not followed until now."""
 
     packages: tuple[str, ...]
 
@@ -66,7 +62,8 @@ class Memory:
 
     `performed` counts how often operations were watched; `packages` are followed;
     `surprised` are operations that raised what was not declared; `looks` says whether
-    what lies outside of the state is looked at.
+    what lies outside of the state is looked at; `collected` and `thorough` are what the
+    collector of garbage knows.
     """
 
     performed: Mapping[Hashable, int] = field(default_factory=dict)
@@ -74,6 +71,8 @@ class Memory:
     surprised: frozenset[int] = frozenset()
     caveats: tuple[Caveat, ...] = ()
     looks: bool = True
+    collected: Mapping[Hashable, int] = field(default_factory=dict)
+    thorough: bool = False
 
 
 class Complete:
@@ -90,6 +89,7 @@ class Complete:
         # Types of undo handles whose packages are followed.
         self._followed: set[type] = set()
         self._seen: dict[Caveat, None] = {}
+        self.collector = Collector()
         # Not in a circle: what the audit keeps is large, and goes with this object.
         me = weakref.ref(self)
         self.audit = Audit(
@@ -177,8 +177,8 @@ class Complete:
             if handle is not None and not isinstance(handle, Lasting)
         }
 
-    def importing(self) -> AbstractContextManager[None]:
-        """Context: the harness itself imports something."""
+    def unwatched(self) -> AbstractContextManager[None]:
+        """Context: the harness itself imports something, or collects garbage."""
         if self._heap is None:  # nothing is watched yet
             return nullcontext()
         return self.audit.unwatched(self._rooted(()))
@@ -211,12 +211,15 @@ class Complete:
             surprised=frozenset(surprised),
             caveats=self.caveats(),
             looks=self.audit.looks,
+            collected=dict(self.collector.seen),
+            thorough=self.collector.thorough,
         )
 
     def remember(self, memory: Memory) -> None:
         """Go on from what another one learnt."""
         self.audit.performed.update(memory.performed)
         self.audit.looks = memory.looks
+        self.collector.learn(memory.collected, thorough=memory.thorough)
         self._packages |= memory.packages
         self._seen.update(dict.fromkeys(memory.caveats))
 

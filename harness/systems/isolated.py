@@ -27,6 +27,7 @@ from harness.heap import Portrait, differences
 from harness.scenario.scenario import Scenario
 from harness.systems.channel import Channel
 from harness.systems.child import become_child
+from harness.systems.collector import OlderGarbage
 from harness.systems.complete import Memory
 from harness.systems.outcomes import Outcome
 from harness.systems.spawn import Spawner
@@ -116,8 +117,15 @@ class IsolatedSystem(Base):
         self._looked = False
 
     def reset(self) -> None:
-        """Have a fresh process make a fresh registry."""
+        """Have a fresh process make a fresh registry.
+
+        Raises:
+            OlderGarbage: an operation on the last one made it.
+        """
+        thorough = self._memory.thorough
         self._end_child()
+        if self._memory.thorough > thorough:
+            raise OlderGarbage
         self._kept.clear()
         if self._source is None:
             spawns = self.scenario.isolation == "spawn"
@@ -197,9 +205,16 @@ class IsolatedSystem(Base):
         return differences(one, other)
 
     def caveats(self) -> Sequence[Caveat]:
-        """What stands between the states seen so far and a proof."""
+        """What stands between the states seen so far and a proof.
+
+        Raises:
+            OlderGarbage: an operation made it.
+        """
+        thorough = self._memory.thorough
         if self._channel is not None:
             self._learn(self._ask("reading the state", "memory"))
+        if self._memory.thorough > thorough:
+            raise OlderGarbage
         return self._memory.caveats
 
     def kill(self) -> None:

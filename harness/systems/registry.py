@@ -14,7 +14,6 @@ Steps and uses of the dispatcher are refused unless `create` makes one: elsewher
 fail at every set, of which nothing follows.
 """
 
-import gc
 from collections.abc import Callable, Hashable, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
@@ -34,6 +33,7 @@ from harness.systems.answer import (
     checked_laws,
     checked_observation,
 )
+from harness.systems.collector import OlderGarbage
 from harness.systems.complete import Complete, Memory, places
 from harness.systems.outcomes import is_failed_check, settled, told_of
 
@@ -71,12 +71,19 @@ class RegistrySystem(Base):
         self._foreign = next(texts, None)
 
     def reset(self) -> None:
-        """Make a fresh registry; what was given is made again in it."""
+        """Make a fresh registry; what was given is made again in it.
+
+        Raises:
+            OlderGarbage: an operation on the last one made it.
+        """
+        self.check_garbage()
         self.close()
-        if not gc.isenabled():
-            # Whoever switched it off wants nothing of the last system in the next one.
-            gc.collect()
-        self._loop = Loop(self._complete.importing)
+        collector = self._complete.collector
+        collector.begin()
+        if collector.unclean:
+            with self._complete.unwatched():
+                collector.clean()
+        self._loop = Loop(self._complete.unwatched)
         self._active = 0
         self._started = True
         self._target = self._call(self._create)
@@ -190,6 +197,7 @@ class RegistrySystem(Base):
         It is audited anew for each number of active steps: with none most code of a
         registry is not even reached.
         """
+        self._complete.collector.performed(operation)
         active = min(self._active, self.steps)
         return settled(
             self._complete.audit.watched, (*operation, active), function, *args
@@ -201,13 +209,18 @@ class RegistrySystem(Base):
         return (("error", name), ("text", text))
 
     def collect(self) -> None:
-        """Collect garbage, in the context of the system: finalizers are its own.
+        """Collect garbage, in the context of the system: finalizers are its own."""
+        collect = self._complete.collector.collect
+        self._watched(("collect", 0), self._loop.call, collect)
 
-        From then on what was there before the exploration is looked through as well: a
-        step may have made garbage of it, which weak references would still show.
+    def check_garbage(self) -> None:
+        """See whether operations made garbage that no collection has found.
+
+        Raises:
+            OlderGarbage: one did.
         """
-        gc.unfreeze()
-        self._watched(("collect", 0), self._loop.call, gc.collect)
+        if self._loop.call(self._complete.collector.check):
+            raise OlderGarbage
 
     def state(self, handles: Sequence[object]) -> StateForm | None:
         """The complete state: as the scenario tells it, else read from the objects."""
@@ -231,7 +244,12 @@ class RegistrySystem(Base):
         return differences(one, other)
 
     def caveats(self) -> Sequence[Caveat]:
-        """What stands between the states seen so far and a proof."""
+        """What stands between the states seen so far and a proof.
+
+        Raises:
+            OlderGarbage: an operation made it.
+        """
+        self.check_garbage()
         return self._complete.caveats()
 
     def look(self, handles: Sequence[object]) -> None:

@@ -102,6 +102,7 @@ class _Zygote:
             _libc()
             # What is here stays: a child's collector need not look at it, or copy it.
             gc.disable()
+            gc.collect()
             gc.freeze()
             while self._answered():
                 pass

@@ -111,7 +111,6 @@ def test_what_was_there_before_may_become_garbage() -> None:
 
     scenario = Scenario(
         step("drop", drop, undo=None),
-        step("add", lambda registry: registry.add("a")),
         uses=[use("count", lambda _: len(PLUGINS))],
         create=Registry,
         observe=lambda registry: " ".join(sorted(registry.held)),
