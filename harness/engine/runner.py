@@ -28,6 +28,7 @@ from typing import TypeAlias
 from weakref import ref
 
 from harness.engine import pulse
+from harness.engine.leaks import outlives
 from harness.engine.ledger import MISSING, STATE, Ledger
 from harness.engine.operations import Key, Operations, Ordering
 from harness.engine.protocol import History, System
@@ -320,7 +321,7 @@ class Runner:
             gc.collect()
             if watch() is None:
                 self._cyclic.add(kind)
-            else:
+            elif outlives(watch):
                 self._report("leak", None, kind.__qualname__, False)
         return None
 

@@ -22,6 +22,7 @@ from traceback import format_exc
 from typing import Any
 from weakref import ref
 
+from harness.engine.leaks import outlives
 from harness.errors import HarnessError
 from harness.scenario.scenario import Scenario
 from harness.systems.channel import Channel
@@ -95,7 +96,7 @@ class Child:
         if watch is None or watch() is None:
             return True
         gc.collect()
-        return watch() is None
+        return not outlives(watch)
 
     def use(self, use: int) -> Any:
         """Perform a use: its answer."""

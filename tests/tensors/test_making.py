@@ -1,6 +1,8 @@
 """Making tensors from parts: views, empty ones, NumPy arrays, wrapped numbers."""
 
+import sys
 from enum import IntEnum
+from timeit import repeat
 from typing import Any
 
 import numpy as np
@@ -224,9 +226,13 @@ def test_flat_arrays_go_to_devices() -> None:
 
 
 def test_making_a_tensor_is_cheap() -> None:
-    from timeit import repeat
-
     flat, cpu = np.ones(1, np.float32), Device("cpu")
-    best = min(repeat(lambda: Tensor(flat, (1,), F32, cpu, 1), number=2000))
+    # Not what it costs to watch it: tests run under coverage as well.
+    tracer = sys.gettrace()
+    sys.settrace(None)
+    try:
+        best = min(repeat(lambda: Tensor(flat, (1,), F32, cpu, 1), number=500))
+    finally:
+        sys.settrace(tracer)
     # 250 ns are aimed at; a busy machine is granted some more.
-    assert best / 2000 < 2e-6
+    assert best / 500 < 2e-6
