@@ -125,10 +125,10 @@ class Complete:
             self._packages |= found.packages - _NEVER_FOLLOWED
             self._heap = Heap(replace(found, packages=self._packages))
         loop.call(self.audit.begin, self._rooted(()))
+        self.note_loop()
 
     def end(self) -> None:
         """Let go of the registry."""
-        self._note_loop()
         self._target = None
         self._fixed = {}
 
@@ -150,7 +150,6 @@ class Complete:
 
     def form(self, handles: Sequence[object]) -> StateForm:
         """The state as a value, read from the objects."""
-        self._note_loop()
         roots = self._rooted(handles)
         self._loop.call(self.audit.at_state, roots)
         return self._loop.call(self.heap.form, roots)
@@ -185,7 +184,6 @@ class Complete:
 
     def caveats(self) -> tuple[Caveat, ...]:
         """What stands between the states seen so far and a proof."""
-        self._note_loop()
         scenario = self._scenario
         told = [
             Caveat("assumed", f"the order of what {use.text} answers does not count")
@@ -202,6 +200,22 @@ class Complete:
         elif self._heap is not None:
             told += self._heap.caveats()
         return tuple(dict.fromkeys((*told, *self.audit.caveats(), *self._seen)))
+
+    def note_loop(self) -> None:
+        """Note what the event loop goes on with after an operation.
+
+        Not at the end: what is dropped there is what the harness drops.
+        """
+        loop = self._loop
+        for each in loop.pending:
+            text = f"a task that is pending when an operation ends ({name_of(each)})"
+            self._seen[Caveat("opaque", text)] = None
+        if loop.scheduled:
+            text = "callbacks that the event loop has yet to call"
+            self._seen[Caveat("opaque", text)] = None
+        for failure in loop.failures:
+            text = f"a task that nobody awaits failed: {failure}"
+            self._seen[Caveat("outside", text)] = None
 
     def memory(self, surprised: Iterable[int]) -> Memory:
         """What was learnt, with the operations that raised something undeclared."""
@@ -253,19 +267,6 @@ class Complete:
         for number, coroutine in enumerate(self._loop.pending, 1):
             roots[f"pending task {number}"] = coroutine
         return roots | self._fixed
-
-    def _note_loop(self) -> None:
-        """Note what the event loop goes on with after an operation."""
-        loop = self._loop
-        for each in loop.pending:
-            text = f"a task that is pending when an operation ends ({name_of(each)})"
-            self._seen[Caveat("opaque", text)] = None
-        if loop.scheduled:
-            text = "callbacks that the event loop has yet to call"
-            self._seen[Caveat("opaque", text)] = None
-        for failure in loop.failures:
-            text = f"a task that nobody awaits failed: {failure}"
-            self._seen[Caveat("outside", text)] = None
 
 
 def _alive(reference: "weakref.ref[Complete]") -> Complete:

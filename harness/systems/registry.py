@@ -199,9 +199,12 @@ class RegistrySystem(Base):
         """
         self._complete.collector.performed(operation)
         active = min(self._active, self.steps)
-        return settled(
-            self._complete.audit.watched, (*operation, active), function, *args
-        )
+        try:
+            return settled(
+                self._complete.audit.watched, (*operation, active), function, *args
+            )
+        finally:
+            self._complete.note_loop()
 
     def failure(self, error: Exception) -> Hashable:
         """The type of an error and its text."""

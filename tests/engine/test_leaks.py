@@ -48,7 +48,20 @@ def test_a_container_holds(keep: Callable[[Handle], Any]) -> None:
     watch, kept = ref(handle), keep(handle)
     del handle
     gc.collect()
-    assert kept and outlives(watch)
+    assert kept
+    assert outlives(watch)
+
+
+def test_what_the_collector_was_told_to_leave_alone_holds() -> None:
+    handle, kept = Handle(), list[object]()
+    watch = ref(handle)
+    gc.freeze()
+    try:
+        kept.append(handle)
+        del handle
+        assert outlives(watch)
+    finally:
+        gc.unfreeze()
 
 
 def test_the_frames_of_a_kept_traceback_do_not_count() -> None:
