@@ -234,7 +234,14 @@ def _result(
         closure=session.closure,
         caveats=caveats,
         # What is declared may have been taken back, where something else was seen.
-        vacuous=tuple(vacuous(ledger, operations_of(session.system), session.ordering))
+        vacuous=tuple(
+            vacuous(
+                ledger,
+                operations_of(session.system),
+                session.ordering,
+                settled=session.system.settled,
+            )
+        )
         if complete and not violations
         else (),
         spent=spent,

@@ -111,11 +111,13 @@ class Closure:
 class Vacuity:
     """Something of the scenario that could not have shown a fault.
 
-    `operation` is a step, a use or the look; `reason` says what never happened.
+    `operation` is a step, a use or the look; `reason` says what never happened, and
+    `raised` which errors it raised, if that is why.
     """
 
     operation: int
     reason: str
+    raised: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,11 @@ an observation that is the same text for ever; a comparison of these with themse
 holds.
 
 Rules, over everything that was played:
-- a step or a use that raises wherever it is performed, by errors that typing errors
-  make (a plain AttributeError, NameError or TypeError), is vacuous;
-- where no step could be done at all, all that were tried are, whatever they raised;
+- a step that raises wherever it is performed is vacuous, whatever it raises; of a
+  settled system, whose refusals are answers of its own, only by errors that typing
+  errors make (a plain AttributeError, NameError or TypeError), or where no step could
+  be done at all;
+- a use that raises wherever it is performed, by such errors, is vacuous;
 - a step is vacuous that can be done, and after which every look, every answer and what
   other steps and undos raise is what it was before;
 - a use whose answer never varies, and an observation that never varies, are vacuous;
@@ -21,57 +23,63 @@ from harness.engine.ledger import MISSING, Ledger
 from harness.engine.operations import Key, Operations, Ordering, active
 from harness.engine.result import Vacuity
 
-# Where something is so that could have been otherwise.
+# Where something is so that could have been otherwise: everywhere, or as far as it was
+# looked.
 ALWAYS = "whatever is active"
+PERFORMED = "wherever it was performed"
 
 # What a typing error raises, by exact class.
 SLIPS = frozenset({"AttributeError", "NameError", "TypeError", "UnboundLocalError"})
 
 
 def vacuous(
-    ledger: Ledger, operations: Operations, ordering: Ordering
+    ledger: Ledger, operations: Operations, ordering: Ordering, *, settled: bool
 ) -> Iterator[Vacuity]:
-    """Each operation that could not have shown a fault, and why."""
+    """Each operation that could not have shown a fault, and why.
+
+    `settled` says whether the system is.
+    """
     declared = operations.relations.declared
+    never = {step for _, step in ledger.failures}
+    for passed in ledger.passed.values():
+        never -= {step for step in never if passed >> step & 1}
+    everywhere = len(ledger.seen) >> operations.steps - len(never) > 0
+    where = ALWAYS if everywhere else PERFORMED
     for step in range(operations.steps):
-        if step not in declared:
-            reason = _step(ledger, operations, ordering, step)
-            if reason:
-                yield Vacuity(step, reason)
+        if step in declared:
+            continue
+        done = [key for key, passed in ledger.passed.items() if passed >> step & 1]
+        failures = [f for (_, failing), f in ledger.failures.items() if failing == step]
+        if not done:
+            errors = [_error_of(each) for each in failures]
+            refused = settled and any(ledger.passed.values())
+            if not refused or SLIPS.issuperset(errors):
+                yield from _raises(step, errors, where)
+            continue
+        before = [key for key in done if not active(key, step)]
+        if before and not any(
+            _changes(ledger, operations, ordering, key, step) for key in before
+        ):
+            yield Vacuity(step, "changes nothing that is looked at or asked")
     for use in range(operations.uses):
         operation = operations.steps + use
         if operation not in declared:
             answers = [a for (_, asked), a in ledger.answers.items() if asked == use]
-            reason = _varies(answers, "answers")
-            if reason:
-                yield Vacuity(operation, reason)
+            yield from _varies(operation, answers, "answers", where)
     if operations.look not in declared:
-        reason = _varies(list(ledger.seen.values()), "shows")
-        if reason:
-            yield Vacuity(operations.look, reason)
+        seen = list(ledger.seen.values())
+        yield from _varies(operations.look, seen, "shows", where)
 
 
-def _varies(values: list[Hashable], verb: str) -> str:
-    """Why the values could not have differed; "" where they did."""
+def _varies(
+    operation: int, values: list[Hashable], verb: str, where: str
+) -> Iterator[Vacuity]:
+    """Why the values could not have differed, unless they did."""
     errors = [_error_of(raised) for value in values if (raised := _raised(value))]
-    if values and len(errors) == len(values) and SLIPS.issuperset(errors):
-        return _raises(errors)
-    if len(values) < 2 or any(each != values[0] for each in values):
-        return ""
-    return f"{verb} the same {ALWAYS}"
-
-
-def _step(ledger: Ledger, operations: Operations, ordering: Ordering, step: int) -> str:
-    done = [key for key, passed in ledger.passed.items() if passed >> step & 1]
-    if not done:
-        failures = [f for (_, failing), f in ledger.failures.items() if failing == step]
-        errors = [_error_of(each) for each in failures]
-        nothing = not any(ledger.passed.values())
-        return _raises(errors) if nothing or SLIPS.issuperset(errors) else ""
-    keys = [key for key in done if not active(key, step)]
-    if keys and not any(_changes(ledger, operations, ordering, k, step) for k in keys):
-        return "changes nothing that is looked at or asked"
-    return ""
+    if len(errors) == len(values) and SLIPS.issuperset(errors):
+        yield from _raises(operation, errors, where)
+    elif len(values) > 1 and all(each == values[0] for each in values):
+        yield Vacuity(operation, f"{verb} the same {where}")
 
 
 def _changes(
@@ -101,10 +109,11 @@ def _changes(
     return False
 
 
-def _raises(errors: list[str]) -> str:
-    """What is raised everywhere, in words; "" of nothing."""
-    names = " and ".join(sorted(set(errors)))
-    return f"raises {names} {ALWAYS}" if names else ""
+def _raises(operation: int, errors: list[str], where: str) -> Iterator[Vacuity]:
+    """What is raised everywhere, unless nothing was tried."""
+    if errors:
+        names = tuple(sorted(set(errors)))
+        yield Vacuity(operation, f"raises {' and '.join(names)} {where}", names)
 
 
 def _raised(value: Hashable) -> Hashable | None:

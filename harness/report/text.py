@@ -98,16 +98,15 @@ def vacuous(report: Report) -> list[str]:
     texts = []
     for each in report.exploration.vacuous:
         if each.operation < len(report.steps):
-            name, how = report.steps[each.operation], "constant=True"
+            name = report.steps[each.operation]
         elif each.operation < len(report.steps) + len(report.uses):
-            name, how = report.line(each.operation), "constant=True"
+            name = report.line(each.operation)
         else:
-            name, how = "what is observed", "constant=True"
-        if each.reason.startswith("raises "):
-            told = each.reason.removeprefix("raises ").removesuffix(f" {ALWAYS}")
-            names = told.split(" and ")
-            several = f"({', '.join(names)})" if len(names) > 1 else names[0]
-            how = f"raises={several}"
+            name = "what is observed"
+        how = "constant=True"
+        if each.raised:
+            names = ", ".join(each.raised)
+            how = f"raises={f'({names})' if len(each.raised) > 1 else names}"
         texts.append(f"{name} {each.reason}; if that is meant, declare {how}")
     return texts
 

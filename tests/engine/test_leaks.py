@@ -97,7 +97,8 @@ class KeepsErrors:
 
 def test_a_registry_that_keeps_an_error_keeps_no_handle() -> None:
     scenario = Scenario(
-        *(step(name, lambda to, name=name: to.add(name)) for name in "ab"),
+        step("a", lambda to: to.add("a")),
+        step("b", lambda to: to.add("b")),
         create=KeepsErrors,
         observe=lambda registry: " ".join(sorted(registry.items)),
     )

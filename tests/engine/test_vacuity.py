@@ -9,6 +9,7 @@ from tests.engine.related import Holding, Related
 from tests.engine.toys import Exclusive, Layered, Ordered, Refused, Toy
 
 ALWAYS = "whatever is active"
+PERFORMED = "wherever it was performed"
 STRATEGIES = ("auto", "graph", "walk:1", "histories:3", "arrangements")
 SLIPS = (AttributeError, NameError, TypeError, UnboundLocalError)
 
@@ -97,6 +98,27 @@ def test_other_errors_are_refusals_and_answers() -> None:
         assert vacuous(Unlike(raises={2: error})) == told
         assert vacuous(Unlike(raises={2: error}, declared=(2,))) == []
     assert vacuous(Unlike(raises={2: (TypeError, ValueError)})) == []
+
+
+@pytest.mark.parametrize("error", [ImportError, LookupError, Refused])
+def test_of_a_registry_whatever_is_always_raised_shows_nothing(
+    error: type[Exception],
+) -> None:
+    """A settled system refuses by rules of its own; of others nobody knows."""
+    toy = Unlike(raises={1: error})
+    toy.settled = False
+    assert vacuous(toy) == [(1, f"raises {error.__name__} {ALWAYS}")]
+    toy.relations = Relations(declared=frozenset({1}))
+    assert vacuous(toy) == []
+
+
+def test_of_a_sample_not_more_is_said_than_was_seen() -> None:
+    class Deaf(Unlike):
+        def use(self, use: int) -> Hashable:
+            return use == 1 or super().use(use)
+
+    told = f"answers the same {PERFORMED}"
+    assert vacuous(Deaf(9, 2), "random:20") == [(10, told)]
 
 
 def test_where_no_step_can_be_done_nothing_was_shown() -> None:

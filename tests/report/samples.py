@@ -148,7 +148,7 @@ VACUOUS = replace(
         HOLDS.exploration,
         vacuous=(
             Vacuity(1, "changes nothing that is looked at or asked"),
-            Vacuity(2, "raises NameError whatever is active"),
+            Vacuity(2, "raises NameError whatever is active", ("NameError",)),
             Vacuity(3, "answers the same whatever is active"),
             Vacuity(4, "shows the same whatever is active"),
         ),
