@@ -43,8 +43,8 @@ def vacuous(
     never = {step for _, step in ledger.failures}
     for passed in ledger.passed.values():
         never -= {step for step in never if passed >> step & 1}
-    everywhere = len(ledger.seen) >> operations.steps - len(never) > 0
-    where = ALWAYS if everywhere else PERFORMED
+    # At most so many sets of active steps can be reached.
+    sets = 1 << operations.steps - len(never)
     for step in range(operations.steps):
         if step in declared:
             continue
@@ -54,7 +54,7 @@ def vacuous(
             errors = [_error_of(each) for each in failures]
             refused = settled and any(ledger.passed.values())
             if not refused or SLIPS.issuperset(errors):
-                yield from _raises(step, errors, where)
+                yield from _raises(step, errors, _where(failures, sets))
             continue
         before = [key for key in done if not active(key, step)]
         if before and not any(
@@ -65,17 +65,18 @@ def vacuous(
         operation = operations.steps + use
         if operation not in declared:
             answers = [a for (_, asked), a in ledger.answers.items() if asked == use]
-            yield from _varies(operation, answers, "answers", where)
+            yield from _varies(operation, answers, "answers", sets)
     if operations.look not in declared:
         seen = list(ledger.seen.values())
-        yield from _varies(operations.look, seen, "shows", where)
+        yield from _varies(operations.look, seen, "shows", sets)
 
 
 def _varies(
-    operation: int, values: list[Hashable], verb: str, where: str
+    operation: int, values: list[Hashable], verb: str, sets: int
 ) -> Iterator[Vacuity]:
     """Why the values could not have differed, unless they did."""
     errors = [_error_of(raised) for value in values if (raised := _raised(value))]
+    where = _where(values, sets)
     if len(errors) == len(values) and SLIPS.issuperset(errors):
         yield from _raises(operation, errors, where)
     elif len(values) > 1 and all(each == values[0] for each in values):
@@ -107,6 +108,11 @@ def _changes(
         if refused != ledger.refusals.get((after, other), MISSING):
             return True
     return False
+
+
+def _where(values: list[Hashable], sets: int) -> str:
+    """In words, whether as many values were seen as there are sets."""
+    return ALWAYS if len(values) >= sets else PERFORMED
 
 
 def _raises(operation: int, errors: list[str], where: str) -> Iterator[Vacuity]:

@@ -118,7 +118,7 @@ def test_of_a_sample_not_more_is_said_than_was_seen() -> None:
             return use == 1 or super().use(use)
 
     told = f"answers the same {PERFORMED}"
-    assert vacuous(Deaf(9, 2), "random:20") == [(10, told)]
+    assert vacuous(Deaf(12, 2), "sca:2") == [(13, told)]
 
 
 def test_where_no_step_can_be_done_nothing_was_shown() -> None:
