@@ -8,7 +8,8 @@ what this thread keeps where no container shows it.
 Rules:
 - a scan runs no user code, and a snapshot keeps nothing alive that anybody could miss;
 - members of the followed state are not entered: what changes in them is seen there;
-- noise is data, each entry with its reason: pure caches, and the tools that look on;
+- noise is data, each entry with its reason: pure caches, and the tools that look on,
+  unless operations name them;
 - what cannot be told to be the same is told as changed.
 
 How it works: as long as a walk meets the same references as the one before, it knows
@@ -19,7 +20,8 @@ the address of another is a change of what refers to it, and of nothing else.  R
 a name to an equal value, or to an equal tuple of the same members, is no change.
 
 What it does not see: an attribute that moved to another name of the same object with
-the same value; large arrays; C objects that refer to nothing and have no accessor.
+the same value; buffers of more than 64 MB; C objects that refer to nothing and have no
+accessor, whose methods `calls` tells.
 """
 
 import functools
@@ -55,25 +57,29 @@ NOISE_MODULES: Mapping[str, str] = {
     "everyorder": "it looks on",
     "_pytest": "it looks on",
     "pytest": "it looks on",
-    "xdist": "it looks on",
-    "execnet": "it looks on",
-    "coverage": "it looks on",
-    "hypothesis": "it looks on",
-    "_hypothesis_pytestplugin": "it looks on",
     "_frozen_importlib": "an import is told by its name",
     "_frozen_importlib_external": "an import is told by its name",
     "importlib._bootstrap": "an import is told by its name",
     "importlib._bootstrap_external": "an import is told by its name",
     "zipimport": "an import is told by its name",
-    "linecache": "lines of files, read again when they are missing",
     "tokenize": "compiled patterns",
     "traceback": "keeps nothing of its own",
     "re": "compiled patterns are equal whenever they are made",
     "sre_compile": "compiled patterns are equal whenever they are made",
     "sre_parse": "compiled patterns are equal whenever they are made",
+}
+
+# The same, as long as nothing that is followed speaks of them.
+NOISE_UNLESS_NAMED: Mapping[str, str] = {
+    "xdist": "it looks on",
+    "execnet": "it looks on",
+    "coverage": "it looks on",
+    "hypothesis": "it looks on",
+    "_hypothesis_pytestplugin": "it looks on",
     "tracemalloc": "it looks on",
     "pdb": "it looks on",
     "bdb": "it looks on",
+    "linecache": "lines of files, read again when they are missing",
 }
 
 # Paths (as of fnmatch) of containers that may change without anybody's answer changing.
@@ -167,27 +173,46 @@ class Snapshot:
         return sum(len(level.nodes) for level in self.levels)
 
 
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How far the followed state goes.
+
+    `members` are the ids of its objects; `names` are the single names that are followed
+    of a namespace which is not, as (id of the dict, name); `modules` are those that it
+    names without following them.
+    """
+
+    members: frozenset[int] = frozenset()
+    names: frozenset[tuple[int, str]] = frozenset()
+    modules: frozenset[str] = frozenset()
+
+    def ignores(self, module: str) -> bool:
+        """Whether what belongs to a module may change unseen."""
+        if _is_noise(module):
+            return True
+        package = module.partition(".")[0]
+        return (
+            module in NOISE_UNLESS_NAMED or package in NOISE_UNLESS_NAMED
+        ) and not any(
+            each == package or each.startswith(f"{package}.") for each in self.modules
+        )
+
+
 class Boundary:
     """Tells changes of what modules reach and nobody follows.
 
-    `exclude` gives the ids of the members of the followed state, and `slots` the single
-    names that are followed of a namespace which is not, as (id of the dict, name).
-    Both are asked at every scan.
+    `extent` is asked at every scan how far the followed state goes.
     """
 
-    def __init__(
-        self,
-        exclude: Callable[[], frozenset[int]],
-        slots: Callable[[], frozenset[tuple[int, str]]] = frozenset,
-    ) -> None:
-        self._exclude = exclude
-        self._slots = slots
+    def __init__(self, extent: Callable[[], Extent]) -> None:
+        self._extent = extent
 
     def snapshot(self) -> Snapshot:
         """All containers outside of the followed state, as they are now."""
         roots = [sys.modules, *context_values().values()]
-        excluded = self._exclude()
-        walk = Walk(roots, excluded, _is_noise)
+        extent = self._extent()
+        excluded = extent.members
+        walk = Walk(roots, excluded, extent.ignores)
         return Snapshot(
             tuple(map(id, roots)),
             tuple(walk.levels),
@@ -217,7 +242,8 @@ class Boundary:
             for what in sorted(thread.keys() | snapshot.thread.keys())
             if thread.get(what) != snapshot.thread.get(what)
         ]
-        excluded = self._exclude()
+        extent = self._extent()
+        excluded = extent.members
         now, before = variables(excluded), snapshot.variables
         told += [
             (now.get(each) or before[each])[0]
@@ -227,8 +253,8 @@ class Boundary:
         values = context_values()
         roots = [sys.modules, *values.values()]
         if not snapshot.same(roots, excluded):
-            walk = Walk(roots, excluded, _is_noise)
-            told += _Comparison(snapshot, walk, values, self._slots()).told()
+            walk = Walk(roots, excluded, extent.ignores)
+            told += _Comparison(snapshot, walk, values, extent).told()
         return tuple(dict.fromkeys(told))
 
 
@@ -266,14 +292,14 @@ class _Comparison:
         snapshot: Snapshot,
         walk: Walk,
         roots: dict[str, Any],
-        slots: frozenset[tuple[int, str]],
+        extent: Extent,
     ) -> None:
         self._levels = walk.levels
         self._old, self._new = snapshot.table, Table(walk.levels)
         self._old_values = snapshot.by_id
         self._new_values = {id(value): value for value in walk.values}
         self._objects = walk.objects
-        self._slots = slots
+        self._extent = extent
         self._names = {id(value): path for path, value in roots.items()}
         self._names[id(sys.modules)] = ""
         # What each container was reached from.
@@ -405,12 +431,12 @@ class _Comparison:
         for name in now.keys() - before.keys():
             self._imported.add(now[name])
         for name in sorted(map(str, now.keys() - before.keys())):
-            if not _is_noise(name):
+            if not self._extent.ignores(name):
                 yield f"imports {name}"
         for name in sorted(map(str, before.keys())):
             if name in now and before[name] == now[name]:
                 continue
-            if not _is_noise(name):
+            if not self._extent.ignores(name):
                 yield f"sys.modules[{name!r}]"
 
     def _attributes(self, now: int, old: Node, new: Node) -> Iterator[str]:
@@ -427,7 +453,7 @@ class _Comparison:
                 and self._same(before[name], after[name])
             ):
                 continue
-            if (now, name) in self._slots or after.get(name) in self._imported:
+            if (now, name) in self._extent.names or after.get(name) in self._imported:
                 continue
             yield f"{owner}.{name}"
 

@@ -34,6 +34,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import _lru_cache_wrapper
+from hashlib import blake2b
 from itertools import accumulate, compress, islice
 from typing import Any, NamedTuple
 
@@ -48,7 +49,8 @@ _VALUES_ONLY, _NODES_ONLY, _DICTS_ONLY, _FUNCTIONS_ONLY = (
 )
 _SPECIAL_ONLY = bytes(bits not in (0, *_PLAIN) for bits in range(256))
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: other types cannot be changed
-_LARGEST = 1 << 16  # bytes of an array that are read; of larger ones only the size
+# Bytes of a buffer that are kept; of larger ones a digest, of the largest the size.
+_LARGEST, _DIGESTED = 1 << 16, 1 << 26
 
 # Values that a walk may hold, and as what they compare: -0.0 is not 0.0.
 _VALUES: Mapping[type, Callable[[Any], Hashable]] = {
@@ -491,9 +493,14 @@ def _count_token(count: Any) -> Hashable:
 def _buffer_token(found: Any) -> Hashable:
     try:
         with memoryview(found) as view:
-            return view.tobytes() if view.nbytes <= _LARGEST else view.nbytes
+            if view.nbytes <= _LARGEST:
+                return view.tobytes()
+            if view.nbytes > _DIGESTED:
+                return view.nbytes
+            plain = view if view.contiguous else view.tobytes()
+            return blake2b(plain, digest_size=16).digest()
     except (BufferError, NotImplementedError, ValueError):
-        return None  # numpy shows no buffer of dates
+        return None  # numpy shows no buffer of dates; a closed map has none
 
 
 def _stream_token(
@@ -551,8 +558,7 @@ _ACCESSORS = {id(kind): accessor for kind, accessor in _TOKENS.items()}
 
 
 def _accessor(kind: type) -> Callable[[Any], Hashable] | None:
-    # Not for subclasses, which may answer for their own buffers.
-    if kind is bytearray or kind is array.array or _is_ndarray(kind):
+    if _is_buffer(kind):
         return _buffer_token
     for base in mro_of(kind):
         accessor = _ACCESSORS.get(id(base))
@@ -561,6 +567,25 @@ def _accessor(kind: type) -> Callable[[Any], Hashable] | None:
     return None
 
 
-def _is_ndarray(kind: type) -> bool:
-    numpy = dict.get(sys.modules, "numpy")
-    return numpy is not None and kind is module_dict(numpy).get("ndarray")
+def _is_buffer(kind: type) -> bool:
+    """Whether its objects show all that they keep as a buffer.
+
+    Not those of subclasses, which may answer for their own; but what `ctypes` lays out
+    is always of one.
+    """
+    if kind is bytearray or kind is array.array:
+        return True
+    for module, name in (("numpy", "ndarray"), ("mmap", "mmap")):
+        loaded = dict.get(sys.modules, module)
+        if loaded is not None and kind is module_dict(loaded).get(name):
+            return True
+    laid_out = dict.get(sys.modules, "_ctypes")
+    if laid_out is None:
+        return False
+    base = mro_of(module_dict(laid_out)["_SimpleCData"])[1]
+    bases = mro_of(kind)
+    return any(base is each for each in bases) and not any(
+        "__buffer__" in namespace_of(each)
+        for each in bases
+        if _flags_of(each) & _HEAP_TYPE
+    )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from harness.engine.protocol import Caveat, StateForm
+from harness.heap.boundary import Extent
 from harness.heap.form import Walk
 from harness.heap.ignored import Ignored, join
 from harness.heap.known import exact_name
@@ -57,8 +58,8 @@ class Heap:
             orders = walk.orders + walk.variants
             return Portrait(tokens, marshal.dumps(orders, 2))
 
-    def members(self, roots: Mapping[str, object]) -> frozenset[int]:
-        """Ids of all objects that belong to the state; mere names do not.
+    def extent(self, roots: Mapping[str, object]) -> Extent:
+        """What belongs to the state that the roots reach, and where it ends.
 
         A walk makes objects of its own, copies of what is left of an iterator: while
         the first ones live, a second walk has others.
@@ -66,17 +67,17 @@ class Heap:
         with quiet():
             one, other = self._walk(roots), self._walk(roots)
             outside = {id(one.order[number]) for number in one.outside}
-            return frozenset(one.seen.keys() & other.seen.keys() - outside)
-
-    def globals_read(self, roots: Mapping[str, object]) -> frozenset[tuple[int, str]]:
-        """Globals that belong to the state: the id of the module's dict, and a name."""
-        with quiet():
-            spaces = self._walk(roots).spaces
-            return frozenset(
-                (id(space.values), name)
-                for space in spaces.values()
-                for name in space.done
-                if type(name) is str
+            return Extent(
+                members=frozenset(one.seen.keys() & other.seen.keys() - outside),
+                names=frozenset(
+                    (id(space.values), name)
+                    for space in one.spaces.values()
+                    for name in space.done
+                    if type(name) is str
+                ),
+                modules=frozenset(
+                    name for name, followed in one.inside.items() if not followed
+                ),
             )
 
     def caveats(self) -> tuple[Caveat, ...]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import ParamSpec, TypeAlias, TypeVar
 
 from harness.engine.protocol import Caveat
-from harness.heap.boundary import Boundary, Snapshot, caveats
+from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
 from harness.heap.calls import CallAudit
 
 T = TypeVar("T")
@@ -34,15 +34,10 @@ EVERY = 4
 class Audit:
     """Watches the operations of one system, whatever it is reset to.
 
-    `members` and `names` say of some roots what belongs to the followed state, as
-    `harness.heap.boundary.Boundary` asks for it.
+    `extent` says of some roots what belongs to the followed state.
     """
 
-    def __init__(
-        self,
-        members: Callable[[Roots], frozenset[int]],
-        names: Callable[[Roots], frozenset[tuple[int, str]]],
-    ) -> None:
+    def __init__(self, extent: Callable[[Roots], Extent]) -> None:
         self.performed: dict[Hashable, int] = {}
         # Whether what lies outside is looked at.
         self.looks = True
@@ -50,7 +45,7 @@ class Audit:
         self._listed = False
         # Not in a circle with this object: a snapshot is large, and to go with it.
         self._roots = roots = dict[str, object]()
-        self._boundary = Boundary(lambda: members(roots), lambda: names(roots))
+        self._boundary = Boundary(lambda: extent(roots))
         self._before: Snapshot | None = None
         self._states = 0
         self._next = FIRST_LOOK

@@ -92,10 +92,7 @@ class Complete:
         self.collector = Collector()
         # Not in a circle: what the audit keeps is large, and goes with this object.
         me = weakref.ref(self)
-        self.audit = Audit(
-            lambda roots: _alive(me).heap.members(roots),
-            lambda roots: _alive(me).heap.globals_read(roots),
-        )
+        self.audit = Audit(lambda roots: _alive(me).heap.extent(roots))
 
     @property
     def heap(self) -> Heap:

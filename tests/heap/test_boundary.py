@@ -20,7 +20,9 @@ from harness.heap.boundary import (
     NOISE_ATTRIBUTES,
     NOISE_MODULES,
     NOISE_PATHS,
+    NOISE_UNLESS_NAMED,
     Boundary,
+    Extent,
     caveats,
 )
 
@@ -59,6 +61,27 @@ PLACES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "table = {'a': [1, {'b': []}]}",
         "table['a'][1]['b'].append(2)",
         ("planted.table['a'][1]['b']",),
+    ),
+    "end of a large buffer": (
+        "data = bytearray(1 << 20)",
+        "data[-1] = 1",
+        ("planted.data",),
+    ),
+    "memory map": (
+        "import mmap\ndata = mmap.mmap(-1, 4096)",
+        "data[7] = 1",
+        ("planted.data",),
+    ),
+    "structure of ctypes": (
+        "import ctypes\nclass Pair(ctypes.Structure):\n"
+        "    _fields_ = [('a', ctypes.c_int), ('b', ctypes.c_int)]\npair = Pair()",
+        "pair.b = 2",
+        ("planted.pair",),
+    ),
+    "array of ctypes": (
+        "import ctypes\nnumbers = (ctypes.c_int * 4)()",
+        "numbers[3] = 1",
+        ("planted.numbers",),
     ),
     "new global": ("", "global made\nmade = 1", ("planted.made",)),
     "deleted global": ("gone = 1", "global gone\ndel gone", ("planted.gone",)),
@@ -298,7 +321,7 @@ def play(module: types.ModuleType, operation: str) -> None:
 
 
 def scan(exclude: frozenset[int] = frozenset()) -> Boundary:
-    return Boundary(lambda: exclude)
+    return Boundary(lambda: Extent(exclude))
 
 
 def tell(sources: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, ...]]:
@@ -476,7 +499,7 @@ def test_members_may_come_and_go_between_two_scans(
 ) -> None:
     module = plant("first = []\nsecond = []\nthird = []")
     members = {id(module.first)}
-    boundary = Boundary(lambda: frozenset(members))
+    boundary = Boundary(lambda: Extent(frozenset(members)))
     before = boundary.snapshot()
     members.add(id(module.second))
     assert boundary.changed(before) == ()
@@ -492,7 +515,7 @@ def test_followed_names_of_a_namespace_are_not_told(
 ) -> None:
     module = plant("followed = 1000\nother = 1000")
     names = frozenset({(id(vars(module)), "followed")})
-    boundary = Boundary(frozenset, lambda: names)
+    boundary = Boundary(lambda: Extent(names=names))
     before = boundary.snapshot()
     play(module, "global followed, other\nfollowed = 2000\nother = 2000")
     assert boundary.changed(before) == ("planted.other",)
@@ -660,7 +683,7 @@ def test_the_inside_of_a_context_variable_is_told() -> None:
 
 def test_a_context_variable_that_is_followed_is_not_outside() -> None:
     namesake: contextvars.ContextVar[Any] = contextvars.ContextVar(VARIABLE.name)
-    boundary = Boundary(lambda: frozenset({id(VARIABLE)}))
+    boundary = Boundary(lambda: Extent(frozenset({id(VARIABLE)})))
     before = boundary.snapshot()
     token = VARIABLE.set(1)
     try:
@@ -723,5 +746,6 @@ def test_many_changes_are_summed_up() -> None:
 
 def test_all_noise_has_a_reason() -> None:
     assert all(NOISE_MODULES.values())
+    assert all(NOISE_UNLESS_NAMED.values())
     assert all(NOISE_PATHS.values())
     assert all(NOISE_ATTRIBUTES.values())

@@ -283,7 +283,7 @@ def test_nothing_is_left_behind() -> None:
     for _ in range(3):
         heap.form(roots)
         heap.portrait(roots)
-        heap.members(roots)
+        heap.extent(roots)
     assert [sys.getrefcount(each) for each in objects] == before
     gone = weakref.ref(target)
     del target, roots, objects, generator
@@ -455,18 +455,18 @@ def test_members_are_all_objects_of_the_state() -> None:
     inner: list[Any] = [{}]
     node = Node()
     node.links = inner
-    found = Heap(SCOPE).members({"r": node})
+    found = Heap(SCOPE).extent({"r": node}).members
     assert {id(each) for each in (node, node.__dict__, inner, inner[0], Node)} <= found
 
 
 def test_what_is_a_mere_name_is_no_member() -> None:
     held = [subprocess, subprocess.Popen, subprocess.run, len, iter([1])]
-    found = Heap(SCOPE).members({"r": held})
+    found = Heap(SCOPE).extent({"r": held}).members
     assert found == {id(held), id(held[4]), *map(id, held[4].__reduce__()[1])}
 
 
 def test_globals_that_belong_to_the_state_are_told() -> None:
-    read = Heap(SCOPE).globals_read({"r": grow})
+    read = Heap(SCOPE).extent({"r": grow}).names
     names = {"LEAVES", "Key", "Node", "Slot", "_linking", "random"}
     assert {name for space, name in read if space == id(globals())} >= names
 

@@ -1,5 +1,6 @@
 """What is called by chance, by a clock or into hidden places is seen wherever it is."""
 
+import linecache
 import os
 import weakref
 from collections.abc import Callable
@@ -89,6 +90,30 @@ def test_the_default_of_a_context_variable_is_state() -> None:
     )
 
 
+def test_a_tool_that_operations_name_is_looked_at() -> None:
+    """`linecache` keeps lines of files; who writes there keeps a state in it."""
+
+    def add(registry: Registry) -> Callable[[], object]:
+        linecache.cache["<planted>"] = (1, None, ["a"], "<planted>")
+        return registry.add("a")
+
+    try:
+        report = explore(
+            Scenario(
+                step("add", add),
+                step("other", lambda registry: registry.add("b")),
+                uses=[use("held", lambda registry: len(registry.held))],
+                create=Registry,
+                observe=lambda registry: " ".join(sorted(registry.held)),
+            )
+        )
+    finally:
+        linecache.cache.pop("<planted>", None)
+    assert [each.text for each in report.exploration.caveats] == [
+        "linecache.cache changed outside of what is followed; name it in watch="
+    ]
+
+
 class Plugin:
     """Refers to itself, so that only the collector ends it."""
 
@@ -116,4 +141,4 @@ def test_what_was_there_before_may_become_garbage() -> None:
         observe=lambda registry: " ".join(sorted(registry.held)),
         isolation="fork",
     )
-    assert explore(scenario).verdict == "order"
+    assert explore(scenario, "graph").verdict == "order"
