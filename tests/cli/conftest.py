@@ -5,6 +5,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.cli import main
+from tests.child.last import last as last
+from tests.child.last import (
+    pytest_collection_modifyitems as pytest_collection_modifyitems,
+)
 
 # A registry that is a list, and scenarios with a fault of each kind.
 SOUND = """

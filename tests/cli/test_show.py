@@ -48,6 +48,7 @@ def test_all_steps_and_none(project: Project) -> None:
     )
 
 
+@pytest.mark.usefixtures("last")
 def test_a_file_and_a_name(project: Project) -> None:
     text = project.text("show", "tests/scenarios/test_sound.py::newest")
     assert text.startswith("scenarios/test_sound/newest\n")
@@ -63,6 +64,7 @@ def test_a_failing_step_is_told(faulty: Project) -> None:
     )
 
 
+@pytest.mark.usefixtures("last")
 def test_the_whole_table(project: Project) -> None:
     project.scenarios("two", DISPATCHER)
     text = project.text("show", "two", "--table")
@@ -72,6 +74,7 @@ def test_the_whole_table(project: Project) -> None:
     assert "-- table" not in project.text("show", "two", "--table", "--state", "")
 
 
+@pytest.mark.usefixtures("last")
 def test_the_trace_of_each_probe(project: Project) -> None:
     project.scenarios("two", DISPATCHER)
     text = project.text("show", "two", "--trace")
@@ -87,6 +90,7 @@ def test_the_trace_of_each_probe(project: Project) -> None:
     )
 
 
+@pytest.mark.usefixtures("last")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -142,6 +146,7 @@ def test_mistakes(project: Project, arguments: tuple[str, ...], message: str) ->
     assert result.exit_code == exit_code.REFUSED
 
 
+@pytest.mark.usefixtures("last")
 def test_operators_have_no_states(project: Project) -> None:
     result = project.run("show", "demo::foo", "--state", "1")
     assert result.output.endswith("Error: --state and --trace need a scenario\n")
@@ -157,6 +162,7 @@ def test_built_in_operators_are_loaded_first(
     assert loaded == ["runtime.operators"]
 
 
+@pytest.mark.usefixtures("last")
 def test_an_operator_of_the_default_dispatcher(project: Project) -> None:
     from runtime import Library
 

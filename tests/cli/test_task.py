@@ -29,8 +29,8 @@ def test_sizes_are_known_up_front(project: Project) -> None:
         assert planned(entry.scenario, Effort()) > 0
 
 
+@pytest.mark.usefixtures("last")
 def test_the_size_of_a_dispatcher_scenario_is_that_of_its_proof() -> None:
-    # Loaded here: what is loaded is what other tests look through.
     from harness.scenario import define, impl
 
     scenario = Scenario(

@@ -30,6 +30,7 @@ def test_its_texts() -> None:
 
 @pytest.mark.torch
 @needs_torch
+@pytest.mark.usefixtures("last")
 def test_the_known_fault_is_found_and_played_again(project: Project) -> None:
     result = project.run("run", "--system", "torch")
     assert result.exit_code == exit_code.FAILED

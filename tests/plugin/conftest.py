@@ -4,6 +4,10 @@ import os
 
 import pytest
 
+from tests.child.last import last as last
+from tests.child.last import (
+    pytest_collection_modifyitems as pytest_collection_modifyitems,
+)
 from tests.plugin.project import ROOT, Project
 
 

@@ -1,5 +1,7 @@
 """Whole runs: what is printed, what is written, and how they end."""
 
+import pytest
+
 from tests.plugin.project import BROKEN, FIRST, FIXTURE, INI, LAST, PAIR, Project
 
 FLAG = "--everyorder-update accepts it"
@@ -224,6 +226,7 @@ mistyped = Scenario(
 """
 
 
+@pytest.mark.usefixtures("last")
 def test_steps_that_never_succeed_are_counted(project: Project) -> None:
     project.module("test_a.py", MISTYPED)
     project.run("--everyorder-update")

@@ -244,6 +244,7 @@ def test_a_refusal_is_told_once(project: Project) -> None:
     assert text.count("a merge conflict is not resolved") == 1
 
 
+@pytest.mark.usefixtures("last")
 def test_a_step_that_is_never_done_is_noted(project: Project) -> None:
     project.module(
         "test_a.py",
