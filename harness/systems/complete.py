@@ -173,6 +173,14 @@ class Complete:
             if handle is not None and not isinstance(handle, Lasting)
         }
 
+    def performed_before(self, operation: tuple[str, int]) -> bool:
+        """Whether an operation that is performed now was so before, on any registry."""
+        performed = self.audit.performed.items()
+        times = [
+            n for of, n in performed if isinstance(of, tuple) and of[:2] == operation
+        ]
+        return sum(times) > 1
+
     def unwatched(self) -> AbstractContextManager[None]:
         """Context: the harness itself imports something, or collects garbage."""
         if self._heap is None:  # nothing is watched yet

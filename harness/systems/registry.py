@@ -35,7 +35,13 @@ from harness.systems.answer import (
 )
 from harness.systems.collector import OlderGarbage
 from harness.systems.complete import Complete, Memory, places
-from harness.systems.outcomes import is_failed_check, settled, told_of
+from harness.systems.outcomes import (
+    Outcome,
+    ScenarioSkipped,
+    is_failed_check,
+    settled,
+    told_of,
+)
 
 
 class RegistrySystem(Base):
@@ -196,15 +202,25 @@ class RegistrySystem(Base):
 
         It is audited anew for each number of active steps: with none most code of a
         registry is not even reached.
+
+        Raises:
+            ScenarioSkipped: it was performed for the first time.  Later it is an
+                outcome like others: what is skipped is not for the history to decide.
         """
         self._complete.collector.performed(operation)
         active = min(self._active, self.steps)
+        told: Outcome
+        audit = self._complete.audit
         try:
-            return settled(
-                self._complete.audit.watched, (*operation, active), function, *args
-            )
+            return settled(audit.watched, (*operation, active), function, *args)
+        except ScenarioSkipped as skipped:
+            if not self._complete.performed_before(operation):
+                raise
+            told = Outcome("Skipped", skipped.reason)
         finally:
             self._complete.note_loop()
+        # Raised here: what skipped it is no context.
+        raise told
 
     def failure(self, error: Exception) -> Hashable:
         """The type of an error and its text."""

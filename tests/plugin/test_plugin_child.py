@@ -59,18 +59,11 @@ def failures(result: pytest.RunResult) -> list[str]:
     return [line.split()[1].rpartition("::")[2] for line in lines]
 
 
-def accepted(project: Project) -> Project:
-    """The same project, in which what holds is expected."""
-    project.run("--everyorder-update", "--everyorder-operation-timeout=1")
-    return project
-
-
 def test_a_step_that_ends_the_process_fails_its_test_and_no_other(
     project: Project,
 ) -> None:
     project.module("test_a.py", LEFT)
-    accepted(project)
-    for arguments in ((), ("-n2",)):
+    for arguments in (("--everyorder-update",), ("-n2",)):
         result = project.run(*arguments)
         assert result.ret == 1
         assert failures(result) == ["left"]
@@ -97,24 +90,32 @@ def test_in_a_test_function(project: Project) -> None:
     assert "test_a/test_left: crashed" in result.outlines
 
 
-@pytest.mark.parametrize(
-    ("deed", "told"),
-    [
-        ("sys.exit", "SystemExit"),
-        ("lambda: os.kill(os.getpid(), 9)", f"signal 9, {signal.strsignal(9)}"),
-        ("lambda: os.kill(os.getpid(), 15)", f"signal 15, {signal.strsignal(15)}"),
-        ("lambda: os.kill(os.getpid(), 11)", f"signal 11, {signal.strsignal(11)}"),
-        ("lambda: os.execv('/bin/true', ['true'])", "exit code 0"),
-        ("lambda: os.closerange(3, 64) or os._exit(4)", "exit code 4"),
-        ("breakpoint", "breakpoint() was called in a child process"),
-    ],
-)
-def test_other_ends(project: Project, deed: str, told: str) -> None:
-    project.module("test_a.py", HEAD, f"odd = scenario({deed})\n", TAIL)
-    accepted(project)
-    result = project.run()
-    assert failures(result) == ["odd"]
-    assert told in result.stdout.str()
+# What a step does, by the name of its scenario, and what is told of it.
+ENDS = {
+    "leaves": ("sys.exit", "SystemExit"),
+    "killed": ("lambda: os.kill(os.getpid(), 9)", f"signal 9, {signal.strsignal(9)}"),
+    "ended": ("lambda: os.kill(os.getpid(), 15)", f"signal 15, {signal.strsignal(15)}"),
+    "faults": (
+        "lambda: os.kill(os.getpid(), 11)",
+        f"signal 11, {signal.strsignal(11)}",
+    ),
+    "replaced": ("lambda: os.execv('/bin/true', ['true'])", "exit code 0"),
+    "closes": ("lambda: os.closerange(3, 64) or os._exit(4)", "exit code 4"),
+    "debugs": ("breakpoint", "breakpoint() was called in a child process"),
+}
+
+
+def test_other_ends(project: Project) -> None:
+    odd = [f"{name} = scenario({deed})\n" for name, (deed, _) in ENDS.items()]
+    project.module("test_a.py", HEAD, *odd, TAIL)
+    result = project.run("--everyorder-update")
+    assert failures(result) == list(ENDS)
+    result.assert_outcomes(passed=3, failed=len(ENDS))
+    text = result.stdout.str().partition("= short test summary info =")[0]
+    split = re.split(r"^_+ (\w+) _+$", text, flags=re.MULTILINE)
+    parts = dict(zip(split[1::2], split[2::2], strict=True))
+    for name, (_, told) in ENDS.items():
+        assert told in parts[name]
 
 
 def test_a_step_that_hangs(project: Project) -> None:
@@ -124,16 +125,15 @@ def test_a_step_that_hangs(project: Project) -> None:
         "def sleep():\n    time.sleep(1000)\n\n\nhung = scenario(sleep)\n",
         TAIL,
     )
-    accepted(project)
+    ini = project.path / "pytest.ini"
+    ini.write_text(ini.read_text() + "everyorder_operation_timeout = 0.8\n")
+    assert "not over after 0.8 s" in project.run("--everyorder-update").stdout.str()
     result = project.run("--everyorder-operation-timeout=1")
     assert failures(result) == ["hung"]
     text = result.stdout.str()
     assert "tests/test_a.py:25: an operation was not over after 1 s\n" in text
     assert 'File "tests/test_a.py", line 25 in sleep\n' in text
     assert ": 2 as expected, 1 hung\n" in text
-    ini = project.path / "pytest.ini"
-    ini.write_text(ini.read_text() + "everyorder_operation_timeout = 0.5\n")
-    assert "not over after 0.5 s" in project.run().stdout.str()
 
 
 def test_a_scenario_that_goes_on_and_on(project: Project) -> None:
@@ -166,19 +166,19 @@ def test_the_work_of_the_engine_is_no_operation_that_hangs(
     def slow(*arguments: Any, **named: Any) -> Any:
         if not slept:
             slept.append(name)
-            time.sleep(2.0)
+            time.sleep(1.2)
         return usual(*arguments, **named)
 
     monkeypatch.setattr(owner, function, slow)
     project.module("test_a.py", OWN_WORK[name])
     result = project.run(
-        "--everyorder-strategy=auto", "--everyorder-operation-timeout=1"
+        "--everyorder-strategy=auto", "--everyorder-operation-timeout=0.6"
     )
     verdict = "missing" if OWN_WORK[name] == PAIR else "order-dependent"
     (told,) = (line for line in result.outlines if line.startswith("everyorder: "))
     assert told.endswith(f": 1 {verdict}")
-    again = project.run("--everyorder-strategy=auto", "--everyorder-timeout=1")
-    assert "it was not over after 1 s" in again.stdout.str()
+    again = project.run("--everyorder-strategy=auto", "--everyorder-timeout=0.6")
+    assert "it was not over after 0.6 s" in again.stdout.str()
 
 
 @pytest.mark.parametrize(
@@ -213,17 +213,15 @@ here = scenario(plain, observe=where)
 """
 
 
-@pytest.mark.parametrize("setting", ["flag", "ini"])
-def test_in_this_process(project: Project, setting: str) -> None:
+def test_in_this_process(project: Project) -> None:
     project.module("test_a.py", HEAD, PROCESS)
     told = f"explored in {os.getpid()}\n"
-    assert told not in project.run("-rA", "-k", "here").stdout.str()
-    arguments = ["--everyorder-in-process"]
-    if setting == "ini":
-        ini = project.path / "pytest.ini"
-        ini.write_text(f"{ini.read_text()}everyorder_in_process = true\n")
-        arguments = []
-    assert told in project.run("-rA", "-k", "here", *arguments).stdout.str()
+    arguments = ("-rA", "-k", "here")
+    assert told not in project.run(*arguments).stdout.str()
+    assert told in project.run(*arguments, "--everyorder-in-process").stdout.str()
+    ini = project.path / "pytest.ini"
+    ini.write_text(f"{ini.read_text()}everyorder_in_process = true\n")
+    assert told in project.run(*arguments).stdout.str()
 
 
 @pytest.mark.parametrize(("flag", "same"), [("--pdb", 1), ("--trace", 1), ("-q", 2)])

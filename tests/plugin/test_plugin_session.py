@@ -1,13 +1,15 @@
 """The end of a run: workers, crashes, stale files, and who may write."""
 
+from itertools import product
+
 import pytest
 
 from tests.plugin.project import FIRST, FIXTURE, INI, LAST, PAIR, Project
 
-MANY = "".join(
+MANY = [
     f'many_{i} = Scenario(*steps("a", "b{i}"), create=dict, observe=shown)\n'
-    for i in range(8)
-)
+    for i in range(4)
+]
 
 # Asks the interpreter to tell of every write below the project, by whatever function.
 AUDIT = """
@@ -44,12 +46,12 @@ def summary(result: pytest.RunResult) -> str:
 
 
 def test_workers_write_what_one_process_writes(project: Project) -> None:
-    project.module("test_a.py", PAIR, LAST, MANY)
+    project.module("test_a.py", PAIR, LAST, *MANY[:2])
     project.module("test_b.py", FIRST, FIXTURE)
     one = project.run("--everyorder-update")
     assert one.ret == 0
     files = project.files()
-    assert len(files) == 12
+    assert len(files) == 6
     for file in (project.path / "expect").rglob("*.txt"):
         file.unlink()
     two = project.run("-n2", "--everyorder-update")
@@ -58,7 +60,7 @@ def test_workers_write_what_one_process_writes(project: Project) -> None:
     assert summary(two) == summary(one)
     again = project.run("-n2")
     assert again.ret == 0
-    assert summary(again) == "12 scenarios, 52 states, 244 transitions: 12 as expected"
+    assert summary(again) == "6 scenarios, 28 states, 148 transitions: 6 as expected"
 
 
 NEEDY = """
@@ -95,18 +97,16 @@ skipped: sca:2: of 2 orders of 2 steps, 1 of adding and 1 of removing did not
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n2",)], ids=["here", "workers"])
-def test_what_stands_beside_the_verdicts(
-    project: Project, workers: tuple[str, ...]
-) -> None:
+def test_what_stands_beside_the_verdicts(project: Project) -> None:
     """Guarantee, assumptions and what was skipped, wherever it was explored."""
     project.module("test_a.py", PAIR, NEEDY)
     project.module("test_b.py", LAST)
     project.run("--everyorder-update")
-    result = project.run("--everyorder-strategy=graph", *workers)
-    assert beside(result) == ASSUMED.splitlines()
-    result = project.run("--everyorder-strategy=sca:2", *workers)
-    assert beside(result) == COVERED.splitlines()
+    for workers in ((), ("-n2",)):
+        result = project.run("--everyorder-strategy=graph", *workers)
+        assert beside(result) == ASSUMED.splitlines()
+        result = project.run("--everyorder-strategy=sca:2", *workers)
+        assert beside(result) == COVERED.splitlines()
 
 
 def beside(result: pytest.RunResult) -> list[str]:
@@ -117,29 +117,28 @@ def beside(result: pytest.RunResult) -> list[str]:
 
 
 def test_a_killed_worker_loses_nothing_that_was_finished(project: Project) -> None:
-    # One worker at a time: four scenarios, its end, and four by the one after it.
-    half = len(MANY) // 2
+    # One worker at a time: two scenarios, its end, and two by the one after it.
     kill = "import os\ndef test_kill():\n    os._exit(9)\n"
-    project.module("test_a.py", MANY[:half], kill, MANY[half:])
+    project.module("test_a.py", *MANY[:2], kill, *MANY[2:])
     result = project.run("-n1", "--everyorder-update")
-    result.assert_outcomes(passed=8, failed=1)
+    result.assert_outcomes(passed=4, failed=1)
     assert "worker 'gw0' crashed while running" in result.stdout.str()
-    assert list(project.files()) == [f"test_a/many_{i}.txt" for i in range(8)]
-    assert summary(result).endswith("8 accepted; 8 expect files written")
+    assert list(project.files()) == [f"test_a/many_{i}.txt" for i in range(4)]
+    assert summary(result).endswith("4 accepted; 4 expect files written")
     assert project.run("--deselect=tests/test_a.py::test_kill").ret == 0
 
 
 def test_a_run_that_accepts_nothing_writes_nothing(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project.module("test_a.py", PAIR, MANY)
+    project.module("test_a.py", PAIR, *MANY[:2])
     project.run("--everyorder-update=*/pair")
     project.write("conftest.py", AUDIT)
     monkeypatch.setenv("CI", "true")
     for arguments in ([], ["-n2"]):
         result = project.run(*arguments, apart=True)
         assert "WROTE" not in result.stderr.str()
-        assert summary(result).endswith(": 1 as expected, 8 missing")
+        assert summary(result).endswith(": 1 as expected, 2 missing")
 
 
 def test_the_audit_of_writes_sees_them(project: Project) -> None:
@@ -165,45 +164,41 @@ def test_continuous_integration_does_not_accept(
     assert project.files() == {}
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("-k", "pair"),
-        ("-m", "not skip"),
-        ("tests/test_a.py",),
-        ("tests/test_a.py::pair", "tests/test_b.py"),
-        ("--deselect", "tests/test_b.py::first"),
-        ("--ignore", "tests/test_b.py"),
-        ("--ignore-glob", "*_b.py"),
-        ("--collect-only",),
-    ],
+SELECTIONS = (
+    ("-k", "pair"),
+    ("-m", "not skip"),
+    ("tests/test_a.py",),
+    ("tests/test_a.py::pair", "tests/test_b.py"),
+    ("--deselect", "tests/test_b.py::first"),
+    ("--ignore", "tests/test_b.py"),
+    ("--ignore-glob", "*_b.py"),
+    ("--collect-only",),
 )
-def test_a_selection_calls_nothing_stale(
-    project: Project, arguments: tuple[str, ...]
-) -> None:
+
+
+def test_a_selection_calls_nothing_stale(project: Project) -> None:
     project.module("test_a.py", PAIR)
     project.module("test_b.py", FIRST, LAST)
     project.run("--everyorder-update")
     project.module("test_b.py", FIRST)
     assert "stale: " in project.run().stdout.str()
-    for more in ((), ("--everyorder-update",)):
+    for arguments, more in product(SELECTIONS, ((), ("--everyorder-update",))):
         result = project.run(*arguments, *more)
-        assert result.ret == 0
-        assert "stale: " not in result.stdout.str()
-    assert len(project.files()) == 3
+        assert result.ret == 0, arguments
+        assert "stale: " not in result.stdout.str(), arguments
+        assert len(project.files()) == 3, arguments
 
 
-@pytest.mark.parametrize("arguments", [("tests",), (".",), ("tests", "toy.py")])
-def test_paths_that_cover_everything_are_no_selection(
-    project: Project, arguments: tuple[str, ...]
-) -> None:
+def test_paths_that_cover_everything_are_no_selection(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST)
     project.run("--everyorder-update")
     project.module("test_a.py", PAIR)
-    for more in ((), ("-n1",)):
+    stale = "stale: expect/test_a/last.txt belongs to no scenario"
+    paths = (("tests",), (".",), ("tests", "toy.py"))
+    for arguments, more in product(paths, ((), ("-n1",))):
         result = project.run(*arguments, *more)
-        assert "stale: expect/test_a/last.txt belongs to no scenario" in result.outlines
-        assert result.ret == 1
+        assert stale in result.outlines, arguments
+        assert result.ret == 1, arguments
 
 
 def test_what_did_not_run_is_not_stale(project: Project) -> None:

@@ -1,6 +1,6 @@
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -25,6 +25,7 @@ from harness.systems.registry import RegistrySystem
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.fingerprint import fingerprint
 from runtime.schema.parser import parse_name
+from tests.forking import needs_fork
 
 
 def put(word: str, text: str = "") -> Step:
@@ -219,6 +220,30 @@ def test_pytest_skip_skips_the_scenario(ask: Any) -> None:
     with pytest.raises(ScenarioSkipped) as caught:
         ask(system)
     assert str(caught.value) == "no database here"
+
+
+@pytest.mark.parametrize("isolation", [None, pytest.param("fork", marks=needs_fork)])
+def test_a_skip_that_depends_on_history_is_an_outcome(isolation: Any) -> None:
+    """Else it would hide what is wrong where it skips."""
+
+    def second(words: set[str]) -> Callable[[], None]:
+        if "first" in words:
+            pytest.skip("not beside the first")
+        words.add("second")
+        return lambda: words.discard("second")
+
+    report = explore(
+        Scenario(
+            put("first"),
+            step("second", second),
+            create=set,
+            observe=lambda words: " ".join(sorted(words)),
+            isolation=isolation,
+        )
+    )
+    fields = (("error", "Skipped"), ("text", "not beside the first"))
+    assert report.exploration.failures == {((0,), 1): fields}
+    assert sorted(report.exploration.states) == [(), (0,), (0, 1), (1,)]
 
 
 def test_who_ends_the_process_is_let_through() -> None:
