@@ -6,6 +6,7 @@ often the counter or the log that keeps states from coming back.  Of one that di
 two histories to the same state show where only the order of a dict differs.
 """
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -17,13 +18,17 @@ from harness.engine.session import Session
 if TYPE_CHECKING:
     from harness.engine.states import Search
 
+# The last place of a sequence.
+_PLACE = re.compile(r"\[\d+\]$")
+
 
 def not_closed(session: Session, search: "Search", where: str) -> str:
     """Why a search did not end, as far as that is known, and what to write."""
     if search.unseen:
         return (
-            f"{where}: what follows from a state depends on the order of a set, which "
-            "is no part of it: sort what is read, or use a dict"
+            f"{where}: what follows from a state depends on what is no part of it, the "
+            "order of a set or how often a cache was hit: sort what is read, or use a "
+            "dict"
         )
     text = (
         f"{where}: the states did not close: {search.states:,} after "
@@ -32,10 +37,16 @@ def not_closed(session: Session, search: "Search", where: str) -> str:
     path = _growing(session, search)
     if path:
         name, _, values = path.partition(": ")
-        if values.startswith("<absent>"):
+        place = _PLACE.search(name)
+        if place is not None and values.startswith("<absent>"):
             # One place more in something: that grows, not the place.
-            name = name.rpartition("[")[0] or name
-        text += f'; what grows: {path}; if that is no matter, ignore=["{name}"]'
+            name = name[: place.start()]
+        grows = place is not None or all(
+            value.isdecimal() for value in values.split(" / ")
+        )
+        text += f"; {'what grows' if grows else 'two of them differ in'}: {path}"
+        if grows:
+            text += f'; if no answer depends on it, ignore=["{name}"]'
     return text
 
 

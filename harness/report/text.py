@@ -56,6 +56,7 @@ def facts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
         ("states", _closure(report)),
         ("guarantee", guarantees(report)),
         ("assumes", assumptions(report)),
+        ("suspects", suspects(report)),
         ("open", report.bounds),
         ("skipped", found.skipped),
         ("spent", _spent(report)),
@@ -75,6 +76,13 @@ def assumptions(report: Report) -> tuple[str, ...]:
     found = report.exploration
     caveats = (each.text for each in found.caveats if each.kind == "assumed")
     return tuple(map(_numbered_well, (*found.assumptions, *caveats)))
+
+
+def suspects(report: Report) -> tuple[str, ...]:
+    """Where hidden state may be: in what is no part of the states."""
+    if report.verdict != "hidden":
+        return ()
+    return tuple(dict.fromkeys(each.text for each in report.exploration.caveats))
 
 
 def reasons(report: Report, *, width: int = WIDTH) -> list[str]:

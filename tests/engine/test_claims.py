@@ -123,8 +123,8 @@ def test_what_grows_is_named_and_costs_little(what: str) -> None:
     # One line more in a list: the list grows.
     assert path.startswith("registry.log[")
     assert path.endswith(
-        "]: <absent> / 'line'; if that is no matter, ignore=[\"registry.log\"]"
+        "]: <absent> / 'line'; if no answer depends on it, ignore=[\"registry.log\"]"
     )
     (told,) = explore(Seen(grows=what, lines=False), "graph").skipped
     assert told.split("; what grows: ")[1].startswith("registry.count: ")
-    assert told.endswith('if that is no matter, ignore=["registry.count"]')
+    assert told.endswith('if no answer depends on it, ignore=["registry.count"]')

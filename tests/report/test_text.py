@@ -104,6 +104,17 @@ def test_a_history_that_was_not_shrunk_is_told_as_found() -> None:
     ) in render(LAW)
 
 
+def test_hidden_state_may_be_in_what_is_no_part_of_the_states() -> None:
+    hidden = violated("hidden", paths=("a: 1 / 2",))
+    caveats = (Caveat("assumed", "registry.n is ignored"),)
+    exploration = replace(hidden.exploration, caveats=caveats)
+    told = "\n  suspects  registry.n is ignored\n"
+    assert told in render(replace(hidden, exploration=exploration))
+    assert "suspects" not in render(hidden)
+    exploration = replace(ORDER.exploration, caveats=caveats)
+    assert "suspects" not in render(replace(ORDER, exploration=exploration))
+
+
 def test_nothing_is_said_of_shorter_histories_where_none_was_ruled_out() -> None:
     violation = replace(ORDER_VIOLATION, proven_shortest=False)
     exploration = replace(ORDER.exploration, violations=(violation,))
