@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from harness.cli import main
+from harness.cli import exit_code, main
 from tests.child.last import last as last
 from tests.child.last import (
     pytest_collection_modifyitems as pytest_collection_modifyitems,
@@ -119,6 +119,25 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     made = Project(tmp_path)
     made.scenarios("sound", SOUND)
     return made
+
+
+@pytest.fixture(scope="session")
+def _accepted() -> dict[str, str]:
+    """The expect files of the sound scenarios, once they were accepted."""
+    return {}
+
+
+@pytest.fixture
+def accepted(project: Project, _accepted: dict[str, str]) -> Project:
+    """The same as `project`, in which what it shows is expected."""
+    if not _accepted:
+        assert project.run("review", "--accept", "all").exit_code == exit_code.OK
+        for path in sorted((project.root / "expect").rglob("*.txt")):
+            name = path.relative_to(project.root).as_posix()
+            _accepted[name] = path.read_text()
+    for name, text in _accepted.items():
+        project.write(name, text)
+    return project
 
 
 @pytest.fixture

@@ -8,12 +8,6 @@ from harness.cli import exit_code
 from tests.cli.conftest import SOUND, Project
 
 
-@pytest.fixture
-def accepted(project: Project) -> Project:
-    assert project.run("review", "--accept", "all").exit_code == exit_code.OK
-    return project
-
-
 MORE = """
 from harness.scenario import Scenario, step
 

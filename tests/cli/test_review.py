@@ -63,21 +63,19 @@ def test_new_does_not_accept_changes(project: Project) -> None:
     assert project.run("gate", "newest").exit_code == exit_code.OK
 
 
-def test_a_pattern_of_scenarios(project: Project) -> None:
-    project.run("review", "--accept", "all")
-    project.scenarios("sound", SHOUTING)
-    result = project.run("review", "--accept", "scenarios/*/sound")
+def test_a_pattern_of_scenarios(accepted: Project) -> None:
+    accepted.scenarios("sound", SHOUTING)
+    result = accepted.run("review", "--accept", "scenarios/*/sound")
     assert result.exit_code == exit_code.OK
-    assert project.run("gate").exit_code == exit_code.OK
+    assert accepted.run("gate").exit_code == exit_code.OK
 
 
-def test_stale_files_are_given_up(project: Project) -> None:
-    project.run("review", "--accept", "all")
-    project.scenarios("sound", SOUND.partition("newest = ")[0])
-    text = project.run("review").output
+def test_stale_files_are_given_up(accepted: Project) -> None:
+    accepted.scenarios("sound", SOUND.partition("newest = ")[0])
+    text = accepted.run("review").output
     assert "  stale, no scenario: scenarios/test_sound/newest\n" in text
     assert "--accept new" not in text
-    result = project.run("review", "--accept", "scenarios/test_sound/newest")
+    result = accepted.run("review", "--accept", "scenarios/test_sound/newest")
     assert result.output == (
         "deleted: expect/scenarios/test_sound/newest.txt\n"
         "1 change accepted, 0 left; 0 files written, 1 deleted\n"
@@ -104,12 +102,11 @@ def test_what_fails_is_never_offered(faulty: Project) -> None:
 
 
 @pytest.mark.parametrize("accept", ["all", "sound", "scenarios/test_sound/sound"])
-def test_a_damaged_file_can_be_replaced(project: Project, accept: str) -> None:
-    project.run("review", "--accept", "all")
-    path = project.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
+def test_a_damaged_file_can_be_replaced(accepted: Project, accept: str) -> None:
+    path = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
     before = path.read_text()
     path.write_text("nonsense")
-    assert project.run("review", "--accept", accept).exit_code == exit_code.OK
+    assert accepted.run("review", "--accept", accept).exit_code == exit_code.OK
     assert path.read_text() == before
 
 
@@ -124,19 +121,18 @@ def test_a_damaged_file_can_be_replaced(project: Project, accept: str) -> None:
         "BOM",
     ],
 )
-def test_a_damaged_file_is_not_new(project: Project, data: bytes | str) -> None:
-    project.run("review", "--accept", "all")
-    path = project.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
+def test_a_damaged_file_is_not_new(accepted: Project, data: bytes | str) -> None:
+    path = accepted.root / "expect" / "scenarios" / "test_sound" / "sound.txt"
     if data == "CRLF":
         data = path.read_bytes().replace(b"\n", b"\r\n")
     elif data == "BOM":
         data = b"\xef\xbb\xbf" + path.read_bytes()
     assert isinstance(data, bytes)
     path.write_bytes(data)
-    text = project.run("review").output
+    text = accepted.run("review").output
     assert "  damaged file: scenarios/test_sound/sound\n" in text
     assert "--accept new" not in text
-    result = project.run("review", "--accept", "new")
+    result = accepted.run("review", "--accept", "new")
     assert result.output == "0 changes accepted, 1 left; 0 files written\n"
     assert result.exit_code == exit_code.FAILED
     assert path.read_bytes() == data
@@ -257,17 +253,16 @@ def test_answers(project: Project) -> None:
         assert ("x" in keys) == ("is not one of" in shown)
 
 
-def test_questions_at_a_terminal(project: Project) -> None:
-    project.run("review", "--accept", "all")
-    project.scenarios("sound", SHOUTING)
-    project.scenarios("new", SOUND)
-    shown, code = at_terminal(project.root, ["s", "a", "q"])
+def test_questions_at_a_terminal(accepted: Project) -> None:
+    accepted.scenarios("sound", SHOUTING)
+    accepted.scenarios("new", SOUND)
+    shown, code = at_terminal(accepted.root, ["s", "a", "q"])
     assert code == exit_code.FAILED
     assert "[1/4] new, 2 scenarios: scenarios/test_new/sound" in shown
     assert "[2/4] changed: 1 entry of scenarios/test_sound/sound\n" in shown
     assert "a accept, s skip, A accept all that follow, q quit: a\n" in shown
     assert shown.endswith("1 change accepted, 3 left; 1 file written\n")
-    shown, code = at_terminal(project.root, ["A"])
+    shown, code = at_terminal(accepted.root, ["A"])
     assert code == exit_code.OK
     assert shown.endswith("3 changes accepted, 0 left; 3 files written\n")
-    assert project.run("gate").exit_code == exit_code.OK
+    assert accepted.run("gate").exit_code == exit_code.OK

@@ -90,6 +90,21 @@ def test_the_default_of_a_context_variable_is_state() -> None:
     )
 
 
+def test_the_loop_of_a_coroutine_is_no_call_of_an_operation() -> None:
+    async def add(registry: Registry, name: str) -> Callable[[], object]:
+        return registry.add(name)
+
+    report = explore(
+        Scenario(
+            *steps("add", "ab", add),
+            uses=[use("names", lambda registry: registry.names())],
+            create=Registry,
+            observe=lambda registry: registry.names(),
+        )
+    )
+    assert (report.verdict, report.exploration.caveats) == ("proven", ())
+
+
 def test_a_tool_that_operations_name_is_looked_at() -> None:
     """`linecache` keeps lines of files; who writes there keeps a state in it."""
 
