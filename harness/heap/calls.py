@@ -335,14 +335,6 @@ class CallAudit:
             self._impure.add(name)
 
 
-def impure_name(function: object) -> str | None:
-    """The name of a C function or method that may hide state; None for all else."""
-    if type(function) is not BuiltinFunctionType:
-        return None
-    name, pure = _identify(function)
-    return None if pure else name
-
-
 def _identify(function: Any) -> tuple[str, bool]:
     """A C function's name as told, and whether PURE knows it."""
     if type(function) in (MethodDescriptorType, ClassMethodDescriptorType):

@@ -69,9 +69,10 @@ class Difference:
 
     def __str__(self) -> str:
         steps = "\n".join(f"  {i}: {s}" for i, s in enumerate(self.scenario.steps))
-        word = ", ".join(str(each) for each in self.scenario.word[: self.position + 1])
+        played = self.scenario.history[: self.position + 1]
+        history = ", ".join(map(str, played))
         return (
-            f"{self.what} of {self.scenario.operator} after {word}\n{steps}\n"
+            f"{self.what} of {self.scenario.operator} after {history}\n{steps}\n"
             f"expected:\n{self.expected}\nfound:\n{self.found}"
         )
 
@@ -93,11 +94,11 @@ class Differential:
         self._clean = fingerprint(self._ours.start)
 
     def play(self, scenario: Scenario) -> None:
-        """Run one scenario on both sides, comparing after every entry of its word."""
+        """Run one scenario on both sides, comparing after each operation."""
         self.coverage.numbers["scenarios"] += 1
         self.coverage.constructs.update(scenario.constructs)
         live: dict[int, tuple[Any, Any]] = {}
-        for position, entry in enumerate(scenario.word):
+        for position, entry in enumerate(scenario.history):
             if entry >= 0:
                 self._do(scenario, position, live)
             elif ~entry in live:
@@ -109,12 +110,12 @@ class Differential:
             self._compare(scenario, position, live)
         found = fingerprint(self._ours.dispatcher.snapshot())
         if found != self._clean or live:
-            self._differ(scenario, len(scenario.word), "rest", "nothing", str(found))
+            self._differ(scenario, len(scenario.history), "rest", "nothing", str(found))
 
     def _do(
         self, scenario: Scenario, position: int, live: dict[int, tuple[Any, Any]]
     ) -> None:
-        number = scenario.word[position]
+        number = scenario.history[position]
         step, operator = scenario.steps[number], scenario.operator
         taken = self._taken(scenario, live)
         before = self._shown(operator)
@@ -144,7 +145,7 @@ class Differential:
     def _check_leftovers(
         self, scenario: Scenario, position: int, before: Shown, taken: dict[str, str]
     ) -> None:
-        step = scenario.steps[scenario.word[position]]
+        step = scenario.steps[scenario.history[position]]
         after = self._shown(scenario.operator)
         fired = [each.__name__ for each in LEFTOVERS if each(step, before, taken)]
         if bool(fired) != (after != before):

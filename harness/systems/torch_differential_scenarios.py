@@ -1,7 +1,7 @@
 """Random histories of registrations, for our dispatcher and for the real one.
 
 True only here: what is tried.  A scenario is a list of steps in the words of
-`torch_steps` and a word over them: which step is done or undone next.  Steps may be
+`torch_steps` and a history over them: which step is done or undone next.  Steps may be
 refused by either side; what a refusal means is the comparison's business.
 
 Rules:
@@ -74,11 +74,11 @@ _SHARE_WITH_FALLBACKS = 0.08
 
 
 class Scenario(NamedTuple):
-    """`word` names steps by index; a negative entry `~i` undoes step `i`."""
+    """`history` names steps by index; a negative entry `~i` undoes step `i`."""
 
     operator: str
     steps: tuple[TorchStep, ...]
-    word: tuple[int, ...]
+    history: tuple[int, ...]
     constructs: frozenset[str]
 
 
@@ -106,8 +106,8 @@ class ScenarioWriter:
         if self._chance.random() < _SHARE_WITH_FALLBACKS or not steps:
             steps.append(self._fallback(len(steps)))
         self._chance.shuffle(steps)
-        word = self._word(len(steps))
-        return Scenario(operator, tuple(steps), word, frozenset(self._constructs))
+        history = self._history(len(steps))
+        return Scenario(operator, tuple(steps), history, frozenset(self._constructs))
 
     def _definition(self, name: str, index: int) -> TorchStep:
         origin = f"define.py:{index}"
@@ -151,21 +151,21 @@ class ScenarioWriter:
         key = self._chance.choice(FALLBACK_KEYS)
         return TorchFallback(key, kind, f"fallback.py:{index}")
 
-    def _word(self, steps: int) -> tuple[int, ...]:
+    def _history(self, steps: int) -> tuple[int, ...]:
         """Every step once, some undone on the way, then all others, in any order."""
-        word: list[int] = []
+        history: list[int] = []
         live: list[int] = []
         for step in range(steps):
-            word.append(step)
+            history.append(step)
             live.append(step)
             if self._chance.random() < 0.25:
                 gone = live.pop(self._chance.randrange(len(live)))
-                word.append(~gone)
+                history.append(~gone)
                 if self._chance.random() < 0.4:
-                    word.append(gone)
+                    history.append(gone)
                     live.append(gone)
         self._chance.shuffle(live)
-        return (*word, *(~step for step in live))
+        return (*history, *(~step for step in live))
 
 
 def all_keys() -> tuple[str, ...]:

@@ -40,7 +40,7 @@ from typing import Any, ClassVar
 import pytest
 
 from harness.engine.protocol import Caveat
-from harness.heap.calls import PURE, CallAudit, impure_name
+from harness.heap.calls import PURE, CallAudit
 
 
 class Named:
@@ -422,15 +422,6 @@ def test_nothing_is_kept_alive() -> None:
     del box
     assert watched() is None
     assert audit.impure() == ("time.time",)
-
-
-def test_c_functions_in_objects_can_be_asked_about() -> None:
-    assert impure_name(time.time) == "time.time"
-    assert impure_name(random.random) == "Random.random"
-    assert impure_name(len) is None
-    assert impure_name([].append) is None
-    assert impure_name(_nothing) is None
-    assert impure_name(int) is None
 
 
 def _everything_in(module: str) -> Iterator[str]:

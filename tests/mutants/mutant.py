@@ -15,12 +15,12 @@ Change = Callable[[DispatcherState, Any], DispatcherState]
 
 @dataclass(frozen=True)
 class Mutant:
-    """`law` finds the fault in `word`; `also` are laws that it cannot but break too."""
+    """`law` finds the fault in `history`; `also` are laws that it cannot but break too."""
 
     name: str
     what: str
     law: str
-    word: str
+    history: str
     patch: Callable[[], AbstractContextManager[object]]
     also: frozenset[str] = frozenset()
     merges: bool = False

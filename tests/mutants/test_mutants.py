@@ -1,6 +1,6 @@
 """Each planted fault is found by its law, and by no law that has nothing to do with it.
 
-The same word without the fault breaks no law; so a law that always fails is found too.
+The same history without the fault breaks no law; so a law that always fails is found too.
 """
 
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ def _clean_thread() -> Iterator[None]:
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_law_finds_the_fault(mutant: Mutant) -> None:
     with mutant.patch():
-        found = play(mutant.word, merges=mutant.merges, blind=mutant.blind)
+        found = play(mutant.history, merges=mutant.merges, blind=mutant.blind)
     assert {each.law for each in found} == {mutant.law} | mutant.also, found
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
-def test_the_word_is_lawful_without_the_fault(mutant: Mutant) -> None:
-    assert play(mutant.word, merges=mutant.merges, blind=mutant.blind) == []
+def test_the_history_is_lawful_without_the_fault(mutant: Mutant) -> None:
+    assert play(mutant.history, merges=mutant.merges, blind=mutant.blind) == []
 
 
 def test_every_law_has_its_mutant() -> None:
