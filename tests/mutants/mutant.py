@@ -15,7 +15,7 @@ Change = Callable[[DispatcherState, Any], DispatcherState]
 
 @dataclass(frozen=True)
 class Mutant:
-    """`law` finds the fault in `history`; `also` are laws that it cannot but break too."""
+    """`law` finds the fault in `history`; `also` are laws that it must break too."""
 
     name: str
     what: str

@@ -1,6 +1,6 @@
 """Each planted fault is found by its law, and by no law that has nothing to do with it.
 
-The same history without the fault breaks no law; so a law that always fails is found too.
+The same history without it breaks no law; so a law that always fails is found too.
 """
 
 from collections.abc import Iterator
