@@ -168,15 +168,11 @@ def _made() -> "asyncio.AbstractEventLoop":
     import asyncio
 
     from harness.heap.accessors import know_exactly
+    from harness.heap.calls import unheard
     from harness.heap.known import Known
 
-    # Whoever lists what operations call does not ask what a loop is made of.
-    profiler = sys.getprofile()
-    sys.setprofile(None)
-    try:
+    with unheard():
         loop = asyncio.new_event_loop()
-    finally:
-        sys.setprofile(profiler)
     know_exactly(type(loop), Known(parts=_read, alone=True))
     _FAILURES[loop] = []
     loop.set_exception_handler(_failed)

@@ -8,14 +8,13 @@ says little less than many: what an operation does, it mostly does the first tim
 Rule: what was seen is kept as caveats and counts; nothing of the system is.
 """
 
-import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import ParamSpec, TypeAlias, TypeVar
 
 from harness.engine.protocol import Caveat
 from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
-from harness.heap.calls import CallAudit
+from harness.heap.calls import CallAudit, unheard
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -86,16 +85,11 @@ class Audit:
     @contextmanager
     def unwatched(self, roots: Roots) -> Iterator[None]:
         """Context: what changes outside is the harness's own doing."""
-        # Calls are listed by a profiler, and here nobody calls but the harness.
-        profiler = sys.getprofile()
-        sys.setprofile(None)
-        try:
+        with unheard():
             self._look(roots)
             yield
             if self._before is not None:
                 self._before = self._snapshot(roots)
-        finally:
-            sys.setprofile(profiler)
 
     def caveats(self) -> Sequence[Caveat]:
         """What was seen, so far."""

@@ -40,7 +40,7 @@ from typing import Any, ClassVar
 import pytest
 
 from harness.engine.protocol import Caveat
-from harness.heap.calls import PURE, CallAudit
+from harness.heap.calls import PURE, CallAudit, unheard
 
 
 class Named:
@@ -379,6 +379,28 @@ def test_a_running_profile_of_the_library_goes_on() -> None:
     assert audit.complete is (sys.version_info >= (3, 12))
     names = [entry.code for entry in profile.getstats()]
     assert "<built-in method time.time>" in names
+
+
+def test_what_the_harness_does_itself_is_not_listed() -> None:
+    audit = CallAudit()
+    with audit:
+        with unheard():
+            time.time()
+        time.monotonic()
+    assert audit.impure() == ("time.monotonic",)
+    assert audit.complete
+
+
+def test_a_profiler_of_the_library_is_not_taken_off() -> None:
+    """It is written in C: what `sys` tells of it cannot be installed again."""
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        with unheard():
+            hook: object = sys.getprofile()
+            assert hook is profile
+    finally:
+        profile.disable()
 
 
 def test_an_operation_that_profiles_by_itself_is_told() -> None:
