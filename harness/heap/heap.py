@@ -80,6 +80,11 @@ class Heap:
                 ),
             )
 
+    @property
+    def whole(self) -> bool:
+        """Whether no form made so far met something opaque."""
+        return not self._opaque
+
     def caveats(self) -> tuple[Caveat, ...]:
         """What the forms made so far leave open, opaque objects first."""
         found = [

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from inspect import (
+    CO_VARARGS,
     GEN_CREATED,
     getgeneratorstate,
     isasyncgen,
@@ -97,7 +98,16 @@ def check_takes(
 
 
 def takes(function: Callable[..., object], count: int) -> bool:
-    """Whether it can be called with so many arguments; yes where that is not known."""
+    """Whether it can be called with so many arguments; yes where that is not known.
+
+    Every undo that a step returns is asked: plain functions are told by their code.
+    """
+    if type(function) is FunctionType and not function.__dict__:
+        code, defaults = function.__code__, function.__defaults__ or ()
+        if code.co_kwonlyargcount > len(function.__kwdefaults__ or ()):
+            return False
+        most = count if code.co_flags & CO_VARARGS else code.co_argcount
+        return code.co_argcount - len(defaults) <= count <= most
     try:
         signature(function).bind(*range(count))
     except TypeError:

@@ -54,6 +54,15 @@ class Collector:
         self._played: set[Hashable] = set()
         self._collected: set[Hashable] = set()
         self._thawed = False
+        # Whether garbage can be seen; not known until a state was read.
+        self._visible: bool | None = None
+
+    def state(self, *, weak: bool, whole: bool) -> None:
+        """A state was read: `weak` references reach things, and nothing is hidden."""
+        if weak or not whole:
+            self._visible = True
+        elif self._visible is None:
+            self._visible = False
 
     def begin(self) -> None:
         """A fresh registry: what is there now is left alone, if anything was."""
@@ -61,7 +70,8 @@ class Collector:
         self._collected.clear()
         if not gc.isenabled():
             # Whoever switched it off wants nothing of the last system in the next one.
-            gc.collect()
+            # What came after the last collection is enough where nobody sees the rest.
+            gc.collect(0 if self._visible is False else 2)
         if self._thawed:
             self._thawed = False
             gc.freeze()

@@ -149,7 +149,9 @@ class Complete:
         """The state as a value, read from the objects."""
         roots = self._rooted(handles)
         self._loop.call(self.audit.at_state, roots)
-        return self._loop.call(self.heap.form, roots)
+        form = self._loop.call(self.heap.form, roots)
+        self.collector.state(weak=form.weak, whole=self.heap.whole)
+        return form
 
     def form_of(self, told: object) -> StateForm:
         """The state as a value, as the scenario's fingerprint told it."""

@@ -7,7 +7,6 @@ import pytest
 from harness.cli import exit_code
 from tests.cli.conftest import SOUND, Project
 
-
 MORE = """
 from harness.scenario import Scenario, step
 

@@ -2,6 +2,7 @@ import pytest
 
 from harness.cli import exit_code
 from harness.engine import encode
+from harness.engine.judge import Judge
 from tests.cli.conftest import Project
 
 PLAYED = """\
@@ -248,7 +249,13 @@ hiding = Scenario(
 """
 
 
-def test_of_hidden_state_both_histories_can_be_played(project: Project) -> None:
+def test_of_hidden_state_both_histories_can_be_played(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # That no shorter history shows it would take 11,000 more, and is not asked here.
+    defaults = Judge.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "operations", 2_000)
     project.scenarios("hiding", HIDING)
     told = project.text("run", "test_hiding", "--strategy", "graph")
     told = told.partition(

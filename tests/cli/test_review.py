@@ -80,7 +80,7 @@ def test_stale_files_are_given_up(accepted: Project) -> None:
         "deleted: expect/scenarios/test_sound/newest.txt\n"
         "1 change accepted, 0 left; 0 files written, 1 deleted\n"
     )
-    assert expected(project) == ["scenarios/test_sound/sound.txt"]
+    assert expected(accepted) == ["scenarios/test_sound/sound.txt"]
 
 
 def test_what_fails_is_never_offered(faulty: Project) -> None:

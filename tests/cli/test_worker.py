@@ -58,7 +58,7 @@ fine = scenario(lambda: None)
 
 @pytest.fixture
 def crew(project: Project) -> Iterator[Crew]:
-    with Crew(EFFORT, Limits(operation=2.0)) as made:
+    with Crew(EFFORT, Limits(operation=1.0)) as made:
         yield made
 
 
@@ -146,7 +146,7 @@ def test_each_death_is_a_verdict_and_the_others_go_on(
     told = found["hangs"]
     assert isinstance(told, Unexplored)
     assert (told.verdict, told.where) == ("hung", f"{source}:17")
-    assert told.reason == "an operation was not over after 2 s"
+    assert told.reason == "an operation was not over after 1 s"
     assert told.operation == "step_2 = add('b')"
     assert told.stack == (
         f'File "{source}", line 17 in sleep',
@@ -180,7 +180,7 @@ def test_a_scenario_that_goes_on_and_on(project: Project) -> None:
             "crashed",
             "the process that imported it ended (exit code 0)",
         ),
-        ("import time\ntime.sleep(99)\n", "hung", "not over after 1 s"),
+        ("import time\ntime.sleep(99)\n", "hung", "not over after 0.6 s"),
         ("raise KeyboardInterrupt\n", "failed", "KeyboardInterrupt"),
     ],
 )
@@ -192,7 +192,7 @@ def test_a_module_that_ends_the_process_while_it_is_imported(
     verdict: str,
     reason: str,
 ) -> None:
-    monkeypatch.setattr(worker, "IMPORT_SECONDS", 1.0)
+    monkeypatch.setattr(worker, "IMPORT_SECONDS", 0.6)
     project.scenarios("aaa", text)
     project.scenarios("zzz", text)
     listing = crew.load(())

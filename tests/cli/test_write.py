@@ -410,7 +410,7 @@ def test_plugins_of_pluggy(registries: Project) -> None:
 
 
 def test_a_function_that_makes_a_registry(registries: Project) -> None:
-    text, row, _ = run(registries, "functools:singledispatch")
+    text, row, _ = run(registries, "functools:singledispatch", "walk:0")
     assert calls(text, "step") == [
         [
             f"'registry.register({kind})({function})'",
@@ -447,7 +447,7 @@ def test_connecting_as_blinker_does(registries: Project) -> None:
 
 
 def test_functions_of_a_module_in_processes_of_their_own(registries: Project) -> None:
-    text, row, _ = run(registries, "registries")
+    text, row, _ = run(registries, "registries", "walk:0")
     assert calls(text, "step")[0] == [
         "'registry.register(\"a\", first)'",
         "lambda registry: registry.register('a', first)",
@@ -459,7 +459,7 @@ def test_functions_of_a_module_in_processes_of_their_own(registries: Project) ->
 
 
 def test_functions_of_codecs(registries: Project) -> None:
-    text, row, _ = run(registries, "codecs")
+    text, row, _ = run(registries, "codecs", "walk:0")
     assert [each[0] for each in calls(text, "step")] == [
         "'registry.register_error(\"a\", first)'",
         "'registry.register_error(\"b\", second)'",
