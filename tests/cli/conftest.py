@@ -78,7 +78,10 @@ random = Scenario(
 )
 crash = Scenario(add("a"), create=lambda: 1 / 0, observe=shown)
 failing = Scenario(
-    add("a"), step('add("A")', refuse), create=list, observe=shown
+    add("a"),
+    step('add("A")', refuse, raises=ValueError),
+    create=list,
+    observe=shown,
 )
 """
 

@@ -124,9 +124,10 @@ def test_a_tool_that_operations_name_is_looked_at() -> None:
         )
     finally:
         linecache.cache.pop("<planted>", None)
-    assert [each.text for each in report.exploration.caveats] == [
-        "linecache.cache changed outside of what is followed; name it in watch="
-    ]
+    told = [each.text for each in report.exploration.caveats]
+    assert told
+    assert all(text.startswith("linecache.cache") for text in told)
+    assert report.verdict == "holds"
 
 
 class Plugin:
