@@ -14,7 +14,7 @@ of a settled system the state says that nothing depends on it.
 
 import gc
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 
 from harness.engine import auto, determinism, symmetry
@@ -61,7 +61,9 @@ def explore(
     )
     with _collector_off(disabled=not system.settled):
         if strategy == "auto":
-            session.runner.reset()
+            # A fresh system may break a law; that is a violation like others.
+            with suppress(Halt):
+                session.runner.reset()
             printed = session.runner.state() is not None
             session.runner.rest()
             parts, above = auto.choose(
@@ -89,7 +91,8 @@ def _explored(
         for p in parts
     ]
     meter.planned = sum(sizes)
-    complete = determinism.check(session)
+    enough = len(session.findings) >= session.stop_after
+    complete = not enough and determinism.check(session)
     if session.system.settled:
         checked(session.runner.state())
     spent: list[tuple[str, int]] = []

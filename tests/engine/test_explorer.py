@@ -5,8 +5,18 @@ from collections.abc import Hashable, Sequence
 
 import pytest
 
-from harness.engine import KINDS, Budget, Counts, Square, Violation, explore, plan
+from harness.engine import (
+    KINDS,
+    Budget,
+    Counts,
+    Relations,
+    Square,
+    Violation,
+    explore,
+    plan,
+)
 from harness.errors import UnknownStrategy
+from tests.engine.related import Related
 from tests.engine.toys import (
     Exclusive,
     Flaky,
@@ -109,6 +119,24 @@ def test_a_leak() -> None:
     violation = only(Leaking(), "walk:1")
     assert (violation.kind, violation.found) == ("leak", "Handle")
     assert (violation.shortest, violation.proven_shortest) == ((1, 1), True)
+
+
+@pytest.mark.parametrize("strategy", ["auto", "graph", "walk:1"])
+@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize("stop_after", [1, 10])
+def test_a_fresh_system_that_breaks_a_law(
+    strategy: str, stop_after: int, *, settled: bool
+) -> None:
+    class Broken(Related):
+        def laws(self) -> tuple[str, ...]:
+            return () if self.order else ("not empty",)
+
+    registry = Broken(Relations(), 2, printed=True, settled=settled)
+    found = explore(registry, strategy, stop_after=stop_after)
+    (violation,) = found.violations
+    assert (violation.kind, violation.found) == ("law", ("not empty",))
+    assert (violation.state, violation.history) == ((), ())
+    assert not found.proven
 
 
 def test_a_leak_of_an_error_traceback_is_not_one() -> None:
