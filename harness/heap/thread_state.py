@@ -63,10 +63,16 @@ def variables(excluded: frozenset[int]) -> dict[int, tuple[str, Hashable]]:
 
 
 def context_values() -> dict[str, Any]:
-    """The values of the context variables of this thread, by the path to each."""
+    """The values of the context variables of this thread, by the path to each.
+
+    Not the context of decimals, of which each fresh system has one of its own:
+    `thread_state` tells what is set in it.
+    """
     values: dict[str, Any] = {}
     namesakes: Counter[str] = Counter()
     for variable, value in contextvars.copy_context().items():
+        if type(value) is Context:
+            continue
         name = f"contextvars[{variable.name!r}]"
         namesakes[name] += 1
         if namesakes[name] > 1:

@@ -23,8 +23,10 @@ from harness.heap.boundary import (
     NOISE_UNLESS_NAMED,
     Boundary,
     Extent,
+    Snapshot,
     caveats,
 )
+from harness.heap.thread_state import context_values
 
 PLACES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "module list": ("items = []", "items.append(1)", ("planted.items",)),
@@ -742,6 +744,24 @@ def test_many_changes_are_summed_up() -> None:
         "mine.x19 changed outside of what is followed; name it in watch=",
         "5 more changed outside of what is followed",
     ]
+
+
+def test_what_did_not_change_is_found_without_a_second_walk() -> None:
+    """Each fresh system has a context of its own, and decimals a context in each."""
+    boundary = scan()
+
+    def looked() -> Snapshot:
+        decimal.getcontext()
+        return boundary.snapshot()
+
+    before = contextvars.copy_context().run(looked)
+
+    def same() -> bool:
+        decimal.getcontext()
+        roots = [sys.modules, *context_values().values()]
+        return before.same(roots, frozenset())
+
+    assert contextvars.copy_context().run(same)
 
 
 def test_all_noise_has_a_reason() -> None:
