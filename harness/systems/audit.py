@@ -71,6 +71,10 @@ class Audit:
         if self.looks and self._before is None:
             self._before = self._snapshot(roots)
 
+    def forget(self) -> None:
+        """Let go of what was seen outside, until the next fresh registry."""
+        self._before = None
+
     def end(self, roots: Roots) -> None:
         """Look a last time, where nothing comes after."""
         self._look(roots)

@@ -129,6 +129,10 @@ class Complete:
         self._target = None
         self._fixed = {}
 
+    def forget(self) -> None:
+        """Let go of what lies outside, which is large; what was seen of it is kept."""
+        self.audit.forget()
+
     def follow(self, handle: object) -> None:
         """Have the package of an undo handle followed, too.
 

@@ -83,7 +83,7 @@ class RegistrySystem(Base):
             OlderGarbage: an operation on the last one made it.
         """
         self.check_garbage()
-        self.close()
+        self._end()
         collector = self._complete.collector
         collector.begin()
         if collector.unclean:
@@ -114,6 +114,10 @@ class RegistrySystem(Base):
 
     def close(self) -> None:
         """End what was given, the loop, and what the registry left in the process."""
+        self._end()
+        self._complete.forget()
+
+    def _end(self) -> None:
         self._broken.clear()
         while self._held:
             # The steps above it may still be active, and in its way.
