@@ -17,8 +17,9 @@ TESTS ?=
 # in small processes, without the runtime.
 FORKING := tests/child tests/cli tests/plugin
 EXPLORING := tests/engine tests/expectations tests/report tests/zoo tests/heap
-# What is explored of the runtime, and what makes scenarios of it.
-CATALOGUE := tests/scenario tests/scenarios tests/mutants tests/pairs tests/examples
+# What is explored of the runtime, and what makes scenarios of it; those of others first.
+SYSTEMS := tests/scenario
+CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples
 # Where the long legs are.
 LONG := tests/scenarios tests/mutants tests/zoo tests/cli/test_interrupt.py
 BIN := $(VENV)/bin
@@ -66,11 +67,12 @@ test-exploring: $(STAMP)
 	$(BIN)/python $(RUN) -n auto $(EXPLORING)
 
 test-catalogue: $(STAMP)
+	$(BIN)/python $(RUN) -n auto $(SYSTEMS)
 	$(BIN)/python $(RUN) -n auto $(CATALOGUE)
 
 test-rest: $(STAMP)
 	$(BIN)/python $(RUN) -n auto \
-		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(CATALOGUE))
+		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(SYSTEMS) $(CATALOGUE))
 
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m long $(or $(TESTS),$(LONG))
