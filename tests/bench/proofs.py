@@ -115,14 +115,32 @@ def canonical_state() -> Iterator[Row]:
         )
 
 
-def a_proof() -> Iterator[Row]:
-    """Five steps and two uses proven, from nothing."""
+def proven() -> float:
+    """How long a proof of five steps and two uses takes in this process, in seconds."""
     clean = scenario(Plugins)
     assert explore(clean).verdict == "proven", "it is clean"
-    took = median_seconds(lambda: explore(clean), 3)
+    return median_seconds(lambda: explore(clean), 3)
+
+
+PROVEN = "from tests.bench.proofs import proven; print(proven())"
+
+
+def a_proof() -> Iterator[Row]:
+    """Five steps and two uses proven, in a process that has nothing else to do.
+
+    What lies outside of the state is looked at as well, and here other rows have left
+    torch and compiled kernels.
+    """
+    told = subprocess.run(
+        [sys.executable, "-c", PROVEN],
+        check=True,
+        capture_output=True,
+        cwd=Path(__file__).parents[2],
+    )
+    took, here = float(told.stdout), proven()
     yield Row(
         "a clean registry, five steps and two uses, proven",
-        f"{took:.2f} s",
+        f"{took:.2f} s ({here:.2f} s beside all that these rows have loaded)",
         "≤ 2 s",
         took <= 2,
     )
