@@ -754,14 +754,17 @@ def test_what_did_not_change_is_found_without_a_second_walk() -> None:
         decimal.getcontext()
         return boundary.snapshot()
 
-    before = contextvars.Context().run(looked)
+    # Both live: what comes after the first would stand at its address.
+    first, second = contextvars.Context(), contextvars.Context()
+    before = first.run(looked)
 
     def same() -> bool:
         decimal.getcontext()
         roots = [sys.modules, *context_values().values()]
         return before.same(roots, frozenset())
 
-    assert contextvars.Context().run(same)
+    assert second.run(same)
+    assert decimal.Context in {type(value) for value in first.values()}
 
 
 def test_all_noise_has_a_reason() -> None:

@@ -1,5 +1,6 @@
 """What is called by chance, by a clock or into hidden places is seen wherever it is."""
 
+import gc
 import linecache
 import os
 import weakref
@@ -8,6 +9,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from harness import Scenario, explore, step, steps, use
+from harness.heap.boundary import Snapshot
 from harness.outcome import Report
 from tests.forking import needs_fork
 
@@ -128,6 +130,18 @@ def test_a_tool_that_operations_name_is_looked_at() -> None:
     assert told
     assert all(text.startswith("linecache.cache") for text in told)
     assert report.verdict == "holds"
+
+
+def test_what_was_seen_outside_is_let_go() -> None:
+    """It is as large as all that is loaded, and an exploration is full of circles."""
+    gc.collect()
+    gc.disable()
+    try:
+        assert explored(Registry).verdict == "proven"
+        kept = sum(type(each) is Snapshot for each in gc.get_objects())
+    finally:
+        gc.enable()
+    assert kept == 0
 
 
 class Plugin:
