@@ -37,8 +37,8 @@ def not_closed(session: Session, search: "Search", where: str) -> str:
     path = _growing(session, search)
     if path:
         name, _, values = path.partition(": ")
-        place = _PLACE.search(name)
-        if place is not None and values.startswith("<absent>"):
+        place = _PLACE.search(name) if values.startswith("<absent>") else None
+        if place is not None:
             # One place more in something: that grows, not the place.
             name = name[: place.start()]
         grows = place is not None or all(

@@ -125,6 +125,11 @@ def test_what_grows_is_named_and_costs_little(what: str) -> None:
     assert path.endswith(
         "]: <absent> / 'line'; if no answer depends on it, ignore=[\"registry.log\"]"
     )
+    named = Seen(grows=what)
+    # A place that is there in both has another value, and nothing became longer.
+    named.paths = lambda one, other: ("registry.log[0]: 'a' / 'b'",)  # type: ignore[method-assign]  # what is seen
+    (told,) = explore(named, "graph").skipped
+    assert told.endswith("; two of them differ in: registry.log[0]: 'a' / 'b'")
     (told,) = explore(Seen(grows=what, lines=False), "graph").skipped
     assert told.split("; what grows: ")[1].startswith("registry.count: ")
     assert told.endswith('if no answer depends on it, ignore=["registry.count"]')
