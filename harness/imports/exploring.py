@@ -29,7 +29,7 @@ from harness.imports.processes import (
     Processes,
     Request,
 )
-from harness.imports.record import Record, normal
+from harness.imports.record import Record
 from harness.imports.report import VERDICTS, Finding, ImportReport, Row, Verdict
 from harness.imports.seen import Difference, Seen, compare, reordered
 
@@ -224,7 +224,7 @@ class _Judge:
 
         None if that is nothing but what differs each time, which is remembered.
         """
-        noise = len(self.record.noise)
+        noise = self.record.noise
         if not self._plan.every and (first, second) not in neighbours((first, second)):
             first, second = self._reduced(first, second)
         plays: list[list[Outcome]] = []
@@ -247,7 +247,7 @@ class _Judge:
             differences = self._differences(*plays[0])
             if not differences:
                 break
-        if not differences and len(self.record.noise) > noise:
+        if not differences and self.record.noise > noise:
             return None
         if not differences:
             claim = "these orders differed when first played, not when played again:"
@@ -308,11 +308,12 @@ class _Judge:
 
         Of the state, it is remembered and left out of what is compared.
         """
-        differences = self._differences(first, second)
-        self.record.noise.update(
-            normal(each.title) for each in differences if each.of_state
-        )
-        if all(each.of_state for each in differences):
+        if isinstance(first, Ended) or isinstance(second, Ended):
+            return None
+        found = compare(first, second, self._request.uses)
+        self.record.note_noise(each for each in found if each.of_state)
+        differences = tuple(each for each in found if not each.of_state)
+        if not differences:
             return None
         claim = "one order, played twice, did not come to the same:"
         return Finding("flaky", (order,), claim, differences)
@@ -322,9 +323,7 @@ class _Judge:
         if isinstance(first, Ended) or isinstance(second, Ended):
             return ()
         found = compare(first, second, self._request.uses)
-        return tuple(
-            each for each in found if normal(each.title) not in self.record.noise
-        )
+        return tuple(each for each in found if not self.record.is_noise(each.title))
 
 
 def _of_theirs(printed: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from harness.imports.orders import STRENGTH, Plan
 from harness.imports.processes import Order, Request
 from harness.imports.report import Finding
-from harness.imports.seen import Seen
+from harness.imports.seen import Difference, Seen
 from harness.report.text import plural
 
 # Errors of a use that is mistyped, or asks for what is not there.
@@ -30,8 +30,7 @@ class Record:
     """What was met so far; `modules` are all that are imported, by `request`."""
 
     def __init__(self, request: Request, modules: Order) -> None:
-        # Paths that differ between two plays of one order.
-        self.noise: set[str] = set()
+        self._noise: set[str] = set()
         # Dicts of which nothing but the order differs.
         self.reordered: set[str] = set()
         self._request = request
@@ -42,6 +41,37 @@ class Record:
         self._mistyped: dict[int, str] = {}
         self._packages: set[str] = set()
         self._opaque: dict[str, str] = {}
+
+    @property
+    def noise(self) -> int:
+        """How many paths are known to differ between two plays of one order."""
+        return len(self._noise)
+
+    def is_noise(self, path: str) -> bool:
+        """Whether a path, or all places of a list on it, differ between two plays."""
+        return normal(path) in self._noise or any(
+            each in self._noise for each in _opened(normal(path))
+        )
+
+    def note_noise(self, differences: Iterable[Difference]) -> None:
+        """Remember what differs in the states of two plays of one order.
+
+        Of a list in which the same values stand in another order, no place is compared
+        from then on: two plays may well agree on some of them.
+        """
+        lists: dict[str, tuple[list[str], list[str]]] = {}
+        for each in differences:
+            path = normal(each.title)
+            self._noise.add(path)
+            for opened in _opened(path):
+                was, now = lists.setdefault(opened, ([], []))
+                was.append(each.was)
+                now.append(each.now)
+        self._noise.update(
+            opened
+            for opened, (was, now) in lists.items()
+            if len(was) > 1 and sorted(was) == sorted(now)
+        )
 
     def note(self, order: Order, seen: Seen) -> None:
         """Remember what was seen after an order."""
@@ -91,8 +121,8 @@ class Record:
             ("played", f"{scope}; for each, {MEANS[request.isolation]}"),
             ("compared", f"what is raised{uses}, and {state}"),
         ]
-        if self.noise:
-            notes.append(("left out", f"not the same twice: {_paths(self.noise)}"))
+        if self._noise:
+            notes.append(("left out", f"not the same twice: {_paths(self._noise)}"))
         if self.reordered:
             paths = _paths(self.reordered)
             notes.append(("left out", f"the order of {paths}, that of the imports"))
@@ -107,6 +137,14 @@ class Record:
 def normal(path: str) -> str:
     """A path with what may be an address in it left open."""
     return re.sub(r"\[\d{6,}\]", "[...]", path)
+
+
+def _opened(path: str) -> list[str]:
+    """A path once for each number in brackets on it, with that left open."""
+    return [
+        f"{path[: place.start()]}[...]{path[place.end() :]}"
+        for place in re.finditer(r"\[\d+\]", path)
+    ]
 
 
 def _paths(paths: Iterable[str]) -> str:

@@ -64,10 +64,7 @@ def serve(start: frozenset[str], codes: "Codes") -> None:
 
 def play(request: "dict[str, Any]", start: frozenset[str], codes: "Codes") -> bytes:
     """Import in the order of the request; what is seen then, packed."""
-    taken = [
-        bytearray(16 * (place % 30)) for place in range(997 * request["disturbed"])
-    ]
-    del taken[::2]
+    _taken = _holes(request["disturbed"])
     raised: list[tuple[str, str, str, str]] = []
     names: dict[str, object] = {}
     for module in request["modules"]:
@@ -78,6 +75,26 @@ def play(request: "dict[str, Any]", start: frozenset[str], codes: "Codes") -> by
     modules = dict(sys.modules)
     look = _looker(codes)
     return look(request, start, modules, names, tuple(raised))
+
+
+def _holes(disturbed: int) -> list[bytearray]:
+    """Memory taken with holes in it, so that what is made next lies in another order.
+
+    Which are the holes, and which is filled first, is drawn (Knuth's MMIX generator:
+    `random` is not to be imported here), so that objects made one after another lie in
+    an order that no other play has as well.
+    """
+    drawn, kept, holes = disturbed, [], {}
+    for _ in range(9_973 * disturbed):
+        drawn = (drawn * 6364136223846793005 + 1442695040888963407) % 2**64
+        block = bytearray((drawn >> 40) % 480)
+        if drawn >> 63:
+            kept.append(block)
+        else:
+            holes[drawn] = block
+    for place in sorted(holes):
+        del holes[place]
+    return kept
 
 
 def _told(error: BaseException) -> tuple[str, str, str]:

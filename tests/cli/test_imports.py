@@ -244,6 +244,27 @@ def test_the_order_of_a_set_of_objects_is_left_out(modules: Project) -> None:
     assert text.endswith("4 of 4 orders: holds\n")
 
 
+def test_a_list_in_another_order_now_and_then_is_left_out_whole(
+    modules: Project,
+) -> None:
+    modules.write("plays.txt", "")
+    modules.write(
+        "listed.py",
+        "from pathlib import Path\n"
+        "with Path(__file__).with_name('plays.txt').open('r+') as file:\n"
+        "    plays = len(file.read())\n"
+        "    file.write('.')\n"
+        "ORDER = [0, 1, 2, 3]\n"
+        "if plays < 2:\n    ORDER[:2] = 1, 0\n"
+        "if plays == 5:\n    ORDER[2:] = 3, 2\n"
+        "del file, plays\n",
+    )
+    text = modules.text("imports", "listed", "plain", "--jobs", "1")
+    assert len((modules.root / "plays.txt").read_text()) == 6
+    assert "  left out  not the same twice: listed.ORDER[...]\n" in text
+    assert text.endswith("4 of 4 orders: holds\n")
+
+
 def test_an_import_that_fails_at_random(modules: Project) -> None:
     modules.write("drawn.py", "import os\nraise KeyError(os.urandom(9).hex())\n")
     result = modules.run("imports", "drawn", "plain")
