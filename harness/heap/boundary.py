@@ -30,7 +30,7 @@ import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -42,9 +42,10 @@ from harness.heap.flat import (
     Node,
     Table,
     Walk,
-    chain,
+    Words,
     class_name,
     comparable,
+    shortest,
     unchanged,
     ways,
 )
@@ -154,7 +155,7 @@ class Snapshot:
         )
 
     @functools.cached_property
-    def _places(self) -> list[tuple[int, ...]]:
+    def _places(self) -> list[Words]:
         return ways(self.roots, self.levels)
 
     @functools.cached_property
@@ -209,53 +210,75 @@ class Boundary:
 
     def snapshot(self) -> Snapshot:
         """All containers outside of the followed state, as they are now."""
-        roots = [sys.modules, *context_values().values()]
-        extent = self._extent()
-        excluded = extent.members
-        walk = Walk(roots, excluded, extent.ignores)
-        return Snapshot(
-            tuple(map(id, roots)),
-            tuple(walk.levels),
-            walk.values,
-            thread_state(),
-            variables(excluded),
-            walk.met,
-        )
+        values, extent = context_values(), self._extent()
+        return _snapshot(_roots(values), _walk(values, extent), extent)
 
     def changed(self, snapshot: Snapshot) -> tuple[str, ...]:
         """The paths of what changed since, shortest first; `imports NAME` for modules.
 
         What this thread keeps outside of containers is told in words.
         """
+        return self.since(snapshot)[0]
+
+    def since(self, snapshot: Snapshot) -> tuple[tuple[str, ...], Snapshot]:
+        """What changed since, as `changed` tells it, and how everything is now."""
         collecting = gc.isenabled()
         gc.disable()  # finalizers would run in the middle of it
         try:
-            return self._changed(snapshot)
+            return self._since(snapshot)
         finally:
             if collecting:
                 gc.enable()
 
-    def _changed(self, snapshot: Snapshot) -> tuple[str, ...]:
-        thread = thread_state()
-        told = [
-            what
-            for what in sorted(thread.keys() | snapshot.thread.keys())
-            if thread.get(what) != snapshot.thread.get(what)
-        ]
-        extent = self._extent()
-        excluded = extent.members
-        now, before = variables(excluded), snapshot.variables
-        told += [
-            (now.get(each) or before[each])[0]
-            for each in {**before, **now}
-            if each not in excluded and now.get(each) != before.get(each)
-        ]
-        values = context_values()
-        roots = [sys.modules, *values.values()]
-        if not snapshot.same(roots, excluded):
-            walk = Walk(roots, excluded, extent.ignores)
+    def _since(self, snapshot: Snapshot) -> tuple[tuple[str, ...], Snapshot]:
+        values, extent = context_values(), self._extent()
+        roots, excluded = _roots(values), extent.members
+        if snapshot.same(roots, excluded):
+            now = replace(
+                snapshot, thread=thread_state(), variables=variables(excluded)
+            )
+            told = _of_thread(snapshot, now, excluded)
+            now = now if told else snapshot  # which knows its places
+        else:
+            walk = _walk(values, extent)
+            now = _snapshot(roots, walk, extent)
+            told = _of_thread(snapshot, now, excluded)
             told += _Comparison(snapshot, walk, values, extent).told()
-        return tuple(dict.fromkeys(told))
+        return tuple(dict.fromkeys(told)), now
+
+
+def _roots(values: Mapping[str, Any]) -> list[Any]:
+    return [sys.modules, *values.values()]
+
+
+def _walk(values: Mapping[str, Any], extent: Extent) -> Walk:
+    return Walk(_roots(values), extent.members, extent.ignores)
+
+
+def _snapshot(roots: list[Any], walk: Walk, extent: Extent) -> Snapshot:
+    return Snapshot(
+        tuple(map(id, roots)),
+        tuple(walk.levels),
+        walk.values,
+        thread_state(),
+        variables(extent.members),
+        walk.met,
+    )
+
+
+def _of_thread(before: Snapshot, now: Snapshot, excluded: frozenset[int]) -> list[str]:
+    """What changed that a thread keeps outside of containers, in words."""
+    told = [
+        what
+        for what in sorted(now.thread.keys() | before.thread.keys())
+        if now.thread.get(what) != before.thread.get(what)
+    ]
+    was, new = before.variables, now.variables
+    return told + [
+        (new.get(each) or was[each])[0]
+        for each in {**was, **new}
+        if each not in excluded and new.get(each) != was.get(each)
+    ]
 
 
 def caveats(changes: tuple[str, ...]) -> tuple[Caveat, ...]:
@@ -327,7 +350,7 @@ class _Comparison:
 
     def _reach(self, now: int) -> bool:
         """Whether a shortest way to a container is one that both walks know."""
-        way = chain(self._levels, now)
+        way = shortest(self._levels, now)
         for owner, child in pairwise(way):
             if owner not in self._old or child not in self._old.references(owner):
                 return False
@@ -476,8 +499,9 @@ class _Comparison:
         if len(slots) == 2 * len(keys):
             # Not all keys are texts, so they are among the references.
             slots = slots[::2] if slots[1::2] == keys else slots[1::2]
+        # Not strict: another thread may have written between one look and the next.
         return {
-            values.get(key, key): slot for key, slot in zip(keys, slots, strict=True)
+            values.get(key, key): slot for key, slot in zip(keys, slots, strict=False)
         }
 
     def _is_namespace(self, now: int) -> bool:

@@ -16,13 +16,16 @@ to, in one call; a seam between any two containers keeps them apart.  Dictionari
 out keys that are texts, so keys are read separately.  An integer or text that is held
 keeps its address to itself, so equal ids mean equal values.  Most of a walk's time goes
 into finding what is new among the references of a level; a second walk that meets the
-same references takes that from the first (`unchanged`).
+same references takes that from the first (`unchanged`).  Ids are kept as machine words:
+CPython's id of an object is its address, so the items of a tuple, as they lie in
+memory, are their ids, and no integer is made of any (`_ids`).
 """
 
 import _abc  # type: ignore[import-not-found]  # typeshed leaves it out
 import _random
 import _thread
 import array
+import ctypes
 import gc
 import io
 import itertools
@@ -35,8 +38,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import _lru_cache_wrapper
 from hashlib import blake2b
-from itertools import accumulate, compress, islice
-from typing import Any, NamedTuple
+from itertools import accumulate, chain, compress, islice
+from typing import Any, NamedTuple, TypeAlias
+
+# Ids, and places in lists of them.
+Words: TypeAlias = "array.array[int]"
 
 # What the objects of a type are to a walk: bits, because they combine.
 _NODE, _VALUE, _KEYED, _CLASS, _FUNCTION, _TOKEN, _MEMO, _LOCAL = (
@@ -87,9 +93,28 @@ _qualname_of = type.__dict__["__qualname__"].__get__
 _globals_of = types.FunctionType.__dict__["__globals__"].__get__
 thread_dict = _thread._local.__getattribute__
 
+# Where the items of a tuple begin.
+_ITEMS = tuple.__basicsize__
+
 # Between any two containers of a level stands the one that refers to this mark.
 _MARK = object()
 _SEAM = [_MARK]
+
+
+def _addresses(objects: Sequence[Any]) -> Words:
+    """The ids of objects, read from a tuple of them as it lies in memory."""
+    held = tuple(objects)
+    words = array.array("Q")
+    words.frombytes(ctypes.string_at(id(held) + _ITEMS, len(held) * words.itemsize))
+    return words
+
+
+def _numbers(objects: Sequence[Any]) -> Words:
+    """The ids of objects, where they are no addresses, or tuples lie otherwise."""
+    return array.array("Q", map(id, objects))
+
+
+_ids = _addresses if sys.implementation.name == "cpython" else _numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,17 +127,19 @@ class Level:
 
     dicts: int
     codes: bytes
-    nodes: tuple[int, ...]
-    kinds: tuple[int, ...]
-    slots: tuple[int, ...]
-    keyed: tuple[tuple[int, int], ...]
-    keys: tuple[int, ...]
+    nodes: Words
+    kinds: Words
+    slots: Words
+    keyed: Words
+    sizes: tuple[int, ...]
+    keys: Words
     tokens: tuple[tuple[int, Hashable], ...]
     locals: tuple[tuple[int, int], ...]
 
-    def references(self) -> tuple[int, ...]:
+    def references(self) -> Words:
         """All that the containers refer to, in the order in which a walk goes on."""
-        return self.slots + self.keys + tuple(inner for _, inner in self.locals)
+        inner = array.array("Q", (each for _, each in self.locals))
+        return self.slots + self.keys + inner
 
 
 class Node(NamedTuple):
@@ -185,10 +212,10 @@ class Walk:
         )
 
     def _walk(self, slots: list[Any]) -> None:
-        known = self.objects
+        known, words = self.objects, _ids(slots)
         while True:
             before = len(known)
-            known.update(zip(map(id, slots), slots, strict=True))
+            known.update(zip(words, slots, strict=True))
             # Dicts keep insertion order: what is new stands at the end.
             new = list(islice(reversed(known.values()), len(known) - before))
             new.reverse()
@@ -197,14 +224,14 @@ class Walk:
                 return
             level, slots = _read(found, dicts, codes)
             self.levels.append(level)
+            words = level.references()
 
     def _sift(self, new: list[Any]) -> tuple[list[Any], int, bytes]:
         """The containers among new objects, as a level lists them.
 
-
         This is most of a walk's time, so whole lists are filtered at once.
         """
-        kinds = list(map(id, map(type, new)))
+        kinds = _ids(list(map(type, new)))
         codes = self._codes
         unknown = set(kinds).difference(codes)
         if unknown:
@@ -282,9 +309,11 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
     spaced: list[Any] = [_SEAM] * (2 * len(found))
     spaced[::2] = found
     slots = gc.get_referents(*spaced)
-    ids = tuple(map(id, slots))
-    keyed = [*found[:dicts], *(owner for owner, code in special if code & _KEYED)]
-    keys: list[Any] = []
+    words = _ids(slots)
+    plain = list(found[:dicts])
+    keyed = [owner for owner, code in special if code & _KEYED]
+    sizes = (*map(len, plain), *map(dict.__len__, keyed))
+    keys: list[Any] = list(chain.from_iterable(plain))
     for mapping in keyed:
         keys += dict.keys(mapping)
     threads = [
@@ -295,11 +324,12 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
     level = Level(
         dicts=dicts,
         codes=codes,
-        nodes=tuple(map(id, found)),
-        kinds=tuple(map(id, map(type, found))),
-        slots=ids,
-        keyed=tuple(zip(map(id, keyed), map(dict.__len__, keyed), strict=True)),
-        keys=tuple(map(id, keys)),
+        nodes=_ids(found),
+        kinds=_ids(list(map(type, found))),
+        slots=words,
+        keyed=_ids(plain + keyed),
+        sizes=sizes,
+        keys=_ids(keys),
         tokens=tokens,
         locals=tuple((owner, id(inner)) for owner, inner in threads),
     )
@@ -316,20 +346,20 @@ def _token(owner: Any, code: int) -> Hashable:
     return accessor(owner)
 
 
-def ways(roots: Iterable[int], levels: Iterable[Level]) -> list[tuple[int, ...]]:
+def ways(roots: Iterable[int], levels: Iterable[Level]) -> list[Words]:
     """Where each level's containers stand among the references of the one before."""
-    found: list[tuple[int, ...]] = []
-    references = tuple(roots)
+    found: list[Words] = []
+    references = array.array("Q", roots)
     for level in levels:
         places = range(len(references) - 1, -1, -1)
         first = dict(zip(reversed(references), places, strict=True))
-        found.append(tuple(map(first.__getitem__, level.nodes)))
+        found.append(array.array("Q", map(first.__getitem__, level.nodes)))
         references = level.references()
     return found
 
 
 def unchanged(
-    roots: Sequence[Any], levels: Sequence[Level], places: Sequence[tuple[int, ...]]
+    roots: Sequence[Any], levels: Sequence[Level], places: Sequence[Words]
 ) -> bool:
     """Whether a walk from the same roots would give the same levels.
 
@@ -363,16 +393,16 @@ class Table:
         for level in levels:
             self.kinds.update(zip(level.nodes, level.kinds, strict=True))
             self.tokens.update(level.tokens)
-            slots, start = level.slots, 0
+            slots, start = tuple(level.slots), 0
             for owner in level.nodes:
                 end = slots.index(mark, start)
                 self.slots[owner] = slots[start:end]
                 start = end + 1
             for owner, inner in level.locals:
                 self.slots[owner] += (inner,)
-            start = 0
-            for owner, size in level.keyed:
-                self.keys[owner] = level.keys[start : start + size]
+            keys, start = tuple(level.keys), 0
+            for owner, size in zip(level.keyed, level.sizes, strict=True):
+                self.keys[owner] = keys[start : start + size]
                 start += size
 
     def __contains__(self, owner: int) -> bool:
@@ -408,7 +438,7 @@ class Table:
         return [owner for owner in self.slots if owner in found] if found else []
 
 
-def chain(levels: Sequence[Level], owner: int) -> list[int]:
+def shortest(levels: Sequence[Level], owner: int) -> list[int]:
     """A shortest way to a container from a root, by what refers to the next."""
     way = [owner]
     depth = next(at for at, level in enumerate(levels) if owner in level.nodes)
@@ -418,11 +448,9 @@ def chain(levels: Sequence[Level], owner: int) -> list[int]:
             way.append(level.nodes[level.slots[:at].count(id(_MARK))])
         elif way[-1] in level.keys:
             at = level.keys.index(way[-1])
-            ends = accumulate(size for _, size in level.keyed)
+            ends = accumulate(level.sizes)
             way.append(
-                next(
-                    o for (o, _), end in zip(level.keyed, ends, strict=True) if at < end
-                )
+                next(o for o, end in zip(level.keyed, ends, strict=True) if at < end)
             )
         else:
             way.append(next(o for o, inner in level.locals if inner == way[-1]))

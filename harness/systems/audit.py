@@ -117,8 +117,6 @@ class Audit:
         if self._before is None:
             return
         with self._of(roots):
-            changed = self._boundary.changed(self._before)
-        if changed:
-            self._outside.update(dict.fromkeys(changed))
-            # The comparison is dear where something changed, and told it is already.
-            self._before = self._snapshot(roots)
+            # Told it is from then on, and dear where something changed.
+            changed, self._before = self._boundary.since(self._before)
+        self._outside.update(dict.fromkeys(changed))
