@@ -17,15 +17,21 @@ TESTS ?=
 # in small processes, without the runtime.
 FORKING := tests/child tests/cli tests/plugin
 EXPLORING := tests/engine tests/expectations tests/report tests/zoo tests/heap
-# What is explored of the runtime, and what makes scenarios of it; those of others first.
-SYSTEMS := tests/scenario
+# What makes scenarios of registries, and what is explored of others', likewise.
+OTHERS := tests/scenario tests/scenarios/test_registries.py \
+	tests/scenarios/test_teaching.py tests/examples/test_any_registry.py \
+	tests/test_readme.py
+# What is explored of the runtime.
 CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples
+# What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
+KERNELS := tests/kernels tests/opinfo
 # Where the long legs are.
-LONG := tests/scenarios tests/mutants tests/zoo tests/cli/test_interrupt.py
+LONG := tests/scenarios tests/mutants tests/pairs tests/zoo tests/engine \
+	tests/cli/test_interrupt.py
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
-.PHONY: run test test-forking test-exploring test-catalogue test-rest test-long \
+.PHONY: run test test-forking test-exploring test-catalogue test-kernels test-rest test-long \
 	test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
 	clean help
 
@@ -54,7 +60,7 @@ run: $(STAMP)
 	$(BIN)/everyorder run --report build/report
 
 ifeq ($(strip $(TESTS)),)
-test: test-forking test-exploring test-catalogue test-rest
+test: test-forking test-exploring test-catalogue test-kernels test-rest
 else
 test: $(STAMP)
 	$(BIN)/python $(RUN) -n auto $(TESTS)
@@ -67,12 +73,15 @@ test-exploring: $(STAMP)
 	$(BIN)/python $(RUN) -n auto $(EXPLORING)
 
 test-catalogue: $(STAMP)
-	$(BIN)/python $(RUN) -n auto $(SYSTEMS)
-	$(BIN)/python $(RUN) -n auto $(CATALOGUE)
+	$(BIN)/python $(RUN) -n auto $(OTHERS)
+	$(BIN)/python $(RUN) -n auto $(CATALOGUE) $(addprefix --ignore=,$(OTHERS))
+
+test-kernels: $(STAMP)
+	$(BIN)/python $(RUN) -n auto $(KERNELS)
 
 test-rest: $(STAMP)
 	$(BIN)/python $(RUN) -n auto \
-		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(SYSTEMS) $(CATALOGUE))
+		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(OTHERS) $(CATALOGUE) $(KERNELS))
 
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m long $(or $(TESTS),$(LONG))

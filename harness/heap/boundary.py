@@ -37,7 +37,6 @@ from typing import Any, TypeAlias
 
 from harness.engine.protocol import Caveat
 from harness.heap.flat import (
-    ClassToken,
     Level,
     Node,
     Table,
@@ -49,6 +48,7 @@ from harness.heap.flat import (
     unchanged,
     ways,
 )
+from harness.heap.in_c import ClassToken
 from harness.heap.reference import reference
 from harness.heap.thread_state import context_values, thread_state, variables
 

@@ -8,8 +8,7 @@ Rules:
 - a walk returns ids, and values (texts, numbers) that nobody can notice being held; its
   `objects` are for the caller that has to name a path, and are let go right after;
 - the collector is off meanwhile: nothing of the program runs inside a walk;
-- an object of a type that refers to nothing and keeps state in C has an entry in
-  `_TOKENS`, which says how to read that state as a value.
+- what an object keeps in C, where it refers to nothing, is read by `in_c.py`.
 
 How it works: `gc.get_referents` tells what a whole level of a breadth-first walk refers
 to, in one call; a seam between any two containers keeps them apart.  Dictionaries leave
@@ -21,25 +20,29 @@ CPython's id of an object is its address, so the items of a tuple, as they lie i
 memory, are their ids, and no integer is made of any (`_ids`).
 """
 
-import _abc  # type: ignore[import-not-found]  # typeshed leaves it out
-import _random
 import _thread
 import array
 import ctypes
 import gc
-import io
-import itertools
 import sys
 import types
-import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import _lru_cache_wrapper
-from hashlib import blake2b
 from itertools import accumulate, chain, compress, islice
 from typing import Any, NamedTuple, TypeAlias
+
+from harness.heap.in_c import accessor_of, class_token, is_standard
+from harness.heap.layout import (
+    HEAP_TYPE,
+    flags_of,
+    module_dict,
+    mro_of,
+    namespace_of,
+    qualname_of,
+    raw_module_of,
+)
 
 # Ids, and places in lists of them.
 Words: TypeAlias = "array.array[int]"
@@ -54,9 +57,6 @@ _VALUES_ONLY, _NODES_ONLY, _DICTS_ONLY, _FUNCTIONS_ONLY = (
     bytes(bits == wanted for bits in range(256)) for wanted in _PLAIN
 )
 _SPECIAL_ONLY = bytes(bits not in (0, *_PLAIN) for bits in range(256))
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: other types cannot be changed
-# Bytes of a buffer that are kept; of larger ones a digest, of the largest the size.
-_LARGEST, _DIGESTED = 1 << 16, 1 << 26
 
 # Values that a walk may hold, and as what they compare: -0.0 is not 0.0.
 _VALUES: Mapping[type, Callable[[Any], Hashable]] = {
@@ -83,13 +83,6 @@ _LEAVES = (
     type(vars(Hashable)["_abc_impl"]),  # read with its class
 )
 
-# Descriptors of `type` and its like: a class may answer for its own attributes.
-mro_of = type.__dict__["__mro__"].__get__
-namespace_of = type.__dict__["__dict__"].__get__
-module_dict = vars(types.ModuleType)["__dict__"].__get__
-_flags_of = type.__dict__["__flags__"].__get__
-_module_of = type.__dict__["__module__"].__get__
-_qualname_of = type.__dict__["__qualname__"].__get__
 _globals_of = types.FunctionType.__dict__["__globals__"].__get__
 thread_dict = _thread._local.__getattribute__
 
@@ -149,17 +142,6 @@ class Node(NamedTuple):
     slots: tuple[int, ...]
     keys: tuple[int, ...]
     token: Hashable
-
-
-class ClassToken(NamedTuple):
-    """What a class keeps in C, by ids: members registered with an ABC, subclasses."""
-
-    registered: frozenset[int]
-    subclasses: frozenset[int]
-
-
-_NOBODY: frozenset[int] = frozenset()
-_NO_CLASSES = ClassToken(_NOBODY, _NOBODY)
 
 
 class Walk:
@@ -263,7 +245,7 @@ class Walk:
         return found, dicts, bytes(code for _, code in special)
 
     def _code(self, kind: type) -> int:
-        module = _module_of(kind)
+        module = raw_module_of(kind)
         if type(module) is str and self._noise(module):
             return 0
         code = _NODE
@@ -277,15 +259,15 @@ class Walk:
             code |= _MEMO
         if issubclass(kind, _thread._local) and _plain_local(kind):
             code |= _LOCAL
-        if _accessor(kind) is not None:
+        if accessor_of(kind) is not None:
             code |= _TOKEN
         return code
 
     def _enters(self, found: Any, code: int) -> bool:
         """Whether one object is entered whose type alone does not tell."""
         if code & _CLASS:
-            module = _module_of(found)
-            return bool(_flags_of(found) & _HEAP_TYPE) and not (
+            module = raw_module_of(found)
+            return bool(flags_of(found) & HEAP_TYPE) and not (
                 type(module) is str and self._noise(module)
             )
         if code & _MEMO:
@@ -312,10 +294,7 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
     words = _ids(slots)
     plain = list(found[:dicts])
     keyed = [owner for owner, code in special if code & _KEYED]
-    sizes = (*map(len, plain), *map(dict.__len__, keyed))
-    keys: list[Any] = list(chain.from_iterable(plain))
-    for mapping in keyed:
-        keys += dict.keys(mapping)
+    sizes, keys = _keys(plain, keyed)
     threads = [
         (id(owner), thread_dict(owner, "__dict__"))
         for owner, code in special
@@ -338,10 +317,22 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
     return level, slots
 
 
+def _keys(plain: list[Any], others: list[Any]) -> tuple[tuple[int, ...], list[Any]]:
+    """How many keys each dict has, and the keys of all; `others` are of subclasses."""
+    while True:
+        sizes = (*map(len, plain), *map(dict.__len__, others))
+        keys: list[Any] = list(chain.from_iterable(plain))
+        for mapping in others:
+            keys += dict.keys(mapping)
+        # If not, another thread, or a handler of signals, wrote in between.
+        if len(keys) == sum(sizes):
+            return sizes, keys
+
+
 def _token(owner: Any, code: int) -> Hashable:
     if code & _CLASS:
-        return _class_token(owner)
-    accessor = _accessor(type(owner))
+        return class_token(owner)
+    accessor = accessor_of(type(owner))
     assert accessor is not None, "the bit was set for this type"
     return accessor(owner)
 
@@ -462,14 +453,9 @@ def comparable(value: Any) -> Hashable:
     return id(type(value)), _VALUES[type(value)](value)
 
 
-def is_standard(module: object) -> bool:
-    """Whether a module's name is one of the standard library."""
-    return type(module) is str and module.partition(".")[0] in sys.stdlib_module_names
-
-
 def class_name(kind: type) -> str:
     """A class as `module.Class`."""
-    return f"{_module_of(kind)}.{_qualname_of(kind)}"
+    return f"{raw_module_of(kind)}.{qualname_of(kind)}"
 
 
 def _plain_local(kind: type) -> bool:
@@ -478,142 +464,3 @@ def _plain_local(kind: type) -> bool:
         base in (kind, object, _thread._local) or "__init__" not in namespace_of(base)
         for base in mro_of(kind)
     ) and "__init__" not in namespace_of(kind)
-
-
-def _class_token(kind: type) -> ClassToken:
-    """What a class keeps in C: its subclasses, and who is registered with an ABC."""
-    meta = type(kind)
-    registered = _NOBODY
-    if (
-        meta is not type
-        and "_abc_impl" in namespace_of(kind)
-        and not _overrides_attributes(meta)
-    ):
-        registered = frozenset(map(id, _abc._get_dump(kind)[0]))
-    subclasses: list[type] = type.__subclasses__(kind)
-    # Nobody finds plugins by the subclasses of a standard class.
-    if not subclasses or is_standard(_module_of(kind)):
-        return _NO_CLASSES if not registered else ClassToken(registered, _NOBODY)
-    return ClassToken(registered, frozenset(map(id, subclasses)))
-
-
-def _overrides_attributes(meta: type) -> bool:
-    return any(
-        "__getattribute__" in namespace_of(base)
-        for base in mro_of(meta)
-        if base is not type and base is not object
-    )
-
-
-def _weak_token(reference: Any) -> Hashable:
-    target = weakref.ReferenceType.__call__(reference)
-    return None if target is None else id(target)
-
-
-def _count_token(count: Any) -> Hashable:
-    # A counter of objects of somebody's own would be asked for their repr.
-    parts = gc.get_referents(count)
-    if all(type(part) in (int, float) for part in parts):
-        return itertools.count.__repr__(count)
-    return None
-
-
-def _buffer_token(found: Any) -> Hashable:
-    try:
-        with memoryview(found) as view:
-            if view.nbytes <= _LARGEST:
-                return view.tobytes()
-            if view.nbytes > _DIGESTED:
-                return view.nbytes
-            plain = view if view.contiguous else view.tobytes()
-            return blake2b(plain, digest_size=16).digest()
-    except (BufferError, NotImplementedError, ValueError):
-        return None  # numpy shows no buffer of dates; a closed map has none
-
-
-def _stream_token(
-    kind: type[io.StringIO] | type[io.BytesIO],
-) -> Callable[[Any], Hashable]:
-    def token(stream: Any) -> Hashable:
-        try:
-            return kind.getvalue(stream), kind.tell(stream)
-        except ValueError:
-            return None  # closed
-
-    return token
-
-
-def _frame_token(attribute: str) -> Callable[[Any], Hashable]:
-    def token(suspended: Any) -> Hashable:
-        frame = getattr(suspended, attribute)
-        return None if frame is None else frame.f_lasti
-
-    return token
-
-
-def _remaining(iterator: Any) -> Hashable:
-    hint: int = type(iterator).__length_hint__(iterator)
-    return hint
-
-
-_ITERATORS: tuple[Iterator[Any], ...] = (
-    iter([]),
-    reversed([]),
-    iter(()),
-    iter(range(0)),
-    iter(""),
-    iter({}),
-    iter({}.values()),
-    iter({}.items()),
-    iter(set()),
-)
-# How to read the state that objects of a C type (and of its subclasses) keep in C.
-_TOKENS: Mapping[type, Callable[[Any], Hashable]] = {
-    weakref.ReferenceType: _weak_token,
-    OrderedDict: lambda found: tuple(map(id, OrderedDict.__iter__(found))),
-    _random.Random: lambda found: hash(_random.Random.getstate(found)),
-    _thread.LockType: _thread.LockType.locked,
-    _thread.RLock: _thread.RLock.__repr__,  # owner and count
-    itertools.count: _count_token,
-    io.StringIO: _stream_token(io.StringIO),
-    io.BytesIO: _stream_token(io.BytesIO),
-    types.GeneratorType: _frame_token("gi_frame"),
-    types.CoroutineType: _frame_token("cr_frame"),
-    types.AsyncGeneratorType: _frame_token("ag_frame"),
-    **{type(iterator): _remaining for iterator in _ITERATORS},
-}
-_ACCESSORS = {id(kind): accessor for kind, accessor in _TOKENS.items()}
-
-
-def _accessor(kind: type) -> Callable[[Any], Hashable] | None:
-    if _is_buffer(kind):
-        return _buffer_token
-    for base in mro_of(kind):
-        accessor = _ACCESSORS.get(id(base))
-        if accessor is not None:
-            return accessor
-    return None
-
-
-def _is_buffer(kind: type) -> bool:
-    """Whether its objects show all that they keep as a buffer.
-
-    Not those of subclasses, which may answer for their own; but what `ctypes` lays out
-    is always of one.
-    """
-    if kind is bytearray or kind is array.array:
-        return True
-    for module, name in (("numpy", "ndarray"), ("mmap", "mmap")):
-        loaded = dict.get(sys.modules, module)
-        if loaded is not None and kind is module_dict(loaded).get(name):
-            return True
-    laid_out = dict.get(sys.modules, "_ctypes")
-    if laid_out is None:
-        return False
-    base = mro_of(module_dict(laid_out)["_SimpleCData"])[1]
-    bases = mro_of(kind)
-    return any(base is each for each in bases) and not any(
-        "__buffer__" in namespace_of(each)
-        for each in bases
-        if _flags_of(each) & _HEAP_TYPE
-    )

@@ -28,18 +28,19 @@ mro_of = _of("__mro__")
 namespace_of = _of("__dict__")
 qualname_of = _of("__qualname__")
 flags_of = _of("__flags__")
-_module_of = _of("__module__")
+raw_module_of = _of("__module__")
 _base_of = _of("__base__")
 _size_of = _of("__basicsize__")
 _item_of = _of("__itemsize__")
 _dict_at = _of("__dictoffset__")
 _weak_at = _of("__weakrefoffset__")
+module_dict: Any = namespace_of(types.ModuleType)["__dict__"].__get__
 
 # CPython, Include/object.h: what the bits of tp_flags mean.
 _MANAGED_WEAKREF = 1 << 3
 _MANAGED_DICT = 1 << 4
 _IMMUTABLE = 1 << 8
-_HEAP = 1 << 9
+HEAP_TYPE = 1 << 9  # other types cannot be changed
 
 _POINTER = 8 if _size_of(object) == 16 else 4
 _DESCRIPTORS = {id(types.GetSetDescriptorType), id(types.MemberDescriptorType)}
@@ -63,14 +64,14 @@ class Layout(NamedTuple):
 
 def module_of(kind: type) -> str:
     """The module that a class names, or nothing if it names none."""
-    name = _module_of(kind)
+    name = raw_module_of(kind)
     return name if type(name) is str else ""
 
 
 def changeable(kind: type) -> bool:
     """Whether attributes of the class itself can be set from Python."""
     flags = flags_of(kind)
-    return bool(flags & _HEAP) and not flags & _IMMUTABLE
+    return bool(flags & HEAP_TYPE) and not flags & _IMMUTABLE
 
 
 _known = {id(object)}

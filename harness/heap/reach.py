@@ -13,7 +13,8 @@ from typing import Any
 
 from harness.heap.functions import Reads, read_code
 from harness.heap.known import ABSENT
-from harness.heap.scope import function_modules, module_dict, resolve
+from harness.heap.layout import module_dict
+from harness.heap.scope import function_modules, resolve
 from harness.heap.tokens import IGNORED, NOTHING, Space, Tokens
 
 _BUILTINS = vars(builtins)

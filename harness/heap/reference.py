@@ -18,7 +18,8 @@ from collections.abc import Mapping
 from functools import _lru_cache_wrapper
 from typing import Any
 
-from harness.heap.flat import module_dict, mro_of, namespace_of, thread_dict
+from harness.heap.flat import thread_dict
+from harness.heap.layout import bases_of, module_dict, mro_of, namespace_of
 
 # Attributes of C types that are no members and read without side effects.
 _ATTRIBUTES: Mapping[type, tuple[str, ...]] = {
@@ -36,14 +37,13 @@ _SHOWN_KEYS = (str, int, bytes, bool, float, type(None))
 _LONGEST_KEY = 40
 _SYSTEM = {"posix": "os", "nt": "os"}  # where everybody looks for their names
 _base_of = type.__dict__["__base__"].__get__
-_bases_of = type.__dict__["__bases__"].__get__
 
 
 def reference(owner: Any, child: Any, namespace: bool = False) -> str:
     """How `owner` names `child`; `namespace` says that `owner` is a dict of names."""
     kind = type(owner)
     if issubclass(kind, dict):
-        for key, value in dict.items(owner):
+        for key, value in [*dict.items(owner)]:
             if value is child:
                 if owner is sys.modules:
                     return _SYSTEM.get(key, str(key))
@@ -52,7 +52,7 @@ def reference(owner: Any, child: Any, namespace: bool = False) -> str:
                 return f".keys()[{_short(key)}]"
     for base in (list, tuple, deque):
         if issubclass(kind, base):
-            for at, member in enumerate(base.__iter__(owner)):
+            for at, member in enumerate([*base.__iter__(owner)]):
                 if member is child:
                     return f"[{at}]"
     if issubclass(kind, (set, frozenset)):
@@ -78,7 +78,7 @@ def _of_class(owner: Any, child: Any) -> str:
         return ".__base__"
     if mro_of(owner) is child:
         return ".__mro__"
-    if _bases_of(owner) is child:
+    if bases_of(owner) is child:
         return ".__bases__"
     return f".<{type(child).__name__}>"
 
@@ -105,14 +105,14 @@ def _attribute(owner: Any, child: Any) -> str | None:
     """The name of the slot or attribute of an instance that holds `child`."""
     kind = type(owner)
     for base in mro_of(kind):
-        for name, slot in namespace_of(base).items():
+        for name, slot in [*namespace_of(base).items()]:
             if type(slot) is types.MemberDescriptorType and _held(slot, owner) is child:
                 return str(name)
     if kind is types.FunctionType:
         return "__annotations__" if type(child) is dict else None
     inner = _namespace(owner, {})
     if type(inner) is dict:
-        for name, value in inner.items():
+        for name, value in [*inner.items()]:
             if value is child:
                 return str(name)
     return None

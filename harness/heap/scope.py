@@ -14,13 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.heap.layout import module_of, mro_of, namespace_of
+from harness.heap.layout import module_dict, module_of, mro_of, namespace_of
 
 # Their classes wrap what belongs to others, or are the language itself: an instance of
 # theirs says nothing about where the state is.
 _GLUE = frozenset({"", "builtins", "functools", "types", "typing", "abc", "enum"})
 
-module_dict: Any = namespace_of(types.ModuleType)["__dict__"].__get__
 _FUNCTION = types.FunctionType
 _SUSPENDED = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 

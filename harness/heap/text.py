@@ -16,8 +16,13 @@ from typing import Any
 
 from harness.heap.accessors import known_exactly, known_of
 from harness.heap.known import ABSENT, Known, Unreadable
-from harness.heap.layout import layout_of, module_of, namespace_of, qualname_of
-from harness.heap.scope import module_dict
+from harness.heap.layout import (
+    layout_of,
+    module_dict,
+    module_of,
+    namespace_of,
+    qualname_of,
+)
 
 # An answer is shown whole as long as a person could still read it.
 _LONGEST = 4_000

@@ -19,6 +19,7 @@ import pytest
 
 from harness.engine import Base, Exploration, History, StateForm, explore
 from harness.engine.states import COVER
+from tests.engine.parts import parts
 from tests.engine.related import digest
 from tests.engine.toys import Refused
 
@@ -204,7 +205,7 @@ def kinds(found: Exploration) -> set[str]:
 REFUTED = {"order", "use", "cold", "wedged", "error"}
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", parts(PARTS, 2))
 def test_a_proof_is_given_exactly_where_the_law_holds(part: int) -> None:
     told = {True: 0, False: 0}
     told_apart = 0

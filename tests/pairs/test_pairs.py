@@ -45,7 +45,11 @@ def test_there_are_142_keys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("builtin", "defined"), [(True, True), (False, False)], ids=["full", "bare"]
+    ("builtin", "defined"),
+    [
+        pytest.param(True, True, id="full"),
+        pytest.param(False, False, id="bare", marks=pytest.mark.long),
+    ],
 )
 def test_no_order_matters_to_any_pair(builtin: bool, defined: bool) -> None:
     board = Board(builtin=builtin, defined=defined)

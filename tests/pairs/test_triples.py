@@ -2,6 +2,7 @@
 
 from itertools import permutations, product
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ SENSITIVE = tuple(
 )
 
 
+@pytest.mark.long
 def test_no_order_matters_to_any_triple() -> None:
     boards = [Board(builtin=builtin, defined=builtin) for builtin in (True, False)]
     played: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()

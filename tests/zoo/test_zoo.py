@@ -1,7 +1,7 @@
 """The zoo itself: every verdict on every registry is right, and none is left out.
 
-The short leg is a registry of most classes, by seeds of building, so that nobody comes
-to know those of the test; the long one is all, by the seeds of the test.
+The short leg is a registry of each fifth class, by seeds of building, so that nobody
+comes to know those of the test; the long one is all, by the seeds of the test.
 `python -m tests.zoo` prints the same as a table.
 """
 
@@ -14,11 +14,11 @@ from tests.zoo.registries import CLASSES, SEEDS_BUILDING, SEEDS_TEST, entries
 from tests.zoo.verdicts import examine
 
 PARTS = 20
-SHORT_PARTS = 3
+SHORT_PARTS = 2
 SHORT = [
     entry
     for number, kind in enumerate(CLASSES)
-    if number % 5 < 2
+    if number % 5 == 0
     for entry in entries([number % len(SEEDS_BUILDING)], kind)
 ]
 
@@ -30,7 +30,7 @@ def complaints(chosen: Sequence[Entry]) -> str:
 
 
 @pytest.mark.parametrize("part", range(SHORT_PARTS))
-def test_some_of_most_classes(part: int) -> None:
+def test_each_fifth_class(part: int) -> None:
     assert complaints(SHORT[part::SHORT_PARTS]) == ""
 
 
