@@ -17,7 +17,7 @@ complete is said in `runtime.dispatch.fingerprint` and `harness.scenario.effects
 `dump_table`, whole, of one operator.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal
 from weakref import ref
 
@@ -33,6 +33,7 @@ from harness.scenario.uses import answer_beside, answers, watched
 from harness.systems.answer import checked_answer
 from harness.systems.condensed import condensed
 from harness.systems.leftovers import Leftovers
+from harness.systems.outcomes import Outcome, ScenarioSkipped, settled, told_of
 from invariants import Change, Run, check, check_run, check_step
 from invariants.surroundings import Lockable
 from runtime.dispatch.dispatcher import Dispatcher
@@ -84,7 +85,8 @@ class DispatcherSystem(Base):
         self.steps = len(scenario.steps)
         self.uses = len(scenario.uses)
         self.relations = scenario.relations
-        self.relations = scenario.relations
+        # Operations that came to an end: one that skips now was not meant to.
+        self._performed: set[tuple[str, int]] = set()
         self._names = [parse_name(name) for name in scenario.operators]
         probes = tuple(PROBES) if scenario.probes is None else scenario.probes
         self._probes = tuple(kind for kind in probes if not is_beside(kind))
@@ -191,7 +193,7 @@ class DispatcherSystem(Base):
         self._before, self._change = self.dispatcher.state, "fail"
         self._tokens, self._stepped = None, step
         try:
-            handle = self._performs[step]()
+            handle: Closable = self._settled(("do", step), self._performs[step])
         except BaseException:
             self._left.refused()
             raise
@@ -223,10 +225,33 @@ class DispatcherSystem(Base):
         self._note("use")
         asked = self.scenario.uses[use]
         try:
-            answer = asked.perform(self.dispatcher)
+            answer = self._settled(("use", use), asked.perform, self.dispatcher)
+        except ScenarioSkipped:
+            raise
         except Exception as error:
             return self.failure(error)
         return answer if type(answer) is str else checked_answer(asked, answer)
+
+    def _settled(
+        self, operation: tuple[str, int], function: Callable[..., Any], *args: Any
+    ) -> Any:
+        """Call a function that performs an operation; what it raises is an outcome.
+
+        Raises:
+            ScenarioSkipped: it skipped the scenario, and was never performed before.
+        """
+        told: Outcome
+        try:
+            result = settled(function, *args)
+        except ScenarioSkipped as skipped:
+            if operation not in self._performed:
+                raise
+            told = Outcome("Skipped", skipped.reason)
+        else:
+            self._performed.add(operation)
+            return result
+        # Raised here: what skipped it is no context.
+        raise told
 
     def observe(self) -> Observation:
         """Titled texts; see the module."""
@@ -343,13 +368,14 @@ class DispatcherSystem(Base):
 
     def failure(self, error: Exception) -> Hashable:
         """The fields of an error as text, its class first; long tables left out."""
-        named = (("error", type(error).__name__),)
+        name, text = told_of(error)
+        named = (("error", name),)
         if isinstance(error, EveryorderError):
             fields = error.fields().items()
             return named + tuple(
                 (field, str(value)) for field, value in fields if field != "table"
             )
-        return (*named, ("text", str(error)))
+        return (*named, ("text", text))
 
     def state(self, handles: Sequence[object] = ()) -> Hashable:
         """The whole state, listeners' knowledge and what stands beside it included."""

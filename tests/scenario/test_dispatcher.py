@@ -16,9 +16,11 @@ from harness.scenario import (
     listen,
     look_up,
     reserve,
+    step,
     use,
 )
 from harness.systems.dispatcher import DispatcherSystem
+from harness.systems.outcomes import Outcome, ScenarioSkipped
 from runtime.dispatch.place import Place
 from tests.scenarios.kernels import broken, composed, no_cpu, on_cpu, typed_two
 
@@ -277,3 +279,50 @@ def test_a_uses_answer_has_run() -> None:
     asked = use("listed", lambda _: map(str, [1]))
     with pytest.raises(NotAScenario, match="map, returned by the use 'listed'"):
         started(Scenario(FLIP, uses=[asked])).use(0)
+
+
+def says(*words: str) -> Any:
+    """A function that goes through some words, and does what the next one says."""
+    said = iter(words)
+
+    def do(_: object) -> Any:
+        word = next(said)
+        if word == "skip":
+            pytest.skip("no device here")
+        if word == "fail":
+            pytest.fail("not here")
+        return word
+
+    return do
+
+
+def test_pytest_fail_in_a_use_is_an_answer() -> None:
+    system = started(Scenario(FLIP, uses=[use("ask", says("fail"))]))
+    assert system.use(0) == (("error", "Failed"), ("text", "not here"))
+
+
+def test_pytest_skip_skips_the_scenario() -> None:
+    system = started(Scenario(FLIP, uses=[use("ask", says("fail", "skip"))]))
+    system.use(0)
+    with pytest.raises(ScenarioSkipped, match="no device here"):
+        system.use(0)
+
+
+def test_a_skip_that_depends_on_history_is_an_outcome() -> None:
+    system = started(Scenario(FLIP, uses=[use("ask", says("yes", "skip"))]))
+    assert system.use(0) == "yes"
+    assert system.use(0) == (("error", "Skipped"), ("text", "no device here"))
+
+
+def test_a_step_may_fail_or_skip() -> None:
+    words = says("skip", "fail", "fine", "skip")
+    system = started(Scenario(FLIP, step("ask", lambda to: str(words(to)).upper)))
+    with pytest.raises(ScenarioSkipped):
+        system.do(1)
+    for told in (("Failed", "not here"), None, ("Skipped", "no device here")):
+        if told is None:
+            system.do(1)
+            continue
+        with pytest.raises(Outcome) as caught:
+            system.do(1)
+        assert (caught.value.name, caught.value.text) == told
