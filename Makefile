@@ -25,9 +25,9 @@ OTHERS := tests/scenario tests/scenarios/test_registries.py \
 CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
 KERNELS := tests/kernels tests/opinfo
-# Where the long legs are.
-LONG := tests/scenarios tests/mutants tests/pairs tests/zoo tests/engine \
-	tests/cli/test_interrupt.py
+# Where the long legs are: those in small processes, and those of the runtime.
+LONG := tests/zoo tests/engine tests/cli/test_interrupt.py
+LONG_OF_RUNTIME := tests/scenarios tests/mutants tests/pairs
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
@@ -83,8 +83,14 @@ test-rest: $(STAMP)
 	$(BIN)/python $(RUN) -n auto \
 		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(OTHERS) $(CATALOGUE) $(KERNELS))
 
+ifeq ($(strip $(TESTS)),)
 test-long: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto -m long $(or $(TESTS),$(LONG))
+	$(BIN)/python -m pytest -q -n auto -m long $(LONG)
+	$(BIN)/python -m pytest -q -n auto -m long $(LONG_OF_RUNTIME)
+else
+test-long: $(STAMP)
+	$(BIN)/python -m pytest -q -n auto -m long $(TESTS)
+endif
 
 test-extras: $(STAMP)
 	$(BIN)/python $(RUN) -n auto -m torch
