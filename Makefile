@@ -26,7 +26,7 @@ CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
 KERNELS := tests/kernels tests/opinfo
 # Where the long legs are: those in small processes, and those of the runtime.
-LONG := tests/zoo tests/engine tests/cli/test_interrupt.py
+LONG := tests/zoo tests/engine tests/cli tests/plugin
 LONG_OF_RUNTIME := tests/scenarios tests/mutants tests/pairs
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)

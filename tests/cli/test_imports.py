@@ -177,6 +177,7 @@ def test_three_modules_that_it_takes(modules: Project) -> None:
     ]
 
 
+@pytest.mark.long
 def test_many_modules_are_covered_by_rows(modules: Project) -> None:
     modules.write("log.py", "DONE = []\n")
     for name in "ab":
@@ -189,6 +190,7 @@ def test_many_modules_are_covered_by_rows(modules: Project) -> None:
     assert difference(text)[:4] == ["import a", "import b", "import b", "import a"]
 
 
+@pytest.mark.long
 def test_what_only_rows_show_is_reduced(
     modules: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,6 +323,7 @@ def test_what_shows_nothing_does_not_pass(modules: Project) -> None:
     ) in result.output
 
 
+@pytest.mark.long
 def test_an_interpreter_for_each_order_finds_the_same(modules: Project) -> None:
     arguments = ("imports", "patching", "using")
     forked = difference(modules.text(*arguments))

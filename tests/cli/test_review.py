@@ -110,6 +110,7 @@ def test_a_damaged_file_can_be_replaced(accepted: Project, accept: str) -> None:
     assert path.read_text() == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "data",
     [

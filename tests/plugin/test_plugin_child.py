@@ -173,6 +173,7 @@ OWN_WORK = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scenario", OWN_WORK, ids=["holds", "does not"])
 def test_the_work_of_the_engine_is_no_operation_that_hangs(
     project: Project, monkeypatch: pytest.MonkeyPatch, scenario: str

@@ -45,6 +45,7 @@ def summary(result: pytest.RunResult) -> str:
     return line.removeprefix("everyorder: ")
 
 
+@pytest.mark.long
 def test_workers_write_what_one_process_writes(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST, *MANY[:2])
     project.module("test_b.py", FIRST, FIXTURE)
@@ -128,6 +129,7 @@ def test_a_killed_worker_loses_nothing_that_was_finished(project: Project) -> No
     assert project.run("--deselect=tests/test_a.py::test_kill").ret == 0
 
 
+@pytest.mark.long
 def test_a_run_that_accepts_nothing_writes_nothing(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +178,7 @@ SELECTIONS = (
 )
 
 
+@pytest.mark.long
 def test_a_selection_calls_nothing_stale(project: Project) -> None:
     project.module("test_a.py", PAIR)
     project.module("test_b.py", FIRST, LAST)
