@@ -34,7 +34,7 @@ def marked(mutant: DispatchMutant) -> Any:
     return pytest.param(mutant, id=mutant.name, marks=marks)
 
 
-@pytest.mark.parametrize("mutant", map(marked, DISPATCH))
+@pytest.mark.parametrize("mutant", [*map(marked, DISPATCH)])
 def test_exploring_finds_the_fault(mutant: DispatchMutant) -> None:
     with mutant.patch():
         (violation,) = explore(mutant.scenario, stop_after=1).exploration.violations
