@@ -490,6 +490,8 @@ class _Comparison:
             yield f"{path}.register"
         if old.token.subclasses != new.token.subclasses:
             yield f"{path}.__subclasses__"
+        if old.token.names != new.token.names:
+            yield f"{path}.__name__"
 
     @staticmethod
     def _items(node: Node, values: Mapping[int, Any]) -> dict[Any, int]:

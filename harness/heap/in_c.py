@@ -26,7 +26,9 @@ from harness.heap.layout import (
     module_dict,
     mro_of,
     namespace_of,
+    qualname_of,
     raw_module_of,
+    short_name_of,
 )
 
 # Bytes of a buffer that are kept; of larger ones a digest, of the largest the size.
@@ -39,18 +41,21 @@ def is_standard(module: object) -> bool:
 
 
 class ClassToken(NamedTuple):
-    """What a class keeps in C, by ids: members registered with an ABC, subclasses."""
+    """What a class keeps in C: members registered with an ABC and subclasses, by ids.
+
+    `names` are its `__qualname__` and, where that ends otherwise, its `__name__`.
+    """
 
     registered: frozenset[int]
     subclasses: frozenset[int]
+    names: tuple[str, str]
 
 
 _NOBODY: frozenset[int] = frozenset()
-_NO_CLASSES = ClassToken(_NOBODY, _NOBODY)
 
 
 def class_token(kind: type) -> ClassToken:
-    """What a class keeps in C: its subclasses, and who is registered with an ABC."""
+    """What a class keeps in C: names, subclasses, and who is registered with an ABC."""
     meta = type(kind)
     registered = _NOBODY
     if (
@@ -61,9 +66,10 @@ def class_token(kind: type) -> ClassToken:
         registered = frozenset(map(id, _abc._get_dump(kind)[0]))
     subclasses: list[type] = type.__subclasses__(kind)
     # Nobody finds plugins by the subclasses of a standard class.
-    if not subclasses or is_standard(raw_module_of(kind)):
-        return _NO_CLASSES if not registered else ClassToken(registered, _NOBODY)
-    return ClassToken(registered, frozenset(map(id, subclasses)))
+    below = _NOBODY
+    if subclasses and not is_standard(raw_module_of(kind)):
+        below = frozenset(map(id, subclasses))
+    return ClassToken(registered, below, (qualname_of(kind), short_name_of(kind)))
 
 
 def _overrides_attributes(meta: type) -> bool:

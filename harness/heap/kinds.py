@@ -24,6 +24,7 @@ from harness.heap.layout import (
     mro_of,
     namespace_of,
     qualname_of,
+    short_name_of,
 )
 from harness.heap.reach import write_code, write_function, write_module
 from harness.heap.scope import resolve
@@ -116,6 +117,8 @@ def _attributes(stream: Tokens, o: type, path: str) -> None:
             for key, value in entries
             if type(key) is not str or key not in _OF_ABC
         ]
+    if short := short_name_of(o):
+        entries.append(("type.__name__", short))
     if "__del__" in namespace:
         stream.weak = True
     out, emit = stream.out, stream.emit
@@ -172,6 +175,7 @@ def _told(o: Any, kind: type, label: str, own: dict[str, Any]) -> str:
 
 
 def _builtin(stream: Tokens, o: Any) -> None:
+    stream.functions.append(o)
     owner = o.__self__
     if owner is None or type(owner) is types.ModuleType:
         stream.named("function", f"{o.__module__}.{o.__qualname__}")
@@ -188,6 +192,11 @@ def _bound_slot(stream: Tokens, o: Any) -> None:
 def _descriptor(stream: Tokens, o: Any) -> None:
     stream.out += ("descriptor", o.__name__)
     stream.emit(o.__objclass__)
+
+
+def _method_descriptor(stream: Tokens, o: Any) -> None:
+    stream.functions.append(o)
+    _descriptor(stream, o)
 
 
 def _suspended(stream: Tokens, o: Any) -> None:
@@ -285,11 +294,13 @@ HANDLERS: dict[int, Handler] = _table(
         types.MethodWrapperType: _bound_slot,
         (
             types.WrapperDescriptorType,
-            types.MethodDescriptorType,
-            types.ClassMethodDescriptorType,
             types.GetSetDescriptorType,
             types.MemberDescriptorType,
         ): _descriptor,
+        (
+            types.MethodDescriptorType,
+            types.ClassMethodDescriptorType,
+        ): _method_descriptor,
         SUSPENDED: _suspended,
         types.FrameType: _frame,
         types.TracebackType: _traceback,

@@ -29,6 +29,7 @@ namespace_of = _of("__dict__")
 qualname_of = _of("__qualname__")
 flags_of = _of("__flags__")
 raw_module_of = _of("__module__")
+_name_of = _of("__name__")
 _base_of = _of("__base__")
 _size_of = _of("__basicsize__")
 _item_of = _of("__itemsize__")
@@ -66,6 +67,15 @@ def module_of(kind: type) -> str:
     """The module that a class names, or nothing if it names none."""
     name = raw_module_of(kind)
     return name if type(name) is str else ""
+
+
+def short_name_of(kind: type) -> str:
+    """A class's `__name__` where it is not the end of its `__qualname__`, else nothing.
+
+    Both are kept in C, apart, and either can be set.
+    """
+    name: str = _name_of(kind)
+    return "" if str.__str__(qualname_of(kind)).rpartition(".")[2] == name else name
 
 
 def changeable(kind: type) -> bool:

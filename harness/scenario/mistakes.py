@@ -100,14 +100,21 @@ def check_takes(
 def takes(function: Callable[..., object], count: int) -> bool:
     """Whether it can be called with so many arguments; yes where that is not known.
 
-    Every undo that a step returns is asked: plain functions are told by their code.
+    Every undo that a step returns is asked: functions, methods and partials of them
+    are told by their code.
     """
-    if type(function) is FunctionType and not function.__dict__:
-        code, defaults = function.__code__, function.__defaults__ or ()
-        if code.co_kwonlyargcount > len(function.__kwdefaults__ or ()):
+    inner: Any = function
+    given = count
+    if type(inner) is partial and not inner.keywords and not inner.__dict__:
+        inner, given = inner.func, given + len(inner.args)
+    if type(inner) is MethodType:
+        inner, given = inner.__func__, given + 1
+    if type(inner) is FunctionType and not inner.__dict__:
+        code, defaults = inner.__code__, inner.__defaults__ or ()
+        if code.co_kwonlyargcount > len(inner.__kwdefaults__ or ()):
             return False
-        most = count if code.co_flags & CO_VARARGS else code.co_argcount
-        return code.co_argcount - len(defaults) <= count <= most
+        most = given if code.co_flags & CO_VARARGS else code.co_argcount
+        return code.co_argcount - len(defaults) <= given <= most
     try:
         signature(function).bind(*range(count))
     except TypeError:

@@ -1,9 +1,10 @@
 """The audit of one system: what its operations do where no state shows it.
 
 True only here: when it is looked.  C functions are listed during the first performances
-of each operation, and what lies outside of the followed state is compared at a few
-states, ever further apart.  Both are far too dear for every operation, and one look
-says little less than many: what an operation does, it mostly does the first time.
+of each operation.  What lies outside of the followed state is compared after the first
+performance of each, alone and beside one active step, and at a few states, ever further
+apart.  Both are far too dear for every operation: what one does, it mostly does the
+first time.
 
 Rule: what was seen is kept as caveats and counts; nothing of the system is.
 """
@@ -65,6 +66,14 @@ class Audit:
         self._listed = True
         with self._calls:
             return function(*args, **kwargs)
+
+    def after(self, operation: Hashable, roots: Roots) -> None:
+        """Look right after an operation was performed for the first time.
+
+        Before anything else is: a use may take back what a step did outside.
+        """
+        if self.performed.get(operation) == 1:
+            self._look(roots)
 
     def begin(self, roots: Roots) -> None:
         """From here on nothing outside of the followed state is to change."""

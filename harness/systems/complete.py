@@ -167,6 +167,14 @@ class Complete:
             return
         self._loop.call(self.audit.end, self._rooted(handles))
 
+    def look_after(self, operation: Hashable) -> None:
+        """Look at what lies outside, if an operation was performed for the first time.
+
+        What it gave to undo it is nobody's state yet.
+        """
+        if self._heap is not None:
+            self._loop.call(self.audit.after, operation, self._rooted(()))
+
     def portrait(self, handles: Sequence[object]) -> Portrait:
         """The state as it is, to be compared with others."""
         return self._loop.call(self.heap.portrait, self._rooted(handles))

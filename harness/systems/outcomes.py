@@ -24,6 +24,8 @@ from harness.errors import HarnessError
 T = TypeVar("T")
 P = ParamSpec("P")
 
+# Their texts tell where the machine gave up, not what the registry did.
+_OF_THE_MACHINE = (RecursionError, MemoryError)
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
 
 
@@ -86,6 +88,8 @@ def told_of(error: BaseException) -> tuple[str, str]:
     """The name of an error's class and its text, without addresses."""
     if isinstance(error, Outcome):
         return error.name, error.text
+    if type(error) in _OF_THE_MACHINE:
+        return type(error).__name__, ""
     try:
         text = str(error)
     except Exception as broken:

@@ -43,6 +43,10 @@ from harness.systems.outcomes import (
     told_of,
 )
 
+# So many steps are active where it is looked outside after an operation: it does little
+# more beside others than beside one.
+BESIDE = 1
+
 
 class RegistrySystem(Base):
     """A scenario with `create`, as the engine sees it."""
@@ -141,17 +145,22 @@ class RegistrySystem(Base):
         try:
             handle: Closable = self._watched(("do", step), perform)
             self._complete.follow(handle)
+            self._look_after("do", step)
             self._active += 1
             return handle
         except HarnessError:
             raise
         except Exception as error:
+            self._look_after("do", step)
             self._expect(step, self.scenario.steps[step].raises, error)
             raise
 
     def undo(self, step: int, handle: Any) -> None:
         """Undo a step."""
-        self._watched(("undo", step), self._ended, handle)
+        try:
+            self._watched(("undo", step), self._ended, handle)
+        finally:
+            self._look_after("undo", step)
         self._active -= 1
 
     def use(self, use: int) -> Hashable:
@@ -166,6 +175,8 @@ class RegistrySystem(Base):
         except Exception as error:
             self._expect(self.steps + use, asked.raises, error)
             return self.failure(error)
+        finally:
+            self._look_after("use", use)
 
     def observe(self) -> Hashable:
         """What the scenario observes, as one titled text; nothing if it has no such."""
@@ -181,6 +192,8 @@ class RegistrySystem(Base):
             if is_failed_check(error):
                 self._broken.append(f"observe: {told_of(error)[1]}")
             return self.failure(error)
+        finally:
+            self._look_after("observe", 0)
         return (("state", text),)
 
     def laws(self) -> Sequence[Hashable]:
@@ -225,6 +238,11 @@ class RegistrySystem(Base):
             self._complete.note_loop()
         # Raised here: what skipped it is no context.
         raise told
+
+    def _look_after(self, kind: str, number: int) -> None:
+        """Look outside after an operation, where few steps are active."""
+        if self._active <= BESIDE:
+            self._complete.look_after((kind, number, min(self._active, self.steps)))
 
     def failure(self, error: Exception) -> Hashable:
         """The type of an error and its text."""

@@ -116,6 +116,16 @@ PLACES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "box.a.append(1)",
         ("planted.box.a",),
     ),
+    "name of a class": (
+        "class Box: pass",
+        "Box.__name__ = 'Bin'",
+        ("planted.Box.__name__",),
+    ),
+    "qualified name of a class": (
+        "class Box: pass",
+        "Box.__qualname__ = 'Bin.Box'",
+        ("planted.Box.__name__",),
+    ),
     "class attribute": ("class Box: n = 0", "Box.n = 1", ("planted.Box.n",)),
     "list of a class": (
         "class Box: seen = []",

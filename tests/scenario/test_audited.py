@@ -1,5 +1,6 @@
 """What is called by chance, by a clock or into hidden places is seen wherever it is."""
 
+import colorsys
 import gc
 import linecache
 import os
@@ -172,3 +173,66 @@ def test_what_was_there_before_may_become_garbage() -> None:
         isolation="fork",
     )
     assert explore(scenario, "graph").verdict == "order"
+
+
+COUNTED = "counted"  # in `colorsys`, which nobody follows
+
+
+class Elsewhere(Registry):
+    """Counts in a table of another package, which the next look-up empties."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        vars(colorsys).setdefault(COUNTED, {}).clear()
+
+    def add(self, name: str) -> Callable[[], object]:
+        counted = vars(colorsys)[COUNTED]
+        counted[name] = min(counted.get(name, 0) + 1, 5)
+        return super().add(name)
+
+    def find(self, name: str) -> str:
+        often = vars(colorsys)[COUNTED].pop(name, 0) == 5
+        return "too often" if often else str(name in self.held)
+
+
+def test_it_is_looked_outside_before_a_use_takes_it_back() -> None:
+    Elsewhere()
+    report = explore(
+        Scenario(
+            *steps("add", "ab", lambda registry, name: registry.add(name)),
+            uses=[
+                use("find a", lambda registry: registry.find("a")),
+                use("find b", lambda registry: registry.find("b")),
+            ],
+            create=Elsewhere,
+            observe=lambda registry: " ".join(sorted(registry.held)),
+        )
+    )
+    del vars(colorsys)[COUNTED]
+    assert report.verdict == "holds"
+    text = "colorsys.counted changed outside of what is followed; name it in watch="
+    assert text in [each.text for each in report.exploration.caveats]
+
+
+class Renamed:
+    """Its own name tells how often something was added."""
+
+
+class Renaming(Registry):
+    def __init__(self) -> None:
+        super().__init__()
+        Renamed.__name__ = "Renamed"
+
+    def add(self, name: str) -> Callable[[], object]:
+        if len(Renamed.__name__) < 10:
+            Renamed.__name__ += "!"
+        return super().add(name)
+
+    def names(self) -> str:
+        told = "too often" if len(Renamed.__name__) == 10 else super().names()
+        Renamed.__name__ = "Renamed"
+        return told
+
+
+def test_the_name_of_a_class_is_state() -> None:
+    assert explored(Renaming).verdict == "order"

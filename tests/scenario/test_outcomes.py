@@ -104,3 +104,10 @@ def test_an_error_without_a_text() -> None:
 )
 def test_what_says_that_something_does_not_hold(error: Exception, said: bool) -> None:
     assert is_failed_check(error) == said
+
+
+@pytest.mark.parametrize("kind", [RecursionError, MemoryError])
+def test_where_the_machine_gave_up_is_no_part_of_an_outcome(
+    kind: type[Exception],
+) -> None:
+    assert told_of(kind("while calling a Python object")) == (kind.__name__, "")
