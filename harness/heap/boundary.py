@@ -83,29 +83,32 @@ NOISE_UNLESS_NAMED: Mapping[str, str] = {
     "linecache": "lines of files, read again when they are missing",
 }
 
-# Paths (as of fnmatch) of containers that may change without anybody's answer changing.
+# Paths (as of fnmatch) of what may change, it and all below, without anybody's answer
+# changing.
 NOISE_PATHS: Mapping[str, str] = {
-    "*.__warningregistry__*": "which warnings were shown once",
-    "warnings.onceregistry*": "which warnings were shown once",
-    "*._value2member_map_*": "members of a Flag put together are equal whenever made",
-    "sys.path_importer_cache*": "finders are equal whenever they are made",
+    "*.__warningregistry__": "which warnings were shown once",
+    "warnings.onceregistry": "which warnings were shown once",
+    "*._value2member_map_": "members of a Flag put together are equal whenever made",
+    "sys.path_importer_cache": "finders are equal whenever they are made",
     "sys.last_*": "what an interactive interpreter showed last",
-    "threading._active*": "threads are not operations",
-    "threading._limbo*": "threads are not operations",
-    "threading._dangling*": "threads are not operations",
-    "threading._shutdown_locks*": "threads are not operations",
-    "threading._counter*": "threads are not operations",
-    "weakref.finalize._registry*": "finalizers belong to the objects they watch",
-    "weakref.finalize._index_iter*": "only orders finalizers by age",
-    "weakref.finalize._dirty*": "only orders finalizers by age",
-    "asyncio.tasks._*tasks*": "tasks of the loop that plays the operations",
+    "threading._active": "threads are not operations",
+    "threading._limbo": "threads are not operations",
+    "threading._dangling": "threads are not operations",
+    "threading._shutdown_locks": "threads are not operations",
+    "threading._counter": "threads are not operations",
+    "weakref.finalize._registry": "finalizers belong to the objects they watch",
+    "weakref.finalize._index_iter": "only orders finalizers by age",
+    "weakref.finalize._dirty": "only orders finalizers by age",
+    "asyncio.tasks._*tasks": "tasks of the loop that plays the operations",
     "asyncio.events._*": "the loop that plays the operations",
-    "asyncio.coroutines._iscoroutine_typecache*": "which classes are coroutines",
-    "importlib.metadata.*": "listings of folders, made again when a folder changes",
-    "platform._*_cache*": "the machine stays the same",
-    "_struct.<dict>*": "compiled formats are equal whenever they are made",
+    "asyncio.coroutines._iscoroutine_typecache": "which classes are coroutines",
+    "importlib.metadata": "listings of folders, made again when a folder changes",
+    "platform._os_release_cache": "the machine stays the same",
+    "platform._platform_cache": "the machine stays the same",
+    "platform._sys_version_cache": "the machine stays the same",
+    "platform._uname_cache": "the machine stays the same",
+    "_struct.<dict>": "compiled formats are equal whenever they are made",
     "*._clear_cache.__self__.data": "a single dispatch forgets it when it registers",
-    "builtins._": "what an interactive interpreter showed last",
 }
 
 # Attributes of the instances of a class that may change in the same way.
@@ -303,6 +306,10 @@ def _sentence(change: str) -> str:
     return f"{change} changed outside of what is followed; name it in watch="
 
 
+def _is_at_or_below(path: str, place: str) -> bool:
+    return fnmatchcase(path, place) or fnmatchcase(path, f"{place}[.[<]*")
+
+
 def _is_noise(module: str) -> bool:
     return module in NOISE_MODULES or module.partition(".")[0] in NOISE_MODULES
 
@@ -443,7 +450,7 @@ class _Comparison:
         else:
             paths = iter((self._path(now),))
         for path in paths:
-            if not any(fnmatchcase(path, noise) for noise in NOISE_PATHS):
+            if not any(_is_at_or_below(path, noise) for noise in NOISE_PATHS):
                 yield path
 
     def _modules(self, old: Node, new: Node) -> Iterator[str]:

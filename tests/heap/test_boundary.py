@@ -5,9 +5,11 @@ import decimal
 import gc
 import logging
 import os
+import platform
 import signal
 import sys
 import textwrap
+import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -782,3 +784,31 @@ def test_all_noise_has_a_reason() -> None:
     assert all(NOISE_UNLESS_NAMED.values())
     assert all(NOISE_PATHS.values())
     assert all(NOISE_ATTRIBUTES.values())
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [("platform", "_planted_cache"), ("threading", "_active_ones")]
+)
+def test_what_is_only_called_like_noise_is_told(
+    module: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table: dict[str, int] = {}
+    monkeypatch.setattr(
+        {"platform": platform, "threading": threading}[module],
+        name,
+        table,
+        raising=False,
+    )
+    boundary = scan()
+    before = boundary.snapshot()
+    table["a"] = 1
+    assert boundary.changed(before) == (f"{module}.{name}",)
+
+
+def test_a_translation_that_is_installed_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    boundary = scan()
+    before = boundary.snapshot()
+    monkeypatch.setattr("builtins._", str.upper, raising=False)
+    assert boundary.changed(before) == ("builtins._",)
