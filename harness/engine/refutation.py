@@ -120,15 +120,22 @@ def _forked(session: Session, plain: Violation, other: History) -> Violation:
     strays = sum(each != ends[0] for each in ends)
     if strays:
         flake = Flake(plain.history, None, None, min(strays, FORKED - strays), FORKED)
-        return _flaky(plain, flake)
+        return _unsteady(session, _flaky(plain, flake))
     one, two = ends[0]
     if _future(one, two) == _future(two, one):
-        return _flaky(plain, Flake(plain.history, None, None, 1, FORKED + 1))
+        flake = Flake(plain.history, None, None, 1, FORKED + 1)
+        return _unsteady(session, _flaky(plain, flake))
     told = replace(plain, replayed=FORKED, other=_unlooked(session, other))
     if one is None or two is None or one[1] == two[1]:
         # Only the states that follow differ: their paths say where.
         return told
     return replace(told, expected=one[1], found=two[1], hidden=False)
+
+
+def _unsteady(session: Session, violation: Violation) -> Violation:
+    """With the paths that differ between two plays of one history, if any do."""
+    paths = _paths(session, violation.history, violation.history)
+    return replace(violation, paths=paths or ())
 
 
 def _unlooked(session: Session, history: History) -> History:

@@ -290,6 +290,12 @@ def _paths(violation: Violation) -> list[str]:
         return ([head, *shown] if shown else []) + advice
     if not violation.paths:
         return []
+    if violation.kind == "nondeterminism":
+        return [
+            "differs between two plays of it (one / the other):",
+            *_indented("\n".join(violation.paths)),
+            "ignore= it if it is no matter: a time, a number drawn",
+        ]
     return [
         "where the history hides (expected / found):",
         *_indented("\n".join(violation.paths)),

@@ -1,6 +1,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -620,3 +621,26 @@ def test_a_lock_of_a_registry_is_no_handle() -> None:
     assert system.observe() == (("state", "True"),)
     system.undo(0, handle)
     assert system.observe() == (("state", "False"),)
+
+
+@pytest.mark.parametrize(
+    ("ignore", "verdict"), [((), "nondeterminism"), (("registry['a']",), "proven")]
+)
+def test_a_time_that_is_kept_is_named(ignore: tuple[str, ...], verdict: str) -> None:
+    def add(times: dict[str, float]) -> Callable[[], object]:
+        times["a"] = perf_counter()
+        return lambda: times.pop("a")
+
+    report = explore(
+        Scenario(
+            step("add", add),
+            uses=[use("known", lambda times: "a" in times)],
+            create=dict[str, float],
+            ignore=ignore,
+        )
+    )
+    assert report.verdict == verdict
+    paths = [each.paths for each in report.exploration.violations]
+    assert [path.partition(":")[0] for (path,) in paths] == ["registry['a']"] * len(
+        paths
+    )
