@@ -273,6 +273,9 @@ _limit.__name__ = "number of seconds"
 # The key under which the controller tells a worker the folder of the run.
 _FOLDER = "everyorder_folder"
 
+# The key under which a worker tells the controller what it has not collected.
+_UNCOLLECTED = "everyorder_uncollected"
+
 # Settings that are checked before anything is collected, because somebody made them.
 _SETTINGS = ("update", "strategy", "budget", "operation_timeout", "timeout")
 
@@ -293,6 +296,9 @@ class _Standby:
         self._plugin: Plugin | None = None
         self._hider: str | None = None
         self._told = False
+        # Lines about scenarios that are not collected, and the modules looked through.
+        self._uncollected: list[str] = []
+        self._looked: set[str] = set()
         if self._is_set() and not self.is_aside():
             from harness.plugin_options import options_of
 
@@ -369,9 +375,29 @@ class _Standby:
         scenarios: Any = sys.modules.get("harness.scenario")
         if not (getattr(scenarios, "__file__", None) or "").startswith(_HOME):
             return None
+        if collector.nodeid not in self._looked and not self.is_aside():
+            self._looked.add(collector.nodeid)
+            self._look_through(collector)
         if not isinstance(obj, scenarios.Scenario) or self.is_aside():
             return None
         return self.plugin.item(collector, name, obj)
+
+    def _look_through(self, collector: Any) -> None:
+        """Note the scenarios of a module that are in no public variable of it."""
+        import pytest
+
+        if isinstance(collector, pytest.Module):
+            from harness.uncollected import uncollected
+
+            source = collector.nodeid.partition("::")[0]
+            found = uncollected(collector.obj, collector.path, source)
+            if found is not None:
+                self._uncollected.append(found.render())
+
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what a worker of pytest-xdist noted while it collected."""
+        output = getattr(node, "workeroutput", None) or {}
+        self._uncollected += output.get(_UNCOLLECTED, ())
 
     def pytest_deselected(self, items: "Sequence[pytest.Item]") -> None:
         """Count what was deselected, by whomever."""
@@ -399,6 +425,8 @@ class _Standby:
         """In the controller: write what was accepted, and fail for what is stale."""
         if self._plugin is not None:
             self._plugin.close()
+        if self.input is not None:
+            self.config.workeroutput[_UNCOLLECTED] = self._uncollected  # type: ignore[attr-defined]  # pytest-xdist's
         if self.input is not None or self._folder is None:
             return
         if any(self.folder.iterdir()) and not self.is_aside():
@@ -412,6 +440,9 @@ class _Standby:
             terminalreporter.write_line(
                 f"everyorder: {_reason(self._hider)}; its plugin is off"
             )
+        # Every worker has noted all of them.
+        for line in dict.fromkeys(self._uncollected):
+            terminalreporter.write_line(f"everyorder: {line}")
 
     def pytest_unconfigure(self) -> None:
         """Remove the folder of the run."""
@@ -431,6 +462,7 @@ def _fixtures(standby: _Standby) -> object:
     import pytest
 
     pytest.hookimpl(optionalhook=True)(_Standby.pytest_configure_node)
+    pytest.hookimpl(optionalhook=True)(_Standby.pytest_testnodedown)
     pytest.hookimpl(tryfirst=True)(_Standby.pytest_pycollect_makeitem)
     pytest.hookimpl(trylast=True)(_Standby.pytest_sessionfinish)
 

@@ -14,6 +14,7 @@ Rules:
   of the catalogue is loaded all the same;
 - two variables of one name are no second load of the same: the second is `Broken`;
 - a module that skips itself is kept as `Skipped`, with its reason;
+- scenarios elsewhere than in public variables are kept as `Uncollected`, by place;
 - asking for something that does not exist is an error that names what is near; where
   a broken module may have it, what was asked for is `Broken` beside that module.
 """
@@ -31,6 +32,7 @@ from harness.assigned import assigned_lines
 from harness.errors import HarnessError
 from harness.root import import_folders, root_of, root_of_all
 from harness.scenario import Scenario
+from harness.uncollected import Uncollected, uncollected
 
 # Where scenarios are looked for when no path is given, below the root; the first that
 # exists.  A folder of their own spares the import of all other tests.
@@ -79,6 +81,7 @@ class Catalogue:
     entries: tuple[Entry, ...] = ()
     broken: tuple[Broken, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    uncollected: tuple[Uncollected, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -156,7 +159,9 @@ def load_file(file: Path, root: Path) -> Catalogue:
         Entry(scenario, file, root, variable)
         for variable, scenario in _variables(module, source)
     )
-    return _merged(Catalogue(root), Catalogue(root, entries))
+    others = uncollected(module, file, source)
+    found = Catalogue(root, entries, uncollected=(others,) if others else ())
+    return _merged(Catalogue(root), found)
 
 
 def _variables(module: ModuleType, source: str) -> Iterator[tuple[str, Scenario]]:
@@ -167,7 +172,8 @@ def _variables(module: ModuleType, source: str) -> Iterator[tuple[str, Scenario]
     """
     seen: set[int] = set()
     for variable, value in vars(module).items():
-        if isinstance(value, Scenario) and not variable.startswith("_"):
+        # Its type is asked, not the value: `__class__` may run code of the module.
+        if issubclass(type(value), Scenario) and not variable.startswith("_"):
             if id(value) not in seen:
                 yield variable, value.named(value.name or variable, source)
             seen.add(id(value))
@@ -269,7 +275,8 @@ def _merged(first: Catalogue, second: Catalogue) -> Catalogue:
         if twin not in broken:
             broken.append(twin)
     skipped = tuple(dict.fromkeys(first.skipped + second.skipped))
-    return Catalogue(first.root, tuple(known.values()), tuple(broken), skipped)
+    others = tuple(dict.fromkeys(first.uncollected + second.uncollected))
+    return Catalogue(first.root, tuple(known.values()), tuple(broken), skipped, others)
 
 
 def _twin(entry: Entry, other: Entry) -> Broken:

@@ -111,11 +111,13 @@ def console() -> "Console":
 
 
 def listing_of(campaign: Campaign, paths: Sequence[str]) -> Listing:
-    """Load what the paths name, and tell what skipped itself.
+    """Load what the paths name; tell what skipped itself or is not collected.
 
     Raises `NothingThere` and `NoScenarios`.
     """
     listing = campaign.load(paths)
+    for some in listing.uncollected:
+        click.echo(some.render())
     if not listing.tasks and not listing.broken:
         where = ", ".join(paths)
         if not where:

@@ -21,6 +21,7 @@ from harness.engine import DEFAULT_BUDGET, Budget, Progress
 from harness.errors import HarnessError
 from harness.outcome import Report
 from harness.report.unexplored import Unexplored
+from harness.uncollected import Uncollected
 from harness.watch import Subject
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Listing:
     skipped: tuple[tuple[str, str], ...] = ()
     loaded: frozenset[str] = field(default=frozenset())
     unknown: frozenset[str] = field(default=frozenset())
+    uncollected: tuple[Uncollected, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -118,6 +120,7 @@ def listed(
             for some in (catalogue.broken, catalogue.skipped)
             for each in some
         ),
+        catalogue.uncollected,
     )
 
 

@@ -338,18 +338,19 @@ async def checked(of: Channel) -> str:
     return "too many" if len(of.names) > 2 else ""
 
 
-_CHANNEL = Scenario(
-    step("ann", joined),
-    step("bob", lambda to: to.join("bob"), undo=lambda to: to.leave("bob")),
-    uses=[use("names", names_of)],
-    create=channel,
-    observe=names_of,
-    check=checked,
-)
+def asynchronous() -> Scenario:
+    return Scenario(
+        step("ann", joined),
+        step("bob", lambda to: to.join("bob"), undo=lambda to: to.leave("bob")),
+        uses=[use("names", names_of)],
+        create=channel,
+        observe=names_of,
+        check=checked,
+    )
 
 
 def test_everything_may_be_asynchronous() -> None:
-    system = RegistrySystem(_CHANNEL)
+    system = RegistrySystem(asynchronous())
     for _ in range(2):
         system.reset()
         handles = [system.do(1), system.do(0)]
@@ -361,7 +362,7 @@ def test_everything_may_be_asynchronous() -> None:
         assert system.observe() == (("state", ""),)
     assert system.caveats() == ()
     system.close()
-    assert explore(_CHANNEL, "walk:1").verdict == "holds"
+    assert explore(asynchronous(), "walk:1").verdict == "holds"
 
 
 def test_a_generator_runs_when_it_is_explored() -> None:

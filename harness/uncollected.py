@@ -1,0 +1,161 @@
+"""Scenarios of a module that nobody explores: in classes, lists, dicts, private names.
+
+True only here: where else than at its top a module may hold scenarios.  Only a public
+variable of a module is collected, by the catalogue and by the pytest plugin; whatever
+is found elsewhere is told, so that nobody takes it for explored.
+
+Rules:
+- looked into are the module's variables, the namespaces of classes that it defines,
+  and lists, tuples and dicts of exactly these types: no code of the module is run;
+- what it imports is not its own, and what is collected in any place is not told;
+- names with two leading underscores are left alone: they are the way to say that a
+  scenario is not to be explored by itself.
+"""
+
+import ast
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+# How far below a variable is looked: `TABLE["a"][0]` is two below `TABLE`.
+DEPTH = 4
+
+# Values that are looked at: a module of tests may hold tables of any size.
+MOST = 100_000
+
+# Places that are told of one module; of more only the number is.
+TOLD = 12
+
+# A key that takes more room than this says less about where it is.
+KEY_WIDTH = 40
+
+# The namespace of a class, whatever its metaclass may make of `__dict__`.
+_namespace = type.__dict__["__dict__"].__get__
+
+
+@dataclass(frozen=True, slots=True)
+class Uncollected:
+    """The scenarios of one module that are not collected, by their places in it."""
+
+    source: str
+    places: tuple[str, ...]
+
+    def render(self) -> str:
+        """Where they are, and what to do to have them explored, as one line."""
+        module = self.source.removesuffix(".py").replace("/", ".")
+        rest = len(self.places) - TOLD
+        told = self.places if rest <= 1 else self.places[:TOLD]
+        places = ", ".join(f"{module}.{place}" for place in told)
+        if rest > 1:
+            places += f" and {rest} more"
+        each = "it" if len(self.places) == 1 else "each"
+        return f"not collected: {places}; give {each} a public name at module level"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A value, where it is, and its position, by which places are in their order."""
+
+    value: Any
+    place: str
+    position: tuple[int, ...]
+
+
+def uncollected(module: ModuleType, file: Path, source: str) -> Uncollected | None:
+    """The scenarios that a module defines and that are not collected, if it has any."""
+    from harness.scenario import Scenario
+
+    variables = dict(vars(module))
+    seen = {
+        id(value)
+        for name, value in variables.items()
+        if not name.startswith("_") and issubclass(type(value), Scenario)
+    }
+    waiting = deque(
+        _Found(value, name, (index,))
+        for index, (name, value) in enumerate(variables.items())
+        if not name.startswith("__")
+    )
+    found: list[_Found] = []
+    looked = 0
+    while waiting and looked < MOST:
+        each = waiting.popleft()
+        looked += 1
+        if issubclass(type(each.value), Scenario):
+            # One that has a source was collected elsewhere, and got here as a value.
+            if id(each.value) not in seen and not each.value.source:
+                found.append(each)
+            seen.add(id(each.value))
+        elif len(each.position) <= DEPTH and id(each.value) not in seen:
+            room = max(MOST - looked - len(waiting), 0)
+            inner = list(islice(_inside(each, variables.get("__name__")), room))
+            if inner:
+                seen.add(id(each.value))
+                waiting.extend(inner)
+    if found:
+        imported = _imported(file, set(variables))
+        names = list(variables)
+        found = [each for each in found if names[each.position[0]] not in imported]
+    if not found:
+        return None
+    found.sort(key=lambda each: each.position)
+    return Uncollected(source, tuple(each.place for each in found))
+
+
+def _inside(found: _Found, module: object) -> Iterator[_Found]:
+    """What is directly inside of a value, if it is a place to look into."""
+    value, kind = found.value, type(found.value)
+    inner: Iterator[tuple[str, Any]] = iter(())
+    if kind is list or kind is tuple:
+        inner = ((f"[{index}]", each) for index, each in enumerate(value))
+    elif kind is dict:
+        inner = ((f"[{_key(key)}]", each) for key, each in value.items())
+    elif issubclass(kind, type):
+        namespace = _namespace(value)
+        if namespace.get("__module__") == module:
+            mangled = f"_{type.__dict__['__name__'].__get__(value).lstrip('_')}__"
+            inner = (
+                (f".{name}", each)
+                for name, each in namespace.items()
+                if not name.startswith(("__", mangled))
+            )
+    for index, (place, each) in enumerate(inner):
+        yield _Found(each, found.place + place, (*found.position, index))
+
+
+def _key(key: object) -> str:
+    """A key as it is written, unless that would run code or take much room."""
+    if type(key) in (str, bytes, int, float, bool, type(None)):
+        text = repr(key)
+        if len(text) <= KEY_WIDTH:
+            return text
+    return "..."
+
+
+def _imported(file: Path, names: set[str]) -> set[str]:
+    """Those of a module's names that it has from elsewhere, read from its text.
+
+    Where it imports all of another module, these are the names that it never stores.
+    """
+    try:
+        body = ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return set()
+    aliases: set[str] = set()
+    stored: set[str] = set()
+    waiting: list[ast.AST] = [*body]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            aliases.update(a.asname or a.name.partition(".")[0] for a in node.names)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            stored.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            stored.add(node.id)
+        else:
+            waiting.extend(ast.iter_child_nodes(node))
+    return (names if "*" in aliases else aliases) - stored
