@@ -16,13 +16,17 @@ Rules:
 How it works: `sys.setprofile` tells each call of a C function with the frame that makes
 it.  C code that calls C code is not told (`map(time.time, ...)`), so each Python
 function that runs is read once as well: a C function that it loads without calling it
-itself is taken for called.  Types that are called (`count()`) are not told either; what
-they keep is in their instances, which the canonical form shows or calls opaque.
+itself is taken for called.  One that it gets from objects (`map(TABLE["now"], ...)`) is
+met by the canonical form, and `names_of` says which of those hide state.  Types that
+are called (`count()`) are not told either; what they keep is in their instances, which
+the canonical form shows or calls opaque.  A `methodcaller` calls what it is asked to by
+name: it is taken for a C function that hides state.
 """
 
 import dis
+import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -204,6 +208,8 @@ _C_METHODS = (
     BuiltinFunctionType,
     staticmethod,
 )
+_CALLS = "calls "
+_BY_CHANCE = ", which answers by chance"
 _CODE_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CODE_ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
@@ -287,18 +293,10 @@ class CallAudit:
 
         Nothing is proven of what is decided by chance.
         """
-        chance = sorted(self._impure & CHANCE)
-        pure = sorted(self._impure - CHANCE)
-        told = [f"calls {', '.join(pure)}"] if pure else []
-        if self._why_not:
-            told.append(
-                f"C functions that hide state were not audited: {self._why_not}"
-            )
-        caveats = [Caveat("assumed", "; ".join(told))] if told else []
-        if chance:
-            text = f"calls {', '.join(chance)}, which answers by chance"
-            caveats.append(Caveat("outside", text))
-        return tuple(caveats)
+        why_not = self._why_not and (
+            f"C functions that hide state were not audited: {self._why_not}"
+        )
+        return caveats_of(self._impure, why_not)
 
     def _event(self, frame: FrameType, event: str, arg: Any) -> None:
         """Takes one event of the profiler."""
@@ -336,6 +334,46 @@ class CallAudit:
             self._impure.add(name)
 
 
+def caveats_of(names: Iterable[str], more: str = "") -> tuple[Caveat, ...]:
+    """What calls of functions that hide state leave open, and what else is assumed."""
+    impure = set(names)
+    chance = sorted(impure & CHANCE)
+    hiding = sorted(impure - CHANCE)
+    told = [f"{_CALLS}{', '.join(hiding)}"] if hiding else []
+    if more:
+        told.append(more)
+    caveats = [Caveat("assumed", "; ".join(told))] if told else []
+    if chance:
+        text = f"{_CALLS}{', '.join(chance)}{_BY_CHANCE}"
+        caveats.append(Caveat("outside", text))
+    return tuple(caveats)
+
+
+def merged(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
+    """Caveats without repetition, and all calls in one line of each kind.
+
+    They come from the audit, from the objects, and from other processes.
+    """
+    kept: dict[Caveat, None] = {}
+    names: set[str] = set()
+    for each in caveats:
+        told, _, more = each.text.partition("; ")
+        if not told.startswith(_CALLS):
+            kept[each] = None
+            continue
+        told = told.removeprefix(_CALLS).removesuffix(_BY_CHANCE)
+        names.update(told.split(", "))
+        if more:
+            kept[Caveat(each.kind, more)] = None
+    return (*kept, *caveats_of(names))
+
+
+def names_of(functions: Iterable[Any]) -> frozenset[str]:
+    """The names of those C functions that are not known to be pure."""
+    told = map(_identify, functions)
+    return frozenset([name for name, pure in told if not pure])
+
+
 @contextmanager
 def unheard() -> Iterator[None]:
     """Context: what the harness itself does is not listed.
@@ -356,6 +394,8 @@ def unheard() -> Iterator[None]:
 
 def _identify(function: Any) -> tuple[str, bool]:
     """A C function's name as told, and whether PURE knows it."""
+    if function is operator.methodcaller:
+        return "operator.methodcaller", False
     if type(function) in (MethodDescriptorType, ClassMethodDescriptorType):
         return _of_type(function.__objclass__, function.__name__)
     owner = function.__self__
@@ -437,7 +477,7 @@ def _passed_on(frame: FrameType) -> list[Any]:
         else:
             value = None
             continue
-        if (
+        if value is operator.methodcaller or (
             _is_c_function(value)
             and not _is_callee(instruction)
             and not _identify(value)[1]

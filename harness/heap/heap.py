@@ -3,11 +3,13 @@
 import gc
 import hashlib
 import marshal
+import operator
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from harness.engine.protocol import Caveat, StateForm
 from harness.heap.boundary import Extent
+from harness.heap.calls import names_of
 from harness.heap.form import Walk
 from harness.heap.ignored import Ignored, join
 from harness.heap.known import exact_name
@@ -33,6 +35,7 @@ class Heap:
         self._counters: dict[str, None] = {}
         self._traces: dict[str, None] = {}
         self._ignored: dict[str, None] = {}
+        self._called: set[str] = set()
         self._most = (0, 0, 0)
 
     def form(self, roots: Mapping[str, object]) -> StateForm:
@@ -85,8 +88,20 @@ class Heap:
         """Whether no form made so far met something opaque."""
         return not self._opaque
 
+    @property
+    def called(self) -> frozenset[str]:
+        """Names of C functions that hide state and that objects met so far hold.
+
+        C code may call them where no audit hears it: a `partial`, `map`, `reduce`.
+        What code reads by name is not among them; `CallAudit` sees that.
+        """
+        return frozenset(self._called)
+
     def caveats(self) -> tuple[Caveat, ...]:
-        """What the forms made so far leave open, opaque objects first."""
+        """What the forms made so far leave open, opaque objects first.
+
+        Calls are apart (`called`), to be told in one line with those that were heard.
+        """
         found = [
             Caveat("opaque", f"what {_article(name)} holds ({path}{_more(count)})")
             for name, (count, path) in sorted(self._opaque.items())
@@ -109,6 +124,10 @@ class Heap:
         sizes = (len(walk.sets), len(walk.counters), len(walk.traces))
         if walk.opaque or walk.left_out or sizes > self._most:
             self._note(walk, sizes)
+        if walk.functions:
+            self._called |= names_of(walk.functions)
+        if id(operator.methodcaller) in walk.seen:
+            self._called |= names_of([operator.methodcaller])
         return walk
 
     def _note(self, walk: Walk, sizes: tuple[int, int, int]) -> None:

@@ -37,6 +37,9 @@ _finalizers: Any = vars(weakref.finalize)["_registry"]
 
 _PATTERN = re.compile("")  # its methods are of a type without a name
 
+# The undo of most registries is a method of these, which hides nothing.
+_CONTAINERS = frozenset(map(id, (dict, list, set)))
+
 # What stands for descriptors that the class itself tells: slots and the like.
 _OF_LAYOUT = ("", "slot")
 _DESCRIPTORS = frozenset(
@@ -175,8 +178,9 @@ def _told(o: Any, kind: type, label: str, own: dict[str, Any]) -> str:
 
 
 def _builtin(stream: Tokens, o: Any) -> None:
-    stream.functions.append(o)
     owner = o.__self__
+    if id(type(owner)) not in _CONTAINERS or o.__name__ == "__sizeof__":
+        stream.functions.append(o)
     if owner is None or type(owner) is types.ModuleType:
         stream.named("function", f"{o.__module__}.{o.__qualname__}")
         return

@@ -188,6 +188,8 @@ def _whole(stream: Tokens, space: Space) -> None:
     if arranged != keys:
         stream.orders.append((stream.number, space.number, tuple(keys)))
     for key in arranged:
+        if type(space.values[key]) is types.BuiltinFunctionType:
+            stream.functions.append(space.values[key])
         if key not in space.done and key not in _OF_IMPORT:
             _global(stream, space, key, _BUILTINS)
 
@@ -216,8 +218,20 @@ def _global(stream: Tokens, space: Space, name: str, given: Any) -> None:
             out.append(("module", told))
         else:
             stream.emit(value)
+    elif type(value) is types.BuiltinFunctionType and (told := _of_library(value)):
+        # No object of this walk: whoever else holds it may have C code call it, which
+        # no profiler sees.
+        out.append(("function", told))
     else:
         stream.emit(value)
+
+
+def _of_library(function: Any) -> str:
+    """The name of a C function of a module, if it yields this very function."""
+    module, name = function.__module__, function.__qualname__
+    if type(module) is not str or resolve(module, name) is not function:
+        return ""
+    return f"{module}.{name}"
 
 
 def _told(space: Space) -> object:

@@ -61,9 +61,10 @@ class Tokens:
     is that of the object that is being written.  `opaque` are the numbers of opaque
     objects, `sets` those of sets of two or more, `counters` those of caches that count,
     `traces` those of tracebacks, `outside` those of things that are mere names;
-    `left_out` is what was ignored.  `weak` says that a weak reference or a finalizer
-    was met.  `waiting` are objects in sets, which have no order, by the number of their
-    set; `inside` says of modules whether they are followed.
+    `functions` are the C functions that something else than code holds, which C code
+    may call; `left_out` is what was ignored.  `weak` says that a weak reference or a
+    finalizer was met.  `waiting` are objects in sets, which have no order, by the
+    number of their set; `inside` says of modules whether they are followed.
     """
 
     def __init__(self, scope: Scope, ignoring: Ignored | None = None) -> None:
@@ -81,6 +82,7 @@ class Tokens:
         self.counters: list[int] = []
         self.traces: list[int] = []
         self.outside: list[int] = []
+        self.functions: list[Any] = []
         self.left_out: list[tuple[int, str]] = []
         self.waiting: list[tuple[int, list[Any]]] = []
         self.spaces: dict[int, Space] = {}

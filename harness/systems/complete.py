@@ -30,6 +30,7 @@ from typing import Any
 
 from harness.engine.protocol import Caveat, StateForm
 from harness.heap import Heap, Portrait, scope_of
+from harness.heap.calls import caveats_of, merged
 from harness.scenario.loop import Loop
 from harness.scenario.mistakes import name_of
 from harness.scenario.performing import Handle, Lasting
@@ -218,7 +219,10 @@ class Complete:
                 told.append(Caveat("assumed", text))
         elif self._heap is not None:
             told += self._heap.caveats()
-        return tuple(dict.fromkeys((*told, *self.audit.caveats(), *self._seen)))
+        # Whatever is told by a fingerprint: C code may call what the registry holds.
+        called = self._heap.called if self._heap is not None else ()
+        found = (*told, *self.audit.caveats(), *self._seen, *caveats_of(called))
+        return merged(found)
 
     def note_loop(self) -> None:
         """Note what the event loop goes on with after an operation.

@@ -214,6 +214,10 @@ IMPURE: dict[str, tuple[Callable[[], Any], tuple[str, ...]]] = {
     "scanner": (_scanned, ("SRE_Scanner.match",)),
     "key function": (lambda: sorted([2, 1], key=id), ("id",)),
     "mapped": (lambda: list(map(time.ctime, ())), ("time.ctime",)),
+    "asked for by name": (
+        lambda: operator.methodcaller("ctime")(time),
+        ("operator.methodcaller",),
+    ),
     "factory": (lambda: _made_by(time.time), ("time.time",)),
     "class method passed on": (
         lambda: _made_by(datetime.datetime.now),
@@ -239,6 +243,10 @@ PURE_OPERATIONS: dict[str, Callable[[], Any]] = {
     "functools": lambda: functools.reduce(operator.add, [1, 2], 0),
     "memo": _remembered,
     "single dispatch": lambda: functools.singledispatch(_nothing)("a"),
+    "getters": lambda: [
+        sorted(["b"], key=operator.itemgetter(0)),
+        operator.attrgetter("real")(len("a")),
+    ],
     "itertools": lambda: list(itertools.chain.from_iterable([[1], [2]])),
     "patterns": lambda: re.compile("a+").fullmatch("aa").group(),  # type: ignore[union-attr]  # it matches
     "weak": lambda: [weakref.WeakSet([Named]), weakref.getweakrefcount(Named)],
