@@ -32,7 +32,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 from harness.engine.protocol import Caveat
@@ -131,7 +131,9 @@ _FEW = 40
 _UNORDERED = frozenset(map(id, (set, frozenset, functools._lru_cache_wrapper)))
 # What nobody can tell from an equal one.
 _IMMUTABLE = frozenset(map(id, (tuple, types.MethodType)))
-_DICT = id(dict)
+_DICT, _FUNCTION = id(dict), id(types.FunctionType)
+# Annotations, before and after somebody looked at them.
+_LOOKED_AT = (id(tuple), _DICT)
 
 _Ids: TypeAlias = tuple[int, ...]
 _Pair: TypeAlias = tuple[int, int]
@@ -424,11 +426,24 @@ class _Comparison:
         """The references of an instance whose attributes became a dict meanwhile.
 
         Somebody looked at its `__dict__`, which changes nothing but where they stand.
+        Likewise the annotations of a function are a tuple until somebody looks.
         """
+        if old.kind == _FUNCTION:
+            return self._annotated(old, new)
         for at, slot in enumerate(new.slots):
             if self._new.kinds.get(slot) == _DICT and slot not in old.slots:
                 inner = self._new.slots[slot]
                 return new.slots[:at] + inner + new.slots[at + 1 :]
+        return None
+
+    def _annotated(self, old: Node, new: Node) -> _Ids | None:
+        for at, (before, now) in enumerate(zip(old.slots, new.slots, strict=False)):
+            if (self._old.kinds.get(before), self._new.kinds.get(now)) == _LOOKED_AT:
+                items = zip(self._new.keys[now], self._new.slots[now], strict=False)
+                flat = tuple(chain.from_iterable(items))
+                # The collector looks at a tuple from its end.
+                if self._old.slots[before] in (flat, flat[::-1]):
+                    return (*new.slots[:at], before, *new.slots[at + 1 :])
         return None
 
     @staticmethod
@@ -533,13 +548,13 @@ class _Comparison:
 
     def _path(self, now: int) -> str:
         """The shortest path that names a container."""
-        chain = [now]
-        while (owner := self._parents[chain[-1]]) is not None:
-            chain.append(owner)
-        chain.reverse()
-        path = self._names[chain[0]]
+        way = [now]
+        while (owner := self._parents[way[-1]]) is not None:
+            way.append(owner)
+        way.reverse()
+        path = self._names[way[0]]
         namespace = False
-        for owner, child in pairwise(chain):
+        for owner, child in pairwise(way):
             step = reference(self._objects[owner], self._objects[child], namespace)
             namespace = step == ""
             path += step

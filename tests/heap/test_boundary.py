@@ -812,3 +812,15 @@ def test_a_translation_that_is_installed_is_told(
     before = boundary.snapshot()
     monkeypatch.setattr("builtins._", str.upper, raising=False)
     assert boundary.changed(before) == ("builtins._",)
+
+
+def test_who_looks_at_annotations_changes_nothing(
+    plant: Callable[[str], types.ModuleType],
+) -> None:
+    module = plant("def f(a: int, b: str) -> None: pass\ndef g(a: int) -> None: pass")
+    boundary = scan()
+    before = boundary.snapshot()
+    assert module.f.__annotations__ == {"a": int, "b": str, "return": None}
+    assert boundary.changed(before) == ()
+    module.g.__annotations__["a"] = str
+    assert boundary.changed(before) == ("planted.g",)
