@@ -2,9 +2,8 @@
 
 True only here: when it is looked.  C functions are listed during the first performances
 of each operation.  What lies outside of the followed state is compared after the first
-performance of each, alone and beside one active step, and at a few states, ever further
-apart.  Both are far too dear for every operation: what one does, it mostly does the
-first time.
+performance of each with one step, and at a few states, ever further apart.  Both are
+far too dear for every operation: what one does, it mostly does the first time.
 
 Rule: what was seen is kept as caveats and counts; nothing of the system is.
 """

@@ -43,10 +43,6 @@ from harness.systems.outcomes import (
     told_of,
 )
 
-# So many steps are active where it is looked outside after an operation: it does little
-# more beside others than beside one.
-BESIDE = 1
-
 
 class RegistrySystem(Base):
     """A scenario with `create`, as the engine sees it."""
@@ -192,8 +188,6 @@ class RegistrySystem(Base):
             if is_failed_check(error):
                 self._broken.append(f"observe: {told_of(error)[1]}")
             return self.failure(error)
-        finally:
-            self._look_after("observe", 0)
         return (("state", text),)
 
     def laws(self) -> Sequence[Hashable]:
@@ -240,8 +234,11 @@ class RegistrySystem(Base):
         raise told
 
     def _look_after(self, kind: str, number: int) -> None:
-        """Look outside after an operation, where few steps are active."""
-        if self._active <= BESIDE:
+        """Look outside after an operation, the first time that it meets one step.
+
+        That is one that it does, undoes, or finds: beside others it does little more.
+        """
+        if self._active == (kind != "do"):
             self._complete.look_after((kind, number, min(self._active, self.steps)))
 
     def failure(self, error: Exception) -> Hashable:
