@@ -107,7 +107,11 @@ def _numbers(objects: Sequence[Any]) -> Words:
     return array.array("Q", map(id, objects))
 
 
-_ids = _addresses if sys.implementation.name == "cpython" else _numbers
+_ids = (
+    _addresses
+    if sys.implementation.name == "cpython" and tuple.__itemsize__ == 8  # not 32 bits
+    else _numbers
+)
 
 
 @dataclass(frozen=True, slots=True)

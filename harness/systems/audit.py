@@ -1,9 +1,9 @@
 """The audit of one system: what its operations do where no state shows it.
 
 True only here: when it is looked.  C functions are listed during the first performances
-of each operation.  What lies outside of the followed state is compared after the first
-performance of each with one step, and at a few states, ever further apart.  Both are
-far too dear for every operation: what one does, it mostly does the first time.
+of each operation.  What lies outside of the followed state is compared right after the
+first of these, and at a few states, ever further apart.  Both are far too dear for
+every operation: what one does, it mostly does the first time.
 
 Rule: what was seen is kept as caveats and counts; nothing of the system is.
 """
@@ -66,14 +66,6 @@ class Audit:
         with self._calls:
             return function(*args, **kwargs)
 
-    def after(self, operation: Hashable, roots: Roots) -> None:
-        """Look right after an operation was performed for the first time.
-
-        Before anything else is: a use may take back what a step did outside.
-        """
-        if self.performed.get(operation) == 1:
-            self._look(roots)
-
     def begin(self, roots: Roots) -> None:
         """From here on nothing outside of the followed state is to change."""
         if self.looks and self._before is None:
@@ -83,8 +75,8 @@ class Audit:
         """Let go of what was seen outside, until the next fresh registry."""
         self._before = None
 
-    def end(self, roots: Roots) -> None:
-        """Look a last time, where nothing comes after."""
+    def look(self, roots: Roots) -> None:
+        """Look whether it is time for it or not: at the end, or after a first time."""
         self._look(roots)
 
     def at_state(self, roots: Roots) -> None:

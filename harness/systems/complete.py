@@ -166,15 +166,18 @@ class Complete:
         """Look at what lies outside of the state, whenever it was done before."""
         if self._heap is None:  # more is followed after the next reset
             return
-        self._loop.call(self.audit.end, self._rooted(handles))
+        self._loop.call(self.audit.look, self._rooted(handles))
 
-    def look_after(self, operation: Hashable) -> None:
-        """Look at what lies outside, if an operation was performed for the first time.
+    def look_after(self, operation: tuple[str, int], active: int) -> None:
+        """Look at what lies outside, right after a first performance of an operation.
 
-        What it gave to undo it is nobody's state yet.
+        That is its very first, and its first beside one active step: a use may take
+        back what a step did outside, and beside others an operation does little more.
         """
-        if self._heap is not None:
-            self._loop.call(self.audit.after, operation, self._rooted(()))
+        if self._heap is None or self.audit.performed.get((*operation, active)) != 1:
+            return
+        if active == 1 or not self.performed_before(operation):
+            self._loop.call(self.audit.look, self._rooted(()))
 
     def portrait(self, handles: Sequence[object]) -> Portrait:
         """The state as it is, to be compared with others."""

@@ -234,12 +234,8 @@ class RegistrySystem(Base):
         raise told
 
     def _look_after(self, kind: str, number: int) -> None:
-        """Look outside after an operation, the first time that it meets one step.
-
-        That is one that it does, undoes, or finds: beside others it does little more.
-        """
-        if self._active == (kind != "do"):
-            self._complete.look_after((kind, number, min(self._active, self.steps)))
+        """Look outside after an operation, the first time and beside one step."""
+        self._complete.look_after((kind, number), min(self._active, self.steps))
 
     def failure(self, error: Exception) -> Hashable:
         """The type of an error and its text."""

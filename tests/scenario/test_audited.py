@@ -235,3 +235,25 @@ class Renaming(Registry):
 
 def test_the_name_of_a_class_is_state() -> None:
     assert explored(Renaming).verdict == "order"
+
+
+def test_a_step_that_needs_another_is_looked_after_as_well() -> None:
+    Elsewhere()
+    system = RegistrySystem(
+        Scenario(
+            step("first", lambda registry: Registry.add(registry, "b")),
+            step("second", lambda registry: Registry.add(registry, "c")),
+            step(
+                "add", lambda registry: registry.add("a"), requires=("first", "second")
+            ),
+            uses=[use("find", lambda registry: registry.find("a"))],
+            create=Elsewhere,
+        )
+    )
+    system.reset()
+    for each in range(3):
+        system.do(each)
+    assert system.use(0) == "True"
+    text = "colorsys.counted changed outside of what is followed; name it in watch="
+    assert text in [each.text for each in system.caveats()]
+    del vars(colorsys)[COUNTED]
