@@ -252,20 +252,7 @@ class Walk:
         module = raw_module_of(kind)
         if type(module) is str and self._noise(module):
             return 0
-        code = _NODE
-        if issubclass(kind, dict):
-            code |= _KEYED
-        if issubclass(kind, type):
-            code |= _CLASS
-        if kind is types.FunctionType:
-            code |= _FUNCTION
-        if kind is _lru_cache_wrapper:
-            code |= _MEMO
-        if issubclass(kind, _thread._local) and _plain_local(kind):
-            code |= _LOCAL
-        if accessor_of(kind) is not None:
-            code |= _TOKEN
-        return code
+        return _bits_of(kind)
 
     def _enters(self, found: Any, code: int) -> bool:
         """Whether one object is entered whose type alone does not tell."""
@@ -283,15 +270,63 @@ class Walk:
         return True
 
 
+def _bits_of(kind: type) -> int:
+    code = _NODE
+    if kind is dict:
+        code |= _KEYED
+    elif issubclass(kind, dict):
+        code = _KEYED  # special: it may say for itself how long it is
+    if issubclass(kind, type):
+        code |= _CLASS
+    if kind is types.FunctionType:
+        code |= _FUNCTION
+    if kind is _lru_cache_wrapper:
+        code |= _MEMO
+    if issubclass(kind, _thread._local) and _plain_local(kind):
+        code |= _LOCAL
+    if accessor_of(kind) is not None:
+        code |= _TOKEN
+    return code
+
+
+class Scan:
+    """Some objects and all that they refer to: both are held, to be compared with.
+
+    Of instances their class is one of the references.  Not for objects that keep
+    something by thread.
+    """
+
+    def __init__(self, objects: Iterable[Any]) -> None:
+        leaves = {*map(id, _LEAVES), *map(id, _VALUES)}
+        owners = {id(o): o for o in objects if id(type(o)) not in leaves}.values()
+        coded = [(o, _bits_of(type(o))) for o in owners]
+        self._special = [(o, code) for o, code in coded if code not in _PLAIN]
+        self._dicts = [o for o in owners if type(o) is dict]
+        self._keyed = [o for o, code in self._special if code & _KEYED]
+        self._spaced: list[Any] = [_SEAM] * (2 * len(owners))
+        self._spaced[::2] = owners
+        # What is alive keeps its address.
+        self._held = gc.get_referents(*self._spaced), *_keys(self._dicts, self._keyed)
+        self._before = self._now()
+
+    def same(self) -> bool:
+        """Whether they refer to the same objects still, and nothing changed in C."""
+        return self._now() == self._before
+
+    def _now(self) -> tuple[Hashable, ...]:
+        _, keys = _keys(self._dicts, self._keyed)
+        return (
+            _tokens(self._special),
+            _ids(gc.get_referents(*self._spaced)).tobytes(),
+            _ids(keys).tobytes(),
+        )
+
+
 def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[Any]]:
     """A level of containers, and all that they refer to."""
     special = list(zip(found[len(found) - len(codes) :], codes, strict=True))
     # First, because a generator refers to its frame once that was looked at.
-    tokens = tuple(
-        (id(owner), _token(owner, code))
-        for owner, code in special
-        if code & (_TOKEN | _CLASS)
-    )
+    tokens = _tokens(special)
     spaced: list[Any] = [_SEAM] * (2 * len(found))
     spaced[::2] = found
     slots = gc.get_referents(*spaced)
@@ -331,6 +366,14 @@ def _keys(plain: list[Any], others: list[Any]) -> tuple[tuple[int, ...], list[An
         # If not, another thread, or a handler of signals, wrote in between.
         if len(keys) == sum(sizes):
             return sizes, keys
+
+
+def _tokens(special: Iterable[tuple[Any, int]]) -> tuple[tuple[int, Hashable], ...]:
+    return tuple(
+        (id(owner), _token(owner, code))
+        for owner, code in special
+        if code & (_TOKEN | _CLASS)
+    )
 
 
 def _token(owner: Any, code: int) -> Hashable:

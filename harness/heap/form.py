@@ -49,12 +49,27 @@ class Walk(Tokens):
 
     def run(self, roots: Mapping[str, object]) -> None:
         """Describe everything that the roots reach."""
+        self._roots(roots)
+        self._complete(0)
+        self.settle()
+
+    def open(self, roots: Mapping[str, object]) -> int:
+        """Describe what the first roots reach, and say where `close` goes on."""
+        self._roots(roots)
+        return self._describe(0)
+
+    def close(self, done: int, roots: Mapping[str, object]) -> None:
+        """Describe what more roots reach."""
+        self.out.append("roots")
+        self._roots(roots)
+        self._complete(done)
+        self.settle()
+
+    def _roots(self, roots: Mapping[str, object]) -> None:
         for name, root in roots.items():
             self.out.append(name)
             self.emit(root)
         self.out.append(NOTHING)
-        self._complete(0)
-        self.settle()
 
     def _complete(self, done: int) -> None:
         while True:

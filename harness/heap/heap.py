@@ -6,8 +6,10 @@ import marshal
 import operator
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from harness.engine.protocol import Caveat, StateForm
+from harness.heap.base import Base
 from harness.heap.boundary import Extent
 from harness.heap.calls import names_of
 from harness.heap.form import Walk
@@ -19,6 +21,9 @@ from harness.heap.scope import Scope
 
 # How many paths a caveat names before it counts the rest.
 _NAMED = 3
+# Forms until what all states have in common is looked at once more, where it changes.
+_LONGEST_WAIT = 64
+_NO_ROOTS: Mapping[str, object] = MappingProxyType({})
 
 
 class Heap:
@@ -37,11 +42,23 @@ class Heap:
         self._ignored: dict[str, None] = {}
         self._called: set[str] = set()
         self._most = (0, 0, 0)
+        self._base: Base | None = None
+        # How often in a row a base did not hold, and how many forms to wait for it.
+        self._missed = self._wait = 0
+        # Whether a weak reference or a finalizer was ever in reach.
+        self._watched = False
 
-    def form(self, roots: Mapping[str, object]) -> StateForm:
-        """The state that the roots reach, as digests of 16 bytes."""
+    def form(
+        self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
+    ) -> StateForm:
+        """The state that the roots reach, as digests of 16 bytes.
+
+        `lasting` are roots that every state has: what they reach is described first,
+        and not again as long as it stays the same.  Equal states have equal forms
+        where both were told with the same lasting ones.
+        """
         with quiet():
-            walk = self._walk(roots)
+            walk = self._walk(roots, lasting)
             tokens = marshal.dumps(walk.out, 2)
             orders = marshal.dumps(walk.orders, 2)
             variants = marshal.dumps(walk.variants, 2)
@@ -117,10 +134,19 @@ class Heap:
                 found.append(Caveat("assumed", text.format(_listed(list(paths)))))
         return tuple(found)
 
-    def _walk(self, roots: Mapping[str, object]) -> Walk:
+    def forget(self) -> None:
+        """Keep no object of the program any longer."""
+        self._base = None
+
+    def _walk(
+        self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
+    ) -> Walk:
         patterns = self.scope.ignore
         walk = Walk(self.scope, Ignored(patterns) if patterns else None)
-        walk.run(roots)
+        if lasting:
+            walk = self._run(walk, roots, lasting)
+        else:
+            walk.run(roots)
         sizes = (len(walk.sets), len(walk.counters), len(walk.traces))
         if walk.opaque or walk.left_out or sizes > self._most:
             self._note(walk, sizes)
@@ -128,6 +154,29 @@ class Heap:
             self._called |= names_of(walk.functions)
         if id(operator.methodcaller) in walk.seen:
             self._called |= names_of([operator.methodcaller])
+        return walk
+
+    def _run(
+        self, walk: Walk, roots: Mapping[str, object], lasting: Mapping[str, object]
+    ) -> Walk:
+        base = self._base
+        if base is not None and base.holds(lasting):
+            self._missed = 0
+            walk, done = base.walk(), base.done
+        else:
+            done = walk.open(lasting)
+            self._base = None
+            if self._wait:
+                self._wait -= 1
+            elif not self._watched:
+                self._base = Base.of(self.scope, lasting, walk)
+                self._missed += 1
+                self._wait = min(self._missed**2, _LONGEST_WAIT)
+        walk.close(done, roots)
+        if walk.weak:  # somebody might notice what a base keeps alive
+            self._base, self._watched = None, True
+        elif self._base is not None:
+            self._base.learn(walk)
         return walk
 
     def _note(self, walk: Walk, sizes: tuple[int, int, int]) -> None:

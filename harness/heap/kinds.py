@@ -27,7 +27,6 @@ from harness.heap.layout import (
     short_name_of,
 )
 from harness.heap.reach import write_code, write_function, write_module
-from harness.heap.scope import resolve
 from harness.heap.tokens import IGNORED, Tokens
 
 Handler: TypeAlias = Callable[[Tokens, Any], None]
@@ -77,7 +76,9 @@ def write_class(stream: Tokens, o: type) -> None:
     if type(name) is not str:  # the object that it is would be left out
         stream.opaque.append(stream.number)
         name = str.__str__(name)
-    if not stream.follows(module) and (not changeable(o) or resolve(module, name) is o):
+    if not stream.follows(module) and (
+        not changeable(o) or stream.resolve(module, name) is o
+    ):
         stream.named("class", f"{module}.{name}")
         return
     out = stream.out
@@ -94,7 +95,7 @@ def write_class(stream: Tokens, o: type) -> None:
     below = [each for each in _subclasses_of(o) if stream.follows(module_of(each))]
     out.append(len(below))
     for each in below:
-        stream.weak = stream.weak or not _permanent(each)
+        stream.weak = stream.weak or not _permanent(stream, each)
         stream.emit(each)
     if not abstract.abstract(o):
         out.append(None)
@@ -108,7 +109,9 @@ def write_class(stream: Tokens, o: type) -> None:
         out.append(len(members))
         if members:
             stream.waiting.append((stream.number, list(members)))
-            stream.weak = stream.weak or not all(map(_permanent, members))
+            stream.weak = stream.weak or not all(
+                _permanent(stream, each) for each in members
+            )
 
 
 def _attributes(stream: Tokens, o: type, path: str) -> None:
@@ -141,10 +144,10 @@ def _attributes(stream: Tokens, o: type, path: str) -> None:
             emit(value)
 
 
-def _permanent(kind: type) -> bool:
+def _permanent(stream: Tokens, kind: type) -> bool:
     """Whether a module holds a class under its name, so that it is no garbage."""
     name = qualname_of(kind)
-    return type(name) is str and resolve(module_of(kind), name) is kind
+    return type(name) is str and stream.resolve(module_of(kind), name) is kind
 
 
 def name_of(stream: Tokens, o: Any, kind: type) -> str:
@@ -159,7 +162,7 @@ def name_of(stream: Tokens, o: Any, kind: type) -> str:
     module = _told(o, kind, "__module__", own) or module_of(kind)
     for label in ("__qualname__", "__name__"):
         name = _told(o, kind, label, own)
-        if name and not stream.follows(module) and resolve(module, name) is o:
+        if name and not stream.follows(module) and stream.resolve(module, name) is o:
             return f"{module}.{name}"
     return ""
 

@@ -14,7 +14,7 @@ from typing import Any
 from harness.heap.functions import Reads, read_code
 from harness.heap.known import ABSENT
 from harness.heap.layout import module_dict
-from harness.heap.scope import function_modules, resolve
+from harness.heap.scope import function_modules
 from harness.heap.tokens import IGNORED, NOTHING, Space, Tokens
 
 _BUILTINS = vars(builtins)
@@ -95,7 +95,7 @@ def _outside(stream: Tokens, o: Any) -> str:
     name = o.__qualname__
     if type(name) is not str or stream.follows(told) or stream.follows(real):
         return ""
-    return f"{told}.{name}" if resolve(told, name) is o else ""
+    return f"{told}.{name}" if stream.resolve(told, name) is o else ""
 
 
 def _differences(stream: Tokens, o: Any, code: types.CodeType, text: Any) -> None:
@@ -145,9 +145,9 @@ def write_code(stream: Tokens, o: types.CodeType) -> None:
 def write_module(stream: Tokens, o: Any) -> None:
     """Write a module: by name if it is outside of the scope, else all its globals."""
     values = module_dict(o)
-    name = values.get("__name__")
+    name = stream.look_up(values, "__name__")
     told = name if type(name) is str else ""
-    if not stream.follows(told) and sys.modules.get(told) is o:
+    if not stream.follows(told) and _loaded(stream, told) is o:
         stream.named("module", told)
         return
     stream.out.append("module")
@@ -170,7 +170,7 @@ def _space(stream: Tokens, values: dict[str, Any]) -> Space:
     if space is None:
         space = Space(len(stream.spaces), values, set())
         stream.spaces[id(values)] = space
-        name = values.get("__name__")
+        name = stream.look_up(values, "__name__")
         stream.out += ("space", space.number, name if type(name) is str else None)
     return space
 
@@ -197,10 +197,10 @@ def _whole(stream: Tokens, space: Space) -> None:
 def _global(stream: Tokens, space: Space, name: str, given: Any) -> None:
     """Write one global; one that is not there is looked for among the built-in ones."""
     space.done.add(name)
-    value = dict.get(space.values, name, ABSENT)
+    value = stream.look_up(space.values, name)
     out = stream.out
     if value is ABSENT:
-        value = dict.get(given, name, ABSENT)
+        value = stream.look_up(given, name)
         if value is ABSENT or value is _ORIGINAL.get(name, ABSENT):
             out += (space.number, name, NOTHING)
         else:
@@ -212,13 +212,15 @@ def _global(stream: Tokens, space: Space, name: str, given: Any) -> None:
         out.append(IGNORED)
     elif issubclass(type(value), types.ModuleType):
         # Its attributes are written one by one; see `_chain`.
-        told = module_dict(value).get("__name__")
+        told = stream.look_up(module_dict(value), "__name__")
         plain = type(value) is types.ModuleType
-        if plain and type(told) is str and sys.modules.get(told) is value:
+        if plain and type(told) is str and _loaded(stream, told) is value:
             out.append(("module", told))
         else:
             stream.emit(value)
-    elif type(value) is types.BuiltinFunctionType and (told := _of_library(value)):
+    elif type(value) is types.BuiltinFunctionType and (
+        told := _of_library(stream, value)
+    ):
         # No object of this walk: whoever else holds it may have C code call it, which
         # no profiler sees.
         out.append(("function", told))
@@ -226,10 +228,10 @@ def _global(stream: Tokens, space: Space, name: str, given: Any) -> None:
         stream.emit(value)
 
 
-def _of_library(function: Any) -> str:
+def _of_library(stream: Tokens, function: Any) -> str:
     """The name of a C function of a module, if it yields this very function."""
     module, name = function.__module__, function.__qualname__
-    if type(module) is not str or resolve(module, name) is not function:
+    if type(module) is not str or stream.resolve(module, name) is not function:
         return ""
     return f"{module}.{name}"
 
@@ -259,7 +261,8 @@ def _attribute(stream: Tokens, space: Space, name: str) -> Any:
         _global(stream, space, name, {})
     if name not in space.values:
         hook = "__getattr__"
-        if hook in space.values and hook not in space.done:
+        found = stream.look_up(space.values, hook) is not ABSENT
+        if found and hook not in space.done:
             _global(stream, space, hook, {})
     return dict.get(space.values, name, ABSENT)
 
@@ -270,7 +273,7 @@ def _import(
     """Write what an import inside of a function would find."""
     absolute = name
     if level:
-        package = space.values.get("__package__")
+        package = stream.look_up(space.values, "__package__")
         above = package.split(".") if type(package) is str else []
         kept = above[: len(above) - level + 1]
         absolute = ".".join([*kept, name] if name else kept)
@@ -281,7 +284,7 @@ def _import(
     pieces = absolute.split(".")
     for end in range(1, len(pieces) + 1):
         path = ".".join(pieces[:end])
-        module = sys.modules.get(path)
+        module = _loaded(stream, path)
         stream.out += (space.number, f"import {path}", module is not None)
         inner = None if module is None else _followed(stream, module)
         if inner is None:
@@ -305,7 +308,13 @@ def _followed(stream: Tokens, value: Any) -> Space | None:
     if not issubclass(type(value), types.ModuleType):
         return None
     values = module_dict(value)
-    name = values.get("__name__")
+    name = stream.look_up(values, "__name__")
     if type(name) is not str or not stream.follows(name):
         return None
     return _space(stream, values)
+
+
+def _loaded(stream: Tokens, name: str) -> Any:
+    """The module of a name, or None."""
+    module = stream.look_up(sys.modules, name)
+    return None if module is ABSENT else module

@@ -162,9 +162,10 @@ class Records:
         while (name := self._take()) is not _NOTHING:
             roots.append((name, self._take()))
         self._begun = True
-        self.roots = roots
+        self.roots += roots
         for name, token in roots:
-            self._link(-1, name, token)
+            if type(token) is int:  # by its own name, whatever met it first
+                self._parents[token] = (-1, name)
 
     def _link(self, parent: int, label: str, token: Any) -> None:
         if type(token) is int:
@@ -174,6 +175,9 @@ class Records:
         kind = self._take()
         if kind == "members":
             self._members()
+            return
+        if kind == "roots":
+            self._read_roots()
             return
         node = getattr(self, f"_read_{kind}")(kind)
         number = self._next

@@ -17,7 +17,7 @@ from harness.heap.accessors import known_exactly, known_of
 from harness.heap.ignored import Ignored
 from harness.heap.known import ABSENT, Known, Parts, Unreadable
 from harness.heap.layout import Getter, layout_of
-from harness.heap.scope import Scope
+from harness.heap.scope import Scope, resolve
 
 ATOMS = (str, bool, type(None), float, bytes, complex, type(...))
 ATOM_IDS = frozenset(map(id, ATOMS))
@@ -65,6 +65,9 @@ class Tokens:
     may call; `left_out` is what was ignored.  `weak` says that a weak reference or a
     finalizer was met.  `waiting` are objects in sets, which have no order, by the
     number of their set; `inside` says of modules whether they are followed.
+
+    What was read by name, where no object refers to it, is listed for `base.py`:
+    `read_names` by dict, key and value, `resolved` by module, dotted name and object.
     """
 
     def __init__(self, scope: Scope, ignoring: Ignored | None = None) -> None:
@@ -87,11 +90,13 @@ class Tokens:
         self.waiting: list[tuple[int, list[Any]]] = []
         self.spaces: dict[int, Space] = {}
         self.groups: list[list[Any]] = []
-        self._addresses: list[int] = []
+        self.addresses: list[int] = []
         self._references: list[Any] = []
-        self._empty: list[tuple[int, dict[Any, Any]]] = []
+        self.empty: list[tuple[int, dict[Any, Any]]] = []
         self.inside: dict[str, bool] = {}
-        self._plans: dict[int, Plan] = {}
+        self.plans: dict[int, Plan] = {}
+        self.read_names: list[tuple[dict[str, Any], str, Any]] = []
+        self.resolved: list[tuple[str, str, object]] = []
 
     # Values
 
@@ -116,7 +121,7 @@ class Tokens:
 
     def address(self, value: int) -> None:
         """Write an integer that may turn out to be the address of an object."""
-        self._addresses.append(len(self.out))
+        self.addresses.append(len(self.out))
         self.out.append((value,))
 
     def filled(self, value: dict[Any, Any]) -> None:
@@ -128,7 +133,7 @@ class Tokens:
         if type(value) is not dict or value:
             self.emit(value)
         else:
-            self._empty.append((len(self.out), value))
+            self.empty.append((len(self.out), value))
             self.out.append(None)
 
     def named(self, kind: str, name: str) -> None:
@@ -186,11 +191,11 @@ class Tokens:
     def settle(self) -> None:
         """Write what can be known only at the end."""
         find = self.seen.get
-        for place in self._addresses:
+        for place in self.addresses:
             number = find(self.out[place][0])
             if number is not None:
                 self.out[place] = [number]
-        for place, value in self._empty:
+        for place, value in self.empty:
             self.out[place] = find(id(value))
         for group in self.groups:
             tokens = [(0, n) if (n := find(v)) is not None else (1, v) for v in group]
@@ -215,7 +220,7 @@ class Tokens:
 
     def plan(self, kind: type) -> Plan:
         """How instances of a type are read."""
-        plan = self._plans.get(id(kind))
+        plan = self.plans.get(id(kind))
         if plan is None:
             known = known_exactly(kind)
             layout = layout_of(kind)
@@ -227,8 +232,20 @@ class Tokens:
                 self.weak = self.weak or base is weakref.ReferenceType
                 known = known_of(base)
                 plan = Plan(kind, layout.slots, layout.dict_of, known, layout.opaque)
-            self._plans[id(kind)] = plan
+            self.plans[id(kind)] = plan
         return plan
+
+    def resolve(self, module: str, qualname: str) -> object:
+        """What a module has under a dotted name, or None."""
+        found = resolve(module, qualname)
+        self.resolved.append((module, qualname, found))
+        return found
+
+    def look_up(self, values: dict[str, Any], name: str) -> Any:
+        """What a dict has under a name, or `ABSENT`."""
+        value = dict.get(values, name, ABSENT)
+        self.read_names.append((values, name, value))
+        return value
 
     def follows(self, module: str) -> bool:
         """Whether a module belongs to the scope."""

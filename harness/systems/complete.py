@@ -118,6 +118,7 @@ class Complete:
                 for name, each in scenario.watch
             }
         self._fixed = self._roots(performs, given) | self._watched
+        self._fixed["class of the registry"] = type(target)
         if self._heap is None:
             found = scope_of([target, *self._fixed.values()], scenario.ignore)
             self._packages |= found.packages - _NEVER_FOLLOWED
@@ -129,6 +130,8 @@ class Complete:
         """Let go of the registry."""
         self._target = None
         self._fixed = {}
+        if self._heap is not None:
+            self._heap.forget()
 
     def forget(self) -> None:
         """Let go of what lies outside, which is large; what was seen of it is kept."""
@@ -152,9 +155,9 @@ class Complete:
 
     def form(self, handles: Sequence[object]) -> StateForm:
         """The state as a value, read from the objects."""
-        roots = self._rooted(handles)
-        self._loop.call(self.audit.at_state, roots)
-        form = self._loop.call(self.heap.form, roots)
+        passing = self._passing(handles)
+        self._loop.call(self.audit.at_state, passing | self._fixed)
+        form = self._loop.call(self.heap.form, passing, self._fixed)
         self.collector.state(weak=form.weak, whole=self.heap.whole)
         return form
 
@@ -287,12 +290,16 @@ class Complete:
 
     def _rooted(self, handles: Sequence[object]) -> dict[str, object]:
         """Everything that is state, by the names that paths begin with."""
+        return self._passing(handles) | self._fixed
+
+    def _passing(self, handles: Sequence[object]) -> dict[str, object]:
+        """What is state and another one on each fresh system."""
         roots: dict[str, object] = {"registry": self._target}
         for text, held in self.undos(handles).items():
             roots[f"undo of {text}"] = held
         for number, coroutine in enumerate(self._loop.pending, 1):
             roots[f"pending task {number}"] = coroutine
-        return roots | self._fixed
+        return roots
 
 
 def _alive(reference: "weakref.ref[Complete]") -> Complete:

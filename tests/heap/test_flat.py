@@ -24,6 +24,28 @@ def test_ids_are_read_as_they_lie_in_memory() -> None:
         assert flat._numbers(found) == flat._addresses(tuple(found))
 
 
+LIAR = """
+called = []
+class Liar(dict):
+    def __len__(self):
+        called.append("len")
+        return 0
+    def __iter__(self):
+        called.append("iter")
+        return iter(())
+liar = Liar(a=1)
+"""
+
+
+def test_a_dict_of_somebodys_own_is_not_asked(plant: Any) -> None:
+    module = plant(LIAR)
+    outside = Boundary(Extent)
+    before = outside.snapshot()
+    dict.update(module.liar, b=2)
+    assert outside.changed(before) == ("planted.liar",)
+    assert module.called == []
+
+
 @pytest.mark.parametrize("way", ["_addresses", "_numbers"])
 def test_both_ways_to_read_ids_see_the_same(
     way: str, plant: Any, monkeypatch: pytest.MonkeyPatch
