@@ -190,9 +190,7 @@ def write_set(stream: Tokens, values: list[Any], o: Any) -> None:
         if len(atoms) == len(values):
             # Order of iteration and capacity: what `pop` and `for` would show.
             plain = tuple(marshal.dumps(each, 2) for each in atoms)
-            changeable = any(each is set for each in mro_of(type(o)))
-            size = (set if changeable else frozenset).__sizeof__(o)
-            stream.variants.append((stream.number, plain, size))
+            stream.variants.append((stream.number, plain, room_of(o)))
     if len(atoms) > 1:
         atoms.sort(key=lambda each: rank(stream, each))
     out.append(len(atoms))
@@ -205,3 +203,9 @@ def write_set(stream: Tokens, values: list[Any], o: Any) -> None:
     out.append(len(objects))
     if objects:
         stream.waiting.append((stream.number, objects))
+
+
+def room_of(o: Any) -> int:
+    """How large the table of a set is, which decides about the order of what comes."""
+    changeable = any(each is set for each in mro_of(type(o)))
+    return (set if changeable else frozenset).__sizeof__(o)

@@ -30,6 +30,7 @@ from typing import Any
 
 from harness.heap import abstract
 from harness.heap.accessors import known_of
+from harness.heap.arrange import room_of
 from harness.heap.flat import Scan
 from harness.heap.form import Walk
 from harness.heap.kinds import Written
@@ -108,6 +109,7 @@ class Base:
         ]
         self._abstract = [each for each in classes if abstract.abstract(each)]
         self._empty = [each for _, each in walk.empty]
+        self._room = [(o, room_of(o)) for o in map(walk.order.__getitem__, walk.sets)]
         self._plans = 0
         self._scan = Scan([*inside, *_attributes(walk, inside)])
 
@@ -119,7 +121,6 @@ class Base:
             or walk.waiting
             or walk.groups
             or walk.opaque
-            or walk.sets
             or not all(_is_kept(walk, each) for each in walk.order)
         ):
             return None
@@ -141,6 +142,7 @@ class Base:
                 for kind, module, name in self._named
             )
             and self._scan.same()
+            and all(room_of(o) == room for o, room in self._room)
             and all(not any(abstract.answers(kind)) for kind in self._abstract)
         )
 
@@ -168,6 +170,7 @@ def _copied(scope: Scope, walk: Walk) -> Walk:
     copy.seen = walk.seen.copy()
     copy.orders = walk.orders[:]
     copy.variants = walk.variants[:]
+    copy.sets = walk.sets[:]
     copy.outside = walk.outside[:]
     copy.addresses = walk.addresses[:]
     copy.empty = walk.empty[:]
