@@ -86,6 +86,39 @@ def test_the_stale_cache_is_found_as_the_readme_says() -> None:
     assert printed[: len(lines)] == lines
 
 
+def test_a_look_hides_from_a_walk_what_the_readme_says() -> None:
+    """Where an observation refreshes a cache, a walk shows less than all faults."""
+    from harness import Scenario, explore, steps, use
+
+    class Refreshed:
+        def __init__(self) -> None:
+            self.names: set[str] = set()
+            self.found: dict[str, bool] = {}
+
+        def add(self, name: str) -> Callable[[], None]:
+            self.names.add(name)
+            return lambda: self.names.discard(name)
+
+        def find(self, name: str) -> bool:
+            return self.found.setdefault(name, name in self.names)
+
+        def shown(self) -> str:
+            self.found.clear()
+            return " ".join(sorted(self.names))
+
+    scenario = Scenario(
+        *steps("add", "ab", Refreshed.add),
+        uses=[use('find("a")', lambda registry: registry.find("a"))],
+        create=Refreshed,
+        observe=Refreshed.shown,
+    )
+    (row,) = (line for line in README.splitlines() if line.startswith("| `walk:s`"))
+    assert "if no look hides it: a look after each operation warms all" in row
+    assert explore(scenario, "walk:2").verdict == "holds"
+    for strategy in ("stale", "histories:3", "graph", "auto"):
+        assert explore(scenario, strategy).verdict == "order"
+
+
 def test_a_registry_that_lists_its_names_is_explored_as_the_readme_says() -> None:
     from harness import Scenario, explore
 

@@ -11,14 +11,15 @@ histories (the steps added upwards and removed upwards, and both downwards; at
 each state every use is performed and a look is taken), each twice; then nothing and
 every single operation again.  Everything that came back is compared, failures and
 states included.  Where two runs differ, the history is replayed `REPEATS` times more:
-if these agree with each other, and another history has changed as well, then what
-`create` makes is not fresh; else the system is not deterministic, as far as anybody can
-tell: one run that went wrong looks like a change after it.  Where complete states
+if these agree with each other, and another history has changed as well, or if what a
+fresh system shows is another one after a history on another system, then what `create`
+makes is not fresh; else the system is not deterministic, as far as anybody can tell:
+one run that went wrong looks like a change after it.  Where complete states
 can be seen, every fresh one must have the form of the first, which names the path as
 well.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from harness.engine.budget import Halt
@@ -95,13 +96,32 @@ def _judged(
     session: Session, history: History, known: dict[History, Replay], now: Replay
 ) -> Finding:
     finding = _finding(session, history, known[history], now)
-    if not _is_new(session, history, now):
-        return finding
-    for other, before in known.items():
-        after = before if other == history else _played(session, other)
-        if after != before and _is_new(session, other, after):
-            return replace(finding, kind="not fresh")
+    if _is_new(session, history, now):
+        for other, before in known.items():
+            after = before if other == history else _played(session, other)
+            if after != before and _is_new(session, other, after):
+                return replace(finding, kind="not fresh")
+    if _is_left(session, known):
+        return replace(finding, kind="not fresh")
     return finding
+
+
+def _is_left(session: Session, histories: Iterable[History]) -> bool:
+    """Whether a fresh system shows what was done on the one before.
+
+    It may be undone there by the next, so that no history has changed for good.
+    """
+    operations = session.operations
+    asked = (*range(operations.steps, operations.actions), operations.look)
+    before = _played(session, asked)
+    if not _is_new(session, asked, before):
+        return False
+    for history in histories:
+        _played(session, history)
+        after = _played(session, asked)
+        if after != before:
+            return _is_new(session, asked, after)
+    return False
 
 
 def _is_new(session: Session, history: History, now: Replay) -> bool:

@@ -248,16 +248,17 @@ def _shown(
     judge.extend(len(shrunk.history))
     square = find_square(judge, shrunk.history, fault.kind, session.operations)
     paths = None if inner is None else _paths(session, *inner)
-    if inner is not None and not session.system.settled and fault.kind in STATEFUL:
-        alike = _are_alike(session, *inner) if paths is None else not paths
-        if alike:
-            # The states were equal, and yet what followed was not.
-            assert compared is not None, "it was compared with one"
-            other = _unlooked(session, compared)
-            violation = replace(violation, kind="hidden", other=other)
-    return replace(
-        violation, square=square, paths=paths or finding.paths, replayed=times
-    )
+    stateful = not session.system.settled and fault.kind in STATEFUL
+    # A fingerprint of the scenario's own may see less than the paths do.
+    if inner and stateful and (paths == () or _are_alike(session, *inner)):
+        # The states were equal, and yet what followed was not.
+        assert compared is not None, "it was compared with one"
+        other = _unlooked(session, compared)
+        violation = replace(violation, kind="hidden", other=other)
+    paths = paths or finding.paths
+    if paths and inner is not None and inner[1] == shrunk.history:
+        paths += _before_undo(session, judge, shrunk.history)
+    return replace(violation, square=square, paths=paths, replayed=times)
 
 
 def _compared(
@@ -277,6 +278,20 @@ def _compared(
         return (*judge.way(before), history[-1]), (judge.way(before), history[:-1])
     way = judge.way(fault.state)
     return way, (way, history)
+
+
+def _before_undo(session: Session, judge: Judge, history: History) -> tuple[str, ...]:
+    """Where the states differ before the undo that ends a history, if one does.
+
+    What it was made with is gone with it, and is often the variable to fix.
+    """
+    total = judge.ordering.total
+    last = replay(judge.system, history, order_dependent=total).actions[-2]
+    if last.deed != "remove":
+        return ()
+    before = replay(judge.system, history[:-1], order_dependent=total).state
+    paths = _paths(session, judge.way(before), history[:-1]) or ()
+    return tuple(f"before the last operation: {path}" for path in paths)
 
 
 def _paths(session: Session, one: History, other: History) -> tuple[str, ...] | None:

@@ -155,13 +155,17 @@ class Snapshot:
         return (
             self.roots == tuple(map(id, roots))
             and self.met <= excluded
-            and all(excluded.isdisjoint(level.nodes) for level in self.levels)
+            and excluded.isdisjoint(self._nodes)
             and unchanged(roots, self.levels, self._places)
         )
 
     @functools.cached_property
     def _places(self) -> list[Words]:
         return ways(self.roots, self.levels)
+
+    @functools.cached_property
+    def _nodes(self) -> frozenset[int]:
+        return frozenset(chain.from_iterable(level.nodes for level in self.levels))
 
     @functools.cached_property
     def table(self) -> Table:
@@ -506,13 +510,12 @@ class _Comparison:
         path = self._path(now)
         if not self._all_same(old.slots, new.slots):
             yield path
-        assert isinstance(old.token, ClassToken), "every class has one"
-        assert isinstance(new.token, ClassToken), "every class has one"
-        if old.token.registered != new.token.registered:
+        before, after = ClassToken(*old.token), ClassToken(*new.token)  # type: ignore[misc]  # as every class has one
+        if before.registered != after.registered:
             yield f"{path}.register"
-        if old.token.subclasses != new.token.subclasses:
+        if before.subclasses != after.subclasses:
             yield f"{path}.__subclasses__"
-        if old.token.names != new.token.names:
+        if (before.qualname, before.name) != (after.qualname, after.name):
             yield f"{path}.__name__"
 
     @staticmethod

@@ -26,6 +26,7 @@ name: it is taken for a C function that hides state.
 import dis
 import operator
 import sys
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -40,7 +41,7 @@ from types import (
     ModuleType,
     TracebackType,
 )
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from harness.engine.protocol import Caveat
 
@@ -210,6 +211,8 @@ _C_METHODS = (
 )
 _CALLS = "calls "
 _BY_CHANCE = ", which answers by chance"
+# Of so many code objects it is remembered what they load.
+_MOST_LOADS = 50_000
 _CODE_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CODE_ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
@@ -461,6 +464,36 @@ def _has_hook(kind: Any) -> bool:
     return False
 
 
+class _Load(NamedTuple):
+    """One instruction that loads a name, by what it begins or goes on with."""
+
+    name: str
+    goes_on: bool
+    is_callee: bool
+
+
+_loads: dict[int, tuple[weakref.ref[CodeType], list[_Load]]] = {}
+
+
+def _loads_of(code: CodeType) -> list[_Load]:
+    """What code loads by name; decoded once, without keeping the code alive."""
+    entry = _loads.get(id(code))
+    if entry is not None and entry[0]() is code:
+        return entry[1]
+    found: list[_Load] = []
+    attached = False
+    for instruction in dis.get_instructions(code):
+        begins = instruction.opname in _CODE_GLOBAL
+        goes_on = attached and instruction.opname in _CODE_ATTRIBUTE
+        attached = begins or goes_on
+        if attached:
+            found.append(_Load(instruction.argval, goes_on, _is_callee(instruction)))
+    if len(_loads) > _MOST_LOADS:  # dead entries of generated code
+        _loads.clear()
+    _loads[id(code)] = (weakref.ref(code), found)
+    return found
+
+
 def _passed_on(frame: FrameType) -> list[Any]:
     """The impure C functions that a frame's code loads and does not call itself."""
     code = frame.f_code
@@ -468,19 +501,13 @@ def _passed_on(frame: FrameType) -> list[Any]:
         return []
     passed: list[Any] = []
     value: Any = None
-    for instruction in dis.get_instructions(code):
-        name = instruction.argval
-        if instruction.opname in _CODE_GLOBAL:
-            value = _reach(frame, name)
-        elif instruction.opname in _CODE_ATTRIBUTE and value is not None:
-            value = _attribute(value, name)
-        else:
-            value = None
-            continue
+    for load in _loads_of(code):
+        if not load.goes_on:
+            value = _reach(frame, load.name)
+        elif value is not None:
+            value = _attribute(value, load.name)
         if value is operator.methodcaller or (
-            _is_c_function(value)
-            and not _is_callee(instruction)
-            and not _identify(value)[1]
+            _is_c_function(value) and not load.is_callee and not _identify(value)[1]
         ):
             passed.append(value)
     return passed

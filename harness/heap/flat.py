@@ -264,10 +264,15 @@ class Walk:
         if code & _MEMO:
             # A function of the standard library that is memoised is pure.
             return not any(
-                type(inner) is types.FunctionType and is_standard(inner.__module__)
+                is_standard(inner.__module__) or self._is_noisy(inner)
                 for inner in gc.get_referents(found)
+                if type(inner) is types.FunctionType
             )
         return True
+
+    def _is_noisy(self, function: types.FunctionType) -> bool:
+        module = function.__module__
+        return type(module) is str and self._noise(module)
 
 
 def _bits_of(kind: type) -> int:
@@ -302,11 +307,10 @@ class Scan:
         coded = [(o, _bits_of(type(o))) for o in owners]
         self._special = [(o, code) for o, code in coded if code not in _PLAIN]
         self._dicts = [o for o in owners if type(o) is dict]
-        self._keyed = [o for o, code in self._special if code & _KEYED]
-        self._spaced: list[Any] = [_SEAM] * (2 * len(owners))
-        self._spaced[::2] = owners
+        self._keyed = _keyed(self._special)
+        self._owners = list(owners)
         # What is alive keeps its address.
-        self._held = gc.get_referents(*self._spaced), *_keys(self._dicts, self._keyed)
+        self._held = _referents(self._owners), *_keys(self._dicts, self._keyed)
         self._before = self._now()
 
     def same(self) -> bool:
@@ -317,43 +321,81 @@ class Scan:
         _, keys = _keys(self._dicts, self._keyed)
         return (
             _tokens(self._special),
-            _ids(gc.get_referents(*self._spaced)).tobytes(),
+            _ids(_referents(self._owners)).tobytes(),
             _ids(keys).tobytes(),
         )
 
 
 def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[Any]]:
     """A level of containers, and all that they refer to."""
-    special = list(zip(found[len(found) - len(codes) :], codes, strict=True))
+    special = _special(found, codes)
     # First, because a generator refers to its frame once that was looked at.
     tokens = _tokens(special)
-    spaced: list[Any] = [_SEAM] * (2 * len(found))
-    spaced[::2] = found
-    slots = gc.get_referents(*spaced)
-    words = _ids(slots)
-    plain = list(found[:dicts])
-    keyed = [owner for owner, code in special if code & _KEYED]
+    slots = _referents(found)
+    plain, keyed = list(found[:dicts]), _keyed(special)
     sizes, keys = _keys(plain, keyed)
-    threads = [
-        (id(owner), thread_dict(owner, "__dict__"))
-        for owner, code in special
-        if code & _LOCAL
-    ]
+    threads = _threads(special)
     level = Level(
         dicts=dicts,
         codes=codes,
         nodes=_ids(found),
         kinds=_ids(list(map(type, found))),
-        slots=words,
+        slots=_ids(slots),
         keyed=_ids(plain + keyed),
         sizes=sizes,
         keys=_ids(keys),
         tokens=tokens,
-        locals=tuple((owner, id(inner)) for owner, inner in threads),
+        locals=tuple((id(owner), id(inner)) for owner, inner in threads),
     )
+    return level, _gone_on(slots, keys, threads)
+
+
+def _read_again(level: Level, found: list[Any]) -> list[Any] | None:
+    """All that containers refer to, if a level of them would be the same."""
+    special = _special(found, level.codes)
+    if _tokens(special) != level.tokens:
+        return None
+    slots = _referents(found)
+    if _ids(slots) != level.slots or _ids(list(map(type, found))) != level.kinds:
+        return None
+    sizes, keys = _keys(found[: level.dicts], _keyed(special))
+    if sizes != level.sizes or _ids(keys) != level.keys:
+        return None
+    threads = _threads(special)
+    if tuple((id(owner), id(inner)) for owner, inner in threads) != level.locals:
+        return None
+    return _gone_on(slots, keys, threads)
+
+
+def _special(found: Sequence[Any], codes: bytes) -> list[tuple[Any, int]]:
+    return list(zip(found[len(found) - len(codes) :], codes, strict=True))
+
+
+def _keyed(special: Iterable[tuple[Any, int]]) -> list[Any]:
+    return [owner for owner, code in special if code & _KEYED]
+
+
+def _threads(special: Iterable[tuple[Any, int]]) -> list[tuple[Any, Any]]:
+    return [
+        (owner, thread_dict(owner, "__dict__"))
+        for owner, code in special
+        if code & _LOCAL
+    ]
+
+
+def _referents(found: Sequence[Any]) -> list[Any]:
+    spaced: list[Any] = [_SEAM] * (2 * len(found))
+    spaced[::2] = found
+    return gc.get_referents(*spaced)
+
+
+def _gone_on(
+    slots: list[Any], keys: list[Any], threads: list[tuple[Any, Any]]
+) -> list[Any]:
+    """What a walk goes on with, in the order of `Level.references`."""
     slots += keys
     slots += [inner for _, inner in threads]
-    return level, slots
+    return slots
 
 
 def _keys(plain: list[Any], others: list[Any]) -> tuple[tuple[int, ...], list[Any]]:
@@ -385,13 +427,16 @@ def _token(owner: Any, code: int) -> Hashable:
 
 
 def ways(roots: Iterable[int], levels: Iterable[Level]) -> list[Words]:
-    """Where each level's containers stand among the references of the one before."""
+    """Where each level's containers stand among the references of the one before.
+
+    Each may stand at several places; it does not matter at which it is found again.
+    """
     found: list[Words] = []
     references = array.array("Q", roots)
     for level in levels:
-        places = range(len(references) - 1, -1, -1)
-        first = dict(zip(reversed(references), places, strict=True))
-        found.append(array.array("Q", map(first.__getitem__, level.nodes)))
+        wanted = set(level.nodes)
+        place = {each: at for at, each in enumerate(references) if each in wanted}
+        found.append(array.array("Q", map(place.__getitem__, level.nodes)))
         references = level.references()
     return found
 
@@ -410,9 +455,10 @@ def unchanged(
         slots: Sequence[Any] = roots
         for level, way in zip(levels, places, strict=True):
             found = list(map(slots.__getitem__, way))
-            again, slots = _read(found, level.dicts, level.codes)
-            if again != level:
+            again = _read_again(level, found)
+            if again is None:
                 return False
+            slots = again
         return True
     finally:
         if collecting:

@@ -25,10 +25,10 @@ from harness.heap.layout import (
     flags_of,
     module_dict,
     mro_of,
+    name_of,
     namespace_of,
     qualname_of,
     raw_module_of,
-    short_name_of,
 )
 
 # Bytes of a buffer that are kept; of larger ones a digest, of the largest the size.
@@ -41,35 +41,33 @@ def is_standard(module: object) -> bool:
 
 
 class ClassToken(NamedTuple):
-    """What a class keeps in C: members registered with an ABC and subclasses, by ids.
-
-    `names` are its `__qualname__` and, where that ends otherwise, its `__name__`.
-    """
+    """What a class keeps in C: by ids its subclasses and whom it was told of; names."""
 
     registered: frozenset[int]
     subclasses: frozenset[int]
-    names: tuple[str, str]
+    qualname: str
+    name: str
 
 
 _NOBODY: frozenset[int] = frozenset()
+_subclasses_of: Callable[[type], list[type]] = type.__subclasses__
 
 
-def class_token(kind: type) -> ClassToken:
-    """What a class keeps in C: names, subclasses, and who is registered with an ABC."""
+def class_token(kind: type) -> Hashable:
+    """What a class keeps in C, to be made a `ClassToken` of where that differs."""
     meta = type(kind)
-    registered = _NOBODY
+    registered = below = _NOBODY
     if (
         meta is not type
         and "_abc_impl" in namespace_of(kind)
         and not _overrides_attributes(meta)
     ):
         registered = frozenset(map(id, _abc._get_dump(kind)[0]))
-    subclasses: list[type] = type.__subclasses__(kind)
+    subclasses = _subclasses_of(kind)
     # Nobody finds plugins by the subclasses of a standard class.
-    below = _NOBODY
     if subclasses and not is_standard(raw_module_of(kind)):
         below = frozenset(map(id, subclasses))
-    return ClassToken(registered, below, (qualname_of(kind), short_name_of(kind)))
+    return registered, below, qualname_of(kind), name_of(kind)
 
 
 def _overrides_attributes(meta: type) -> bool:

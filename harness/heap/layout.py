@@ -29,7 +29,7 @@ namespace_of = _of("__dict__")
 qualname_of = _of("__qualname__")
 flags_of = _of("__flags__")
 raw_module_of = _of("__module__")
-_name_of = _of("__name__")
+name_of = _of("__name__")
 _base_of = _of("__base__")
 _size_of = _of("__basicsize__")
 _item_of = _of("__itemsize__")
@@ -74,7 +74,7 @@ def short_name_of(kind: type) -> str:
 
     Both are kept in C, apart, and either can be set.
     """
-    name: str = _name_of(kind)
+    name: str = name_of(kind)
     return "" if str.__str__(qualname_of(kind)).rpartition(".")[2] == name else name
 
 

@@ -83,7 +83,7 @@ def square_sentence(report: Report, square: Square) -> str:
     start = report.state_name(square.state)
     first, second = square.first + 1, square.second + 1
     if first == second:
-        return f"from {start}, toggling {first} twice does not lead back"
+        return f"from {start}, {first} and its undo do not lead back: it is no inverse"
     return f"from {start}, {first} then {second} differs from {second} then {first}"
 
 

@@ -199,11 +199,23 @@ def render_violation(
     lines += [f"    {line}" for line in report.lines(history)]
     if violation.square is not None:
         lines.append("square: " + square_sentence(report, violation.square))
+    lines += no_inverse(report, violation)
     lines += other_history(report, violation)
     lines += explanation(violation)
     lines += (f"replay id: {report.replay_id(violation)}",)
     lines += (f"    {command}" for command in replay_commands(report, violation))
     return "\n".join(lines)
+
+
+def no_inverse(report: Report, violation: Violation) -> list[str]:
+    """What to say of a step, its undo and a use, which no square can show."""
+    history = violation.shortest or violation.history
+    if violation.kind != "use" or len(history) != 3 or history[0] != history[1]:
+        return []
+    step, (_, undo, _) = history[0] + 1, report.lines(history)
+    if undo != f"step_{step}.close()":
+        return []
+    return [f"{step} and its undo do not lead back: it is no inverse"]
 
 
 def other_history(report: Report, violation: Violation) -> list[str]:

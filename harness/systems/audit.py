@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import ParamSpec, TypeAlias, TypeVar
 
+from harness.engine import pulse
 from harness.engine.protocol import Caveat
 from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
 from harness.heap.calls import CallAudit, unheard
@@ -106,7 +107,13 @@ class Audit:
 
     @contextmanager
     def _of(self, roots: Roots) -> Iterator[None]:
-        """Context: what the boundary is about; nothing of it is kept."""
+        """Context: what the boundary is about; nothing of it is kept.
+
+        What is looked at takes its time, and is no operation that stands still.
+        """
+        beats = pulse.current()
+        if beats is not None:
+            beats.rest()
         self._roots.update(roots)
         try:
             yield

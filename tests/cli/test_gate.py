@@ -1,6 +1,7 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from time import perf_counter
 
 import pytest
 
@@ -189,6 +190,97 @@ def test_each_fault_has_its_code(faulty: Project, scenario: str, code: int) -> N
     assert result.output.startswith(first)
 
 
+UNSOUND = """
+from harness.scenario import Scenario, step, use
+from tests.scenarios.test_sound import add, shown
+
+KEPT = []
+
+
+def keep(name):
+    def do(registry):
+        KEPT.append(name)
+        return lambda: None
+
+    return step(f"keep({name!r})", do)
+
+
+typo = Scenario(
+    add("a"), step("typo", lambda r: r.apend("b")), create=list, observe=shown
+)
+asked = Scenario(
+    add("a"), uses=[use("typo", lambda r: r.cuont("a"))], create=list, observe=shown
+)
+idle = Scenario(add("a"), create=list, observe=lambda r: "the same")
+kept = Scenario(
+    keep("a"), keep("b"), create=list, observe=lambda r: " ".join(sorted(KEPT))
+)
+"""
+
+# What each of them was called, and what is said of it now.
+NEITHER = [
+    ("typo", exit_code.VACUOUS, "typo raises AttributeError whatever is active"),
+    ("asked", exit_code.VACUOUS, "typo raises AttributeError whatever is active"),
+    ("idle", exit_code.VACUOUS, "what is observed shows the same whatever is active"),
+    ("kept", exit_code.NOT_FRESH, "not fresh: "),
+]
+
+
+@pytest.mark.parametrize(("scenario", "code", "told"), NEITHER)
+def test_what_neither_holds_nor_depends_on_order_has_its_code(
+    accepted: Project, scenario: str, code: int, told: str
+) -> None:
+    """Typing errors held, and a registry that is not fresh depended on order."""
+    accepted.scenarios("unsound", UNSOUND)
+    result = accepted.run("gate", f"test_unsound/{scenario}")
+    assert result.exit_code == code
+    assert told in " ".join(result.output.split())
+    assert result.output.startswith(
+        f"[{code}] {exit_code.GATE[code]}: scenarios/test_unsound/{scenario}\n"
+    )
+    assert "order: " not in result.output
+
+
+HIDING = """
+from harness.scenario import Scenario, step
+from tests.scenarios.test_sound import add
+
+UNDONE = []
+
+
+def made():
+    UNDONE.clear()
+    return []
+
+
+def forget(registry):
+    registry.append("b")
+
+    def undo():
+        registry.remove("b")
+        UNDONE.append("b")
+
+    return undo
+
+
+hiding = Scenario(
+    add("a"),
+    step("forget", forget),
+    create=made,
+    observe=lambda r: f"{sorted(r)} {bool(UNDONE)}",
+    fingerprint=tuple,
+)
+"""
+
+
+def test_hidden_state_has_a_code_of_its_own(accepted: Project) -> None:
+    accepted.scenarios("hides", HIDING)
+    result = accepted.run("gate", "hiding")
+    assert result.exit_code == exit_code.HIDDEN
+    assert "UNDONE[0]: <absent> / 'b'" in result.output
+    assert "order: " not in result.output
+
+
 def test_cut_short(accepted: Project) -> None:
     result = accepted.run("gate", "--strategy", "walk:2", "--steps", "10", "sound")
     assert result.exit_code == exit_code.CUT_SHORT
@@ -286,6 +378,21 @@ def test_a_step_that_ends_the_process_does_not_pass(accepted: Project) -> None:
     )
     result = accepted.run("gate", "--operation-timeout", "1", "sleeps")
     assert result.exit_code == exit_code.HUNG
+
+
+def test_a_budget_does_not_wait_for_a_step_that_hangs(accepted: Project) -> None:
+    """It is asked between two operations, so it never fired inside of one."""
+    accepted.scenarios("dies", DIES)
+    began = perf_counter()
+    result = accepted.run(
+        "gate", "sleeps", "--budget", "3", "--operation-timeout", "0.5"
+    )
+    assert perf_counter() - began < 20
+    assert result.exit_code == exit_code.HUNG
+    assert "an operation was not over after 0.5 s\nin\n    step_2 = sleep\n" in (
+        result.output
+    )
+    assert 'test_dies.py", line 10 in <lambda>' in result.output
 
 
 def test_a_module_that_ends_the_process_does_not_pass(accepted: Project) -> None:

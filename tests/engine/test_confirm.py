@@ -264,6 +264,49 @@ def test_what_has_changed_for_good_is_not_fresh() -> None:
         assert not found.complete
 
 
+class Elsewhere(Toy):
+    """What is active is kept for the process, and taken back by undoing alone."""
+
+    def __init__(self, *, grows: bool = False) -> None:
+        self.elsewhere: list[int] = []
+        self.grows = grows
+        super().__init__(2, 1)
+
+    def do(self, step: int) -> object:
+        handle = super().do(step)
+        if self.grows or step not in self.elsewhere:
+            self.elsewhere.append(step)
+        return handle
+
+    def undo(self, step: int, handle: object) -> None:
+        super().undo(step, handle)
+        if not self.grows:
+            self.elsewhere.remove(step)
+
+
+class Seen(Elsewhere):
+    def observe(self) -> Hashable:
+        return tuple(sorted(self.elsewhere))
+
+
+class Answered(Elsewhere):
+    def use(self, use: int) -> Hashable:
+        return tuple(sorted(self.elsewhere))
+
+
+@pytest.mark.parametrize("kind", [Seen, Answered])
+@pytest.mark.parametrize("grows", [True, False])
+def test_what_the_system_before_left_is_not_fresh(
+    kind: type[Elsewhere], grows: bool
+) -> None:
+    """No history has changed for good: the next may take it back."""
+    system = kind(grows=grows)
+    system.settled = False
+    for strategy in ("auto", "walk:1"):
+        (violation,) = explore(system, strategy).violations
+        assert violation.kind == "not fresh"
+
+
 def test_one_history_alone_may_have_gone_wrong_once() -> None:
     class Slip(Kept):
         def flaw(self) -> Hashable:

@@ -409,6 +409,10 @@ CLEAN: dict[str, tuple[str, str]] = {
         "import fnmatch",
         "fnmatch.fnmatch('a', 'some?pattern')",
     ),
+    "memoised function of the harness, by another's name": (
+        "from harness.engine.covering import rows",
+        "rows(11, 2)",
+    ),
     "members of a flag": (
         "import enum\nclass F(enum.Flag):\n    A = 1\n    B = 2",
         "F.A | F.B",

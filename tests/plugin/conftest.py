@@ -1,14 +1,20 @@
 """The fixture `project`: a project of its own, whatever plugins are installed here."""
 
+import importlib
 import os
 
 import pytest
 
-from tests.child.last import last as last
 from tests.child.last import (
     pytest_collection_modifyitems as pytest_collection_modifyitems,
 )
 from tests.plugin.project import ROOT, Project
+
+
+@pytest.fixture
+def last() -> None:
+    """What this test loads is loaded here: pytester forgets what it sees loaded."""
+    importlib.import_module("harness.scenario.registrations")
 
 
 @pytest.fixture

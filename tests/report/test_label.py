@@ -83,5 +83,5 @@ def test_square_sentences() -> None:
         "from {1}, 2 then 3 differs from 3 then 2"
     )
     assert square_sentence(PINNED, Square((2, 0), 1, 1)) == (
-        "from 3 then 1, toggling 2 twice does not lead back"
+        "from 3 then 1, 2 and its undo do not lead back: it is no inverse"
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from harness.engine.protocol import Caveat, State
-from harness.engine.result import KINDS, Closure, Violation
+from harness.engine.result import KINDS, Closure, Square, Violation
 from harness.report.text import (
     explanation,
     other_history,
@@ -559,6 +559,20 @@ def test_of_hidden_state_both_histories_are_shown() -> None:
     assert other_history(report, replace(violation, other=())) == [
         "expected, from an equal state, before any operation"
     ]
+
+
+def test_an_undo_that_is_no_inverse_is_called_so() -> None:
+    told = "2 and its undo do not lead back: it is no inverse"
+    report = violated("use", state=(), expected=0, found=1, history=(1, 1, 3))
+    (violation,) = report.exploration.violations
+    assert told in render_violation(report, violation).splitlines()
+    for history in ((1, 0, 3), (1, 1, 0, 3), (3, 1, 3), (3,)):
+        other = replace(violation, history=history)
+        assert "inverse" not in render_violation(report, other)
+    report = violated("order", state=(), history=(1, 1), square=Square((), 1, 1))
+    (violation,) = report.exploration.violations
+    lines = render_violation(report, violation).splitlines()
+    assert f"square: from {{}}, {told}" in lines
 
 
 def test_why_something_did_not_pass() -> None:

@@ -1,14 +1,16 @@
 """What a use answered, as a value that can be compared."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 from harness.errors import NotAScenario
+from harness.exploring import explore
 from harness.heap import canonical
-from harness.scenario import use
+from harness.outcome import Report
+from harness.scenario import Scenario, steps, use
 from harness.systems.answer import checked_answer
 
 ASKED = use("listed", lambda _: None)
@@ -53,6 +55,60 @@ def test_order_that_does_not_count(one: object, other: object) -> None:
     asked = use("listed", lambda _: None, unordered=True)
     assert checked_answer(asked, one) == checked_answer(asked, other)
     assert checked_answer(asked, one) != checked_answer(asked, [one, other])
+
+
+class Switches:
+    """What was switched on last says how: by a truth or by a number."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, object] = {}
+        self.on: object = False
+
+    def add(self, name: str) -> Callable[[], None]:
+        self.on = self.names[name] = {"a": True, "b": 1}[name]
+        return lambda: self.remove(name)
+
+    def remove(self, name: str) -> None:
+        del self.names[name]
+        self.on = next(reversed(self.names.values()), False)
+
+
+def explored(ask: Callable[[Switches], object], **options: Any) -> Report:
+    return explore(
+        Scenario(
+            *steps("add", "ab", Switches.add),
+            uses=[use("ask", ask, **options)],
+            create=Switches,
+            observe=lambda of: " ".join(sorted(of.names)),
+        ),
+        "graph",
+    )
+
+
+def test_a_truth_where_there_was_a_number_is_a_fault() -> None:
+    """`True == 1`, so the two were one answer."""
+    report = explored(lambda of: of.on)
+    assert report.verdict == "order"
+    violation = report.exploration.violations[0]
+    assert {str(violation.expected), str(violation.found)} == {"1", "True"}
+    assert violation.paths == ("registry.on: 1 / True",)
+
+
+def test_a_dict_in_another_order_is_a_fault_unless_it_is_told() -> None:
+    """Two dicts of other orders are equal, so the two were one answer."""
+    report = explored(lambda of: of.names.copy())
+    assert report.verdict == "order"
+    violation = report.exploration.violations[0]
+    assert report.lines(violation.shortest or ()) == (
+        "step_2 = add('b')",
+        "step_1 = add('a')",
+        "ask",
+    )
+    report = explored(lambda of: of.names.copy(), unordered=True)
+    assert report.verdict == "proven"
+    assert [caveat.text for caveat in report.exploration.caveats] == [
+        "the order of what ask answers does not count"
+    ]
 
 
 def test_an_answer_that_changes_later_is_kept_as_it_was() -> None:

@@ -40,4 +40,8 @@ def test_what_an_undo_leaves_outside_of_the_fingerprint(asked: dict[str, Any]) -
     scenario = Scenario(
         step("add", _add), create=_made, fingerprint=lambda names: tuple(names), **asked
     )
-    assert explore(scenario, "graph").verdict == "hidden"
+    for stop in (1, 3):
+        report = explore(scenario, "graph", stop_after=stop)
+        assert report.verdict == "hidden"
+        # It is none of order as well.
+        assert {each.kind for each in report.exploration.violations} == {"hidden"}

@@ -2,6 +2,7 @@
 
 import decimal
 import gc
+import mimetypes
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 from harness.errors import NotAScenario
 from harness.exploring import explore, system_of
 from harness.heap import canonical
-from harness.scenario import Scenario, step, steps, use
+from harness.scenario import Scenario, Step, step, steps, use
 from harness.systems.isolated import ChildDied, ChildFailed, IsolatedSystem
 from harness.systems.outcomes import ScenarioSkipped
 from tests.forking import needs_fork
@@ -29,6 +30,7 @@ pytestmark = needs_fork
 
 A, B, LEAVE, CRASH, HANG, SKIP, EXIT, REFUSE, LEAK, NOTHING = range(10)
 NONE: tuple[object, ...] = (None,) * 10
+ENDINGS = (".one", ".two")
 
 
 _strangers: set[int] = set()
@@ -348,6 +350,36 @@ def test_a_parent_that_is_killed_takes_all_with_it(name: str, then: str) -> None
     parent.wait()
     parent.stdout.close()
     assert until(lambda: not any(map(alive, pids)))
+
+
+def test_a_table_of_the_library_is_not_fresh_unless_it_is_isolated() -> None:
+    """Nobody follows it, and every step takes its own back: the same gave two."""
+
+    def known(kind: str) -> Step:
+        def do(_: object) -> Any:
+            mimetypes.types_map[f".{kind}"] = kind
+            return lambda: mimetypes.types_map.pop(f".{kind}")
+
+        return step(f"add({kind})", do)
+
+    def made(isolation: Any) -> Scenario:
+        return Scenario(
+            *(known("one"), known("two")),
+            create=object,
+            observe=lambda _: " ".join(mimetypes.types_map.get(k, "") for k in ENDINGS),
+            isolation=isolation,
+        )
+
+    mimetypes.init()
+    report = explore(made(None), "walk:1")
+    assert report.verdict == "not fresh"
+    told = [caveat.text for caveat in report.exploration.caveats]
+    assert (
+        "mimetypes.types_map changed outside of what is followed; name it in watch="
+    ) in told
+    for kind in ENDINGS:
+        mimetypes.types_map.pop(kind, None)
+    assert explore(made("fork"), "walk:1").verdict == "holds"
 
 
 def test_state_of_the_whole_process_is_explored() -> None:

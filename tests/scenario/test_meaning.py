@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import singledispatch
 from typing import Any
 
 import pytest
@@ -201,6 +202,31 @@ def test_steps_that_stay_are_explored_upwards() -> None:
     )
     report = explore(made)
     assert report.passed
+    assert set(report.exploration.states) == {(), (0,), (1,), (0, 1)}
+
+
+def test_what_the_library_cannot_take_back_is_explored_upwards() -> None:
+    """It has a cache of its own, which every registration forgets."""
+
+    def made() -> Any:
+        @singledispatch
+        def name(value: object) -> str:
+            return "object"
+
+        return name
+
+    def register(name: Any, kind: type) -> None:
+        name.register(kind, lambda value: kind.__name__)
+
+    report = explore(
+        Scenario(
+            *steps("register", {"int": int, "bool": bool}, register, undo=None),
+            uses=[use("name(True)", lambda name: name(True))],
+            create=made,
+            observe=lambda name: " ".join(sorted(k.__name__ for k in name.registry)),
+        )
+    )
+    assert report.verdict == "proven"
     assert set(report.exploration.states) == {(), (0,), (1,), (0, 1)}
 
 

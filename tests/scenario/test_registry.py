@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterator
 from time import perf_counter
 from typing import Any
@@ -470,6 +471,90 @@ def test_a_fault_in_an_undo_handle_is_found_and_its_variable_named() -> None:
     assert report.verdict == "order"
     paths = [path for each in report.exploration.violations for path in each.paths]
     assert any(path.startswith("undo of add(") for path in paths), paths
+
+
+def sorted_in(name: str) -> Step:
+    """Undone by the place of its day: `+b +a -b` takes out the other one."""
+
+    def do(items: list[str]) -> Callable[[], str]:
+        index = bisect_left(items, name)
+        items.insert(index, name)
+        return lambda: items.pop(index)
+
+    return step(f"add({name})", do)
+
+
+def appended(name: str) -> Step:
+    """The same, where what is too far behind raises."""
+
+    def do(items: list[str]) -> Callable[[], str]:
+        index = len(items)
+        items.append(name)
+        return lambda: items.pop(index)
+
+    return step(f"add({name})", do)
+
+
+@pytest.mark.parametrize(
+    ("add", "kind", "shortest", "paths"),
+    [
+        (
+            sorted_in,
+            "order",
+            (1, 0, 1),
+            (
+                "registry[0]: 'a' / 'b'",
+                "before the last operation: undo of add(b).<index>: 1 / 0",
+            ),
+        ),
+        (appended, "undo", (0, 1, 0, 1), ("undo of add(b).<index>: 0 / 1",)),
+    ],
+)
+def test_an_undo_by_the_place_of_its_day_is_refuted_and_its_variable_named(
+    add: Callable[[str], Step],
+    kind: str,
+    shortest: tuple[int, ...],
+    paths: tuple[str, ...],
+) -> None:
+    """It was proven for every number of steps."""
+    made = Scenario(add("a"), add("b"), create=list, observe=lambda of: str(sorted(of)))
+    for strategy in ("graph", "histories:4"):
+        (violation,) = explore(made, strategy).exploration.violations
+        assert (violation.kind, violation.shortest) == (kind, shortest)
+        assert violation.proven_shortest
+        assert violation.paths == paths
+
+
+class Forgetting(Cached):
+    """The same, and it forgets then, too."""
+
+    def put(self, word: str) -> Any:
+        undo = super().put(word)
+
+        def forget() -> None:
+            undo()
+            self.kept = None
+
+        return forget
+
+
+def test_a_cache_that_every_change_forgets_is_proven() -> None:
+    """What a use may change is no fault, and no reason not to look at it."""
+    report = explore(
+        Scenario(
+            step("put(bee)", lambda to: to.put("bee")),
+            step("put(ant)", lambda to: to.put("ant")),
+            uses=[use("listed()", Forgetting.listed)],
+            create=Forgetting,
+            observe=lambda of: ", ".join(sorted(of.words)),
+        ),
+        "graph",
+    )
+    assert report.verdict == "proven"
+    closure = report.exploration.closure
+    assert closure is not None
+    # A full cache and none, beside each arrangement of the words.
+    assert (closure.states, closure.closed) == (10, True)
 
 
 def test_assertions_say_what_is_missing() -> None:
