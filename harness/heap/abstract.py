@@ -44,6 +44,11 @@ def answers(kind: type) -> tuple[list[type], list[type]]:
     )
 
 
+def forget(kind: type) -> None:
+    """Have a class be asked again; `ABCMeta` does the same for tests of its own."""
+    _abc._reset_caches(kind)
+
+
 def _live(references: Any) -> list[type]:
     return [each for ref in references if (each := ref()) is not None]
 

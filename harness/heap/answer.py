@@ -4,24 +4,46 @@ An answer is recorded at once, because it may be a live object that goes on chan
 `True`, `1` and `1.0` are three answers, and so are dicts of different order.
 
 How it works: lists, tuples, dicts and sets are values all through, compared by what is
-in them, not by which are the same object; whatever else is in them is an object, told
-by its canonical form and by which ones are the same.  The digest is compared, the text
+in them, not by which are the same object, and so are objects that nobody can change
+(numbers, dates, paths, members of enumerations, frozen data).  Whatever else is in them
+is told by its canonical form and by which ones are the same.  The registry itself, to
+which an answer may lead back, is no more than that: what is in it is its state, not
+its answer.  The digest is compared, the text
 is for people: `text.py` writes it.
 """
 
 import hashlib
 import marshal
+import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from datetime import date, time, timedelta, tzinfo
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 from harness.heap.heap import Heap, quiet
+from harness.heap.layout import mro_of, namespace_of
 from harness.heap.scope import Scope
 from harness.heap.text import text_of
 from harness.heap.tokens import ATOM_IDS
 
 _SETS = frozenset({id(set), id(frozenset)})
 _CONTAINERS = _SETS | {id(list), id(tuple), id(dict)}
+# They and what is derived from them.
+_VALUES = frozenset(
+    map(
+        id,
+        (
+            *(int, str, float, complex, bytes, tuple, frozenset, range, re.Pattern),
+            *(date, time, timedelta, tzinfo, Decimal, Fraction, Enum, PurePath, UUID),
+        ),
+    )
+)
+_DATACLASS = type(vars(dataclass(type("_", (), {})))["__dataclass_params__"])
 _ATOMS = ATOM_IDS | {id(int)}
 
 
@@ -37,17 +59,22 @@ class Answer:
 
 
 def canonical(
-    value: object, *, unordered: bool = False, scope: Scope | None = None
+    value: object,
+    *,
+    unordered: bool = False,
+    scope: Scope | None = None,
+    registry: object = None,
 ) -> Hashable:
     """An answer that can be kept and compared; a plain text is its own.
 
-    With `unordered`, the order of dicts, lists and tuples does not count.
+    With `unordered`, the order of dicts, lists and tuples does not count.  What is in
+    `registry` does not, either.
     """
     if type(value) is str:
         return value
     with quiet():
-        digest = _Digest(unordered, scope or Scope()).of(value)
-        return Answer(text_of(value, unordered), digest)
+        digest = _Digest(unordered, Heap(scope or Scope(), registry)).of(value)
+        return Answer(text_of(value, unordered, registry), digest)
 
 
 class _Cycle(Exception):
@@ -57,9 +84,9 @@ class _Cycle(Exception):
 class _Digest:
     """Digests of values, bottom up; one for each answer."""
 
-    def __init__(self, unordered: bool, scope: Scope) -> None:
+    def __init__(self, unordered: bool, heap: Heap) -> None:
         self.unordered = unordered
-        self.heap = Heap(scope)
+        self.heap = heap
         self.numbers: dict[int, int] = {}
         self.known: dict[tuple[int, bool], bytes] = {}
 
@@ -104,7 +131,7 @@ class _Digest:
             form = self.heap.form({"": value})
             digest = form.blind if self.unordered else form.exact
             self.known[id(value), False] = digest
-        if not numbered:
+        if not numbered or _is_value(kind):
             return b"object" + digest
         number = self.numbers.setdefault(id(value), len(self.numbers))
         return b"object%d " % number + digest
@@ -122,6 +149,15 @@ class _Digest:
             parts.sort()
         written = marshal.dumps((kind.__name__, parts), 2)
         return hashlib.blake2b(written, digest_size=16).digest()
+
+
+def _is_value(kind: type) -> bool:
+    """Whether nobody can tell instances from equal ones, but by `is`."""
+    bases = mro_of(kind)
+    if any(id(base) in _VALUES for base in bases):
+        return True
+    parameters = namespace_of(kind).get("__dataclass_params__")
+    return type(parameters) is _DATACLASS and parameters.frozen
 
 
 def _contents(value: Any) -> list[Any]:

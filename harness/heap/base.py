@@ -18,7 +18,6 @@ Rules:
   yields this very object), is read again each time.
 """
 
-import functools
 import gc
 import operator
 import re
@@ -26,6 +25,7 @@ import types
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta, timezone
+from functools import partial
 from typing import Any
 
 from harness.heap import abstract
@@ -33,9 +33,9 @@ from harness.heap.accessors import known_of
 from harness.heap.arrange import room_of
 from harness.heap.flat import Scan
 from harness.heap.form import Walk
-from harness.heap.kinds import Written
 from harness.heap.known import ABSENT
 from harness.heap.layout import (
+    Getter,
     changeable,
     module_of,
     mro_of,
@@ -43,7 +43,7 @@ from harness.heap.layout import (
     qualname_of,
 )
 from harness.heap.scope import Scope, resolve
-from harness.heap.tokens import Plan, Space
+from harness.heap.tokens import Plan, Space, Written
 
 # Kinds that are written by a handler, and whose state the scan sees: all references,
 # and what classes keep in C.  Code and descriptors of C never change.
@@ -82,7 +82,7 @@ _KEPT_BASES = frozenset(
         # Nothing but references.
         *(list, tuple, dict, defaultdict, deque, OrderedDict, frozenset, set),
         *(types.MappingProxyType, types.SimpleNamespace, types.MethodType),
-        *(functools.partial, property, classmethod, staticmethod),
+        *(partial, property, classmethod, staticmethod),
         *(types.GenericAlias, types.UnionType),
     )
 )
@@ -193,7 +193,18 @@ def _is_kept(walk: Walk, o: Any) -> bool:
     plan: Plan = walk.plan(kind)
     if plan.opaque or any("__del__" in namespace_of(each) for each in mro_of(kind)):
         return False
-    return plan.known is None or id(plan.known) in _KEPT_BASES
+    if plan.known is not None and id(plan.known) not in _KEPT_BASES:
+        return False
+    return all(map(partial(_is_set, o), plan.slots))
+
+
+def _is_set(o: Any, slot: tuple[str, Getter]) -> bool:
+    """Whether a slot refers to something: empty ones have no place in a scan."""
+    try:
+        slot[1](o)
+    except AttributeError:
+        return False
+    return True
 
 
 def _attributes(walk: Walk, inside: list[Any]) -> list[dict[Any, Any]]:

@@ -49,78 +49,14 @@ from harness.heap.flat import (
     ways,
 )
 from harness.heap.in_c import ClassToken
+from harness.heap.noise import (
+    NOISE_ATTRIBUTES,
+    NOISE_MODULES,
+    NOISE_PATHS,
+    NOISE_UNLESS_NAMED,
+)
 from harness.heap.reference import reference
 from harness.heap.thread_state import context_values, thread_state, variables
-
-# Packages and modules that are not entered, nor the instances of their classes.
-NOISE_MODULES: Mapping[str, str] = {
-    "harness": "it looks on",
-    "everyorder": "it looks on",
-    "_pytest": "it looks on",
-    "pytest": "it looks on",
-    "_frozen_importlib": "an import is told by its name",
-    "_frozen_importlib_external": "an import is told by its name",
-    "importlib._bootstrap": "an import is told by its name",
-    "importlib._bootstrap_external": "an import is told by its name",
-    "zipimport": "an import is told by its name",
-    "tokenize": "compiled patterns",
-    "traceback": "keeps nothing of its own",
-    "re": "compiled patterns are equal whenever they are made",
-    "sre_compile": "compiled patterns are equal whenever they are made",
-    "sre_parse": "compiled patterns are equal whenever they are made",
-}
-
-# The same, as long as nothing that is followed speaks of them.
-NOISE_UNLESS_NAMED: Mapping[str, str] = {
-    "xdist": "it looks on",
-    "execnet": "it looks on",
-    "coverage": "it looks on",
-    "hypothesis": "it looks on",
-    "_hypothesis_pytestplugin": "it looks on",
-    "tracemalloc": "it looks on",
-    "pdb": "it looks on",
-    "bdb": "it looks on",
-    "linecache": "lines of files, read again when they are missing",
-}
-
-# Paths (as of fnmatch) of what may change, it and all below, without anybody's answer
-# changing.
-NOISE_PATHS: Mapping[str, str] = {
-    "*.__warningregistry__": "which warnings were shown once",
-    "warnings.onceregistry": "which warnings were shown once",
-    "*._value2member_map_": "members of a Flag put together are equal whenever made",
-    "sys.path_importer_cache": "finders are equal whenever they are made",
-    "sys.last_*": "what an interactive interpreter showed last",
-    "threading._active": "threads are not operations",
-    "threading._limbo": "threads are not operations",
-    "threading._dangling": "threads are not operations",
-    "threading._shutdown_locks": "threads are not operations",
-    "threading._counter": "threads are not operations",
-    "weakref.finalize._registry": "finalizers belong to the objects they watch",
-    "weakref.finalize._index_iter": "only orders finalizers by age",
-    "weakref.finalize._dirty": "only orders finalizers by age",
-    "asyncio.tasks._*tasks": "tasks of the loop that plays the operations",
-    "asyncio.events._*": "the loop that plays the operations",
-    "asyncio.coroutines._iscoroutine_typecache": "which classes are coroutines",
-    "importlib.metadata": "listings of folders, made again when a folder changes",
-    "platform._os_release_cache": "the machine stays the same",
-    "platform._platform_cache": "the machine stays the same",
-    "platform._sys_version_cache": "the machine stays the same",
-    "platform._uname_cache": "the machine stays the same",
-    "_struct.<dict>": "compiled formats are equal whenever they are made",
-    "*._clear_cache.__self__.data": "a single dispatch forgets it when it registers",
-}
-
-# Attributes of the instances of a class that may change in the same way.
-NOISE_ATTRIBUTES: Mapping[str, str] = {
-    "_weakrefset.WeakSet._iterating": "only says when members are removed",
-    "_weakrefset.WeakSet._pending_removals": "only says when members are removed",
-    "weakref.WeakKeyDictionary._iterating": "only says when members are removed",
-    "weakref.WeakKeyDictionary._pending_removals": "only says when they are removed",
-    "weakref.WeakValueDictionary._iterating": "only says when members are removed",
-    "weakref.WeakValueDictionary._pending_removals": "only says when they are removed",
-    "logging.Logger._cache": "levels, looked up again when any of them changes",
-}
 
 # How many changes are told one by one.
 _TOLD = 20
@@ -547,7 +483,8 @@ class _Comparison:
         holder = self._parents[owner] if namespace else owner
         assert holder is not None, "what refers to a namespace has been entered"
         kind = type(self._objects[holder])
-        return f"{class_name(kind)}{name}" in NOISE_ATTRIBUTES
+        names = NOISE_ATTRIBUTES.get(class_name(kind))
+        return names is not None and name.removeprefix(".") in names
 
     def _path(self, now: int) -> str:
         """The shortest path that names a container."""

@@ -33,10 +33,11 @@ from functools import _lru_cache_wrapper
 from itertools import accumulate, chain, compress, islice
 from typing import Any, NamedTuple, TypeAlias
 
-from harness.heap.in_c import accessor_of, class_token, is_standard
+from harness.heap.in_c import accessor_of, class_token
 from harness.heap.layout import (
     HEAP_TYPE,
     flags_of,
+    is_standard,
     module_dict,
     mro_of,
     namespace_of,

@@ -17,11 +17,12 @@ order at all, so they wait until everything else is numbered.
 import hashlib
 import marshal
 import types
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from harness.heap.arrange import arrange, rank, write_set
-from harness.heap.kinds import HANDLERS, WRITTEN, name_of, write_class
+from harness.heap.kinds import HANDLERS, name_of, write_class
 from harness.heap.known import Known, Unreadable
 from harness.heap.reach import write_module
 from harness.heap.tokens import (
@@ -30,10 +31,20 @@ from harness.heap.tokens import (
     LOWEST_ADDRESS,
     NOTHING,
     TEXT_IDS,
+    WRITTEN,
     Plan,
     Space,
     Tokens,
 )
+
+# All that are alive, and in which order they were made.
+_finalizers: Any = vars(weakref.finalize)["_registry"]
+
+
+def _age(finalizer: Any) -> int:
+    age: int = _finalizers[finalizer].index
+    return age
+
 
 # Stands for a value that is ignored.
 _IGNORED_VALUE: Any = object()
@@ -74,9 +85,25 @@ class Walk(Tokens):
     def _complete(self, done: int) -> None:
         while True:
             done = self._describe(done)
-            if not self.waiting:
+            if self.waiting:
+                self._members(*self.waiting.pop(0))
+            elif not self._ends():
                 break
-            self._members(*self.waiting.pop(0))
+
+    def _ends(self) -> bool:
+        """Write what will be called when objects end that were met by now.
+
+        Nothing refers to it but the library, which calls it all the same.
+        """
+        found = False
+        for each in sorted(_finalizers, key=_age):
+            if id(each) not in self.seen:
+                target = self.seen.get(id(_finalizers[each].weakref()))
+                if target is not None:
+                    found = True
+                    self.out += ("members", target, 1)
+                    self.emit(each)
+        return found
 
     def _describe(self, done: int) -> int:
         """Write the records of all objects in the queue, those that they add included.
@@ -139,7 +166,7 @@ class Walk(Tokens):
                 if type(plan) is not Plan:
                     plan(self, o)
                     continue
-                kind, slots, dict_of, known, opaque = plan
+                kind, slots, dict_of, known, opaque, left_out = plan
                 if opaque:
                     name = name_of(self, o, kind)
                     if name:
@@ -174,6 +201,12 @@ class Walk(Tokens):
                 seen[identity(attributes)] = holder
                 enqueue(WRITTEN)
                 append(True)
+                if left_out:
+                    attributes = {
+                        key: value
+                        for key, value in attributes.items()
+                        if type(key) is not str or key not in left_out
+                    }
             # A dict, or the attributes of an instance.
             size = len(attributes)
             append(size)

@@ -4,11 +4,13 @@ import gc
 import hashlib
 import marshal
 import operator
+import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
 
 from harness.engine.protocol import Caveat, StateForm
+from harness.heap import abstract
 from harness.heap.base import Base
 from harness.heap.boundary import Extent
 from harness.heap.calls import names_of
@@ -33,8 +35,10 @@ class Heap:
     fixes roots and values.  What this leaves open is told by `caveats`.
     """
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, aside: object = None) -> None:
         self.scope = scope
+        # What is met, and not described.
+        self._aside = aside
         self._opaque: dict[str, tuple[int, str]] = {}
         self._sets: dict[str, None] = {}
         self._counters: dict[str, None] = {}
@@ -42,6 +46,7 @@ class Heap:
         self._ignored: dict[str, None] = {}
         self._called: set[str] = set()
         self._most = (0, 0, 0)
+        self._abstract: dict[int, weakref.ref[type]] = {}
         self._base: Base | None = None
         # How often in a row a base did not hold, and how many forms to wait for it.
         self._missed = self._wait = 0
@@ -138,11 +143,27 @@ class Heap:
         """Keep no object of the program any longer."""
         self._base = None
 
+    def empty_caches(self) -> bool:
+        """Have abstract classes that were met forget whom they took for theirs.
+
+        What they answered is state within the life of one registry, and kept for
+        longer.  Whether some answer was one that does not follow from their bases.
+        """
+        found = [
+            kind for each in self._abstract.values() if (kind := each()) is not None
+        ]
+        mattered = any(any(abstract.answers(kind)) for kind in found)
+        for kind in found:
+            abstract.forget(kind)
+        return mattered
+
     def _walk(
         self, roots: Mapping[str, object], lasting: Mapping[str, object] = _NO_ROOTS
     ) -> Walk:
         patterns = self.scope.ignore
         walk = Walk(self.scope, Ignored(patterns) if patterns else None)
+        if self._aside is not None:
+            walk.leave_out(self._aside)
         if lasting:
             walk = self._run(walk, roots, lasting)
         else:
@@ -150,6 +171,8 @@ class Heap:
         sizes = (len(walk.sets), len(walk.counters), len(walk.traces))
         if walk.opaque or walk.left_out or sizes > self._most:
             self._note(walk, sizes)
+        for kind in walk.abstract:
+            self._abstract[id(kind)] = weakref.ref(kind)
         if walk.functions:
             self._called |= names_of(walk.functions)
         if id(operator.methodcaller) in walk.seen:

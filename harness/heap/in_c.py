@@ -9,6 +9,7 @@ import _abc  # type: ignore[import-not-found]  # typeshed leaves it out
 import _random
 import _thread
 import array
+import decimal
 import gc
 import io
 import itertools
@@ -16,13 +17,18 @@ import sys
 import types
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from harness.heap.iterators import ITERATORS
+from harness.heap.known import Known
 from harness.heap.layout import (
     HEAP_TYPE,
+    Getter,
     flags_of,
+    is_standard,
     module_dict,
     mro_of,
     name_of,
@@ -33,11 +39,6 @@ from harness.heap.layout import (
 
 # Bytes of a buffer that are kept; of larger ones a digest, of the largest the size.
 _LARGEST, _DIGESTED = 1 << 16, 1 << 26
-
-
-def is_standard(module: object) -> bool:
-    """Whether a module's name is one of the standard library."""
-    return type(module) is str and module.partition(".")[0] in sys.stdlib_module_names
 
 
 class ClassToken(NamedTuple):
@@ -75,6 +76,22 @@ def _overrides_attributes(meta: type) -> bool:
         "__getattribute__" in namespace_of(base)
         for base in mro_of(meta)
         if base is not type and base is not object
+    )
+
+
+def decimal_token(context: Any) -> Hashable:
+    """What is set in a context of decimals.
+
+    Not the flags: every inexact division raises one, and hardly anybody reads them.
+    """
+    return (
+        context.prec,
+        context.rounding,
+        context.Emin,
+        context.Emax,
+        context.capitals,
+        context.clamp,
+        tuple(signal.__name__ for signal, set_ in context.traps.items() if set_),
     )
 
 
@@ -129,6 +146,46 @@ def _remaining(iterator: Any) -> Hashable:
     return hint
 
 
+def _told_by(known: Known) -> Callable[[Any], Hashable]:
+    """What the canonical form reads of an object, as far as that are plain values."""
+
+    def token(found: Any) -> Hashable:
+        assert known.parts is not None, "iterators have nothing but parts"
+        return _plain(known.parts(found))
+
+    return token
+
+
+def _plain(value: Any) -> Hashable:
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return tuple(map(_plain, value))
+    if kind in _ATOMS:
+        return kind.__name__, value
+    # What `__reduce__` makes for the occasion is told by how far it is.
+    return _remaining(value) if kind in _AHEAD else id(kind)
+
+
+def _members_token(readers: Sequence[Getter]) -> Callable[[Any], Hashable]:
+    """What C keeps as a plain value, and which members and slots are set.
+
+    Those that are not have no place in a scan, where one may stand for another.
+    """
+
+    def token(found: Any) -> Hashable:
+        here: list[Hashable] = []
+        for read in readers:
+            try:
+                value = read(found)
+            except AttributeError:
+                here.append(None)
+            else:
+                here.append((value,) if type(value) in _ATOMS else "set")
+        return tuple(here)
+
+    return token
+
+
 _ITERATORS: tuple[Iterator[Any], ...] = (
     iter([]),
     reversed([]),
@@ -140,8 +197,34 @@ _ITERATORS: tuple[Iterator[Any], ...] = (
     iter({}.items()),
     iter(set()),
 )
+_AHEAD = frozenset(map(type, _ITERATORS))
+_ATOMS = frozenset({int, bool, str, bytes, float, type(None)})
+# What can be set in objects of C types and is no member.
+_SETTINGS = {
+    "_io.TextIOWrapper": "_CHUNK_SIZE",
+    "builtins.OSError": "characters_written",
+    "pyexpat.xmlparser": "buffer_size buffer_text namespace_prefixes "
+    "ordered_attributes specified_attributes",
+}
+# Types of which a scan sees all references, and which keep nothing else.
+_TRAVERSED = frozenset(
+    map(
+        id,
+        (
+            types.BuiltinFunctionType,
+            types.FunctionType,
+            types.MethodType,
+            types.ModuleType,
+            classmethod,
+            partial,
+            property,
+            slice,
+            staticmethod,
+        ),
+    )
+)
 # How to read the state that objects of a C type (and of its subclasses) keep in C.
-_TOKENS: Mapping[type, Callable[[Any], Hashable]] = {
+_TOKENS: dict[type, Callable[[Any], Hashable]] = {
     weakref.ReferenceType: _weak_token,
     OrderedDict: lambda found: tuple(map(id, OrderedDict.__iter__(found))),
     _random.Random: lambda found: hash(_random.Random.getstate(found)),
@@ -153,8 +236,10 @@ _TOKENS: Mapping[type, Callable[[Any], Hashable]] = {
     types.GeneratorType: _frame_token("gi_frame"),
     types.CoroutineType: _frame_token("cr_frame"),
     types.AsyncGeneratorType: _frame_token("ag_frame"),
+    decimal.Context: decimal_token,
     **{type(iterator): _remaining for iterator in _ITERATORS},
 }
+_TOKENS = {kind: _told_by(known) for kind, known in ITERATORS.items()} | _TOKENS
 _ACCESSORS = {id(kind): accessor for kind, accessor in _TOKENS.items()}
 
 
@@ -166,7 +251,36 @@ def accessor_of(kind: type) -> Callable[[Any], Hashable] | None:
         accessor = _ACCESSORS.get(id(base))
         if accessor is not None:
             return accessor
-    return None
+    if id(kind) in _TRAVERSED:
+        return None
+    known = _members.get(id(kind))
+    if known is None or known[0]() is not kind:
+        known = _members[id(kind)] = (weakref.ref(kind), _members_of(kind))
+    return known[1]
+
+
+# By the id of a type, without keeping it.
+_members: dict[int, tuple[weakref.ref[type], Callable[[Any], Hashable] | None]] = {}
+
+
+def _members_of(kind: type) -> Callable[[Any], Hashable] | None:
+    """How to read members of C types and slots of classes, if that is needed."""
+    readers: list[Getter] = []
+    in_c = False
+    for base in mro_of(kind):
+        if issubclass(base, type):
+            return None
+        found = [
+            member.__get__
+            for member in namespace_of(base).values()
+            if type(member) is types.MemberDescriptorType
+        ]
+        settings = _SETTINGS.get(f"{raw_module_of(base)}.{qualname_of(base)}", "")
+        found += [namespace_of(base)[name].__get__ for name in settings.split()]
+        readers += found
+        in_c |= bool(found) and "__slots__" not in namespace_of(base)
+    # One slot that gets set, or unset, is one reference more, or less.
+    return _members_token(readers) if in_c or len(readers) > 1 else None
 
 
 def _is_buffer(kind: type) -> bool:

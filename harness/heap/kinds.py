@@ -5,6 +5,7 @@ for each of its instances.  `records.py` reads the records back: when you change
 here, change it there.
 """
 
+import enum
 import gc
 import re
 import types
@@ -26,8 +27,9 @@ from harness.heap.layout import (
     qualname_of,
     short_name_of,
 )
+from harness.heap.noise import NOISE_OF_CLASSES, NOISE_OF_ENUMS
 from harness.heap.reach import write_code, write_function, write_module
-from harness.heap.tokens import IGNORED, Tokens
+from harness.heap.tokens import IGNORED, WRITTEN, Tokens, Written
 
 Handler: TypeAlias = Callable[[Tokens, Any], None]
 
@@ -46,15 +48,10 @@ _DESCRIPTORS = frozenset(
 )
 # Told beside the attributes of an abstract class.
 _OF_ABC = frozenset({"_abc_impl", "__abstractmethods__"})
+# Who looks at them makes an empty dict where there were none.
+_ANNOTATIONS = "__annotations__"
 # Python 3.13 writes it in the order of a set.
 _STATIC = "__static_attributes__"
-
-
-class Written:
-    """The type of what stands in the queue for a dict that is written already."""
-
-
-WRITTEN = Written()
 
 
 def _written(stream: Tokens, _o: Any) -> None:
@@ -105,6 +102,7 @@ def write_class(stream: Tokens, o: type) -> None:
         methods = tuple(sorted(methods))
     out.append(True)
     stream.emit(methods)
+    stream.abstract.append(o)
     for members in (abstract.registered(o), *abstract.answers(o)):
         out.append(len(members))
         if members:
@@ -116,13 +114,18 @@ def write_class(stream: Tokens, o: type) -> None:
 
 def _attributes(stream: Tokens, o: type, path: str) -> None:
     namespace = namespace_of(o)
-    entries = list(namespace.items())
-    if abstract.abstract(o):
-        entries = [
-            (key, value)
-            for key, value in entries
-            if type(key) is not str or key not in _OF_ABC
-        ]
+    left_out = _OF_ABC | NOISE_OF_CLASSES if abstract.abstract(o) else NOISE_OF_CLASSES
+    if any(each is enum.EnumMeta for each in mro_of(type(o))):
+        left_out |= NOISE_OF_ENUMS
+    entries = [
+        (key, value)
+        for key, value in namespace.items()
+        if type(key) is not str
+        or not (
+            key in left_out
+            or (key == _ANNOTATIONS and type(value) is dict and not value)
+        )
+    ]
     if short := short_name_of(o):
         entries.append(("type.__name__", short))
     if "__del__" in namespace:

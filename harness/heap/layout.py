@@ -11,6 +11,7 @@ member of a C type is no slot, although its descriptor looks like one: only clas
 with `__slots__` of their own have slots.
 """
 
+import sys
 import types
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
@@ -67,6 +68,11 @@ def module_of(kind: type) -> str:
     """The module that a class names, or nothing if it names none."""
     name = raw_module_of(kind)
     return name if type(name) is str else ""
+
+
+def is_standard(module: object) -> bool:
+    """Whether a module's name is one of the standard library."""
+    return type(module) is str and module.partition(".")[0] in sys.stdlib_module_names
 
 
 def short_name_of(kind: type) -> str:

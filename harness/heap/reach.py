@@ -7,6 +7,7 @@ code (`functions.py`): a global, an attribute of a module that is followed, an i
 """
 
 import builtins
+import functools
 import sys
 import types
 from typing import Any
@@ -14,12 +15,14 @@ from typing import Any
 from harness.heap.functions import Reads, read_code
 from harness.heap.known import ABSENT
 from harness.heap.layout import module_dict
+from harness.heap.noise import NOISE_IN_CLOSURES
 from harness.heap.scope import function_modules
 from harness.heap.tokens import IGNORED, NOTHING, Space, Tokens
 
 _BUILTINS = vars(builtins)
 _ORIGINAL = dict(_BUILTINS)
 
+_FUNCTOOLS = vars(functools)
 _GENERIC = sys.version_info >= (3, 12)
 # From 3.14 on, reading annotations runs code.
 _EAGER = sys.version_info < (3, 14)
@@ -74,6 +77,8 @@ def write_function(stream: Tokens, o: Any) -> None:
         out.append(0)
     else:
         out.append(len(cells))
+        if values is _FUNCTOOLS:
+            _leave_out(stream, o, cells)
         for cell in cells:
             place = seen.get(id(cell))
             if place is None:
@@ -87,6 +92,23 @@ def write_function(stream: Tokens, o: Any) -> None:
         space.done.add(number)
         _globals(stream, space, read.reads, o.__builtins__)
     out.append(None)
+
+
+def _leave_out(stream: Tokens, o: Any, cells: tuple[Any, ...]) -> None:
+    """Have caches that a function of the library keeps stand for nothing.
+
+    Others refer to them as well, such as what empties them.
+    """
+    found = [
+        cell
+        for name, cell in zip(o.__code__.co_freevars, cells, strict=True)
+        if ("functools", name) in NOISE_IN_CLOSURES
+    ]
+    emptying = dict.get(o.__dict__, "_clear_cache")
+    if type(emptying) is types.MethodType:
+        found.append(emptying.__self__)
+    for each in found:
+        stream.leave_out(each)
 
 
 def _outside(stream: Tokens, o: Any) -> str:

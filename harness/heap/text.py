@@ -23,6 +23,7 @@ from harness.heap.layout import (
     namespace_of,
     qualname_of,
 )
+from harness.heap.tokens import noise_of
 
 # An answer is shown whole as long as a person could still read it.
 _LONGEST = 4_000
@@ -45,9 +46,9 @@ _BRACKETS = {id(list): "[]", id(tuple): "()", id(set): "{}", id(frozenset): "{}"
 _VALUES = frozenset(map(id, (int, str, bytes, bytearray, float, complex)))
 
 
-def text_of(value: object, unordered: bool = False) -> str:
-    """A value as people read it."""
-    text = _text(value, 0, unordered, set())
+def text_of(value: object, unordered: bool = False, registry: object = None) -> str:
+    """A value as people read it, without what is in the registry."""
+    text = _text(value, 0, unordered, set() if registry is None else {id(registry)})
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
@@ -151,7 +152,12 @@ def _object(value: Any, kind: type, inner: Any, unordered: bool) -> str:
             parts.append(f"{slot}={inner(getter(value))}")
         except AttributeError:
             continue
-    parts += [f"{key}={inner(each)}" for key, each in _first(attributes.items())]
+    left_out = noise_of(kind)
+    parts += [
+        f"{key}={inner(each)}"
+        for key, each in _first(attributes.items())
+        if type(key) is not str or key not in left_out
+    ]
     return f"{name}({', '.join(parts)})"
 
 

@@ -19,6 +19,8 @@ from collections.abc import Hashable
 from decimal import Context, getcontext
 from typing import Any
 
+from harness.heap.in_c import decimal_token
+
 _SIGNALS = tuple(signal.valid_signals())
 
 
@@ -46,7 +48,7 @@ def thread_state() -> dict[str, Hashable]:
             int(handler) if isinstance(handler, signal.Handlers) else id(handler)
         )
     # A thread that never divided has no context yet; asking makes the default one.
-    state["the decimal context"] = _decimal(getcontext())
+    state["the decimal context"] = decimal_token(getcontext())
     return state
 
 
@@ -93,19 +95,6 @@ def _directory() -> str | None:
         return os.getcwd()
     except OSError:
         return None  # it was removed
-
-
-def _decimal(context: Any) -> Hashable:
-    # Not the flags: every inexact division raises one, and hardly anybody reads them.
-    return (
-        context.prec,
-        context.rounding,
-        context.Emin,
-        context.Emax,
-        context.capitals,
-        context.clamp,
-        tuple(signal.__name__ for signal, set_ in context.traps.items() if set_),
-    )
 
 
 def _value(value: Any) -> Hashable:

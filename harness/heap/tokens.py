@@ -9,6 +9,7 @@ True only here: types are told apart by identity.  Neither a type nor an object 
 hashed or compared, because a metaclass may say how, and that is code of a user.
 """
 
+import functools
 import weakref
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -16,7 +17,16 @@ from typing import Any, NamedTuple
 from harness.heap.accessors import known_exactly, known_of
 from harness.heap.ignored import Ignored
 from harness.heap.known import ABSENT, Known, Parts, Unreadable
-from harness.heap.layout import Getter, layout_of
+from harness.heap.layout import (
+    Getter,
+    is_standard,
+    layout_of,
+    module_of,
+    mro_of,
+    namespace_of,
+    qualname_of,
+)
+from harness.heap.noise import NOISE_ATTRIBUTES
 from harness.heap.scope import Scope, resolve
 
 ATOMS = (str, bool, type(None), float, bytes, complex, type(...))
@@ -30,8 +40,19 @@ IGNORED = ("", "ignored")
 LOWEST_ADDRESS = 1 << 20
 
 
+# What they remember of a scenario, which a module may hold, is no state of it; nor is
+# what hears all that is logged, or written.
+_LOOKS_ON = frozenset({"_pytest.capture", "_pytest.logging", "everyorder", "harness"})
+
 _REFERENCE = known_of(weakref.ReferenceType)
 _target_of = weakref.ReferenceType.__call__
+
+
+class Written:
+    """The type of what stands in the queue for what is not described by itself."""
+
+
+WRITTEN = Written()
 
 
 class Plan(NamedTuple):
@@ -42,6 +63,7 @@ class Plan(NamedTuple):
     dict_of: Getter | None
     known: Known | None
     opaque: bool
+    left_out: frozenset[str] = frozenset()
 
 
 class Space(NamedTuple):
@@ -62,9 +84,10 @@ class Tokens:
     objects, `sets` those of sets of two or more, `counters` those of caches that count,
     `traces` those of tracebacks, `outside` those of things that are mere names;
     `functions` are the C functions that something else than code holds, which C code
-    may call; `left_out` is what was ignored.  `weak` says that a weak reference or a
-    finalizer was met.  `waiting` are objects in sets, which have no order, by the
-    number of their set; `inside` says of modules whether they are followed.
+    may call; `abstract` are the classes that remember whom they took for theirs;
+    `left_out` is what was ignored.  `weak` says that a weak reference or a finalizer
+    was met.  `waiting` are objects in sets, which have no order, by the number of their
+    set; `inside` says of modules whether they are followed.
 
     What was read by name, where no object refers to it, is listed for `base.py`:
     `read_names` by dict, key and value, `resolved` by module, dotted name and object.
@@ -86,6 +109,7 @@ class Tokens:
         self.traces: list[int] = []
         self.outside: list[int] = []
         self.functions: list[Any] = []
+        self.abstract: list[type] = []
         self.left_out: list[tuple[int, str]] = []
         self.waiting: list[tuple[int, list[Any]]] = []
         self.spaces: dict[int, Space] = {}
@@ -135,6 +159,12 @@ class Tokens:
         else:
             self.empty.append((len(self.out), value))
             self.out.append(None)
+
+    def leave_out(self, value: Any) -> None:
+        """Give an object a number without ever describing it."""
+        if id(value) not in self.seen:
+            self.seen[id(value)] = len(self.order)
+            self.order.append(WRITTEN)
 
     def named(self, kind: str, name: str) -> None:
         """Write the record of something that is told by its name alone."""
@@ -224,16 +254,25 @@ class Tokens:
         if plan is None:
             known = known_exactly(kind)
             layout = layout_of(kind)
-            if known is not None:
+            if self._looks_on(kind):
+                plan = Plan(kind, (), None, None, False)
+            elif known is not None:
                 dict_of = None if known.alone else layout.dict_of
                 plan = Plan(kind, (), dict_of, known, False)
             else:
                 base = layout.known
                 self.weak = self.weak or base is weakref.ReferenceType
                 known = known_of(base)
-                plan = Plan(kind, layout.slots, layout.dict_of, known, layout.opaque)
+                parts = layout.slots, layout.dict_of, known, layout.opaque
+                plan = Plan(kind, *parts, noise_of(kind))
             self.plans[id(kind)] = plan
         return plan
+
+    def _looks_on(self, kind: type) -> bool:
+        """Whether instances belong to who explores, unless that is what is explored."""
+        module = module_of(kind)
+        package = module.partition(".")[0]
+        return bool(_LOOKS_ON & {module, package}) and not self.follows(package)
 
     def resolve(self, module: str, qualname: str) -> object:
         """What a module has under a dotted name, or None."""
@@ -279,3 +318,18 @@ class Tokens:
             self.left_out.append((-1, path))
             return True
         return False
+
+
+def noise_of(kind: type) -> frozenset[str]:
+    """The attributes of its instances that are no state."""
+    found: frozenset[str] = frozenset()
+    for base in mro_of(kind):
+        name = f"{module_of(base)}.{str.__str__(qualname_of(base))}"
+        found |= NOISE_ATTRIBUTES.get(name, frozenset())
+        if is_standard(module_of(base)):  # what it is computed from does not change
+            found |= {
+                key
+                for key, value in namespace_of(base).items()
+                if type(value) is functools.cached_property
+            }
+    return found

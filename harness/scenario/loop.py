@@ -19,8 +19,10 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from importlib import import_module
 from inspect import iscoroutine
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -57,6 +59,7 @@ class Loop:
         if "asyncio" not in sys.modules:
             with self._importing():
                 import_module("asyncio")
+                make_ready()
         import asyncio
 
         if asyncio._get_running_loop() is not None:
@@ -72,6 +75,12 @@ class Loop:
         coroutine: Coroutine[Any, Any, T] = awaitable if own else _awaited(awaitable)  # type: ignore[assignment]  # it is a coroutine
         task = self._loop.create_task(coroutine, context=self._context)
         return self._loop.run_until_complete(task)
+
+    @property
+    def changed(self) -> Any:
+        """The loop, if something of it was set that is not so when it is made."""
+        loop = self._loop
+        return loop if loop is not None and _read(loop) else None
 
     @property
     def pending(self) -> tuple[Any, ...]:
@@ -99,7 +108,7 @@ class Loop:
     @property
     def failures(self) -> tuple[str, ...]:
         """Errors of tasks and callbacks that nobody awaited, as texts."""
-        return () if self._loop is None else tuple(_FAILURES.get(self._loop, ()))
+        return () if self._loop is None else tuple(_OURS[self._loop].failures)
 
     def close(self) -> None:
         """End whatever is pending, and the loop."""
@@ -158,9 +167,40 @@ def preparing(loop: Loop) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
-# What failed where nobody awaited it, by loop: only our loops are in it.
-_FAILURES: "WeakKeyDictionary[asyncio.AbstractEventLoop, list[str]]"
-_FAILURES = WeakKeyDictionary()
+@dataclass(frozen=True)
+class _Ours:
+    """What is known of a loop that was made here.
+
+    `failures` are texts of what failed where nobody awaited it; `names` are those of
+    the loop's own attributes, and `settings` are as they were when it was made.
+    """
+
+    failures: list[str]
+    names: frozenset[str]
+    settings: tuple[Any, ...]
+
+
+_OURS: "WeakKeyDictionary[asyncio.AbstractEventLoop, _Ours]" = WeakKeyDictionary()
+_SETTINGS = (
+    "_exception_handler",
+    "_task_factory",
+    "_default_executor",
+    "_debug",
+    "_closed",
+    "slow_callback_duration",
+)
+
+
+def make_ready() -> None:
+    """Have asyncio make what it makes once in a process, before anybody looks."""
+    events = sys.modules.get("asyncio.events")
+    # From 3.14 on, asking for it by its public name warns.
+    names = ("_get_event_loop_policy", "get_event_loop_policy")
+    for name in names:
+        policy = getattr(events, name, None)
+        if policy is not None:
+            policy()
+            return
 
 
 def _made() -> "asyncio.AbstractEventLoop":
@@ -174,31 +214,40 @@ def _made() -> "asyncio.AbstractEventLoop":
     with unheard():
         loop = asyncio.new_event_loop()
     know_exactly(type(loop), Known(parts=_read, alone=True))
-    _FAILURES[loop] = []
     loop.set_exception_handler(_failed)
+    _OURS[loop] = _Ours([], frozenset(_attributes(loop)), _settings(loop))
     return loop
 
 
 def _failed(loop: "asyncio.AbstractEventLoop", told: dict[str, Any]) -> None:
     error = told.get("exception")
     text = told["message"] if error is None else f"{type(error).__name__}: {error}"
-    _FAILURES[loop].append(text)
+    _OURS[loop].failures.append(text)
+
+
+def _attributes(loop: Any) -> dict[str, Any]:
+    return getattr(loop, "__dict__", {})
+
+
+def _settings(loop: Any) -> tuple[Any, ...]:
+    return tuple(getattr(loop, name, None) for name in _SETTINGS)
 
 
 def _read(loop: Any) -> list[tuple[str, Any]]:
-    """What a registry can have set of a loop; tasks and callbacks are told apart."""
+    """What somebody set of a loop; tasks and callbacks are told apart.
+
+    Raises `Unreadable` for a loop of somebody else.
+    """
     from harness.heap.known import Unreadable
 
-    if loop not in _FAILURES:
+    ours = _OURS.get(loop)
+    if ours is None:
         raise Unreadable
-    handler = getattr(loop, "_exception_handler", None)
-    return [
-        ("exception_handler", None if handler is _failed else handler),
-        ("task_factory", getattr(loop, "_task_factory", None)),
-        ("executor", getattr(loop, "_default_executor", None)),
-        ("debug", loop.get_debug()),
-        ("closed", loop.is_closed()),
-    ]
+    pairs = zip(_SETTINGS, _settings(loop), ours.settings, strict=True)
+    added = [pair for pair in _attributes(loop).items() if pair[0] not in ours.names]
+    return [(name, now) for name, now, made in pairs if now is not made] + sorted(
+        added, key=itemgetter(0)
+    )
 
 
 async def _awaited(awaitable: Awaitable[T]) -> T:

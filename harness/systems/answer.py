@@ -36,8 +36,10 @@ _INSTEAD: tuple[tuple[type | tuple[type, ...], str], ...] = (
 )
 
 
-def checked_answer(use: UseStep, answer: Any) -> Hashable:
+def checked_answer(use: UseStep, answer: Any, registry: object = None) -> Hashable:
     """The answer of a use as a value; text stays the text it is.
+
+    What is in the registry, where the answer leads back to it, is no part of that.
 
     Raises:
         NotAScenario: it has not run yet, so that it cannot be compared.
@@ -51,7 +53,7 @@ def checked_answer(use: UseStep, answer: Any) -> Hashable:
             found=f"{kind_of(answer)}, returned by the use {use.text!r}",
             wanted="what it gives: list(...), or the result that is awaited",
         )
-    return canonical(answer, unordered=use.unordered)
+    return canonical(answer, unordered=use.unordered, registry=registry)
 
 
 def checked_observation(seen: Any, *, unordered: bool) -> str:
@@ -61,7 +63,9 @@ def checked_observation(seen: Any, *, unordered: bool) -> str:
         NotAScenario: it is no text.
     """
     if isinstance(seen, str):
-        return "\n".join(sorted(seen.splitlines())) if unordered else seen
+        # Not by its class, which may say otherwise of equality, or of itself.
+        text = str.__str__(seen)
+        return "\n".join(sorted(text.splitlines())) if unordered else text
     instead = "text: str(...)"
     for kinds, words in _INSTEAD:
         if isinstance(seen, kinds):
@@ -79,9 +83,11 @@ def checked_laws(told: Any) -> tuple[str, ...]:
     if not told:
         return ()
     if isinstance(told, str):
-        return (told,)
+        return (str.__str__(told),)
     try:
-        return tuple(map(str, told))
+        return tuple(
+            str.__str__(each if isinstance(each, str) else str(each)) for each in told
+        )
     except TypeError:
         raise NotAScenario(
             found=f"{type(told).__name__}, returned by check",

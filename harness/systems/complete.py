@@ -24,15 +24,14 @@ from contextlib import (
 )
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from inspect import Parameter, signature
 from types import ModuleType
 from typing import Any
 
 from harness.engine.protocol import Caveat, StateForm
 from harness.heap import Heap, Portrait, scope_of
 from harness.heap.calls import caveats_of, merged
-from harness.scenario.loop import Loop
-from harness.scenario.mistakes import name_of
+from harness.scenario.loop import Loop, make_ready
+from harness.scenario.mistakes import name_of, required
 from harness.scenario.performing import Handle, Lasting
 from harness.scenario.scenario import Scenario
 from harness.scenario.step import Perform
@@ -55,6 +54,18 @@ class ScopeGrown(BeginAgain):
         """The packages."""
         names = ", ".join(self.packages)
         return f"undo handles come from {names}: the exploration has to begin again"
+
+
+@dataclass(eq=False, kw_only=True)
+class CachesWarm(BeginAgain):
+    """Abstract classes remembered answers from before the exploration."""
+
+    def render(self) -> str:
+        """What was found."""
+        return (
+            "abstract classes remembered answers from before: the exploration has to "
+            "begin again"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +98,8 @@ class Complete:
         self._watched: dict[str, object] | None = None
         self._packages: frozenset[str] = frozenset()
         self._heap: Heap | None = None
+        # Whether abstract classes were asked to forget what they answered before.
+        self._cold = False
         # Types of undo handles whose packages are followed.
         self._followed: set[type] = set()
         self._seen: dict[Caveat, None] = {}
@@ -123,6 +136,8 @@ class Complete:
             found = scope_of([target, *self._fixed.values()], scenario.ignore)
             self._packages |= found.packages - _NEVER_FOLLOWED
             self._heap = Heap(replace(found, packages=self._packages))
+            self._begin_cold()
+        make_ready()
         loop.call(self.audit.begin, self._rooted(()))
         self.note_loop()
 
@@ -132,6 +147,20 @@ class Complete:
         self._fixed = {}
         if self._heap is not None:
             self._heap.forget()
+            if self._scenario.isolation is None:
+                self._heap.empty_caches()
+
+    def _begin_cold(self) -> None:
+        """Have the first registry find abstract classes as the next ones will.
+
+        Raises:
+            CachesWarm: they remembered answers, and the registry was made with these.
+        """
+        if self._scenario.isolation is None and not self._cold:
+            self._cold = True
+            self._loop.call(self.heap.form, self._rooted(()))
+            if self.heap.empty_caches():
+                raise CachesWarm
 
     def forget(self) -> None:
         """Let go of what lies outside, which is large; what was seen of it is kept."""
@@ -299,6 +328,9 @@ class Complete:
             roots[f"undo of {text}"] = held
         for number, coroutine in enumerate(self._loop.pending, 1):
             roots[f"pending task {number}"] = coroutine
+        changed = self._loop.changed
+        if changed is not None:
+            roots["event loop"] = changed
         return roots
 
 
@@ -308,18 +340,16 @@ def _alive(reference: "weakref.ref[Complete]") -> Complete:
     return complete
 
 
-def places(function: Callable[..., Any]) -> int:
-    """How many arguments a function has places for, two at most.
+def places(function: Callable[..., Any], least: int = 1) -> int:
+    """How many arguments a function is given, `least` at least and two at most.
 
-    Where Python cannot tell, a builtin type takes one, and a bound method none.
+    Where Python cannot tell, a builtin type gets one, and a bound method none.
     """
-    try:
-        parameters = signature(function).parameters.values()
-    except (TypeError, ValueError):
+    count = required(function, 2)
+    if count is None:
         owner = getattr(function, "__self__", None)
-        return 1 if owner is None or isinstance(owner, ModuleType) else 0
-    kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    return min(sum(each.kind in kinds for each in parameters), 2)
+        count = 1 if owner is None or isinstance(owner, ModuleType) else 0
+    return max(count, least)
 
 
 def _held(handle: Any) -> Any:

@@ -39,6 +39,7 @@ from harness.systems.outcomes import (
     Outcome,
     ScenarioSkipped,
     is_failed_check,
+    is_one_of,
     settled,
     told_of,
 )
@@ -132,7 +133,7 @@ class RegistrySystem(Base):
         if reset is not None and self._started:
             self._started = False
             self._loop = Loop()
-            self._call(reset, *((target,) if places(reset) == 1 else ()))
+            self._call(reset, *(target,)[: places(reset, 0)])
             self._loop.close()
 
     def do(self, step: int) -> Closable:
@@ -165,7 +166,7 @@ class RegistrySystem(Base):
         try:
             asking = ("use", use), self._call, asked.perform
             answer = self._watched(*asking, self._target)
-            return checked_answer(asked, answer)
+            return checked_answer(asked, answer, self._target)
         except HarnessError:
             raise
         except Exception as error:
@@ -314,7 +315,7 @@ class RegistrySystem(Base):
         self, operation: int, raises: tuple[type[BaseException], ...], error: Exception
     ) -> None:
         """Note an error that is not the one that was declared."""
-        if raises and not isinstance(error, raises):
+        if raises and not is_one_of(error, raises):
             self._retract({operation})
 
     def _retract(self, operations: Set[int]) -> None:

@@ -3,11 +3,15 @@
 import collections
 import dataclasses
 import datetime
+import decimal
 import enum
 import functools
+import ipaddress
 import pathlib
 import pickle
 import types
+import uuid
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -237,3 +241,80 @@ def test_deep_and_shared_answers_end() -> None:
 def test_answers_travel() -> None:
     answer = canonical([Plugin("x")])
     assert pickle.loads(pickle.dumps(answer)) == answer
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen:
+    """Data that nobody can change."""
+
+    name: str
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pathlib.PurePosixPath("a/b"),
+        lambda: decimal.Decimal("1.50"),
+        lambda: datetime.date(2020, 1, 2),
+        lambda: uuid.UUID(int=1),
+        lambda: Pair(1, [2]),
+        lambda: Frozen("a"),
+    ],
+)
+def test_by_which_ones_are_the_same_no_value_is_told(make: Callable[[], Any]) -> None:
+    one = make()
+    assert canonical([one, one]) == canonical([make(), make()])
+    assert canonical([one, [one]]) != canonical([one, one])
+
+
+def test_by_which_ones_are_the_same_objects_are_told() -> None:
+    one, other = types.SimpleNamespace(a=1), types.SimpleNamespace(a=1)
+    assert canonical([one, one]) != canonical([one, other])
+
+
+class Owner:
+    """A registry whose members know it."""
+
+    def __init__(self, *names: str) -> None:
+        self.members = {name: Member(self, name) for name in names}
+
+
+class Member:
+    """What a registry answers."""
+
+    def __init__(self, owner: Owner, name: str) -> None:
+        self.owner, self.name = owner, name
+
+    def shown(self) -> str:
+        return self.name
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda owner: owner.members["a"],
+        lambda owner: [owner.members["a"].shown],
+        lambda owner: {"owner": owner},
+    ],
+)
+def test_what_is_in_the_registry_is_no_part_of_an_answer(
+    ask: Callable[[Owner], Any],
+) -> None:
+    one, other = Owner("a", "b"), Owner("b", "a", "c")
+    assert canonical(ask(one), registry=one) == canonical(ask(other), registry=other)
+    assert canonical(ask(one)) != canonical(ask(other))
+
+
+def test_another_member_is_another_answer() -> None:
+    one, other = Owner("a", "b"), Owner("a", "b")
+    first = canonical(one.members["a"], registry=one)
+    assert first != canonical(other.members["b"], registry=other)
+    assert first != canonical(other.members["a"], registry=one)
+
+
+def test_what_the_library_remembers_of_an_object_is_no_answer() -> None:
+    network = ipaddress.ip_network("10.0.0.0/24")
+    before = canonical(network)
+    assert str(network.broadcast_address) == "10.0.0.255"
+    assert canonical(network) == before
+    assert before != canonical(ipaddress.ip_network("10.0.0.0/16"))

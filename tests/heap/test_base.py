@@ -69,6 +69,12 @@ class Abstract(abc.ABC):
     @abc.abstractmethod
     def run(self): ...
 
+class Slotted:
+    __slots__ = ("first", "second")
+
+SLOTTED = Slotted()
+SLOTTED.first = NAMES
+
 class Hooked(abc.ABC):
     @classmethod
     def __subclasshook__(cls, kind):
@@ -98,6 +104,9 @@ CLOSURE = closing()
 
 def counting():
     return COUNTED
+
+def slotted():
+    return SLOTTED
 
 def whole():
     return globals()
@@ -366,6 +375,17 @@ def test_what_moves_in_c_is_not_kept(subject: Any) -> None:
     before = [heap.form({}, lasting) for _ in range(3)][-1]
 
     next(subject.COUNTED)
+
+    assert heap.form({}, lasting) == Heap(SCOPE).form({}, lasting) != before
+
+
+def test_what_moves_to_another_slot_is_seen(subject: Any) -> None:
+    lasting = {"step": subject.slotted}
+    heap = Heap(SCOPE)
+    before = [heap.form({}, lasting) for _ in range(3)][-1]
+
+    subject.SLOTTED.second = subject.SLOTTED.first
+    del subject.SLOTTED.first
 
     assert heap.form({}, lasting) == Heap(SCOPE).form({}, lasting) != before
 

@@ -18,16 +18,8 @@ from typing import Any
 import pytest
 
 from harness.engine.protocol import Caveat
-from harness.heap.boundary import (
-    NOISE_ATTRIBUTES,
-    NOISE_MODULES,
-    NOISE_PATHS,
-    NOISE_UNLESS_NAMED,
-    Boundary,
-    Extent,
-    Snapshot,
-    caveats,
-)
+from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
+from harness.heap.noise import NOISE_MODULES, NOISE_PATHS, NOISE_UNLESS_NAMED
 from harness.heap.thread_state import context_values
 
 PLACES: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -230,6 +222,51 @@ PLACES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "log.write('a')",
         ("planted.log",),
     ),
+    "cycle": (
+        "import itertools\nturns = itertools.cycle('ab')\nfor _ in 'abc': next(turns)",
+        "next(turns)",
+        ("planted.turns",),
+    ),
+    "slice of an iterator": (
+        "import itertools\ntail = itertools.islice(itertools.repeat(1), 5)",
+        "next(tail)",
+        ("planted.tail",),
+    ),
+    "enumerate": (
+        "import itertools\nnumbered = enumerate(itertools.repeat(1))",
+        "next(numbered)",
+        ("planted.numbered", "planted.numbered.<tuple>"),
+    ),
+    "decimal context": (
+        "import decimal\ncontext = decimal.Context()",
+        "context.prec += 1",
+        ("planted.context",),
+    ),
+    "C field of an exception": (
+        "error = UnicodeDecodeError('ascii', b'abc', 0, 1, '')",
+        "error.start = 1",
+        ("planted.error",),
+    ),
+    "setting of a stream": (
+        "import io\ntext = io.TextIOWrapper(io.BytesIO())",
+        "text._CHUNK_SIZE = 1",
+        ("planted.text",),
+    ),
+    "setting of a parser": (
+        "from xml.parsers import expat\nparser = expat.ParserCreate()",
+        "parser.buffer_size += 1",
+        ("planted.parser",),
+    ),
+    "flag of a pickler": (
+        "import io\nimport pickle\npickler = pickle.Pickler(io.BytesIO())",
+        "pickler.fast = True",
+        ("planted.pickler",),
+    ),
+    "another slot": (
+        "class Box: __slots__ = ('a', 'b')\nbox = Box()\nbox.a = []",
+        "box.b = box.a\ndel box.a",
+        ("planted.box",),
+    ),
     "lock": (
         "import threading\nlock = threading.Lock()",
         "lock.acquire()",
@@ -412,6 +449,18 @@ CLEAN: dict[str, tuple[str, str]] = {
     "memoised function of the harness, by another's name": (
         "from harness.engine.covering import rows",
         "rows(11, 2)",
+    ),
+    "single dispatch": (
+        "import functools\n@functools.singledispatch\ndef f(x): return x\nf(1)",
+        "f('a')",
+    ),
+    "levels of a logger": (
+        "import logging\nlog = logging.getLogger(__name__)",
+        "log.debug('planted')",
+    ),
+    "slots for a pickle": (
+        "import pickle\nclass Box: pass\nimport copyreg",
+        "copyreg._slotnames(Box)",
     ),
     "members of a flag": (
         "import enum\nclass F(enum.Flag):\n    A = 1\n    B = 2",
@@ -787,7 +836,6 @@ def test_all_noise_has_a_reason() -> None:
     assert all(NOISE_MODULES.values())
     assert all(NOISE_UNLESS_NAMED.values())
     assert all(NOISE_PATHS.values())
-    assert all(NOISE_ATTRIBUTES.values())
 
 
 @pytest.mark.parametrize(

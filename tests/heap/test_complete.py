@@ -144,6 +144,8 @@ SYSTEMS: dict[str, Callable[[], Any]] = {
 def told_otherwise(o: Any, referent: Any) -> bool:
     """Whether a referent is in the form without being one of its objects."""
     kind = type(o)
+    if kind.__module__ == "_pytest.logging":  # it only hears what is logged
+        return True
     if kind is types.FunctionType:
         # Globals are told one by one; cells, and what is empty, belong to the record.
         known = (o.__globals__, vars(builtins), o.__closure__)

@@ -1,10 +1,13 @@
 """Forms are canonical: equal for isomorphic graphs, and for no others."""
 
 import abc
+import copyreg
 import datetime
+import enum
 import functools
 import gc
 import itertools
+import logging
 import random
 import re
 import subprocess
@@ -18,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from harness import Scenario, explore, step
 from harness.heap import Heap, Scope, differences
 
 ROOT = Path(__file__).parent.parent.parent
@@ -104,8 +108,8 @@ def grow(seed: int, size: int) -> list[Any]:
             steps.append(_linking(o, kinds[place], turn, held, objects))
     # Order counts in lists, so every object keeps its own; otherwise it does not.
     random.Random(seed).shuffle(steps) if not seed else None
-    for step in steps:
-        step()
+    for perform in steps:
+        perform()
     return objects
 
 
@@ -483,3 +487,64 @@ def test_a_walk_costs_microseconds_an_object() -> None:
 
     small = min(cost(2_000) for _ in range(3))
     assert cost(20_000) < 60 * small
+
+
+def test_what_is_called_at_an_end_is_state_of_what_ends() -> None:
+    heap, one, other = Heap(SCOPE), Node(), Node()
+    plain = heap.form({"one": one, "other": other})
+
+    weakref.finalize(one, print, "ended").atexit = False
+    once = heap.form({"one": one, "other": other})
+    second = weakref.finalize(one, print, "ended")
+    second.atexit = False
+    twice = heap.form({"one": one, "other": other})
+    second.detach()
+
+    assert len({plain, once, twice}) == 3
+    assert once.weak
+    assert heap.form({"one": one, "other": other}) == once
+    assert heap.form({"one": other, "other": one}) != once
+    assert heap.form({"other": other}) == Heap(SCOPE).form({"other": Node()})
+
+
+def test_caches_of_the_library_are_no_state() -> None:
+    @functools.singledispatch
+    def told(value: object) -> str:
+        return "object"
+
+    class Flag(enum.Flag):
+        A = 1
+        B = 2
+
+    log = logging.getLogger("of a test")
+    roots = {"told": told, "Flag": Flag, "log": log, "Node": Node}
+    heap = Heap(Scope(SCOPE.packages | {"logging"}))
+    before = heap.form(roots)
+
+    told(1)
+    assert heap.form(roots) == before
+    Flag.A | Flag.B
+    assert (~Flag.A) is Flag.B
+    assert heap.form(roots) == before
+    log.debug("nothing")
+    assert heap.form(roots) == before
+    copyreg._slotnames(Node)  # type: ignore[attr-defined]  # pickle calls it
+
+    assert heap.form(roots) == before
+
+    told.register(int, lambda value: "int")
+    assert heap.form(roots) != before
+    log.setLevel(10)
+    assert heap.form(roots) != before
+
+
+def test_who_explores_is_no_state() -> None:
+    made = Scenario(
+        step("a", lambda registry: registry.append(1), undo=None),
+        create=list,
+        observe=repr,
+    )
+    heap = Heap(SCOPE)
+    before = heap.form({"scenario": made})
+    explore(made, strategy="walk:0")
+    assert heap.form({"scenario": made}) == before

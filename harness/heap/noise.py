@@ -1,0 +1,88 @@
+"""What may change without anybody's answer changing: data, each with its reason.
+
+Pure caches, which are filled again with the same, and the tools that look on.  The
+canonical form leaves out the attributes; what lies outside is compared without any.
+"""
+
+from collections.abc import Mapping
+
+# Packages and modules that are not entered, nor the instances of their classes.
+NOISE_MODULES: Mapping[str, str] = {
+    "harness": "it looks on",
+    "everyorder": "it looks on",
+    "_pytest": "it looks on",
+    "pytest": "it looks on",
+    "_frozen_importlib": "an import is told by its name",
+    "_frozen_importlib_external": "an import is told by its name",
+    "importlib._bootstrap": "an import is told by its name",
+    "importlib._bootstrap_external": "an import is told by its name",
+    "zipimport": "an import is told by its name",
+    "tokenize": "compiled patterns",
+    "traceback": "keeps nothing of its own",
+    "re": "compiled patterns are equal whenever they are made",
+    "sre_compile": "compiled patterns are equal whenever they are made",
+    "sre_parse": "compiled patterns are equal whenever they are made",
+}
+
+# The same, as long as nothing that is followed speaks of them.
+NOISE_UNLESS_NAMED: Mapping[str, str] = {
+    "xdist": "it looks on",
+    "execnet": "it looks on",
+    "coverage": "it looks on",
+    "hypothesis": "it looks on",
+    "_hypothesis_pytestplugin": "it looks on",
+    "tracemalloc": "it looks on",
+    "pdb": "it looks on",
+    "bdb": "it looks on",
+    "linecache": "lines of files, read again when they are missing",
+}
+
+# Paths (as of fnmatch) of what may change, it and all below, without anybody's answer
+# changing.
+NOISE_PATHS: Mapping[str, str] = {
+    "*.__warningregistry__": "which warnings were shown once",
+    "warnings.onceregistry": "which warnings were shown once",
+    "*._value2member_map_": "members of a Flag put together are equal whenever made",
+    "*.__slotnames__": "copyreg remembers the slots of a class",
+    "sys.path_importer_cache": "finders are equal whenever they are made",
+    "sys.last_*": "what an interactive interpreter showed last",
+    "threading._active": "threads are not operations",
+    "threading._limbo": "threads are not operations",
+    "threading._dangling": "threads are not operations",
+    "threading._shutdown_locks": "threads are not operations",
+    "threading._counter": "threads are not operations",
+    "weakref.finalize._registry": "finalizers belong to the objects they watch",
+    "weakref.finalize._index_iter": "only orders finalizers by age",
+    "weakref.finalize._dirty": "only orders finalizers by age",
+    "asyncio.tasks._*tasks": "tasks of the loop that plays the operations",
+    "asyncio.events._running_loop": "the loop that plays the operations",
+    "asyncio.coroutines._iscoroutine_typecache": "which classes are coroutines",
+    "platform._os_release_cache": "the machine stays the same",
+    "platform._platform_cache": "the machine stays the same",
+    "platform._sys_version_cache": "the machine stays the same",
+    "platform._uname_cache": "the machine stays the same",
+    "_struct.<dict>": "compiled formats are equal whenever they are made",
+    "*._clear_cache.__self__.data": "a single dispatch forgets it when it registers",
+}
+
+# Attributes of the instances of a class that may change in the same way, by the class.
+NOISE_ATTRIBUTES: Mapping[str, frozenset[str]] = {
+    # Only say when members are removed.
+    "_weakrefset.WeakSet": frozenset({"_iterating", "_pending_removals"}),
+    "weakref.WeakKeyDictionary": frozenset({"_iterating", "_pending_removals"}),
+    "weakref.WeakValueDictionary": frozenset({"_iterating", "_pending_removals"}),
+    # Levels, looked up again when any of them changes.
+    "logging.Logger": frozenset({"_cache"}),
+    # Members put together are equal whenever they are made.
+    "enum.Enum": frozenset({"_inverted_"}),
+}
+
+# The same of all classes, and of those that are enumerations.
+NOISE_OF_CLASSES = frozenset({"__slotnames__"})
+NOISE_OF_ENUMS = frozenset({"_value2member_map_"})
+
+# What functions of the library keep in their closures, by module and variable: a
+# single dispatch forgets what it found when it registers, or when any ABC does.
+NOISE_IN_CLOSURES = frozenset(
+    {("functools", "dispatch_cache"), ("functools", "cache_token")}
+)
