@@ -6,7 +6,9 @@ this package and stays as it is.  A command is imported when it is asked for, be
 each needs something else.
 """
 
+import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -42,6 +44,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors of the harness become click's."""
+        _speak_all()
         try:
             with answered():
                 return super().invoke(ctx)
@@ -62,6 +65,16 @@ class Commands(click.Group):
         module = import_module(f"harness.cli.{cmd_name}")
         command: click.Command = getattr(module, cmd_name)
         return command
+
+
+def _speak_all() -> None:
+    """Have what a terminal's encoding cannot say written as its escape.
+
+    Half of a surrogate pair is none in any; what is observed may hold one.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _tell_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:

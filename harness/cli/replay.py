@@ -39,7 +39,7 @@ from harness.engine.operations import operations_of
 from harness.engine.session import Session
 from harness.exploring import SEVERAL
 from harness.report import sections
-from harness.report.observation import difference
+from harness.report.observation import difference, readable
 from harness.report.text import explanation, plural
 
 # A step that fills a whole table says no more in its other hundred lines.
@@ -217,7 +217,8 @@ def _outcome(subject: Subject, action: Action) -> str:
             f"{title}: {text}" if title else text
             for title, text in sections(action.value)
         ]
-        indented = "\n".join(texts).replace("\n", "\n          ")
+        lines = readable("\n".join(texts).split("\n"))
+        indented = "\n          ".join(lines)
         return f"     at {where}; {what}: {indented}"
     return f"     at {where}"
 
@@ -227,7 +228,5 @@ def _tell_change(title: str, was: str, now: str) -> None:
         return
     click.echo(f"       {title or 'observed'}:")
     lines = [line for line in difference(was, now) if line[:1] in "+-"]
-    for line in lines[:MOST_LINES]:
+    for line in readable(lines, MOST_LINES):
         click.echo(f"       {line}")
-    if len(lines) > MOST_LINES:
-        click.echo(f"       ... and {len(lines) - MOST_LINES} more lines")

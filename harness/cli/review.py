@@ -26,6 +26,7 @@ from harness.cli.judgement import Judgement, judge
 from harness.cli.options import console, effort_of, listing_of, paths_argument
 from harness.cli.stale import stale_files
 from harness.expectations import Store, forbidden
+from harness.report.observation import readable
 from harness.report.text import plural
 
 # A person does not read more of one difference before deciding.
@@ -114,10 +115,8 @@ def ask(offered: Sequence[Change]) -> list[Change]:
     taken: list[Change] = []
     for number, change in enumerate(offered, 1):
         click.echo(f"\n[{number}/{len(offered)}] {change.headline()}")
-        for line in change.lines[:MOST_LINES]:
+        for line in readable(change.lines, MOST_LINES):
             click.secho(f"    {line}", fg={"+": "green", "-": "red"}.get(line[:1]))
-        if len(change.lines) > MOST_LINES:
-            click.echo(f"    ... and {len(change.lines) - MOST_LINES} more lines")
         answer = click.prompt(
             f"  {CHOICES}",
             type=click.Choice(["a", "s", "A", "q"]),

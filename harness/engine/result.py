@@ -145,6 +145,9 @@ class Violation:
     other: History | None = None
     # Of what is flaky: in how many of how many replays it was as found.
     frequency: tuple[int, int] | None = None
+    # Of hidden state: how many findings more there are that only longer histories
+    # show, which are not told beside a short one.
+    more: int = 0
 
     @property
     def claim(self) -> str:

@@ -16,6 +16,7 @@ from difflib import unified_diff
 from harness.expectations.body import Digest, lines_of
 from harness.expectations.compare import Comparison, Verdict
 from harness.expectations.key import Key
+from harness.report.observation import readable
 
 # Three classes and thirty lines fit a screen and show whether it is one cause or many.
 MOST_CLASSES = 3
@@ -103,9 +104,7 @@ def explain(comparison: Comparison, flag: str) -> str:
     groups = classes(comparison)
     for group in groups[:MOST_CLASSES]:
         lines.append(f"  {group.verdict}: {_names(group.keys, comparison)}")
-        lines += [f"    {line}" for line in group.lines[:MOST_LINES]]
-        if len(group.lines) > MOST_LINES:
-            lines.append(f"    ... and {len(group.lines) - MOST_LINES} more lines")
+        lines += [f"    {line}" for line in readable(group.lines, MOST_LINES)]
     rest = groups[MOST_CLASSES:]
     if rest:
         count = sum(len(group.keys) for group in rest)

@@ -55,9 +55,9 @@ def _packages(thing: Any) -> tuple[list[str], list[object]]:
     """Modules that a thing belongs to, and things that it wraps."""
     kind = type(thing)
     if kind is _FUNCTION:
-        more = (
-            [thing.__dict__["__wrapped__"]] if "__wrapped__" in thing.__dict__ else []
-        )
+        # Reading `__dict__` would make one: a change that is nobody's.
+        wrapped = getattr(thing, "__wrapped__", None)
+        more = [] if wrapped is None else [wrapped]
         for cell in thing.__closure__ or ():
             try:
                 if type(cell.cell_contents) is _FUNCTION:

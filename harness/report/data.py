@@ -16,7 +16,7 @@ from harness.report.label import square_sentence
 from harness.report.text import explanation, vacuous
 from harness.report.unexplored import Unexplored
 
-FORMAT = 2
+FORMAT = 3
 
 
 def document(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> str:
@@ -80,9 +80,10 @@ def _violation(report: Report, violation: Violation) -> dict[str, Any]:
         "shortest": violation.shortest is not None,
         "proven_shortest": violation.proven_shortest,
         "square": None if square is None else square_sentence(report, square),
-        "difference": explanation(violation),
+        "difference": explanation(violation, whole=True),
         "paths": violation.paths,
         "replayed": violation.replayed,
         "frequency": violation.frequency,
+        "more": violation.more,
         "replay_id": report.replay_id(violation),
     }

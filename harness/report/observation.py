@@ -5,13 +5,15 @@ return (title, text) pairs; others return what they like (a string, a named tupl
 hashable value), and everything below reads them through `sections`.
 
 Rules:
-- nothing is cut: a text too long for a page is shortened where it is printed;
+- nothing is cut but by `readable`, where it is printed: what no person would read to
+  its end, and never the place where two lines begin to differ;
 - a law is told by its own words where it has some (`str`), else by its value.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff
+from itertools import takewhile
 from pprint import pformat
 from typing import TypeAlias
 
@@ -19,6 +21,12 @@ Section: TypeAlias = tuple[str, str]
 
 # Lines that surround a difference; enough to see the operator's or the table's head.
 CONTEXT = 2
+
+# A longer diff does not explain more; the rest is in the replay, and in report.json.
+MOST_LINES = 40
+
+# Five lines of a terminal: of a longer line so much is shown.
+MOST_CHARACTERS = 400
 
 # Values that are not text are laid out for a terminal of 80 columns.
 WIDTH = 76
@@ -82,6 +90,56 @@ def difference(was: str, now: str) -> tuple[str, ...]:
         was.splitlines(), now.splitlines(), lineterm="", n=CONTEXT, fromfile="a"
     )
     return tuple(lines)[2:]
+
+
+def readable(lines: Sequence[str], most: int = MOST_LINES) -> list[str]:
+    """The first lines, of a diff or another text, each of a length that can be read.
+
+    Of a very long one that part is shown where it begins to differ from the line that
+    stands for it on the other side, or its beginning.  What is left out is counted.
+    """
+    shown = list(lines[:most])
+    places = _places(shown)
+    shown = [_cut(line, places.get(at, 0)) for at, line in enumerate(shown)]
+    rest = len(lines) - len(shown)
+    return [*shown, f"... and {rest:,} more lines"] if rest else shown
+
+
+def _places(lines: Sequence[str]) -> dict[int, int]:
+    """Where long lines of a diff begin to differ, by their place in it."""
+    places: dict[int, int] = {}
+    removed: list[int] = []
+    for at, line in enumerate(lines):
+        if line.startswith("+") and removed:
+            other = removed.pop(0)
+            if max(len(line), len(lines[other])) > MOST_CHARACTERS:
+                # The first of all is the sign.
+                same = takewhile(
+                    lambda two: two[0] == two[1],
+                    zip(line[1:], lines[other][1:], strict=False),
+                )
+                places[at] = places[other] = 1 + sum(1 for _ in same)
+        elif line.startswith("-"):
+            if at and not lines[at - 1].startswith("-"):
+                removed = []
+            removed.append(at)
+        else:
+            removed = []
+    return places
+
+
+def _cut(line: str, place: int) -> str:
+    """The part of a line around a place of it; all of it where it is not long."""
+    if len(line) <= MOST_CHARACTERS:
+        return line
+    begin = min(place - MOST_CHARACTERS // 2, len(line) - MOST_CHARACTERS)
+    if begin <= 1:
+        begin, head = 0, ""
+    else:
+        head = f"{line[0]}({begin - 1:,} characters) ..."
+    rest = len(line) - begin - MOST_CHARACTERS
+    tail = f"... and {rest:,} more characters" if rest else ""
+    return head + line[begin : begin + MOST_CHARACTERS] + tail
 
 
 def law_text(law: Hashable) -> str:

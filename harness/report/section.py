@@ -16,6 +16,7 @@ from harness.report.text import (
     explanation,
     facts,
     how,
+    more_of_it,
     other_history,
     plural,
     replay_commands,
@@ -63,7 +64,7 @@ def _sentence(report: Report) -> str:
 def _violation(report: Report, violation: Violation) -> str:
     history = violation.shortest or violation.history
     where = report.state_name(violation.state)
-    head, *rest = explanation(violation)
+    head, *rest = explanation(violation) + more_of_it(violation)
     square = ""
     if violation.square is not None:
         text = square_sentence(report, violation.square)

@@ -12,21 +12,28 @@ Rules:
 """
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import takewhile
 from textwrap import wrap
+from typing import TypeAlias
 
 from harness.engine.result import Counts, Violation
 from harness.engine.vacuity import ALWAYS
 from harness.outcome import Report
 from harness.report.label import sentence, square_sentence
-from harness.report.observation import Divergence, divergence, law_text, sections
+from harness.report.observation import (
+    Divergence,
+    divergence,
+    law_text,
+    readable,
+    sections,
+)
+
+# Lines as they are shown: all, or as many and as much as can be read.
+Shown: TypeAlias = Callable[[Sequence[str]], list[str]]
 
 # The width that terminals, logs and mails agree on.
 WIDTH = 80
-
-# A longer diff does not explain more; the rest is in the replay.
-MOST_LINES = 40
 
 
 def render(report: Report, *, width: int = WIDTH) -> str:
@@ -202,6 +209,7 @@ def render_violation(
     lines += no_inverse(report, violation)
     lines += other_history(report, violation)
     lines += explanation(violation)
+    lines += more_of_it(violation)
     lines += (f"replay id: {report.replay_id(violation)}",)
     lines += (f"    {command}" for command in replay_commands(report, violation))
     return "\n".join(lines)
@@ -216,6 +224,13 @@ def no_inverse(report: Report, violation: Violation) -> list[str]:
     if undo != f"step_{step}.close()":
         return []
     return [f"{step} and its undo do not lead back: it is no inverse"]
+
+
+def more_of_it(violation: Violation) -> list[str]:
+    """How often the same was found by longer histories, which are not shown."""
+    if not violation.more:
+        return []
+    return [f"longer histories show it {plural(violation.more, 'time')} more"]
 
 
 def other_history(report: Report, violation: Violation) -> list[str]:
@@ -248,30 +263,35 @@ def replay_commands(report: Report, violation: Violation) -> list[str]:
     ]
 
 
-def explanation(violation: Violation) -> list[str]:
-    """What was expected and what was found, where a violation of its kind has it."""
+def explanation(violation: Violation, *, whole: bool = False) -> list[str]:
+    """What was expected and what was found, where a violation of its kind has it.
+
+    `whole` is for programs: what is very long is not cut.
+    """
+    shown: Shown = list if whole else readable
     if violation.kind == "law":
-        return _laws(violation.found)
+        return _laws(violation.found, shown)
     if violation.kind == "leak":
         return [f"still alive after its undo: {violation.found}"]
     if violation.kind == "undo":
-        told = _indented(law_text(violation.found))
+        told = _indented(law_text(violation.found), shown)
         return ["the undo raised:", *told, *_paths(violation)]
     if violation.kind == "error" and violation.expected is None:
-        told = _indented(law_text(violation.found))
+        told = _indented(law_text(violation.found), shown)
         return ["succeeded elsewhere, here:", *told, *_paths(violation)]
     if violation.kind == "error" and violation.found is None:
-        told = _indented(law_text(violation.expected))
+        told = _indented(law_text(violation.expected), shown)
         return ["succeeds here, elsewhere:", *told, *_paths(violation)]
     if violation.kind == "unpinned":
-        return [f"expected {violation.expected}; all show:", *_shown(violation)]
+        told = _indented(_titled(violation.found), shown)
+        return [f"expected {violation.expected}; all show:", *told]
     lines: list[str] = []
     if (violation.expected, violation.found) != (None, None):
         difference = divergence(violation.expected, violation.found)
         if difference is None:
             lines.append("expected and found are printed alike")
         else:
-            lines += diff_lines(difference, hidden=violation.hidden)
+            lines += diff_lines(difference, shown, hidden=violation.hidden)
     if violation.frequency is not None:
         rare, times = violation.frequency
         lines.append(f"found in {rare} of {times} replays of this history")
@@ -280,13 +300,10 @@ def explanation(violation: Violation) -> list[str]:
     return lines or ["what differs cannot be seen from outside"]
 
 
-def _shown(violation: Violation) -> list[str]:
+def _titled(found: Hashable) -> str:
     """What was found, whole."""
-    return _indented(
-        "\n".join(
-            f"{title}: {text}" if title else text
-            for title, text in sections(violation.found)
-        )
+    return "\n".join(
+        f"{title}: {text}" if title else text for title, text in sections(found)
     )
 
 
@@ -295,7 +312,7 @@ def _paths(violation: Violation) -> list[str]:
     if violation.kind == "not fresh":
         head = "differs from the first fresh system (first / now):"
         advice = [
-            "make all of that anew in create=, undo it in reset=, name it in watch=,",
+            "make all of that anew in create=, undo it in reset= (empty caches there),",
             'or explore with isolation="fork"; ignore= if it is no matter',
         ]
         shown = _indented("\n".join(violation.paths)) if violation.paths else []
@@ -314,16 +331,14 @@ def _paths(violation: Violation) -> list[str]:
     ]
 
 
-def diff_lines(difference: Divergence, *, hidden: bool = False) -> list[str]:
-    """The first divergence as the lines of a diff, shortened where it is very long."""
+def diff_lines(
+    difference: Divergence, shown: Shown, *, hidden: bool = False
+) -> list[str]:
+    """The first divergence as the lines of a diff, as many as are `shown`."""
     title = " of the fingerprints" if hidden else ""
     title += f" in {difference.title!r}" if difference.title else ""
-    shown = list(difference.lines[:MOST_LINES])
-    rest = len(difference.lines) - len(shown)
-    if rest:
-        shown.append(f"... and {rest} more lines")
     return [f"first divergence{title} (- expected, + found):"] + [
-        f"    {line}" for line in shown
+        f"    {line}" for line in shown(difference.lines)
     ]
 
 
@@ -374,11 +389,11 @@ def how(violation: Violation, length: int) -> str:
     return f"after {operations}"
 
 
-def _laws(found: Hashable) -> list[str]:
+def _laws(found: Hashable, shown: Shown) -> list[str]:
     broken: Sequence[Hashable] = found if isinstance(found, tuple) else (found,)
     lines: list[str] = []
     for law in broken:
-        lines += _indented(law_text(law))
+        lines += _indented(law_text(law), shown)
     return [f"{plural(len(broken), 'broken law')}:", *lines]
 
 
@@ -387,8 +402,8 @@ def _numbered_well(claim: str) -> str:
     return re.sub(r"\b1 (hidden )?operations\b", r"1 \1operation", claim)
 
 
-def _indented(text: str) -> list[str]:
-    return [f"    {line}" for line in text.splitlines()]
+def _indented(text: str, shown: Shown = list) -> list[str]:
+    return [f"    {line}" for line in shown(text.splitlines())]
 
 
 def _numbered(title: str, texts: Sequence[str]) -> list[str]:

@@ -107,7 +107,7 @@ class Loop:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """Errors of tasks and callbacks that nobody awaited, as texts."""
+        """What failed unawaited, or was reported to the loop, as texts."""
         return () if self._loop is None else tuple(_OURS[self._loop].failures)
 
     def close(self) -> None:
@@ -219,10 +219,21 @@ def _made() -> "asyncio.AbstractEventLoop":
     return loop
 
 
+# What failed, by the name under which asyncio hands it to the handler of errors.
+_SAID = {
+    "task": "a task that nobody awaits failed",
+    "future": "a task that nobody awaits failed",
+    "handle": "a callback of the event loop failed",
+    "asyncgen": "an asynchronous generator failed when it was closed",
+}
+_REPORTED = "the event loop was told of an error"
+
+
 def _failed(loop: "asyncio.AbstractEventLoop", told: dict[str, Any]) -> None:
     error = told.get("exception")
     text = told["message"] if error is None else f"{type(error).__name__}: {error}"
-    _OURS[loop].failures.append(text)
+    what = next((what for key, what in _SAID.items() if key in told), _REPORTED)
+    _OURS[loop].failures.append(f"{what}: {text}")
 
 
 def _attributes(loop: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from functools import partial
 from inspect import (
     CO_VARARGS,
     GEN_CREATED,
+    Parameter,
     getgeneratorstate,
     isasyncgen,
     isawaitable,
@@ -24,6 +25,8 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from harness.errors import NotAScenario
+
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 
 # Objects of a registry that are looked through for what was just registered.
 _REACH = 10_000
@@ -105,11 +108,11 @@ def takes(function: Callable[..., object], count: int) -> bool:
     """
     inner: Any = function
     given = count
-    if type(inner) is partial and not inner.keywords and not inner.__dict__:
+    if type(inner) is partial and not inner.keywords and not _tells(inner):
         inner, given = inner.func, given + len(inner.args)
     if type(inner) is MethodType:
         inner, given = inner.__func__, given + 1
-    if type(inner) is FunctionType and not inner.__dict__:
+    if type(inner) is FunctionType and not _tells(inner):
         code, defaults = inner.__code__, inner.__defaults__ or ()
         if code.co_kwonlyargcount > len(inner.__kwdefaults__ or ()):
             return False
@@ -122,6 +125,34 @@ def takes(function: Callable[..., object], count: int) -> bool:
     except ValueError:  # some builtins have no signature
         return True
     return True
+
+
+def _tells(function: object) -> bool:
+    """Whether it has a signature of its own; `__dict__` is not read, which makes one.
+
+    What is asked is the registry's own, whose changes are looked at.
+    """
+    return hasattr(function, "__wrapped__") or hasattr(function, "__signature__")
+
+
+def required(function: Callable[..., object], most: int) -> int | None:
+    """How many of so many arguments a function is to be given; None if not known.
+
+    As many as it requires: an optional one has a default, which a loop may have bound
+    (`k=k`).  `*args` are given all.
+    """
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):  # some builtins have no signature
+        return None
+    count = 0
+    for each in parameters:
+        if each.kind is Parameter.VAR_POSITIONAL:
+            return most
+        if each.kind not in _POSITIONAL or each.default is not Parameter.empty:
+            break
+        count += 1
+    return min(count, most)
 
 
 def never_ran(result: object) -> bool:

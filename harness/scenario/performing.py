@@ -9,8 +9,8 @@ what it returns is
 - a context manager (synchronous or not), which is entered, and exited to undo;
 - a function without parameters, which undoes.
 
-With `undo=` the result goes to that function; with `undo=None` it is dropped, as
-`registry.add(...)` alone on a line drops it.
+With `undo=` the result goes to that function if it requires one; with `undo=None` it is
+dropped, as `registry.add(...)` alone on a line drops it.
 
 Rules:
 - an object with `close()` is live already, even if it could be entered, too;
@@ -33,7 +33,7 @@ from typing import Any, Protocol, TypeAlias
 
 from harness.errors import NotAScenario
 from harness.scenario.loop import Loop, NoLoop
-from harness.scenario.mistakes import check_undo, discard, kind_of, never_ran, takes
+from harness.scenario.mistakes import check_undo, discard, kind_of, never_ran, required
 
 
 class Closable(Protocol):
@@ -173,7 +173,7 @@ class Performance:
         self.do = do
         self.undo = undo
         self.may_refuse = may_refuse
-        self._takes_result = callable(undo) and takes(undo, 2)
+        self._takes_result = callable(undo) and required(undo, 2) in (2, None)
         # What returned functions were judged by: their code.
         self._judged: set[object] = set()
 

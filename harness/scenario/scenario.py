@@ -21,7 +21,7 @@ from harness.engine.protocol import Relations
 from harness.errors import NotAScenario
 from harness.scenario.mistakes import check_takes
 from harness.scenario.relations import declared_of, relations_of
-from harness.scenario.step import Step, UseStep
+from harness.scenario.step import Step, UseStep, one_line
 
 # Twelve hex digits tell 10,000 scenarios apart with a chance of 2e-7 to collide.
 DIGEST_BYTES = 6
@@ -232,7 +232,7 @@ def _pairs(
             raise NotAScenario(
                 found=f"{pair!r} in ordered=", wanted="a list of pairs: [('a', 'b')]"
             )
-        pairs.append((str(pair[0]), str(pair[1])))
+        pairs.append((one_line(str(pair[0])), one_line(str(pair[1]))))
     if pairs and order_dependent is not None:
         raise NotAScenario(
             found="ordered= beside order_dependent=",

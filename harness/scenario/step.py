@@ -9,7 +9,7 @@ told in `harness.scenario.performing`.
 Rules:
 - performing may raise: then nothing may have changed;
 - the text is one runnable line; reports print it, digests are made of it, and other
-  steps name the step by it;
+  steps name the step by it: what is not printable in it is written as in a `repr`;
 - a use returns its answer and must not change what is registered.
 """
 
@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias
 
 from harness.errors import NotAScenario
 from harness.scenario.loop import current_loop
-from harness.scenario.mistakes import check_takes, takes
+from harness.scenario.mistakes import check_takes, required
 from harness.scenario.performing import Closable, Performance, Undo
 
 __all__ = [
@@ -46,6 +46,17 @@ Owner: TypeAlias = Literal["dispatcher", "registry", ""]
 
 # What may be declared to be raised.
 Raises: TypeAlias = type[BaseException] | tuple[type[BaseException], ...] | None
+
+
+def one_line(text: str) -> str:
+    """The text with what is not printable escaped, as in a `repr`."""
+    text = str.__str__(text)
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode()
+        for each in text
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +91,12 @@ class Step:
     symmetry: str = ""
     writings: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", one_line(self.text))
+        for name in ("requires", "after"):
+            texts = tuple(map(one_line, getattr(self, name)))
+            object.__setattr__(self, name, texts)
+
     def __str__(self) -> str:
         return self.text
 
@@ -98,6 +115,9 @@ class UseStep:
     raises: tuple[type[BaseException], ...] = ()
     constant: bool = False
     unordered: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", one_line(self.text))
 
     def __str__(self) -> str:
         return self.text
@@ -119,13 +139,15 @@ def step(
 
     Args:
         text: one line, as one would write the step; a scenario has each text once.
+            What is not printable is written as its escape, a newline as `\\n`.
         do: a function of the registry.  It returns a function without parameters, an
             object with `close()`, or a context manager; or it is a generator function
             of which undoes what follows its `yield`.  All of these may be
             asynchronous; each fresh registry has one event loop.
         undo: what undoes the step, if `do` does not say: a function of the registry,
-            or of the registry and of what `do` returned.  None if nothing undoes it:
-            the step stays, as most registrations do.
+            or of the registry and of what `do` returned, which `*args` get, too; an
+            optional parameter keeps its default.  None if nothing undoes it: the step
+            stays, as most registrations do.
         raises: errors with which the step is meant to be refused, wherever it is
             tried; a step that always fails is a mistake otherwise.
         requires: steps, by object or text, that must be active for this one to be
@@ -206,7 +228,7 @@ def steps(
     else:
         wanted = "a function of the registry, a value, and what the step returned"
         check_takes(f"undo of {where}", undo, (2, 3), wanted)
-        bind = _with_result if takes(undo, 3) else _with
+        bind = _with_result if required(undo, 3) in (3, None) else _with
         ends = partial(partial, bind, undo)
     pairs = values.items() if isinstance(values, Mapping) else map(_written, values)
     return [

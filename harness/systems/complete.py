@@ -272,8 +272,7 @@ class Complete:
             text = "callbacks that the event loop has yet to call"
             self._seen[Caveat("opaque", text)] = None
         for failure in loop.failures:
-            text = f"a task that nobody awaits failed: {failure}"
-            self._seen[Caveat("outside", text)] = None
+            self._seen[Caveat("outside", failure)] = None
 
     def memory(self, surprised: Iterable[int]) -> Memory:
         """What was learnt, with the operations that raised something undeclared."""

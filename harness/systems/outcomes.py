@@ -26,6 +26,8 @@ P = ParamSpec("P")
 
 # Their texts tell where the machine gave up, not what the registry did.
 _OF_THE_MACHINE = (RecursionError, MemoryError)
+# Whoever raises these wants to end the process, or what runs.
+_ENDING = (KeyboardInterrupt, SystemExit, GeneratorExit)
 _ADDRESS = re.compile(r"\bat 0x[0-9A-Fa-f]+")
 
 
@@ -44,12 +46,15 @@ class ScenarioSkipped(HarnessError, SkipTest):
 
 
 class Outcome(Exception):
-    """An outcome by its name and its text, in place of what was raised."""
+    """An outcome by its name and its text, in place of a `kind` that was raised."""
 
-    def __init__(self, name: str, text: str) -> None:
+    def __init__(
+        self, name: str, text: str, kind: type[BaseException] = BaseException
+    ) -> None:
         super().__init__(name, text)
         self.name = name
         self.text = text
+        self.kind = kind
 
 
 def settled(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -61,7 +66,7 @@ def settled(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     told: Exception
     try:
         return function(*args, **kwargs)
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except _ENDING:
         raise
     except BaseException as error:
         reason = skip_reason(error)
@@ -70,7 +75,7 @@ def settled(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         elif isinstance(error, Exception) or _is(error, "Exit"):
             raise
         else:
-            told = Outcome(*told_of(error))
+            told = Outcome(*told_of(error), type(error))
     # Raised here: the error is no context of what stands for it.
     raise told
 
@@ -80,7 +85,7 @@ def skip_reason(error: BaseException) -> str | None:
     if isinstance(error, ScenarioSkipped):
         return error.reason
     if isinstance(error, SkipTest) or _is(error, "Skipped"):
-        return str(error)
+        return _text(error)
     return None
 
 
@@ -90,11 +95,25 @@ def told_of(error: BaseException) -> tuple[str, str]:
         return error.name, error.text
     if type(error) in _OF_THE_MACHINE:
         return type(error).__name__, ""
+    return type(error).__name__, _ADDRESS.sub("at 0x...", _text(error))
+
+
+def _text(error: BaseException) -> str:
+    """What an error says of itself, or what it raised when it was asked."""
     try:
-        text = str(error)
-    except Exception as broken:
-        text = f"<no text: {type(broken).__name__}>"
-    return type(error).__name__, _ADDRESS.sub("at 0x...", text)
+        return str.__str__(str(error))
+    except _ENDING:
+        raise
+    except BaseException as broken:
+        if _is(broken, "Exit"):
+            raise
+        return f"<no text: {type(broken).__name__}>"
+
+
+def is_one_of(error: Exception, kinds: tuple[type[BaseException], ...]) -> bool:
+    """Whether it is, or stands for, an error of one of these classes."""
+    kind = error.kind if isinstance(error, Outcome) else type(error)
+    return issubclass(kind, kinds)
 
 
 def is_failed_check(error: BaseException) -> bool:

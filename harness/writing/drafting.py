@@ -15,7 +15,7 @@ from harness.writing.draft import RETURNED, Draft, StepDraft
 from harness.writing.errors import NothingRegisters
 from harness.writing.looking import Look, looks
 from harness.writing.target import Target, find, is_own, near_registries
-from harness.writing.trying import Candidate, Found, candidates, create, step
+from harness.writing.trying import Found, Tried, candidates, create, step
 from harness.writing.verbs import ALONE, PAIRS
 
 # More steps make proofs long, and the shortest faults take two or three.
@@ -48,8 +48,9 @@ def draft(name: str, folder: str, seconds: float) -> Draft:
     )
     bench = Bench(packages, (target.module.__name__,), time.monotonic() + seconds)
     bench.create, bench.given = create(target, bench)
-    tried = bench.apart(partial(candidates, target, bench)) or []
-    found = [each for each in (step(one, bench) for one in tried) if each is not None]
+    names = bench.apart(partial(candidates, target, bench)) or []
+    tried = [step(each, bench) for each in names]
+    found = [each.found for each in tried if each.found is not None]
     found.sort(key=lambda each: each.rank)
     chosen = _chosen(found)
     kept = looks(target, bench, chosen) if chosen else []
@@ -58,7 +59,7 @@ def draft(name: str, folder: str, seconds: float) -> Draft:
     chosen = [each for each in (_only(each, shown) for each in chosen) if each.steps]
     if not chosen:
         raise _nothing(target, tried)
-    remarks = _remarks(found, chosen, hidden, bench)
+    remarks = _remarks(found, chosen, hidden, bench) + _lost(tried)
     return _composed(target, bench, chosen, kept, remarks)
 
 
@@ -162,11 +163,17 @@ def _remarks(
     return told
 
 
-def _nothing(target: Target, tried: Sequence[Candidate]) -> NothingRegisters:
+def _lost(tried: Sequence[Tried]) -> list[str]:
+    names = ", ".join(each.name for each in tried if each.lost)
+    return [f"left out, because no call of it came back: {names}"] if names else []
+
+
+def _nothing(target: Target, tried: Sequence[Tried]) -> NothingRegisters:
     pairs = ", ".join(f"{do}/{undo[0]}" for do, undo in list(PAIRS.items())[:10])
     return NothingRegisters(
         target=target.name,
         pairs=f"{pairs} and {len(PAIRS) - 10} more; {', '.join(sorted(ALONE))} alone",
-        tried=tuple(each.name for each in tried),
+        tried=tuple(each.name for each in tried if not each.lost),
+        lost=tuple(each.name for each in tried if each.lost),
         near=near_registries(target),
     )

@@ -32,10 +32,13 @@ class NothingRegisters(HarnessError, LookupError):
     pairs: str
     tried: tuple[str, ...]
     near: tuple[str, ...]
+    lost: tuple[str, ...] = ()
 
     def render(self) -> str:
         """What was looked for, what was tried in vain, and where it may be instead."""
         text = f"{self.target} has nothing that registers. Looked for: {self.pairs}."
+        if self.lost:
+            text += f" No call came back of: {'; '.join(self.lost)}."
         if self.tried:
             text += f" Tried, without effect: {'; '.join(self.tried)}."
         if self.near:

@@ -94,7 +94,7 @@ def members(value: Any) -> tuple[list[str], list[str]]:
         ]
     else:
         own = [*getattr(value, "__dict__", ())]
-        names = [*own, *(name for name in dir(type(value)) if name not in own)]
+        names = [*own, *(name for name in names_of(type(value)) if name not in own)]
     for name in names:
         if name.startswith("_") and name not in SPECIAL:
             continue
@@ -116,6 +116,11 @@ def members(value: Any) -> tuple[list[str], list[str]]:
     return callables, list(dict.fromkeys(others))
 
 
+def names_of(kind: type) -> list[str]:
+    """The names of a class, whatever a metaclass of its own says of them."""
+    return sorted(type.__dir__(kind))
+
+
 def near_registries(target: Target) -> tuple[str, ...]:
     """Classes and objects of the module that have pairs of names that register."""
     found = []
@@ -123,9 +128,11 @@ def near_registries(target: Target) -> tuple[str, ...]:
         if name.startswith("_") or isinstance(value, ModuleType):
             continue
         kind = value if isinstance(value, type) else type(value)
-        if not kind.__module__.startswith(target.module.__name__.partition(".")[0]):
+        if not str(kind.__module__).startswith(
+            target.module.__name__.partition(".")[0]
+        ):
             continue
-        names = [each for each in dir(kind) if not each.startswith("_")]
+        names = [each for each in names_of(kind) if not each.startswith("_")]
         if any(partner(each, names) or registers(each) for each in names):
             found.append(f"{target.module.__name__}:{name}")
     return tuple(each for each in found if each != target.name)[:8]

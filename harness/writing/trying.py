@@ -77,6 +77,15 @@ class Found:
         return (not self.restored, not self.changed, len(self.steps) == 1)
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What came of a candidate, if anything; `lost` that no trial of it came back."""
+
+    name: str
+    found: Found | None
+    lost: bool
+
+
 def called(name: str, arguments: Arguments, slot: int = 0) -> str:
     """The call as source text."""
     given = ", ".join(each.text(slot) for each in arguments)
@@ -149,12 +158,16 @@ def _is_manager(function: Any) -> bool:
     return inner is not function and inspect.isgeneratorfunction(inner)
 
 
-def step(candidate: Candidate, bench: Bench) -> Found | None:
-    """The candidate with what works best; None where nothing works."""
+def step(candidate: Candidate, bench: Bench) -> Tried:
+    """The candidate with what works best."""
     kept: list[tuple[Did, tuple[str, ...], Arguments]] = []
+    ends = set[bool]()
     for arguments in candidate.arguments:
+        if bench.is_over:
+            break
         texts = tuple(called(candidate.name, arguments, slot) for slot in range(SLOTS))
         did = bench.apart(partial(_do, bench, texts, arguments))
+        ends.add(did is not None)
         if did is not None and did.decorates:
             texts = tuple(f"{t}({DECORATED.text(s)})" for s, t in enumerate(texts))
             arguments = (*arguments, DECORATED)
@@ -169,7 +182,7 @@ def step(candidate: Candidate, bench: Bench) -> Found | None:
         found = _with_undo(candidate, did, texts, arguments, bench)
         if best is None or found.rank < best.rank:
             best = found
-    return best
+    return Tried(candidate.name, best, ends == {False})
 
 
 def _do(bench: Bench, texts: tuple[str, ...], arguments: Arguments) -> Did:

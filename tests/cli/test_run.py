@@ -329,3 +329,52 @@ def test_what_steps_print_is_printed(project: Project) -> None:
         "talks = Scenario(add('a'), create=list, observe=loud)\n",
     )
     assert project.run("run", "talks").output.startswith("loud\nloud\n")
+
+
+SURROGATES = r"""
+from harness.scenario import Scenario, step, use
+
+
+def add(name):
+    def do(registry):
+        registry.append(name)
+        return lambda: registry.remove(name)
+
+    return do
+
+
+half = Scenario(
+    step("add \ud800\t\n", add("\ud800")),
+    step("add b", add("b")),
+    create=list,
+    observe="".join,
+)
+"""
+
+
+def test_half_of_a_surrogate_pair_is_written_as_its_escape(project: Project) -> None:
+    """The whole run ended at it, and no report was written."""
+    project.scenarios("half", SURROGATES)
+    result = project.run("run", "half", "--strategy", "walk:1", "--report", "report")
+    assert result.exit_code == exit_code.FAILED, result.output
+    assert (
+        "    step_2 = add b\n"
+        "    step_1 = add \\ud800\\t\\n\n"
+        "square: from {}, 2 then 1 differs from 1 then 2\n"
+        "first divergence in 'state' (- expected, + found):\n"
+        "    @@ -1 +1 @@\n"
+        "    -\\ud800b\n"
+        "    +b\\ud800\n"
+    ) in result.output
+    found = json.loads((project.root / "report" / "report.json").read_text("utf-8"))
+    (violation,) = found["scenarios"][0]["violations"]
+    assert violation["difference"][2:4] == ["    -\ud800b", "    +b\ud800"]
+    assert "\\ud800b" in (project.root / "report" / "index.html").read_text("utf-8")
+    for arguments in (
+        ("gate", "half"),
+        ("replay", violation["replay_id"], "half"),
+        ("show", "half", "--state", "1,2"),
+    ):
+        told = project.run(*arguments)
+        assert isinstance(told.exception, SystemExit | None), told.exception
+        assert "\\ud800" in told.output

@@ -631,3 +631,56 @@ def test_time_that_is_up_before_anything_was_tried(registries: Project) -> None:
         "more time.\n",
         exit_code.REFUSED,
     )
+
+
+ODD = """
+import os
+
+
+class Meta(type):
+    def __dir__(cls):
+        raise RuntimeError("dir")
+
+
+class Weird(metaclass=Meta):
+    def __init__(self):
+        self.things = []
+
+    def add(self, thing):
+        self.things.append(thing)
+
+    def remove(self, thing):
+        self.things.remove(thing)
+
+
+class Ending:
+    def add(self, thing):
+        os._exit(3)
+
+    def remove(self, thing): ...
+
+
+class Both(Weird):
+    def connect(self, thing):
+        os._exit(3)
+
+    def disconnect(self, thing): ...
+"""
+
+
+def test_a_call_that_does_not_come_back_is_told(registries: Project) -> None:
+    """It was told to be without effect; and the metaclass ended all of it."""
+    registries.write("odd.py", ODD)
+    result = registries.run("write", "odd:Ending")
+    told = result.output.partition(" alone. ")[2]
+    assert (told, result.exit_code) == (
+        "No call came back of: add. These have such names: odd:Weird, odd:Both.\n",
+        exit_code.REFUSED,
+    )
+    text = registries.text("write", "odd:Both")
+    assert "# TODO: left out, because no call of it came back: connect.\n" in text
+
+
+def test_a_metaclass_that_tells_no_names(registries: Project) -> None:
+    registries.write("odd.py", ODD)
+    assert "registry.add(" in registries.text("write", "odd:Weird")

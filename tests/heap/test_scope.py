@@ -6,6 +6,7 @@ import contextlib
 import dis
 import email.message
 import functools
+import gc
 import inspect
 import json
 import logging
@@ -345,3 +346,13 @@ def test_a_module_with_a_class_of_its_own_is_reached_whole(package: Any) -> None
     before = heap.form({"use": package.attribute})
     Lazy.table["a"] = 1
     assert heap.form({"use": package.attribute}) != before
+
+
+def test_asking_for_its_packages_changes_nothing_of_a_function() -> None:
+    """It was given a `__dict__`, and told to change where it was an undo."""
+
+    def function() -> None: ...
+
+    known = gc.get_referents(function)
+    scope_of([function, types.MethodType(function, 1)])
+    assert len(gc.get_referents(function)) == len(known)

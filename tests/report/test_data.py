@@ -14,6 +14,7 @@ from tests.report.samples import (
     PROVEN,
     STEPS,
     VACUOUS,
+    broken,
     violated,
 )
 
@@ -50,7 +51,7 @@ def test_what_passed() -> None:
         "executed": asdict(PROVEN.exploration.executed),
         "violations": [],
     }
-    assert found["format"] == 2
+    assert found["format"] == 3
     assert found["unexplored"] == []
 
 
@@ -79,6 +80,7 @@ def test_violations_and_what_was_not_explored() -> None:
             "paths": [],
             "replayed": 0,
             "frequency": None,
+            "more": 0,
             "replay_id": ORDER.replay_id(ORDER_VIOLATION),
         }
     ]
@@ -164,3 +166,14 @@ def test_what_is_vacuous_or_flaky() -> None:
 def test_every_report_can_be_written() -> None:
     verdicts = [each["verdict"] for each in json.loads(document(ALL))["scenarios"]]
     assert verdicts == [report.verdict for report in ALL]
+
+
+def test_what_was_found_is_whole() -> None:
+    violation = replace(ORDER_VIOLATION, expected="x\n" * 99, found="y" * 9_999)
+    found = json.loads(document([broken("long", violation)]))
+    assert found["scenarios"][0]["violations"][0]["difference"] == [
+        "first divergence (- expected, + found):",
+        "    @@ -1,99 +1 @@",
+        *["    -x"] * 99,
+        f"    +{'y' * 9_999}",
+    ]

@@ -4,10 +4,13 @@ from typing import NamedTuple
 import pytest
 
 from harness.report.observation import (
+    MOST_CHARACTERS,
+    MOST_LINES,
     Divergence,
     difference,
     divergence,
     law_text,
+    readable,
     sections,
 )
 
@@ -89,3 +92,39 @@ def test_no_divergence() -> None:
 )
 def test_law_text(law: object, text: str) -> None:
     assert law_text(law) == text
+
+
+def test_lines_that_can_be_read_stay_as_they_are() -> None:
+    lines = ["-a", "+" + "b" * (MOST_CHARACTERS - 1), " c"]
+    assert readable(lines) == lines
+    assert readable(lines, 2) == [*lines[:2], "... and 1 more lines"]
+    many = [str(number) for number in range(3_000)]
+    assert readable(many) == [*many[:MOST_LINES], "... and 2,960 more lines"]
+
+
+def test_a_very_long_line_is_shown_where_it_begins_to_differ() -> None:
+    """Megabytes were printed, and the difference stood at their end."""
+    same, half = "y" * 3_000_000, "y" * (MOST_CHARACTERS // 2)
+    assert readable([f"-{same}ab", f"+{same}ba", " end"]) == [
+        f"-(2,999,602 characters) ...{half}{half[:-2]}ab",
+        f"+(2,999,602 characters) ...{half}{half[:-2]}ba",
+        " end",
+    ]
+    rest = "... and 2,999,801 more characters"
+    assert readable([f"-{same}a{same}", f"+{same}b{same}"]) == [
+        f"-(2,999,800 characters) ...{half}a{half[1:]}{rest}",
+        f"+(2,999,800 characters) ...{half}b{half[1:]}{rest}",
+    ]
+    assert readable([same]) == [half * 2 + "... and 2,999,600 more characters"]
+
+
+def test_long_lines_of_a_diff_are_shown_beside_their_like() -> None:
+    long = "x" * 1_000
+    shown = readable(
+        ["-1", f"-{long}a", "+1", f"+{long}b", f"-{long}", " ", f"+{long}"]
+    )
+    cut = "(601 characters) ..." + "x" * 399
+    assert shown[1:4:2] == [f"-{cut}a", f"+{cut}b"]
+    # What stands alone differs from its beginning on.
+    alone = "x" * 399 + "... and 601 more characters"
+    assert (shown[4], shown[6]) == (f"-{alone}", f"+{alone}")

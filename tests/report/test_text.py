@@ -7,6 +7,7 @@ from harness.engine.protocol import Caveat, State
 from harness.engine.result import KINDS, Closure, Square, Violation
 from harness.report.text import (
     explanation,
+    more_of_it,
     other_history,
     plural,
     reasons,
@@ -130,7 +131,7 @@ def test_what_was_cut_short_guarantees_nothing() -> None:
 
 FIELDS = (("error", "NameTaken"), ("name", "a"))
 ADVICE = [
-    "make all of that anew in create=, undo it in reset=, name it in watch=,",
+    "make all of that anew in create=, undo it in reset= (empty caches there),",
     'or explore with isolation="fork"; ignore= if it is no matter',
 ]
 
@@ -335,6 +336,40 @@ def test_explanations(violation: Violation, lines: list[str]) -> None:
     assert found == lines
 
 
+@pytest.mark.parametrize(
+    ("violation", "lines", "count"),
+    [
+        (
+            Violation("order", (), "x" * 999 + "a", "x" * 999 + "b", (0,)),
+            [
+                "first divergence (- expected, + found):",
+                "    @@ -1 +1 @@",
+                "    -(600 characters) ..." + "x" * 399 + "a",
+                "    +(600 characters) ..." + "x" * 399 + "b",
+            ],
+            1_998,
+        ),
+        (
+            Violation("law", (), (), ("x" * 999,), (0,)),
+            ["1 broken law:", "    " + "x" * 400 + "... and 599 more characters"],
+            999,
+        ),
+        (
+            Violation("undo", (), None, "\n".join("x" * 50), (0,)),
+            ["the undo raised:", *["    x"] * 40, "    ... and 10 more lines"],
+            50,
+        ),
+    ],
+)
+def test_an_explanation_is_cut_but_for_programs(
+    violation: Violation, lines: list[str], count: int
+) -> None:
+    assert explanation(violation) == lines
+    whole = explanation(violation, whole=True)
+    assert not [line for line in whole if "more" in line or " ..." in line]
+    assert sum(line.count("x") for line in whole[1:]) == count
+
+
 def test_plural() -> None:
     assert plural(1, "state") == "1 state"
     assert plural(1234, "state") == "1,234 states"
@@ -401,7 +436,7 @@ not fresh: what create makes is not fresh: something of before is still there
 at {}, before any operation:
 differs from the first fresh system (first / now):
     Registry.made: 0 / 1
-make all of that anew in create=, undo it in reset=, name it in watch=,
+make all of that anew in create=, undo it in reset= (empty caches there),
 or explore with isolation="fork"; ignore= if it is no matter
 replay id: {id}
     everyorder replay {id} scenarios/test_broken/not_fresh
@@ -559,6 +594,17 @@ def test_of_hidden_state_both_histories_are_shown() -> None:
     assert other_history(report, replace(violation, other=())) == [
         "expected, from an equal state, before any operation"
     ]
+
+
+def test_of_hidden_state_longer_histories_are_counted() -> None:
+    report = violated("hidden", state=(1,), history=(1, 3), other=(3,), more=2)
+    (violation,) = report.exploration.violations
+    lines = render_violation(report, violation).splitlines()
+    assert lines.count("longer histories show it 2 times more") == 1
+    assert more_of_it(replace(violation, more=1)) == [
+        "longer histories show it 1 time more"
+    ]
+    assert more_of_it(replace(violation, more=0)) == []
 
 
 def test_an_undo_that_is_no_inverse_is_called_so() -> None:

@@ -377,14 +377,36 @@ def test_what_is_learnt_goes_to_the_next_process() -> None:
         (lambda: None, 0),
         (lambda a: a, 1),
         (lambda a, b: a, 2),
-        (lambda a, b=None, c=None: a, 2),
-        (lambda *a: a, 0),
+        (lambda a, b=None, c=None: a, 1),
+        (lambda a=None: a, 0),
+        (lambda *a: a, 2),
+        (lambda a, *more: a, 2),
+        (lambda a, b=None, *more: a, 1),
+        (lambda a, *, b: a, 1),
         (frozenset, 1),
         ({}.clear, 0),
     ],
 )
 def test_how_many_arguments_a_function_is_given(function: Any, count: int) -> None:
-    assert places(function) == count
+    assert places(function, 0) == count
+    assert places(function) == max(count, 1)
+
+
+def test_an_optional_parameter_of_a_fingerprint_keeps_its_default() -> None:
+    def told(registry: Names, keys: tuple[str, ...] = ("a", "b")) -> object:
+        return tuple(registry.names.get(key) for key in keys)
+
+    system = started(fingerprint=told)
+    state(system)
+    texts = {each.text for each in system.caveats()}
+    assert "the undo handles hold no state of their own" in texts
+
+
+def test_an_optional_parameter_of_a_reset_keeps_its_default() -> None:
+    given: list[object] = []
+    system = started(reset=lambda registry="own": given.append(registry))
+    system.reset()
+    assert given == ["own"]
 
 
 def test_a_system_goes_with_its_last_reference() -> None:

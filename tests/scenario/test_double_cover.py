@@ -1,11 +1,13 @@
 """Hidden state that only another history of steps leaves behind, not of uses."""
 
 from collections.abc import Callable
+from sqlite3 import connect
 from typing import Any
 
 import pytest
 
-from harness import Scenario, explore, step, use
+from harness import Scenario, explore, step, steps, use
+from harness.report import render
 
 _undone: list[str] = []
 
@@ -45,3 +47,35 @@ def test_what_an_undo_leaves_outside_of_the_fingerprint(asked: dict[str, Any]) -
         assert report.verdict == "hidden"
         # It is none of order as well.
         assert {each.kind for each in report.exploration.violations} == {"hidden"}
+
+
+class Database:
+    """What it holds is seen by nobody: the order in which rows were added."""
+
+    def __init__(self) -> None:
+        self.held = connect(":memory:")
+        self.held.execute("create table t(k text)")
+
+    def add(self, name: str) -> Callable[[], object]:
+        self.held.execute("insert into t values(?)", (name,))
+        return lambda: self.held.execute("delete from t where k=?", (name,))
+
+    def rows(self) -> list[str]:
+        return [name for (name,) in self.held.execute("select k from t order by rowid")]
+
+
+def test_of_hidden_state_the_short_histories_are_told_and_the_long_ones_counted() -> (
+    None
+):
+    """A history of twenty-five operations stood beside one of three."""
+    scenario = Scenario(
+        *steps("add", "ab", Database.add),
+        uses=[use("rows", Database.rows)],
+        create=Database,
+        reset=lambda registry: registry.held.close(),
+    )
+    report = explore(scenario, "graph", stop_after=3)
+    (violation,) = report.exploration.violations
+    assert (violation.kind, violation.shortest) == ("hidden", (1, 0, 2))
+    assert violation.more >= 1
+    assert "longer histories show it " in render(report)

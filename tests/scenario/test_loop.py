@@ -89,7 +89,21 @@ def test_a_task_that_fails_unseen_is_told(loop: Loop) -> None:
 
     loop.wait(start())
     loop.wait(asyncio.sleep(0))
-    assert loop.failures == ("LookupError: gone",)
+    assert loop.failures == ("a task that nobody awaits failed: LookupError: gone",)
+
+
+def test_what_is_reported_to_the_loop_is_no_task(loop: Loop) -> None:
+    async def report() -> None:
+        running = asyncio.get_running_loop()
+        running.call_exception_handler({"message": "gone"})
+        running.call_soon(lambda: [].pop())
+        await asyncio.sleep(0)
+
+    loop.wait(report())
+    assert loop.failures == (
+        "the event loop was told of an error: gone",
+        "a callback of the event loop failed: IndexError: pop from empty list",
+    )
 
 
 def test_closing_ends_tasks_and_generators() -> None:

@@ -1,6 +1,7 @@
 """How common mistakes are recognised."""
 
 import functools
+import gc
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -51,3 +52,17 @@ def test_what_a_function_takes_is_what_its_signature_says(
     except ValueError:  # some builtins have none
         told = True
     assert takes(asked, count) is told
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_asking_changes_nothing_of_the_function(count: int) -> None:
+    """Functions were given a `__dict__`, and told to change when they were called."""
+
+    def function() -> None: ...
+
+    bound = functools.partial(function)
+    method = type("Owner", (), {"function": function})().function
+    known = [gc.get_referents(each) for each in (function, bound)]
+    for each in (function, bound, method):
+        takes(each, count)
+    assert [gc.get_referents(each) for each in (function, bound)] == known

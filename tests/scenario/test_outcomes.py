@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from harness.exploring import explore
+from harness.scenario import Scenario, step, use
 from harness.systems.outcomes import (
     Outcome,
     ScenarioSkipped,
     is_failed_check,
+    is_one_of,
     settled,
     told_of,
 )
@@ -96,6 +99,57 @@ def test_an_error_without_a_text() -> None:
             raise RuntimeError("mute")
 
     assert told_of(Mute()) == ("Mute", "<no text: RuntimeError>")
+
+
+class Silent(BaseException):
+    """No `Exception`, and its text is none either."""
+
+    def __str__(self) -> str:
+        raise Silent
+
+
+def test_an_error_without_a_text_that_is_no_exception() -> None:
+    """It ended the process."""
+    assert told_of(Silent()) == ("Silent", "<no text: Silent>")
+    with pytest.raises(Outcome) as caught:
+        settled(raising(Silent()))
+    told = caught.value
+    assert (told.name, told.text) == ("Silent", "<no text: Silent>")
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, SystemExit, pytest.exit.Exception])
+def test_who_wants_to_end_is_let_through_by_a_text(end: type[BaseException]) -> None:
+    class Pressed(Exception):
+        def __str__(self) -> str:
+            raise end
+
+    with pytest.raises(end):
+        told_of(Pressed())
+
+
+def test_what_an_outcome_stands_for() -> None:
+    with pytest.raises(Outcome) as caught:
+        settled(raising(Silent()))
+    assert is_one_of(caught.value, (ValueError, Silent))
+    assert not is_one_of(caught.value, (ValueError,))
+    assert is_one_of(KeyError("a"), (LookupError,))
+
+
+def test_a_use_that_raises_what_is_no_exception_as_declared() -> None:
+    def fail(_: object) -> None:
+        raise Silent
+
+    def add(names: set[str]) -> Any:
+        names.add("a")
+        return names.clear
+
+    made = Scenario(
+        step("add", add),
+        uses=[use("fail", fail, raises=Silent)],
+        create=set,
+        observe=lambda names: str(len(names)),
+    )
+    assert explore(made, "walk:1").verdict == "holds"
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.errors import NotAScenario
-from harness.scenario import Step, step
+from harness.scenario import Step, step, steps
 from harness.scenario.loop import Loop, preparing
 from harness.scenario.performing import Handle
 
@@ -177,6 +177,46 @@ def test_a_step_of_every_kind_runs_and_is_undone(kind: str, loop: Loop) -> None:
         assert names.names == ["a"]
         end(handle, loop)
         assert names.names == []
+
+
+@pytest.mark.parametrize(
+    ("undo", "arguments"),
+    [
+        (lambda names: [names], ["registry"]),
+        (lambda names, result: [names, result], ["registry", "result"]),
+        (lambda names, result, more=1: [names, result], ["registry", "result"]),
+        # A loop binds its variable by a default.
+        (lambda names, key="own": [names, key], ["registry", "own"]),
+        (lambda names, *, key="own": [names, key], ["registry", "own"]),
+        (lambda names="own": [names], ["registry"]),
+        (lambda *both: [*both], ["registry", "result"]),
+        (lambda names, *rest: [names, *rest], ["registry", "result"]),
+        (lambda names, key="own", *rest: [names, key, *rest], ["registry", "own"]),
+    ],
+)
+def test_an_undo_gets_the_result_if_it_requires_it(
+    undo: Any, arguments: list[str], loop: Loop
+) -> None:
+    one = step("a", lambda names: "result", undo=undo)
+    handle = one.prepare("registry", "step 1")()
+    assert handle.close() == arguments
+
+
+@pytest.mark.parametrize(
+    ("undo", "arguments"),
+    [
+        (lambda names, key: [names, key], ["registry", "a"]),
+        (lambda names, key, result: [names, key, result], ["registry", "a", "result"]),
+        (lambda names, key, how="own": [names, key, how], ["registry", "a", "own"]),
+        (lambda names, key="own": [names, key], ["registry", "a"]),
+        (lambda *all_: [*all_], ["registry", "a", "result"]),
+    ],
+)
+def test_an_undo_of_several_steps_gets_the_result_if_it_requires_it(
+    undo: Any, arguments: list[str]
+) -> None:
+    (one,) = steps("add", "a", lambda names, key: "result", undo=undo)
+    assert one.prepare("registry", "step 1")().close() == arguments
 
 
 def test_an_object_with_close_is_live_even_if_it_could_be_entered(loop: Loop) -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import enum
 import threading
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -584,6 +585,36 @@ def test_what_is_observed_is_text(seen: object, found: str, wanted: str) -> None
     assert str(caught.value) == (
         f"a scenario cannot take {found}, returned by observe; it wants {wanted}."
     )
+
+
+class Alike(str):
+    """A text that says that it is equal to all."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __str__(self) -> str:
+        return "alike"
+
+    __hash__ = str.__hash__
+
+
+class State(enum.StrEnum):
+    ON = "on"
+
+
+@pytest.mark.parametrize(
+    ("told", "plain"), [(State.ON, "on"), (Alike("one\ntwo"), "one\ntwo")]
+)
+@pytest.mark.parametrize("unordered", [False, True])
+def test_a_text_of_a_class_of_its_own_is_observed_as_plain_text(
+    told: str, plain: str, unordered: bool
+) -> None:
+    """Its class decided what is equal, and could not cross to another process."""
+    made = started(observe=lambda _: told, check=lambda _: told, unordered=unordered)
+    assert repr(made.observe()) == repr((("state", plain),))
+    laws = (*made.laws(), *started(check=lambda _: [told]).laws())
+    assert (laws, {*map(type, laws)}) == ((plain, plain), {str})
 
 
 def test_a_step_that_returns_nothing_is_no_failing_step() -> None:

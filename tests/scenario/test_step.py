@@ -7,7 +7,7 @@ import pytest
 
 import harness
 from harness.errors import NotAScenario
-from harness.scenario import Step, UseStep, step, steps, use
+from harness.scenario import Scenario, Step, UseStep, step, steps, use
 
 
 class Shelf:
@@ -239,3 +239,28 @@ def test_they_are_on_the_face_of_the_harness() -> None:
 def test_texts() -> None:
     assert str(Step("put", lambda _, __: lambda: Slip(Shelf(), ""))) == "put"
     assert str(UseStep("count", lambda _: 0)) == "count"
+
+
+class Ends:
+    """What undoes nothing."""
+
+    def close(self) -> None: ...
+
+
+def test_a_text_stays_one_line() -> None:
+    """A newline broke the listing of a history, and a tab its columns."""
+    one = step("a\nb", lambda _: Ends())
+    two = step("c\td\x1b\ud800 é 名", lambda _: Ends(), requires="a\nb", after=[one])
+    assert (one.text, two.text) == (r"a\nb", r"c\td\x1b\ud800 é 名")
+    assert (two.requires, two.after) == ((r"a\nb",), (r"a\nb",))
+    assert use("x\ny", len).text == r"x\ny"
+    assert type(step(type("Text", (str,), {})("a"), lambda _: Ends()).text) is str
+    made = Scenario(one, two, create=list, observe=str, ordered=[("a\nb", two)])
+    assert made.relations.requires == {1: {0}}
+    assert made.relations.pairs == {(0, 1)}
+    by_value = steps("add", ["a\n"], lambda registry, value: Ends())
+    by_name = steps("add", {"a\n": 1}, lambda registry, value: Ends())
+    assert [each.text for each in (*by_value, *by_name)] == [
+        r"add('a\n')",
+        r"add(a\n)",
+    ]
