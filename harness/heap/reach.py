@@ -73,7 +73,7 @@ def write_function(stream: Tokens, o: Any) -> None:
     else:
         out.append(None)
     cells = o.__closure__
-    if cells is None:
+    if not cells:  # there may be a tuple of none
         out.append(0)
     else:
         out.append(len(cells))

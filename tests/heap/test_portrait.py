@@ -2,6 +2,7 @@
 
 import functools
 import pickle
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -205,3 +206,9 @@ def test_long_values_are_cut() -> None:
     (line,) = portraits(lambda r: setattr(r, "_next_id", "x" * 1000))
     assert len(line) < 200
     assert line.endswith("...")
+
+
+def test_a_function_with_an_empty_closure_can_be_read_back() -> None:
+    made = types.FunctionType(compile("1", "made", "eval"), {}, "made", None, ())
+    heap, one, other = Heap(SCOPE), {"made": made, "a": [1]}, {"made": made, "a": [2]}
+    assert differences(heap.portrait(one), heap.portrait(other)) == ("a[0]: 1 / 2",)

@@ -16,18 +16,13 @@ from harness.scenario import (
     Step,
     call,
     define,
-    look_up,
     reserve,
     step,
     together,
     use,
 )
-from harness.systems.complete import ScopeGrown
 from harness.systems.outcomes import ScenarioSkipped
 from harness.systems.registry import RegistrySystem
-from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.fingerprint import fingerprint
-from runtime.schema.parser import parse_name
 from tests.forking import needs_fork
 
 
@@ -670,59 +665,6 @@ def test_what_only_a_dispatcher_can_do(made: Scenario, text: str) -> None:
         f"a scenario cannot take {text} with create=set, which makes set; it wants "
         "steps and uses of that registry, as step() and use() make them, or no create."
     )
-
-
-def test_a_dispatcher_may_be_created() -> None:
-    def names(dispatcher: Dispatcher) -> str:
-        return str(dispatcher.snapshot().entry(parse_name("a::b")) is not None)
-
-    made = Scenario(
-        define(SCHEMA),
-        create=Dispatcher,
-        observe=names,
-        # The runtime remembers readings of values for the whole process.
-        fingerprint=lambda dispatcher: fingerprint(dispatcher.snapshot()),
-    )
-    assert explore(made).exploration.states == {
-        (): (("state", "False"),),
-        (0,): (("state", "True"),),
-    }
-
-
-class Proxy:
-    """Stands for a dispatcher."""
-
-    def __init__(self) -> None:
-        self.real = Dispatcher()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
-
-
-def test_what_stands_for_a_dispatcher_is_one() -> None:
-    made = Scenario(
-        define("a::b(Tensor x) -> Tensor"),
-        create=Proxy,
-        observe=lambda proxy: str(proxy.op_names()),
-    )
-    system = RegistrySystem(made)
-    system.reset()
-    # Its handles come from a package of which neither it nor its steps are.
-    with pytest.raises(ScopeGrown) as caught:
-        system.do(0)
-    assert caught.value.packages == ("runtime",)
-    system.reset()
-    handle = system.do(0)
-    assert system.observe() == (("state", "('a::b',)"),)
-    system.undo(0, handle)
-    assert system.observe() == (("state", "()"),)
-
-
-def test_steps_by_hand_where_a_use_names_the_dispatcher() -> None:
-    noted = step("note", lambda dispatcher: nothing_to_undo, constant=True)
-    for options in ({"uses": [look_up("a::b")]}, {"operators": ["a::b"]}):
-        report = explore(Scenario(noted, **options), "walk:1")
-        assert not report.exploration.violations
 
 
 def test_a_lock_of_a_registry_is_no_handle() -> None:
