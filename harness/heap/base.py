@@ -6,8 +6,9 @@ the roots that every state has is kept, and the next one goes on from where it e
 "base containers" are not described again as long as a scan finds the same references.
 
 True only here: this is the one place that keeps objects of a program alive between two
-looks.  It does so only where nobody could notice: no weak reference and no finalizer is
-in reach, of anything; and only until a fresh system is made.
+looks.  It does so only while the state reaches no weak reference and no finalizer, by
+which somebody could notice, and only until a fresh system is made.  A weak reference
+that stands elsewhere could tell.
 
 Rules:
 - a walk that goes on from a base writes the same tokens as one that begins anew

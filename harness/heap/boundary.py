@@ -20,8 +20,8 @@ the address of another is a change of what refers to it, and of nothing else.  R
 a name to an equal value, or to an equal tuple of the same members, is no change.
 
 What it does not see: an attribute that moved to another name of the same object with
-the same value; buffers of more than 64 MB; C objects that refer to nothing and have no
-accessor, whose methods `calls` tells.
+the same value (a slot that did is seen); buffers of more than 64 MB; C objects that
+refer to nothing and have no accessor, whose methods `calls` tells.
 """
 
 import functools

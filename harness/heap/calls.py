@@ -26,7 +26,6 @@ name: it is taken for a C function that hides state.
 import dis
 import operator
 import sys
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -44,6 +43,7 @@ from types import (
 from typing import Any, NamedTuple, Self
 
 from harness.engine.protocol import Caveat
+from harness.heap.memo import Memo
 
 # By module: functions, `Type.method`, `Type.*` for all methods of a type, `*` for all
 # functions and methods.  Not here, because they lie: `id` and `hash` (addresses, the
@@ -211,8 +211,6 @@ _C_METHODS = (
 )
 _CALLS = "calls "
 _BY_CHANCE = ", which answers by chance"
-# Of so many code objects it is remembered what they load.
-_MOST_LOADS = 50_000
 _CODE_GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 _CODE_ATTRIBUTE = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 
@@ -472,14 +470,8 @@ class _Load(NamedTuple):
     is_callee: bool
 
 
-_loads: dict[int, tuple[weakref.ref[CodeType], list[_Load]]] = {}
-
-
-def _loads_of(code: CodeType) -> list[_Load]:
-    """What code loads by name; decoded once, without keeping the code alive."""
-    entry = _loads.get(id(code))
-    if entry is not None and entry[0]() is code:
-        return entry[1]
+def _loaded(code: CodeType) -> list[_Load]:
+    """What code loads by name."""
     found: list[_Load] = []
     attached = False
     for instruction in dis.get_instructions(code):
@@ -488,10 +480,10 @@ def _loads_of(code: CodeType) -> list[_Load]:
         attached = begins or goes_on
         if attached:
             found.append(_Load(instruction.argval, goes_on, _is_callee(instruction)))
-    if len(_loads) > _MOST_LOADS:  # dead entries of generated code
-        _loads.clear()
-    _loads[id(code)] = (weakref.ref(code), found)
     return found
+
+
+_loads_of = Memo(_loaded)
 
 
 def _passed_on(frame: FrameType) -> list[Any]:

@@ -5,9 +5,9 @@ A function reaches every global that its code, or code nested in it, loads or st
 it imports while it runs.  A module that is used in another way is reached as a whole,
 and so are all globals of a function that asks for them (`globals()`, `eval`).
 
-How it works: the instructions are decoded once for each code object and kept beside a
-weak reference to it, so that no code is kept alive.  The byte code is that of CPython
-3.11 and later: `dis` would give the same at fifty times the cost.
+How it works: the instructions are decoded once for each code object (`memo.py`).  The
+byte code is that of CPython 3.11 and later: `dis` would give the same at fifty times
+the cost.
 """
 
 import dis
@@ -15,8 +15,9 @@ import hashlib
 import marshal
 import sys
 import types
-import weakref
 from typing import Any, NamedTuple
+
+from harness.heap.memo import Memo
 
 _MODERN = sys.version_info >= (3, 12)
 _EXTENDED = dis.opmap["EXTENDED_ARG"]
@@ -76,23 +77,16 @@ class Code(NamedTuple):
     text: str | None
 
 
-_known: dict[int, tuple[weakref.ref[types.CodeType], Code]] = {}
-
-
-def read_code(code: types.CodeType) -> Code:
-    """A code object as a value, and what it reads."""
-    entry = _known.get(id(code))
-    if entry is not None and entry[0]() is code:
-        return entry[1]
+def _read_code(code: types.CodeType) -> Code:
     strange: list[int] = []
     digest = _digest(code, strange)
     first = code.co_consts[0] if code.co_consts else None
     text = first if type(first) is str else None
-    value = Code(digest, _reads(code), tuple(strange), text)
-    if len(_known) > 50_000:  # dead entries of generated code; refilled in a moment
-        _known.clear()
-    _known[id(code)] = (weakref.ref(code), value)
-    return value
+    return Code(digest, _reads(code), tuple(strange), text)
+
+
+read_code = Memo(_read_code)
+"""A code object as a value, and what it reads."""
 
 
 def _digest(code: types.CodeType, strange: list[int]) -> bytes:

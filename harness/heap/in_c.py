@@ -36,6 +36,7 @@ from harness.heap.layout import (
     qualname_of,
     raw_module_of,
 )
+from harness.heap.memo import Memo
 
 # Bytes of a buffer that are kept; of larger ones a digest, of the largest the size.
 _LARGEST, _DIGESTED = 1 << 16, 1 << 26
@@ -251,19 +252,10 @@ def accessor_of(kind: type) -> Callable[[Any], Hashable] | None:
         accessor = _ACCESSORS.get(id(base))
         if accessor is not None:
             return accessor
-    if id(kind) in _TRAVERSED:
-        return None
-    known = _members.get(id(kind))
-    if known is None or known[0]() is not kind:
-        known = _members[id(kind)] = (weakref.ref(kind), _members_of(kind))
-    return known[1]
+    return None if id(kind) in _TRAVERSED else _members_of(kind)
 
 
-# By the id of a type, without keeping it.
-_members: dict[int, tuple[weakref.ref[type], Callable[[Any], Hashable] | None]] = {}
-
-
-def _members_of(kind: type) -> Callable[[Any], Hashable] | None:
+def _members_found(kind: type) -> Callable[[Any], Hashable] | None:
     """How to read members of C types and slots of classes, if that is needed."""
     readers: list[Getter] = []
     in_c = False
@@ -281,6 +273,9 @@ def _members_of(kind: type) -> Callable[[Any], Hashable] | None:
         in_c |= bool(found) and "__slots__" not in namespace_of(base)
     # One slot that gets set, or unset, is one reference more, or less.
     return _members_token(readers) if in_c or len(readers) > 1 else None
+
+
+_members_of = Memo(_members_found)
 
 
 def _is_buffer(kind: type) -> bool:

@@ -4,7 +4,17 @@ Pure caches, which are filled again with the same, and the tools that look on.  
 canonical form leaves out the attributes; what lies outside is compared without any.
 """
 
+import functools
 from collections.abc import Mapping
+
+from harness.heap.layout import (
+    is_standard,
+    module_of,
+    mro_of,
+    namespace_of,
+    qualname_of,
+)
+from harness.heap.memo import Memo
 
 # Packages and modules that are not entered, nor the instances of their classes.
 NOISE_MODULES: Mapping[str, str] = {
@@ -81,8 +91,29 @@ NOISE_ATTRIBUTES: Mapping[str, frozenset[str]] = {
 NOISE_OF_CLASSES = frozenset({"__slotnames__"})
 NOISE_OF_ENUMS = frozenset({"_value2member_map_"})
 
-# What functions of the library keep in their closures, by module and variable: a
-# single dispatch forgets what it found when it registers, or when any ABC does.
-NOISE_IN_CLOSURES = frozenset(
-    {("functools", "dispatch_cache"), ("functools", "cache_token")}
-)
+# Variables of closures in `functools`: a single dispatch forgets what it found when it
+# registers, or when any ABC does.
+NOISE_IN_FUNCTOOLS = frozenset({"dispatch_cache", "cache_token"})
+
+# What they remember of a scenario, which a module may hold, is no state of it; nor is
+# what hears all that is logged, or written.
+LOOKS_ON = frozenset({"_pytest.capture", "_pytest.logging", "everyorder", "harness"})
+
+
+def _noise_of(kind: type) -> frozenset[str]:
+    found: frozenset[str] = frozenset()
+    for base in mro_of(kind):
+        module = module_of(base)
+        name = f"{module}.{str.__str__(qualname_of(base))}"
+        found |= NOISE_ATTRIBUTES.get(name, frozenset())
+        if is_standard(module):  # what it is computed from does not change
+            found |= {
+                key
+                for key, value in namespace_of(base).items()
+                if type(value) is functools.cached_property
+            }
+    return found
+
+
+noise_of = Memo(_noise_of)
+"""The attributes of the instances of a class that are no state."""

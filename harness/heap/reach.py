@@ -15,7 +15,7 @@ from typing import Any
 from harness.heap.functions import Reads, read_code
 from harness.heap.known import ABSENT
 from harness.heap.layout import module_dict
-from harness.heap.noise import NOISE_IN_CLOSURES
+from harness.heap.noise import NOISE_IN_FUNCTOOLS
 from harness.heap.scope import function_modules
 from harness.heap.tokens import IGNORED, NOTHING, Space, Tokens
 
@@ -102,7 +102,7 @@ def _leave_out(stream: Tokens, o: Any, cells: tuple[Any, ...]) -> None:
     found = [
         cell
         for name, cell in zip(o.__code__.co_freevars, cells, strict=True)
-        if ("functools", name) in NOISE_IN_CLOSURES
+        if name in NOISE_IN_FUNCTOOLS
     ]
     emptying = dict.get(o.__dict__, "_clear_cache")
     if type(emptying) is types.MethodType:

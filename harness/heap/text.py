@@ -23,7 +23,7 @@ from harness.heap.layout import (
     namespace_of,
     qualname_of,
 )
-from harness.heap.tokens import noise_of
+from harness.heap.noise import noise_of
 
 # An answer is shown whole as long as a person could still read it.
 _LONGEST = 4_000

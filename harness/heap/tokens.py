@@ -9,7 +9,6 @@ True only here: types are told apart by identity.  Neither a type nor an object 
 hashed or compared, because a metaclass may say how, and that is code of a user.
 """
 
-import functools
 import weakref
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -19,14 +18,10 @@ from harness.heap.ignored import Ignored
 from harness.heap.known import ABSENT, Known, Parts, Unreadable
 from harness.heap.layout import (
     Getter,
-    is_standard,
     layout_of,
     module_of,
-    mro_of,
-    namespace_of,
-    qualname_of,
 )
-from harness.heap.noise import NOISE_ATTRIBUTES
+from harness.heap.noise import LOOKS_ON, noise_of
 from harness.heap.scope import Scope, resolve
 
 ATOMS = (str, bool, type(None), float, bytes, complex, type(...))
@@ -39,10 +34,6 @@ IGNORED = ("", "ignored")
 # Integers below, or not divisible by 8, are no addresses of objects.
 LOWEST_ADDRESS = 1 << 20
 
-
-# What they remember of a scenario, which a module may hold, is no state of it; nor is
-# what hears all that is logged, or written.
-_LOOKS_ON = frozenset({"_pytest.capture", "_pytest.logging", "everyorder", "harness"})
 
 _REFERENCE = known_of(weakref.ReferenceType)
 _target_of = weakref.ReferenceType.__call__
@@ -272,7 +263,7 @@ class Tokens:
         """Whether instances belong to who explores, unless that is what is explored."""
         module = module_of(kind)
         package = module.partition(".")[0]
-        return bool(_LOOKS_ON & {module, package}) and not self.follows(package)
+        return bool(LOOKS_ON & {module, package}) and not self.follows(package)
 
     def resolve(self, module: str, qualname: str) -> object:
         """What a module has under a dotted name, or None."""
@@ -318,18 +309,3 @@ class Tokens:
             self.left_out.append((-1, path))
             return True
         return False
-
-
-def noise_of(kind: type) -> frozenset[str]:
-    """The attributes of its instances that are no state."""
-    found: frozenset[str] = frozenset()
-    for base in mro_of(kind):
-        name = f"{module_of(base)}.{str.__str__(qualname_of(base))}"
-        found |= NOISE_ATTRIBUTES.get(name, frozenset())
-        if is_standard(module_of(base)):  # what it is computed from does not change
-            found |= {
-                key
-                for key, value in namespace_of(base).items()
-                if type(value) is functools.cached_property
-            }
-    return found

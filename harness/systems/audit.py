@@ -1,9 +1,10 @@
 """The audit of one system: what its operations do where no state shows it.
 
 True only here: when it is looked.  C functions are listed during the first performances
-of each operation.  What lies outside of the followed state is compared right after the
-first of these, and at a few states, ever further apart.  Both are far too dear for
-every operation: what one does, it mostly does the first time.
+of each operation.  What lies outside of the followed state is compared right after its
+very first and its first beside one active step, and at a few states, ever further
+apart.  Both are far too dear for every operation: what one does, it mostly does the
+first time.
 
 Rule: what was seen is kept as caveats and counts; nothing of the system is.
 """
