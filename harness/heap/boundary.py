@@ -29,7 +29,7 @@ import gc
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import chain, pairwise
@@ -41,12 +41,10 @@ from harness.heap.flat import (
     Node,
     Table,
     Walk,
-    Words,
     class_name,
     comparable,
     shortest,
     unchanged,
-    ways,
 )
 from harness.heap.in_c import ClassToken
 from harness.heap.noise import (
@@ -54,6 +52,8 @@ from harness.heap.noise import (
     NOISE_MODULES,
     NOISE_PATHS,
     NOISE_UNLESS_NAMED,
+    NOISE_UNLESS_USED,
+    used_elsewhere,
 )
 from harness.heap.reference import reference
 from harness.heap.thread_state import context_values, thread_state, variables
@@ -81,7 +81,7 @@ class Snapshot:
 
     roots: tuple[int, ...]
     levels: tuple[Level, ...]
-    values: list[Any]
+    values: tuple[Any, ...]
     thread: Mapping[str, Hashable]
     variables: Mapping[int, tuple[str, Hashable]]
     met: frozenset[int]
@@ -91,17 +91,14 @@ class Snapshot:
         return (
             self.roots == tuple(map(id, roots))
             and self.met <= excluded
-            and excluded.isdisjoint(self._nodes)
-            and unchanged(roots, self.levels, self._places)
+            and self._nodes.keys().isdisjoint(excluded)
+            and unchanged(roots, self.levels)
         )
 
     @functools.cached_property
-    def _places(self) -> list[Words]:
-        return ways(self.roots, self.levels)
-
-    @functools.cached_property
-    def _nodes(self) -> frozenset[int]:
-        return frozenset(chain.from_iterable(level.nodes for level in self.levels))
+    def _nodes(self) -> dict[int, None]:
+        # The collector looks into every set, but not into a dict of numbers.
+        return dict.fromkeys(chain.from_iterable(each.nodes for each in self.levels))
 
     @functools.cached_property
     def table(self) -> Table:
@@ -125,21 +122,25 @@ class Extent:
 
     `members` are the ids of its objects; `names` are the single names that are followed
     of a namespace which is not, as (id of the dict, name); `modules` are those that it
-    names without following them.
+    names without following them; `used` are packages of `NOISE_UNLESS_USED`.
     """
 
     members: frozenset[int] = frozenset()
     names: frozenset[tuple[int, str]] = frozenset()
     modules: frozenset[str] = frozenset()
+    used: Set[str] = frozenset()
 
     def ignores(self, module: str) -> bool:
         """Whether what belongs to a module may change unseen."""
         if _is_noise(module):
             return True
         package = module.partition(".")[0]
-        return (
-            module in NOISE_UNLESS_NAMED or package in NOISE_UNLESS_NAMED
-        ) and not any(
+        looks_on = (
+            module in NOISE_UNLESS_NAMED
+            or package in NOISE_UNLESS_NAMED
+            or (package in NOISE_UNLESS_USED and package not in self.used)
+        )
+        return looks_on and not any(
             each == package or each.startswith(f"{package}.") for each in self.modules
         )
 
@@ -155,7 +156,7 @@ class Boundary:
 
     def snapshot(self) -> Snapshot:
         """All containers outside of the followed state, as they are now."""
-        values, extent = context_values(), self._extent()
+        values, extent = context_values(), _with_used(self._extent())
         return _snapshot(_roots(values), _walk(values, extent), extent)
 
     def changed(self, snapshot: Snapshot) -> tuple[str, ...]:
@@ -183,13 +184,19 @@ class Boundary:
                 snapshot, thread=thread_state(), variables=variables(excluded)
             )
             told = _of_thread(snapshot, now, excluded)
-            now = now if told else snapshot  # which knows its places
+            now = now if told else snapshot  # which knows its containers
         else:
+            extent = _with_used(extent)
             walk = _walk(values, extent)
             now = _snapshot(roots, walk, extent)
             told = _of_thread(snapshot, now, excluded)
             told += _Comparison(snapshot, walk, values, extent).told()
         return tuple(dict.fromkeys(told)), now
+
+
+def _with_used(extent: Extent) -> Extent:
+    # Who begins to use a package changes something else: a look need not ask.
+    return replace(extent, used=used_elsewhere())
 
 
 def _roots(values: Mapping[str, Any]) -> list[Any]:
@@ -204,7 +211,7 @@ def _snapshot(roots: list[Any], walk: Walk, extent: Extent) -> Snapshot:
     return Snapshot(
         tuple(map(id, roots)),
         tuple(walk.levels),
-        walk.values,
+        tuple(walk.values),
         thread_state(),
         variables(extent.members),
         walk.met,

@@ -33,7 +33,7 @@ from functools import _lru_cache_wrapper
 from itertools import accumulate, chain, compress, islice
 from typing import Any, NamedTuple, TypeAlias
 
-from harness.heap.in_c import accessor_of, class_token
+from harness.heap.in_c import accessor_of, class_reader
 from harness.heap.layout import (
     HEAP_TYPE,
     flags_of,
@@ -44,9 +44,12 @@ from harness.heap.layout import (
     qualname_of,
     raw_module_of,
 )
+from harness.heap.memo import Memo
 
-# Ids, and places in lists of them.
+# Ids.
 Words: TypeAlias = "array.array[int]"
+# What reads the state that an object keeps in C.
+_Reader: TypeAlias = Callable[[Any], Hashable]
 
 # What the objects of a type are to a walk: bits, because they combine.
 _NODE, _VALUE, _KEYED, _CLASS, _FUNCTION, _TOKEN, _MEMO, _LOCAL = (
@@ -108,11 +111,15 @@ def _numbers(objects: Sequence[Any]) -> Words:
     return array.array("Q", map(id, objects))
 
 
-_ids = (
-    _addresses
-    if sys.implementation.name == "cpython" and tuple.__itemsize__ == 8  # not 32 bits
-    else _numbers
-)
+def _objects(words: Words, held: Sequence[Any]) -> list[Any]:
+    """The objects at these addresses: each is among those held, and so is alive."""
+    found: list[Any] = (ctypes.py_object * len(words)).from_buffer(words)[:]
+    return found
+
+
+# Whether ids are addresses, and items of tuples are laid out in words of 64 bits.
+_IN_MEMORY = sys.implementation.name == "cpython" and tuple.__itemsize__ == 8
+_ids = _addresses if _IN_MEMORY else _numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +127,19 @@ class Level:
     """One level of a walk, by ids: containers, their types, all that they refer to.
 
     The first `dicts` containers are plain dicts, and the last ones are of special
-    kinds, whose bits are `codes`.
+    kinds, whose bits are `codes`; `readers` read what these keep in C, if anything.
     """
 
     dicts: int
     codes: bytes
+    readers: tuple[_Reader | None, ...]
     nodes: Words
     kinds: Words
     slots: Words
     keyed: Words
     sizes: tuple[int, ...]
     keys: Words
-    tokens: tuple[tuple[int, Hashable], ...]
+    tokens: tuple[Hashable, ...]
     locals: tuple[tuple[int, int], ...]
 
     def references(self) -> Words:
@@ -218,13 +226,12 @@ class Walk:
 
         This is most of a walk's time, so whole lists are filtered at once.
         """
-        kinds = _ids(list(map(type, new)))
+        types_of = list(map(type, new))
+        kinds = _ids(types_of)
         codes = self._codes
-        unknown = set(kinds).difference(codes)
-        if unknown:
-            example = dict(zip(kinds, new, strict=True))
-            for kind in unknown:
-                codes[kind] = self._code(type(example[kind]))
+        by_id = dict(zip(kinds, types_of, strict=True))
+        for kind in by_id.keys() - codes.keys():
+            codes[kind] = self._code(by_id[kind])
         bits = bytes(map(codes.__getitem__, kinds))
         self.values += compress(new, bits.translate(_VALUES_ONLY))
         found = list(compress(new, bits.translate(_DICTS_ONLY)))
@@ -276,7 +283,7 @@ class Walk:
         return type(module) is str and self._noise(module)
 
 
-def _bits_of(kind: type) -> int:
+def _bits(kind: type) -> int:
     code = _NODE
     if kind is dict:
         code |= _KEYED
@@ -295,6 +302,9 @@ def _bits_of(kind: type) -> int:
     return code
 
 
+_bits_of = Memo(_bits)
+
+
 class Scan:
     """Some objects and all that they refer to: both are held, to be compared with.
 
@@ -307,6 +317,7 @@ class Scan:
         owners = {id(o): o for o in objects if id(type(o)) not in leaves}.values()
         coded = [(o, _bits_of(type(o))) for o in owners]
         self._special = [(o, code) for o, code in coded if code not in _PLAIN]
+        self._readers = _readers(self._special)
         self._dicts = [o for o in owners if type(o) is dict]
         self._keyed = _keyed(self._special)
         self._owners = list(owners)
@@ -321,7 +332,7 @@ class Scan:
     def _now(self) -> tuple[Hashable, ...]:
         _, keys = _keys(self._dicts, self._keyed)
         return (
-            _tokens(self._special),
+            _tokens(self._special, self._readers),
             _ids(_referents(self._owners)).tobytes(),
             _ids(keys).tobytes(),
         )
@@ -331,7 +342,8 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
     """A level of containers, and all that they refer to."""
     special = _special(found, codes)
     # First, because a generator refers to its frame once that was looked at.
-    tokens = _tokens(special)
+    readers = _readers(special)
+    tokens = _tokens(special, readers)
     slots = _referents(found)
     plain, keyed = list(found[:dicts]), _keyed(special)
     sizes, keys = _keys(plain, keyed)
@@ -339,6 +351,7 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
     level = Level(
         dicts=dicts,
         codes=codes,
+        readers=readers,
         nodes=_ids(found),
         kinds=_ids(list(map(type, found))),
         slots=_ids(slots),
@@ -353,11 +366,14 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
 
 def _read_again(level: Level, found: list[Any]) -> list[Any] | None:
     """All that containers refer to, if a level of them would be the same."""
+    # A reader is for objects of one type.
+    if _ids(list(map(type, found))) != level.kinds:
+        return None
     special = _special(found, level.codes)
-    if _tokens(special) != level.tokens:
+    if _tokens(special, level.readers) != level.tokens:
         return None
     slots = _referents(found)
-    if _ids(slots) != level.slots or _ids(list(map(type, found))) != level.kinds:
+    if _ids(slots) != level.slots:
         return None
     sizes, keys = _keys(found[: level.dicts], _keyed(special))
     if sizes != level.sizes or _ids(keys) != level.keys:
@@ -411,52 +427,40 @@ def _keys(plain: list[Any], others: list[Any]) -> tuple[tuple[int, ...], list[An
             return sizes, keys
 
 
-def _tokens(special: Iterable[tuple[Any, int]]) -> tuple[tuple[int, Hashable], ...]:
+def _readers(special: Iterable[tuple[Any, int]]) -> tuple[_Reader | None, ...]:
+    return tuple(_reader(owner, code) for owner, code in special)
+
+
+def _reader(owner: Any, code: int) -> _Reader | None:
+    if code & _CLASS:
+        return class_reader(owner)
+    return accessor_of(type(owner)) if code & _TOKEN else None
+
+
+def _tokens(
+    special: Iterable[tuple[Any, int]], readers: Iterable[_Reader | None]
+) -> tuple[Hashable, ...]:
     return tuple(
-        (id(owner), _token(owner, code))
-        for owner, code in special
-        if code & (_TOKEN | _CLASS)
+        read(owner)
+        for (owner, _), read in zip(special, readers, strict=True)
+        if read is not None
     )
 
 
-def _token(owner: Any, code: int) -> Hashable:
-    if code & _CLASS:
-        return class_token(owner)
-    accessor = accessor_of(type(owner))
-    assert accessor is not None, "the bit was set for this type"
-    return accessor(owner)
-
-
-def ways(roots: Iterable[int], levels: Iterable[Level]) -> list[Words]:
-    """Where each level's containers stand among the references of the one before.
-
-    Each may stand at several places; it does not matter at which it is found again.
-    """
-    found: list[Words] = []
-    references = array.array("Q", roots)
-    for level in levels:
-        wanted = set(level.nodes)
-        place = {each: at for at, each in enumerate(references) if each in wanted}
-        found.append(array.array("Q", map(place.__getitem__, level.nodes)))
-        references = level.references()
-    return found
-
-
-def unchanged(
-    roots: Sequence[Any], levels: Sequence[Level], places: Sequence[Words]
-) -> bool:
+def unchanged(roots: Sequence[Any], levels: Sequence[Level]) -> bool:
     """Whether a walk from the same roots would give the same levels.
 
-    As long as all references are the same, so is what is new among them and where it
-    stands (`places`, from `ways`), which is most of the work of a walk.
+    As long as all references are the same, so is what is new among them, which is most
+    of the work of a walk: it is alive, and where it was.
     """
+    if not _IN_MEMORY:
+        return False
     collecting = gc.isenabled()
     gc.disable()
     try:
         slots: Sequence[Any] = roots
-        for level, way in zip(levels, places, strict=True):
-            found = list(map(slots.__getitem__, way))
-            again = _read_again(level, found)
+        for level in levels:
+            again = _read_again(level, _objects(level.nodes, slots))
             if again is None:
                 return False
             slots = again
@@ -477,7 +481,9 @@ class Table:
         mark = id(_MARK)
         for level in levels:
             self.kinds.update(zip(level.nodes, level.kinds, strict=True))
-            self.tokens.update(level.tokens)
+            special = level.nodes[len(level.nodes) - len(level.codes) :]
+            read = compress(special, level.readers)
+            self.tokens.update(zip(read, level.tokens, strict=True))
             slots, start = tuple(level.slots), 0
             for owner in level.nodes:
                 end = slots.index(mark, start)

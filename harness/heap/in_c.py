@@ -26,7 +26,6 @@ from harness.heap.iterators import ITERATORS
 from harness.heap.known import Known
 from harness.heap.layout import (
     HEAP_TYPE,
-    Getter,
     flags_of,
     is_standard,
     module_dict,
@@ -55,21 +54,35 @@ _NOBODY: frozenset[int] = frozenset()
 _subclasses_of: Callable[[type], list[type]] = type.__subclasses__
 
 
-def class_token(kind: type) -> Hashable:
-    """What a class keeps in C, to be made a `ClassToken` of where that differs."""
+def class_reader(kind: type) -> Callable[[type], Hashable]:
+    """How to read what a class keeps in C, to be made a `ClassToken` of."""
     meta = type(kind)
-    registered = below = _NOBODY
-    if (
+    registers = (
         meta is not type
         and "_abc_impl" in namespace_of(kind)
         and not _overrides_attributes(meta)
-    ):
-        registered = frozenset(map(id, _abc._get_dump(kind)[0]))
-    subclasses = _subclasses_of(kind)
-    # Nobody finds plugins by the subclasses of a standard class.
-    if subclasses and not is_standard(raw_module_of(kind)):
-        below = frozenset(map(id, subclasses))
-    return registered, below, qualname_of(kind), name_of(kind)
+    )
+    return _CLASS_READERS[registers, is_standard(raw_module_of(kind))]
+
+
+def _class_reader(registers: bool, standard: bool) -> Callable[[type], Hashable]:
+    def read(kind: type) -> Hashable:
+        registered = below = _NOBODY
+        if registers:
+            registered = frozenset(map(id, _abc._get_dump(kind)[0]))
+        # Nobody finds plugins by the subclasses of a standard class.
+        if not standard and (subclasses := _subclasses_of(kind)):
+            below = frozenset(map(id, subclasses))
+        return registered, below, qualname_of(kind), name_of(kind)
+
+    return read
+
+
+_CLASS_READERS = {
+    (registers, standard): _class_reader(registers, standard)
+    for registers in (False, True)
+    for standard in (False, True)
+}
 
 
 def _overrides_attributes(meta: type) -> bool:
@@ -167,18 +180,22 @@ def _plain(value: Any) -> Hashable:
     return _remaining(value) if kind in _AHEAD else id(kind)
 
 
-def _members_token(readers: Sequence[Getter]) -> Callable[[Any], Hashable]:
+def _members_token(
+    members: Sequence[tuple["weakref.ref[type]", str]],
+) -> Callable[[Any], Hashable]:
     """What C keeps as a plain value, and which members and slots are set.
 
-    Those that are not have no place in a scan, where one may stand for another.
+    Those that are not have no place in a scan, where one may stand for another.  The
+    members are found by the names that their classes have for them, for a descriptor
+    that is kept would keep its class alive.
     """
 
     def token(found: Any) -> Hashable:
         here: list[Hashable] = []
-        for read in readers:
+        for owner, name in members:
             try:
-                value = read(found)
-            except AttributeError:
+                value = namespace_of(owner())[name].__get__(found)
+            except (AttributeError, KeyError):  # it is not set, or no member any more
                 here.append(None)
             else:
                 here.append((value,) if type(value) in _ATOMS else "set")
@@ -257,22 +274,23 @@ def accessor_of(kind: type) -> Callable[[Any], Hashable] | None:
 
 def _members_found(kind: type) -> Callable[[Any], Hashable] | None:
     """How to read members of C types and slots of classes, if that is needed."""
-    readers: list[Getter] = []
+    members: list[tuple[weakref.ref[type], str]] = []
     in_c = False
     for base in mro_of(kind):
         if issubclass(base, type):
             return None
+        space = namespace_of(base)
         found = [
-            member.__get__
-            for member in namespace_of(base).values()
+            name
+            for name, member in space.items()
             if type(member) is types.MemberDescriptorType
         ]
         settings = _SETTINGS.get(f"{raw_module_of(base)}.{qualname_of(base)}", "")
-        found += [namespace_of(base)[name].__get__ for name in settings.split()]
-        readers += found
-        in_c |= bool(found) and "__slots__" not in namespace_of(base)
+        found += settings.split()
+        members += [(weakref.ref(base), name) for name in found]
+        in_c |= bool(found) and "__slots__" not in space
     # One slot that gets set, or unset, is one reference more, or less.
-    return _members_token(readers) if in_c or len(readers) > 1 else None
+    return _members_token(members) if in_c or len(members) > 1 else None
 
 
 _members_of = Memo(_members_found)

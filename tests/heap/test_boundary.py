@@ -13,13 +13,18 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from harness.engine.protocol import Caveat
 from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
-from harness.heap.noise import NOISE_MODULES, NOISE_PATHS, NOISE_UNLESS_NAMED
+from harness.heap.noise import (
+    NOISE_MODULES,
+    NOISE_PATHS,
+    NOISE_UNLESS_NAMED,
+    NOISE_UNLESS_USED,
+)
 from harness.heap.thread_state import context_values
 
 PLACES: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -835,7 +840,59 @@ def test_what_did_not_change_is_found_without_a_second_walk() -> None:
 def test_all_noise_has_a_reason() -> None:
     assert all(NOISE_MODULES.values())
     assert all(NOISE_UNLESS_NAMED.values())
+    assert all(NOISE_UNLESS_USED.values())
     assert all(NOISE_PATHS.values())
+
+
+USES = {
+    "a module": "import planted",
+    "a function": "from planted import function",
+    "a class": "from planted import Class",
+    "an instance": "from planted import instance",
+    "a class below": "from planted import Class\nclass Mine(Class): pass\ndel Class",
+}
+
+
+@pytest.mark.parametrize("use", [None, *USES])
+def test_a_library_of_ours_is_looked_at_where_somebody_else_uses_it(
+    use: str | None, plant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(cast(dict[str, str], NOISE_UNLESS_USED), "planted", "a test")
+    library = plant(
+        "table = {}\ndef function(): pass\nclass Class: pass\ninstance = Class()"
+    )
+    if use is not None:
+        make("planted_user", USES[use])
+    try:
+        boundary = scan()
+        before = boundary.snapshot()
+        library.table["a"] = 1
+        told = boundary.changed(before)
+    finally:
+        sys.modules.pop("planted_user", None)
+    assert told == (() if use is None else ("planted.table",))
+
+
+def test_a_library_of_ours_is_looked_at_where_what_is_followed_names_it(
+    plant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(cast(dict[str, str], NOISE_UNLESS_USED), "planted", "a test")
+    library = plant("table = {}")
+    boundary = Boundary(lambda: Extent(modules=frozenset({"planted.part"})))
+    before = boundary.snapshot()
+    library.table["a"] = 1
+    assert boundary.changed(before) == ("planted.table",)
+
+
+def test_a_look_keeps_no_class_alive(plant: Any) -> None:
+    module = plant("class Box: __slots__ = ('a', 'b', '__weakref__')\nbox = Box()")
+    kind = weakref.ref(module.Box)
+    boundary = scan()
+    before = boundary.snapshot()
+    assert boundary.changed(before) == ()
+    del module.Box, module.box
+    gc.collect()
+    assert kind() is None
 
 
 @pytest.mark.parametrize(
