@@ -181,7 +181,7 @@ def _plain(value: Any) -> Hashable:
 
 
 def _members_token(
-    members: Sequence[tuple["weakref.ref[type]", str]],
+    members: Sequence[tuple["weakref.ref[type]", Sequence[str]]],
 ) -> Callable[[Any], Hashable]:
     """What C keeps as a plain value, and which members and slots are set.
 
@@ -192,13 +192,15 @@ def _members_token(
 
     def token(found: Any) -> Hashable:
         here: list[Hashable] = []
-        for owner, name in members:
-            try:
-                value = namespace_of(owner())[name].__get__(found)
-            except (AttributeError, KeyError):  # it is not set, or no member any more
-                here.append(None)
-            else:
-                here.append((value,) if type(value) in _ATOMS else "set")
+        for owner, names in members:
+            space = namespace_of(owner())
+            for name in names:
+                try:
+                    value = space[name].__get__(found)
+                except (AttributeError, KeyError):  # not set, or no member any more
+                    here.append(_UNSET)
+                else:
+                    here.append(value if type(value) in _ATOMS else _SET)
         return tuple(here)
 
     return token
@@ -217,6 +219,8 @@ _ITERATORS: tuple[Iterator[Any], ...] = (
 )
 _AHEAD = frozenset(map(type, _ITERATORS))
 _ATOMS = frozenset({int, bool, str, bytes, float, type(None)})
+# What stands for members that are no plain values, and for those that are not set.
+_SET, _UNSET = object(), object()
 # What can be set in objects of C types and is no member.
 _SETTINGS = {
     "_io.TextIOWrapper": "_CHUNK_SIZE",
@@ -274,7 +278,7 @@ def accessor_of(kind: type) -> Callable[[Any], Hashable] | None:
 
 def _members_found(kind: type) -> Callable[[Any], Hashable] | None:
     """How to read members of C types and slots of classes, if that is needed."""
-    members: list[tuple[weakref.ref[type], str]] = []
+    members: list[tuple[weakref.ref[type], Sequence[str]]] = []
     in_c = False
     for base in mro_of(kind):
         if issubclass(base, type):
@@ -287,10 +291,12 @@ def _members_found(kind: type) -> Callable[[Any], Hashable] | None:
         ]
         settings = _SETTINGS.get(f"{raw_module_of(base)}.{qualname_of(base)}", "")
         found += settings.split()
-        members += [(weakref.ref(base), name) for name in found]
+        if found:
+            members.append((weakref.ref(base), found))
         in_c |= bool(found) and "__slots__" not in space
     # One slot that gets set, or unset, is one reference more, or less.
-    return _members_token(members) if in_c or len(members) > 1 else None
+    several = sum(len(names) for _, names in members) > 1
+    return _members_token(members) if in_c or several else None
 
 
 _members_of = Memo(_members_found)
