@@ -357,15 +357,17 @@ _TABLE[_field] = reduced(_field)
 _EXACT |= _type_parameters()
 
 
-def proxied(o: Any, kind: Any) -> int | None:
+def proxied(o: Any) -> int | None:
     """The id of what a weak proxy points at, or None where that is dead.
 
-    The repr of a proxy is its own and asks nothing of the target.
+    The repr of a proxy is its own and asks nothing of the target.  That of a dead one
+    tells its own address alone, or that of None; a class may be called as it likes.
     """
+    kind: Any = type(o)
     text: str = kind.__repr__(o)
-    if "NoneType" in text or "; dead" in text:
-        return None
-    return int(_ADDRESS.findall(text)[1], 16)
+    addresses = _ADDRESS.findall(text)
+    address = int(addresses[-1], 16)
+    return None if len(addresses) == 1 or address == id(None) else address
 
 
 # By id: a metaclass may say how its classes are hashed.

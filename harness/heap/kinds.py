@@ -236,7 +236,7 @@ def _proxy(stream: Tokens, o: Any) -> None:
     stream.weak = True
     stream.out += ("proxy", exact_name(kind))
     parts: Parts = [("callback", each) for each in gc.get_referents(o)]
-    address = proxied(o, kind)
+    address = proxied(o)
     target: Any = ABSENT
     if address is not None:
         target = _at(stream, address)
@@ -245,15 +245,29 @@ def _proxy(stream: Tokens, o: Any) -> None:
     stream.parts([*parts, ("target", target)])
 
 
+_PROXIES = frozenset(map(id, PROXIES))
+# What proxies point at, by its id.
+_targets: dict[int, "weakref.ref[Any]"] = {}
+
+
 def _at(stream: Tokens, address: int) -> Any:
-    """The object at an address, or `ABSENT` if it cannot be had."""
+    """The object at an address that a proxy told, or `ABSENT` if it cannot be had."""
     number = stream.seen.get(address)
     if number is not None and stream.order[number] is not WRITTEN:
         return stream.order[number]
-    for each in gc.get_objects():
-        if id(each) == address:
-            return each
-    return ABSENT
+    known = _targets.get(address)
+    found = None if known is None else known()
+    if found is None:
+        # It takes long where much is loaded, so that all are looked for at once.
+        every = gc.get_objects()
+        wanted = {proxied(each) for each in every if id(type(each)) in _PROXIES}
+        _targets.clear()
+        for each in every:
+            if id(each) in wanted:
+                _targets[id(each)] = weakref.ref(each)
+                if id(each) == address:
+                    found = each
+    return ABSENT if found is None else found
 
 
 def _finalizer(stream: Tokens, o: Any) -> None:

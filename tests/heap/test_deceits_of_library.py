@@ -114,6 +114,12 @@ def _collect(o: Any) -> None:
 case("garbage in a weak set", lambda: GARBAGE, _garbage, _collect)
 
 
+def _proxy_of_a_namesake() -> Box:
+    target: Any = type("NoneType at 0x1; dead", (), {})()
+    target.x = 1
+    return Box(proxy=weakref.proxy(target), target=target)
+
+
 def _proxy() -> Box:
     target = Loud(x=1)
     return Box(proxy=weakref.proxy(target), target=target)
@@ -123,6 +129,11 @@ case(
     "what a proxy points at",
     _proxy,
     lambda o: object.__getattribute__(o.target, "__dict__").update(x=2),
+)
+case(
+    "what a proxy of a class with the name of another points at",
+    _proxy_of_a_namesake,
+    lambda o: setattr(o.target, "x", 2),
 )
 case("a proxy that dies", _proxy, lambda o: o.__dict__.pop("target"))
 

@@ -273,6 +273,27 @@ def test_an_address_is_the_object_that_lies_there() -> None:
     assert len(forms) == 1
 
 
+def test_what_proxies_point_at_is_looked_for_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Everything that lives is looked through for it, in seconds where much does."""
+    targets = [Node() for _ in range(50)]
+    heap, proxies = Heap(SCOPE), [weakref.proxy(each) for each in targets]
+    looked: list[None] = []
+    every = gc.get_objects
+
+    def counted() -> list[Any]:
+        looked.append(None)
+        return every()
+
+    monkeypatch.setattr(gc, "get_objects", counted)
+    first = heap.form({"root": proxies})
+    assert heap.form({"root": proxies}) == first
+    assert len(looked) == 1
+    targets[7].links.append(1)
+    assert heap.form({"root": proxies}) != first
+
+
 def test_nothing_is_left_behind() -> None:
     target = Node()
     target.links.append({target, Slot()})
