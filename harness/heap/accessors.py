@@ -43,8 +43,6 @@ from harness.heap.layout import learn, namespace_of
 from harness.heap.loops import loop_reader
 
 LRU: Any = functools._lru_cache_wrapper
-PROXIES: tuple[type, ...] = (weakref.ProxyType, weakref.CallableProxyType)
-_ADDRESS = re.compile(r"0x([0-9a-fA-F]+)")
 
 
 def _value(label: str, convert: Callable[[Any], Any]) -> Known:
@@ -355,19 +353,6 @@ _field = type(collections.namedtuple("_Field", "x").x)  # type: ignore[attr-defi
 _TABLE |= ITERATORS | _views() | _links() | EXCEPTIONS
 _TABLE[_field] = reduced(_field)
 _EXACT |= _type_parameters()
-
-
-def proxied(o: Any) -> int | None:
-    """The id of what a weak proxy points at, or None where that is dead.
-
-    The repr of a proxy is its own and asks nothing of the target.  That of a dead one
-    tells its own address alone, or that of None; a class may be called as it likes.
-    """
-    kind: Any = type(o)
-    text: str = kind.__repr__(o)
-    addresses = _ADDRESS.findall(text)
-    address = int(addresses[-1], 16)
-    return None if len(addresses) == 1 or address == id(None) else address
 
 
 # By id: a metaclass may say how its classes are hashed.

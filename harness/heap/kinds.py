@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from harness.heap import abstract
-from harness.heap.accessors import LRU, PROXIES, known_of, proxied
+from harness.heap.accessors import LRU, known_of
 from harness.heap.arrange import arrange, write_set
 from harness.heap.frames import SUSPENDED, read_frame, read_suspended
 from harness.heap.known import ABSENT, Parts, exact_name
@@ -28,6 +28,7 @@ from harness.heap.layout import (
     short_name_of,
 )
 from harness.heap.noise import NOISE_OF_CLASSES, NOISE_OF_ENUMS
+from harness.heap.proxies import PROXIES, proxied, target
 from harness.heap.reach import write_code, write_function, write_module
 from harness.heap.tokens import IGNORED, WRITTEN, Tokens, Written
 
@@ -237,37 +238,15 @@ def _proxy(stream: Tokens, o: Any) -> None:
     stream.out += ("proxy", exact_name(kind))
     parts: Parts = [("callback", each) for each in gc.get_referents(o)]
     address = proxied(o)
-    target: Any = ABSENT
+    found: Any = ABSENT
     if address is not None:
-        target = _at(stream, address)
-        if target is ABSENT:
+        number = stream.seen.get(address)
+        found = WRITTEN if number is None else stream.order[number]
+        if found is WRITTEN:
+            found = target(o, address)
+        if found is ABSENT:
             stream.opaque.append(stream.number)
-    stream.parts([*parts, ("target", target)])
-
-
-_PROXIES = frozenset(map(id, PROXIES))
-# What proxies point at, by its id.
-_targets: dict[int, "weakref.ref[Any]"] = {}
-
-
-def _at(stream: Tokens, address: int) -> Any:
-    """The object at an address that a proxy told, or `ABSENT` if it cannot be had."""
-    number = stream.seen.get(address)
-    if number is not None and stream.order[number] is not WRITTEN:
-        return stream.order[number]
-    known = _targets.get(address)
-    found = None if known is None else known()
-    if found is None:
-        # It takes long where much is loaded, so that all are looked for at once.
-        every = gc.get_objects()
-        wanted = {proxied(each) for each in every if id(type(each)) in _PROXIES}
-        _targets.clear()
-        for each in every:
-            if id(each) in wanted:
-                _targets[id(each)] = weakref.ref(each)
-                if id(each) == address:
-                    found = each
-    return ABSENT if found is None else found
+    stream.parts([*parts, ("target", found)])
 
 
 def _finalizer(stream: Tokens, o: Any) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from harness.errors import HarnessError
+from harness.heap.proxies import thaws
 
 # An operation that makes garbage of older objects may do so the second time only, when
 # what the first one left is replaced.
@@ -54,6 +55,7 @@ class Collector:
         self._played: set[Hashable] = set()
         self._collected: set[Hashable] = set()
         self._thawed = False
+        self._thaws = thaws()
         # Whether garbage can be seen; not known until a state was read.
         self._visible: bool | None = None
 
@@ -72,8 +74,8 @@ class Collector:
             # Whoever switched it off wants nothing of the last system in the next one.
             # What came after the last collection is enough where nobody sees the rest.
             gc.collect(0 if self._visible is False else 2)
-        if self._thawed:
-            self._thawed = False
+        if self._thawed or self._thaws != thaws():
+            self._thawed, self._thaws = False, thaws()
             gc.freeze()
 
     @property
