@@ -61,6 +61,7 @@ _VALUES_ONLY, _NODES_ONLY, _DICTS_ONLY, _FUNCTIONS_ONLY = (
     bytes(bits == wanted for bits in range(256)) for wanted in _PLAIN
 )
 _SPECIAL_ONLY = bytes(bits not in (0, *_PLAIN) for bits in range(256))
+_MEMOS_ONLY = bytes(bool(bits & _MEMO) for bits in range(256))
 
 # Values that a walk may hold, and as what they compare: -0.0 is not 0.0.
 _VALUES: Mapping[type, Callable[[Any], Hashable]] = {
@@ -127,7 +128,8 @@ class Level:
     """One level of a walk, by ids: containers, their types, all that they refer to.
 
     The first `dicts` containers are plain dicts, and the last ones are of special
-    kinds, whose bits are `codes`; `readers` read what these keep in C, if anything.
+    kinds, whose bits are `codes`, memos at the very end; `readers` read what these keep
+    in C, if anything.
     """
 
     dicts: int
@@ -253,6 +255,7 @@ class Walk:
             )
             if self._enters(candidate, code)
         ]
+        special.sort(key=_is_memo)
         found += [entered for entered, _ in special]
         return found, dicts, bytes(code for _, code in special)
 
@@ -316,24 +319,29 @@ class Scan:
         leaves = {*map(id, _LEAVES), *map(id, _VALUES)}
         owners = {id(o): o for o in objects if id(type(o)) not in leaves}.values()
         coded = [(o, _bits_of(type(o))) for o in owners]
+        coded.sort(key=_is_memo)
         self._special = [(o, code) for o, code in coded if code not in _PLAIN]
         self._readers = _readers(self._special)
         self._dicts = [o for o in owners if type(o) is dict]
         self._keyed = _keyed(self._special)
-        self._owners = list(owners)
+        self._owners = [o for o, _ in coded]
+        self._codes = bytes(code for _, code in coded)
         # What is alive keeps its address.
-        self._held = _referents(self._owners), *_keys(self._dicts, self._keyed)
+        self._held = self._references(), *_keys(self._dicts, self._keyed)
         self._before = self._now()
 
     def same(self) -> bool:
         """Whether they refer to the same objects still, and nothing changed in C."""
         return self._now() == self._before
 
+    def _references(self) -> list[Any]:
+        return _referents(self._owners, self._codes)
+
     def _now(self) -> tuple[Hashable, ...]:
         _, keys = _keys(self._dicts, self._keyed)
         return (
             _tokens(self._special, self._readers),
-            _ids(_referents(self._owners)).tobytes(),
+            _ids(self._references()).tobytes(),
             _ids(keys).tobytes(),
         )
 
@@ -344,7 +352,7 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
     # First, because a generator refers to its frame once that was looked at.
     readers = _readers(special)
     tokens = _tokens(special, readers)
-    slots = _referents(found)
+    slots = _referents(found, codes)
     plain, keyed = list(found[:dicts]), _keyed(special)
     sizes, keys = _keys(plain, keyed)
     threads = _threads(special)
@@ -372,7 +380,7 @@ def _read_again(level: Level, found: list[Any]) -> list[Any] | None:
     special = _special(found, level.codes)
     if _tokens(special, level.readers) != level.tokens:
         return None
-    slots = _referents(found)
+    slots = _referents(found, level.codes)
     if _ids(slots) != level.slots:
         return None
     sizes, keys = _keys(found[: level.dicts], _keyed(special))
@@ -400,10 +408,23 @@ def _threads(special: Iterable[tuple[Any, int]]) -> list[tuple[Any, Any]]:
     ]
 
 
-def _referents(found: Sequence[Any]) -> list[Any]:
-    spaced: list[Any] = [_SEAM] * (2 * len(found))
-    spaced[::2] = found
-    return gc.get_referents(*spaced)
+def _is_memo(coded: tuple[Any, int]) -> bool:
+    return bool(coded[1] & _MEMO)
+
+
+def _referents(found: Sequence[Any], codes: bytes) -> list[Any]:
+    """All that some containers refer to, with a mark after what each does.
+
+    A memo refers to what it would forget first at the end: each hit changes that.
+    """
+    ordered = len(found) - codes.translate(_MEMOS_ONLY).count(1)
+    spaced: list[Any] = [_SEAM] * (2 * ordered)
+    spaced[::2] = found[:ordered]
+    slots = gc.get_referents(*spaced)
+    for memo in found[ordered:]:
+        slots += sorted(gc.get_referents(memo), key=id)
+        slots.append(_MARK)
+    return slots
 
 
 def _gone_on(
