@@ -17,14 +17,17 @@ TESTS ?=
 # in small processes, without the runtime.
 FORKING := tests/child tests/cli tests/plugin
 EXPLORING := tests/engine tests/expectations tests/report tests/zoo tests/heap
-# Where scenarios are made, and what of it needs the runtime, which is large.
-OF_DISPATCHERS := $(addprefix tests/scenario/test_,condensed.py created.py \
-	dispatcher.py effects.py exploring.py fronts.py leftovers.py recorder.py \
-	registrations.py scenario.py uses.py)
+# Where scenarios are made, and what of it needs the runtime, which is large.  What
+# follows objects of the runtime comes last in small processes.
+OF_DISPATCHERS := $(addprefix tests/scenario/test_,condensed.py dispatcher.py \
+	effects.py exploring.py fronts.py leftovers.py recorder.py registrations.py \
+	scenario.py uses.py)
+FOLLOWING := tests/scenario/test_created.py tests/scenarios/test_teaching.py
 # What makes scenarios of registries, and what is explored of others', likewise.
-OTHERS := $(filter-out $(OF_DISPATCHERS),$(wildcard tests/scenario/test_*.py)) \
+OTHERS := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
+	$(wildcard tests/scenario/test_*.py)) \
 	tests/scenarios/test_registries.py tests/examples/test_any_registry.py \
-	tests/test_readme.py
+	tests/test_readme.py $(FOLLOWING)
 # What is explored of the runtime.
 CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples tests/scenario
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.

@@ -120,10 +120,8 @@ LOOKS_ON = frozenset({"_pytest.capture", "_pytest.logging", "everyorder", "harne
 def used_elsewhere() -> Set[str]:
     """The packages of `NOISE_UNLESS_USED` that somebody else has imported."""
     found: set[str] = set()
-    ours = {
-        _package(name)
-        for name in (*NOISE_MODULES, *NOISE_UNLESS_NAMED, *NOISE_UNLESS_USED)
-    }
+    looking_on = set(map(_package, (*NOISE_MODULES, *NOISE_UNLESS_NAMED)))
+    ours = looking_on | NOISE_UNLESS_USED.keys()
     for name, module in dict.copy(sys.modules).items():
         if (
             type(name) is not str
@@ -134,7 +132,7 @@ def used_elsewhere() -> Set[str]:
             continue
         for value in module_dict(module).copy().values():
             kind = type(value)
-            if kind in _NOBODYS:
+            if id(kind) in _NOBODYS:
                 continue
             if kind is types.ModuleType:
                 homes = [module_dict(value).get("__name__")]
@@ -143,7 +141,9 @@ def used_elsewhere() -> Set[str]:
             else:
                 bases = mro_of(value if issubclass(kind, type) else kind)
                 homes = list(map(raw_module_of, bases))
-            found.update(_package(home) for home in homes if type(home) is str)
+            packages = [_package(home) for home in homes if type(home) is str]
+            if packages and packages[0] not in looking_on:
+                found.update(packages)
     return NOISE_UNLESS_USED.keys() & found
 
 
@@ -152,7 +152,7 @@ def _package(module: str) -> str:
 
 
 # Types of what is of no package.
-_NOBODYS = frozenset({bool, dict, float, int, list, str, tuple, type(None)})
+_NOBODYS = frozenset(map(id, (bool, dict, float, int, list, str, tuple, type(None))))
 
 
 def _noise_of(kind: type) -> frozenset[str]:

@@ -1,14 +1,19 @@
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner, Result
 
 from harness.cli import exit_code, main
 from tests.child.last import last as last
 from tests.child.last import (
     pytest_collection_modifyitems as pytest_collection_modifyitems,
 )
+
+if TYPE_CHECKING:
+    # Whatever a test module uses is looked at beside each scenario: not without need.
+    from click.testing import Result
+    from rich.console import Console
 
 # A registry that is a list, and scenarios with a fault of each kind.
 SOUND = """
@@ -102,7 +107,9 @@ class Project:
     def scenarios(self, name: str, text: str) -> Path:
         return self.write(f"tests/scenarios/test_{name}.py", text)
 
-    def run(self, *arguments: str) -> Result:
+    def run(self, *arguments: str) -> "Result":
+        from click.testing import CliRunner
+
         return CliRunner().invoke(main, list(arguments), prog_name="everyorder")
 
     def text(self, *arguments: str) -> str:
@@ -148,3 +155,11 @@ def faulty(project: Project) -> Project:
     """The same, with faulty scenarios beside the sound ones."""
     project.scenarios("faulty", FAULTY)
     return project
+
+
+@pytest.fixture
+def terminal() -> "type[Console]":
+    """What the command line prints on."""
+    from rich.console import Console
+
+    return Console

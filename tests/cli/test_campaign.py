@@ -1,14 +1,17 @@
 import os
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from rich.console import Console
 
 from harness.cli.campaign import WORTHWHILE, Campaign, Interrupted, processes
 from harness.cli.task import Effort, Task
 from harness.outcome import Report
 from tests.cli.conftest import Project
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def tasks(*sizes: int) -> list[Task]:
@@ -29,9 +32,9 @@ def test_how_many_processes() -> None:
     ("jobs", "in_process"), [(1, False), (2, False), (None, False), (None, True)]
 )
 def test_outcomes_are_in_the_order_of_the_tasks(
-    project: Project, jobs: int | None, in_process: bool
+    project: Project, jobs: int | None, in_process: bool, terminal: "type[Console]"
 ) -> None:
-    console = Console(file=StringIO())
+    console = terminal(file=StringIO())
     campaign = Campaign(Effort("walk:1"), jobs=jobs, in_process=in_process)
     with campaign:
         listing = campaign.load(())
@@ -40,7 +43,9 @@ def test_outcomes_are_in_the_order_of_the_tasks(
     assert all(isinstance(each, Report) for each in outcomes)
 
 
-def test_an_interrupt_has_what_is_finished(project: Project) -> None:
+def test_an_interrupt_has_what_is_finished(
+    project: Project, terminal: "type[Console]"
+) -> None:
     project.scenarios(
         "stops",
         "from harness.scenario import Scenario, step\n"
@@ -50,7 +55,7 @@ def test_an_interrupt_has_what_is_finished(project: Project) -> None:
     with Campaign(Effort("walk:1"), in_process=True) as campaign:
         listing = campaign.load(("sound", "stops"))
         with pytest.raises(Interrupted) as stopped:
-            campaign.explore(listing.tasks, Console(file=StringIO()))
+            campaign.explore(listing.tasks, terminal(file=StringIO()))
     assert [each.scenario for each in stopped.value.finished] == [
         "scenarios/test_sound/sound"
     ]

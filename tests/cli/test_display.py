@@ -1,7 +1,10 @@
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+if TYPE_CHECKING:
+    from rich.console import Console
+
 
 from harness.cli.display import Display
 from harness.cli.task import Task
@@ -14,14 +17,14 @@ TASKS = [
 ]
 
 
-def shown(display: Display, console: Console) -> str:
+def shown(display: Display, console: "Console") -> str:
     with console.capture() as capture:
         console.print(display._picture())
     return capture.get()
 
 
-def test_the_picture_of_a_run() -> None:
-    console = Console(file=StringIO(), width=80, height=40, force_terminal=True)
+def test_the_picture_of_a_run(terminal: "type[Console]") -> None:
+    console = terminal(file=StringIO(), width=80, height=40, force_terminal=True)
     with Display(console, TASKS) as display:
         display.started(0)
         display.started(1)
@@ -39,8 +42,8 @@ def test_the_picture_of_a_run() -> None:
         assert "FAILED" in text
 
 
-def test_only_the_last_rows_fit_a_small_terminal() -> None:
-    console = Console(file=StringIO(), width=80, height=10, force_terminal=True)
+def test_only_the_last_rows_fit_a_small_terminal(terminal: "type[Console]") -> None:
+    console = terminal(file=StringIO(), width=80, height=10, force_terminal=True)
     tasks = [TASKS[0]] * 10
     with Display(console, tasks) as display:
         for index in range(10):
@@ -51,9 +54,9 @@ def test_only_the_last_rows_fit_a_small_terminal() -> None:
     assert "n6" not in text
 
 
-def test_logs_get_no_picture() -> None:
+def test_logs_get_no_picture(terminal: "type[Console]") -> None:
     text = StringIO()
-    console = Console(file=text, width=80)
+    console = terminal(file=text, width=80)
     with Display(console, TASKS) as display:
         display.started(0)
         display.advanced(0, 500, 900)

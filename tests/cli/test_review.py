@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from harness.cli import exit_code
 from harness.cli.change import Change, Part
@@ -239,6 +238,8 @@ def test_answers(project: Project) -> None:
     parts = (Part("s/a", None, None),)
     long = tuple(f"+{number}" for number in range(50))
     offered = [Change(f"change {i}", parts, long[: 20 * i], False) for i in range(4)]
+    from click.testing import CliRunner
+
     for keys, taken, seen in (
         ("a\ns\na\nq\n", [0, 2], 4),
         ("s\nA\n", [1, 2, 3], 2),

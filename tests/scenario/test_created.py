@@ -4,8 +4,17 @@ from typing import Any
 
 import pytest
 
+from harness.errors import NotAScenario
 from harness.exploring import explore
-from harness.scenario import Scenario, define, look_up, step
+from harness.scenario import (
+    Scenario,
+    call,
+    define,
+    look_up,
+    reserve,
+    step,
+    together,
+)
 from harness.systems.complete import ScopeGrown
 from harness.systems.registry import RegistrySystem
 from runtime.dispatch.dispatcher import Dispatcher
@@ -69,3 +78,38 @@ def test_steps_by_hand_where_a_use_names_the_dispatcher() -> None:
     for options in ({"uses": [look_up("a::b")]}, {"operators": ["a::b"]}):
         report = explore(Scenario(noted, **options), "walk:1")
         assert not report.exploration.violations
+
+
+BEE = step("put bee", lambda to: to.add("bee"), undo=lambda to: to.remove("bee"))
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (Scenario(define(SCHEMA), create=set, observe=repr), f'define("{SCHEMA}")'),
+        (
+            Scenario(BEE, given=[reserve("a::b")], create=set, observe=repr),
+            'reserve("a::b")',
+        ),
+        (
+            Scenario(BEE, uses=[call("a::b")], create=set, observe=repr),
+            'call("a::b", "cpu")',
+        ),
+        (
+            Scenario(together(reserve("a::b")), create=set, observe=repr),
+            'together(reserve("a::b"))',
+        ),
+    ],
+)
+def test_what_only_a_dispatcher_can_do(made: Scenario, text: str) -> None:
+    with pytest.raises(NotAScenario) as caught:
+        RegistrySystem(made).reset()
+    assert str(caught.value) == (
+        f"a scenario cannot take {text} with create=set, which makes set; it wants "
+        "steps and uses of that registry, as step() and use() make them, or no create."
+    )
+
+
+def test_assertions_say_what_is_missing() -> None:
+    with pytest.raises(AssertionError, match="has a system of its own"):
+        RegistrySystem(Scenario(reserve("a::b")))

@@ -11,16 +11,7 @@ import pytest
 from harness.errors import NotAScenario
 from harness.exploring import explore
 from harness.heap import canonical
-from harness.scenario import (
-    Scenario,
-    Step,
-    call,
-    define,
-    reserve,
-    step,
-    together,
-    use,
-)
+from harness.scenario import Scenario, Step, step, use
 from harness.systems.outcomes import ScenarioSkipped
 from harness.systems.registry import RegistrySystem
 from tests.forking import needs_fork
@@ -553,11 +544,6 @@ def test_a_cache_that_every_change_forgets_is_proven() -> None:
     assert (closure.states, closure.closed) == (10, True)
 
 
-def test_assertions_say_what_is_missing() -> None:
-    with pytest.raises(AssertionError, match="has a system of its own"):
-        RegistrySystem(Scenario(reserve("a::b")))
-
-
 @pytest.mark.parametrize(
     ("seen", "found", "wanted"),
     [
@@ -635,36 +621,6 @@ def test_a_check_that_tells_one_text() -> None:
 @pytest.mark.parametrize("told", [[], (), None, "", iter(())])
 def test_a_check_that_tells_nothing(told: Any) -> None:
     assert started(check=lambda _: told).laws() == ()
-
-
-SCHEMA = "a::b(Tensor x) -> Tensor"
-
-
-@pytest.mark.parametrize(
-    ("made", "text"),
-    [
-        (Scenario(define(SCHEMA), create=set, observe=shown), f'define("{SCHEMA}")'),
-        (
-            Scenario(put("bee"), given=[reserve("a::b")], create=set, observe=shown),
-            'reserve("a::b")',
-        ),
-        (
-            Scenario(put("bee"), uses=[call("a::b")], create=set, observe=shown),
-            'call("a::b", "cpu")',
-        ),
-        (
-            Scenario(together(reserve("a::b")), create=set, observe=shown),
-            'together(reserve("a::b"))',
-        ),
-    ],
-)
-def test_what_only_a_dispatcher_can_do(made: Scenario, text: str) -> None:
-    with pytest.raises(NotAScenario) as caught:
-        RegistrySystem(made).reset()
-    assert str(caught.value) == (
-        f"a scenario cannot take {text} with create=set, which makes set; it wants "
-        "steps and uses of that registry, as step() and use() make them, or no create."
-    )
 
 
 def test_a_lock_of_a_registry_is_no_handle() -> None:
