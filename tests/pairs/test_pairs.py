@@ -47,7 +47,7 @@ def test_there_are_142_keys() -> None:
 @pytest.mark.parametrize(
     ("builtin", "defined"),
     [
-        pytest.param(True, True, id="full"),
+        pytest.param(True, True, id="full", marks=pytest.mark.long),
         pytest.param(False, False, id="bare", marks=pytest.mark.long),
     ],
 )

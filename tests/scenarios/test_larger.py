@@ -3,6 +3,8 @@
 The exhaustive test of upstream would take 26 thousand million steps for eight of them.
 """
 
+import pytest
+
 from harness.scenario import (
     Scenario,
     define,
@@ -29,6 +31,9 @@ from tests.scenarios.kernels import (
     typed_two,
     with_gradient,
 )
+
+# `everyorder gate` explores them, too.
+pytestmark = pytest.mark.long
 
 # Every kind of key at once, on one operator.
 every_kind_of_key = Scenario(
