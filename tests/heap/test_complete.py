@@ -24,8 +24,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import click
-import pluggy
 import pytest
 
 from harness.heap import Heap, differences, scope_of
@@ -58,6 +56,8 @@ def config() -> Any:
 
 
 def plugins() -> Any:
+    import pluggy
+
     manager = pluggy.PluginManager("x")
     spec, impl = pluggy.HookspecMarker("x"), pluggy.HookimplMarker("x")
 
@@ -75,6 +75,8 @@ def plugins() -> Any:
 
 
 def commands() -> Any:
+    import click
+
     @click.group()
     def group() -> None: ...
 

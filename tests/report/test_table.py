@@ -2,7 +2,6 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
-from rich.console import Console
 
 from harness.engine.result import Closure
 from harness.report.table import duration, overview, summary
@@ -32,6 +31,8 @@ test_broken
 
 def printed(table: object, width: int = 80) -> str:
     text = StringIO()
+    from rich.console import Console
+
     Console(file=text, width=width).print(table)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
