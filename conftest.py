@@ -5,6 +5,7 @@ checkout it is named here, and never twice.  Tests that take minutes are skipped
 the reason, unless `-m` speaks of them.
 """
 
+import gc
 from importlib.metadata import entry_points
 
 import pytest
@@ -26,3 +27,9 @@ def pytest_collection_modifyitems(
     for item in items:
         if item.get_closest_marker("long") is not None:
             item.add_marker(LONG)
+
+
+def pytest_collection_finish() -> None:
+    """Have no collection look through what was loaded for all tests."""
+    gc.collect()
+    gc.freeze()

@@ -36,5 +36,6 @@ class Look:
 
 def nobody_entered() -> bool:
     """Whether no thread has a mode; exceptions that were caught keep theirs a while."""
-    gc.collect()
+    if MODED:
+        gc.collect()
     return not MODED
