@@ -26,6 +26,7 @@ refer to nothing and have no accessor, whose methods `calls` tells.
 
 import functools
 import gc
+import re
 import sys
 import types
 from collections import Counter
@@ -70,6 +71,9 @@ _IMMUTABLE = frozenset(map(id, (tuple, types.MethodType)))
 _DICT, _FUNCTION = id(dict), id(types.FunctionType)
 # Annotations, before and after somebody looked at them.
 _LOOKED_AT = (id(tuple), _DICT)
+
+# Where a piece of a path begins.
+_PIECE = re.compile(r"[.\[<]")
 
 _Ids: TypeAlias = tuple[int, ...]
 _Pair: TypeAlias = tuple[int, int]
@@ -122,13 +126,15 @@ class Extent:
 
     `members` are the ids of its objects; `names` are the single names that are followed
     of a namespace which is not, as (id of the dict, name); `modules` are those that it
-    names without following them; `used` are packages of `NOISE_UNLESS_USED`.
+    names without following them; `used` are packages of `NOISE_UNLESS_USED`; `ignored`
+    fits the paths that a user declared to be no state.
     """
 
     members: frozenset[int] = frozenset()
     names: frozenset[tuple[int, str]] = frozenset()
     modules: frozenset[str] = frozenset()
     used: Set[str] = frozenset()
+    ignored: re.Pattern[str] | None = None
 
     def ignores(self, module: str) -> bool:
         """Whether what belongs to a module may change unseen."""
@@ -143,6 +149,14 @@ class Extent:
         return looks_on and not any(
             each == package or each.startswith(f"{package}.") for each in self.modules
         )
+
+    def leaves_out(self, path: str) -> bool:
+        """Whether a path, or one above it, is noise or was declared to be no state."""
+        if any(_is_at_or_below(path, noise) for noise in NOISE_PATHS):
+            return True
+        fits = self.ignored.fullmatch if self.ignored is not None else None
+        ends = (found.start() for found in _PIECE.finditer(path))
+        return fits is not None and any(fits(path[:end]) for end in (*ends, len(path)))
 
 
 class Boundary:
@@ -412,7 +426,7 @@ class _Comparison:
         else:
             paths = iter((self._path(now),))
         for path in paths:
-            if not any(_is_at_or_below(path, noise) for noise in NOISE_PATHS):
+            if not self._extent.leaves_out(path):
                 yield path
 
     def _modules(self, old: Node, new: Node) -> Iterator[str]:
