@@ -18,7 +18,8 @@ TESTS ?=
 FORKING := tests/child tests/cli tests/plugin
 EXPLORING := tests/engine tests/expectations tests/report tests/zoo tests/heap
 # Where scenarios are made, and what of it needs the runtime, which is large.  What
-# follows objects of the runtime comes last in small processes.
+# follows objects of the runtime comes late in small processes, and what loads all of
+# the runtime after it.
 OF_DISPATCHERS := $(addprefix tests/scenario/test_,condensed.py dispatcher.py \
 	effects.py exploring.py fronts.py leftovers.py recorder.py registrations.py \
 	scenario.py uses.py)
@@ -27,14 +28,15 @@ FOLLOWING := tests/scenario/test_created.py tests/scenarios/test_teaching.py
 OTHERS := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
 	$(wildcard tests/scenario/test_*.py)) \
 	tests/scenarios/test_registries.py tests/examples/test_any_registry.py \
-	tests/test_readme.py $(FOLLOWING)
+	$(FOLLOWING) tests/test_readme.py
 # What is explored of the runtime.
 CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples tests/scenario
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
 KERNELS := tests/kernels tests/opinfo
 # Where the long legs are: those in small processes, and those of the runtime.
+FOLLOWED := tests/scenarios/test_verdicts_followed.py
 LONG := tests/zoo tests/engine tests/cli tests/plugin
-LONG_OF_RUNTIME := tests/scenarios tests/mutants tests/pairs
+LONG_OF_RUNTIME := tests/scenarios tests/mutants tests/pairs tests/injection
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
@@ -92,8 +94,9 @@ test-rest: $(STAMP)
 
 ifeq ($(strip $(TESTS)),)
 test-long: $(STAMP)
+	$(BIN)/python -m pytest -q -n auto -m long $(FOLLOWED)
 	$(BIN)/python -m pytest -q -n auto -m long $(LONG)
-	$(BIN)/python -m pytest -q -n auto -m long $(LONG_OF_RUNTIME)
+	$(BIN)/python -m pytest -q -n auto -m long $(LONG_OF_RUNTIME) --ignore=$(FOLLOWED)
 else
 test-long: $(STAMP)
 	$(BIN)/python -m pytest -q -n auto -m long $(TESTS)

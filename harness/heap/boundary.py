@@ -26,11 +26,10 @@ refer to nothing and have no accessor, whose methods `calls` tells.
 
 import functools
 import gc
-import re
 import sys
 import types
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import chain, pairwise
@@ -53,8 +52,6 @@ from harness.heap.noise import (
     NOISE_MODULES,
     NOISE_PATHS,
     NOISE_UNLESS_NAMED,
-    NOISE_UNLESS_USED,
-    used_elsewhere,
 )
 from harness.heap.reference import reference
 from harness.heap.thread_state import context_values, thread_state, variables
@@ -71,9 +68,6 @@ _IMMUTABLE = frozenset(map(id, (tuple, types.MethodType)))
 _DICT, _FUNCTION = id(dict), id(types.FunctionType)
 # Annotations, before and after somebody looked at them.
 _LOOKED_AT = (id(tuple), _DICT)
-
-# Where a piece of a path begins.
-_PIECE = re.compile(r"[.\[<]")
 
 _Ids: TypeAlias = tuple[int, ...]
 _Pair: TypeAlias = tuple[int, int]
@@ -126,37 +120,22 @@ class Extent:
 
     `members` are the ids of its objects; `names` are the single names that are followed
     of a namespace which is not, as (id of the dict, name); `modules` are those that it
-    names without following them; `used` are packages of `NOISE_UNLESS_USED`; `ignored`
-    fits the paths that a user declared to be no state.
+    names without following them.
     """
 
     members: frozenset[int] = frozenset()
     names: frozenset[tuple[int, str]] = frozenset()
     modules: frozenset[str] = frozenset()
-    used: Set[str] = frozenset()
-    ignored: re.Pattern[str] | None = None
 
     def ignores(self, module: str) -> bool:
         """Whether what belongs to a module may change unseen."""
         if _is_noise(module):
             return True
         package = module.partition(".")[0]
-        looks_on = (
-            module in NOISE_UNLESS_NAMED
-            or package in NOISE_UNLESS_NAMED
-            or (package in NOISE_UNLESS_USED and package not in self.used)
-        )
+        looks_on = module in NOISE_UNLESS_NAMED or package in NOISE_UNLESS_NAMED
         return looks_on and not any(
             each == package or each.startswith(f"{package}.") for each in self.modules
         )
-
-    def leaves_out(self, path: str) -> bool:
-        """Whether a path, or one above it, is noise or was declared to be no state."""
-        if any(_is_at_or_below(path, noise) for noise in NOISE_PATHS):
-            return True
-        fits = self.ignored.fullmatch if self.ignored is not None else None
-        ends = (found.start() for found in _PIECE.finditer(path))
-        return fits is not None and any(fits(path[:end]) for end in (*ends, len(path)))
 
 
 class Boundary:
@@ -170,7 +149,7 @@ class Boundary:
 
     def snapshot(self) -> Snapshot:
         """All containers outside of the followed state, as they are now."""
-        values, extent = context_values(), _with_used(self._extent())
+        values, extent = context_values(), self._extent()
         return _snapshot(_roots(values), _walk(values, extent), extent)
 
     def changed(self, snapshot: Snapshot) -> tuple[str, ...]:
@@ -200,17 +179,11 @@ class Boundary:
             told = _of_thread(snapshot, now, excluded)
             now = now if told else snapshot  # which knows its containers
         else:
-            extent = _with_used(extent)
             walk = _walk(values, extent)
             now = _snapshot(roots, walk, extent)
             told = _of_thread(snapshot, now, excluded)
             told += _Comparison(snapshot, walk, values, extent).told()
         return tuple(dict.fromkeys(told)), now
-
-
-def _with_used(extent: Extent) -> Extent:
-    # Who begins to use a package changes something else: a look need not ask.
-    return replace(extent, used=used_elsewhere())
 
 
 def _roots(values: Mapping[str, Any]) -> list[Any]:
@@ -426,7 +399,7 @@ class _Comparison:
         else:
             paths = iter((self._path(now),))
         for path in paths:
-            if not self._extent.leaves_out(path):
+            if not any(_is_at_or_below(path, noise) for noise in NOISE_PATHS):
                 yield path
 
     def _modules(self, old: Node, new: Node) -> Iterator[str]:

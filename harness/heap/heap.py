@@ -19,7 +19,7 @@ from harness.heap.ignored import Ignored, join
 from harness.heap.known import exact_name
 from harness.heap.portrait import Portrait
 from harness.heap.records import Records
-from harness.heap.scope import Scope, matcher
+from harness.heap.scope import Scope
 
 # How many paths a caveat names before it counts the rest.
 _NAMED = 3
@@ -103,7 +103,6 @@ class Heap:
                 modules=frozenset(
                     name for name, followed in one.inside.items() if not followed
                 ),
-                ignored=matcher(self.scope.ignore),
             )
 
     @property

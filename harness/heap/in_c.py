@@ -67,9 +67,13 @@ def class_reader(kind: type) -> Callable[[type], Hashable]:
 
 def _class_reader(registers: bool, standard: bool) -> Callable[[type], Hashable]:
     def read(kind: type) -> Hashable:
-        registered = below = _NOBODY
+        registered: frozenset[int] | None = _NOBODY
+        below = _NOBODY
         if registers:
-            registered = frozenset(map(id, _abc._get_dump(kind)[0]))
+            try:
+                registered = frozenset(map(id, _abc._get_dump(kind)[0]))
+            except TypeError:  # `_abc_impl` is something else by now
+                registered = None
         # Nobody finds plugins by the subclasses of a standard class.
         if not standard and (subclasses := _subclasses_of(kind)):
             below = frozenset(map(id, subclasses))
@@ -192,11 +196,16 @@ def _members_token(
 
     def token(found: Any) -> Hashable:
         here: list[Hashable] = []
-        for owner, names in members:
-            space = namespace_of(owner())
+        for reference, names in members:
+            owner = reference()  # None where the bases of the class are others now
+            space = {} if owner is None else namespace_of(owner)
             for name in names:
                 try:
-                    value = space[name].__get__(found)
+                    member = space[name]
+                    # What stands in its place may be code of anybody's.
+                    if id(type(member)) not in _MEMBERS:
+                        raise AttributeError(name)
+                    value = member.__get__(found)
                 except (AttributeError, KeyError):  # not set, or no member any more
                     here.append(_UNSET)
                 else:
@@ -219,6 +228,7 @@ _ITERATORS: tuple[Iterator[Any], ...] = (
 )
 _AHEAD = frozenset(map(type, _ITERATORS))
 _ATOMS = frozenset({int, bool, str, bytes, float, type(None)})
+_MEMBERS = frozenset(map(id, (types.MemberDescriptorType, types.GetSetDescriptorType)))
 # What stands for members that are no plain values, and for those that are not set.
 _SET, _UNSET = object(), object()
 # What can be set in objects of C types and is no member.

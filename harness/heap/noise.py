@@ -5,18 +5,14 @@ canonical form leaves out the attributes; what lies outside is compared without 
 """
 
 import functools
-import sys
-import types
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 
 from harness.heap.layout import (
     is_standard,
-    module_dict,
     module_of,
     mro_of,
     namespace_of,
     qualname_of,
-    raw_module_of,
 )
 from harness.heap.memo import Memo
 
@@ -49,19 +45,6 @@ NOISE_UNLESS_NAMED: Mapping[str, str] = {
     "pdb": "it looks on",
     "bdb": "it looks on",
     "linecache": "lines of files, read again when they are missing",
-}
-
-# The same, as long as nobody else has imported them: the command line and pytest are
-# made of these packages.
-NOISE_UNLESS_USED: Mapping[str, str] = {
-    "click": "it reads our command line",
-    "filelock": "it guards our files",
-    "iniconfig": "it reads pytest's settings",
-    "markdown_it": "it is part of rich",
-    "mdurl": "it is part of rich",
-    "pluggy": "it calls pytest's plugins",
-    "pygments": "it is part of rich, and colours what pytest prints",
-    "rich": "it prints our tables",
 }
 
 # Paths (as of fnmatch) of what may change, it and all below, without anybody's answer
@@ -115,44 +98,6 @@ NOISE_IN_FUNCTOOLS = frozenset({"dispatch_cache", "cache_token"})
 # What they remember of a scenario, which a module may hold, is no state of it; nor is
 # what hears all that is logged, or written.
 LOOKS_ON = frozenset({"_pytest.capture", "_pytest.logging", "everyorder", "harness"})
-
-
-def used_elsewhere() -> Set[str]:
-    """The packages of `NOISE_UNLESS_USED` that somebody else has imported."""
-    found: set[str] = set()
-    looking_on = set(map(_package, (*NOISE_MODULES, *NOISE_UNLESS_NAMED)))
-    ours = looking_on | NOISE_UNLESS_USED.keys()
-    for name, module in dict.copy(sys.modules).items():
-        if (
-            type(name) is not str
-            or is_standard(name)
-            or _package(name) in ours
-            or not issubclass(type(module), types.ModuleType)
-        ):
-            continue
-        for value in module_dict(module).copy().values():
-            kind = type(value)
-            if id(kind) in _NOBODYS:
-                continue
-            if kind is types.ModuleType:
-                homes = [module_dict(value).get("__name__")]
-            elif kind is types.FunctionType:
-                homes = [value.__module__]
-            else:
-                bases = mro_of(value if issubclass(kind, type) else kind)
-                homes = list(map(raw_module_of, bases))
-            packages = [_package(home) for home in homes if type(home) is str]
-            if packages and packages[0] not in looking_on:
-                found.update(packages)
-    return NOISE_UNLESS_USED.keys() & found
-
-
-def _package(module: str) -> str:
-    return module.partition(".")[0]
-
-
-# Types of what is of no package.
-_NOBODYS = frozenset(map(id, (bool, dict, float, int, list, str, tuple, type(None))))
 
 
 def _noise_of(kind: type) -> frozenset[str]:

@@ -13,7 +13,8 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from importlib import import_module
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,6 @@ from harness.heap.noise import (
     NOISE_MODULES,
     NOISE_PATHS,
     NOISE_UNLESS_NAMED,
-    NOISE_UNLESS_USED,
 )
 from harness.heap.thread_state import context_values
 
@@ -840,48 +840,41 @@ def test_what_did_not_change_is_found_without_a_second_walk() -> None:
 def test_all_noise_has_a_reason() -> None:
     assert all(NOISE_MODULES.values())
     assert all(NOISE_UNLESS_NAMED.values())
-    assert all(NOISE_UNLESS_USED.values())
     assert all(NOISE_PATHS.values())
 
 
-USES = {
-    "a module": "import planted",
-    "a function": "from planted import function",
-    "a class": "from planted import Class",
-    "an instance": "from planted import instance",
-    "a class below": "from planted import Class\nclass Mine(Class): pass\ndel Class",
-}
-
-
-@pytest.mark.parametrize("use", [None, *USES])
-def test_a_library_of_ours_is_looked_at_where_somebody_else_uses_it(
-    use: str | None, plant: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["click", "filelock", "pluggy", "pygments", "rich"])
+def test_libraries_that_the_command_line_uses_are_looked_at(
+    name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(cast(dict[str, str], NOISE_UNLESS_USED), "planted", "a test")
-    library = plant(
-        "table = {}\ndef function(): pass\nclass Class: pass\ninstance = Class()"
-    )
-    if use is not None:
-        make("planted_user", USES[use])
-    try:
-        boundary = scan()
-        before = boundary.snapshot()
-        library.table["a"] = 1
-        told = boundary.changed(before)
-    finally:
-        sys.modules.pop("planted_user", None)
-    assert told == (() if use is None else ("planted.table",))
-
-
-def test_a_library_of_ours_is_looked_at_where_what_is_followed_names_it(
-    plant: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(cast(dict[str, str], NOISE_UNLESS_USED), "planted", "a test")
-    library = plant("table = {}")
-    boundary = Boundary(lambda: Extent(modules=frozenset({"planted.part"})))
+    """A registry may be made of them, however it comes to them."""
+    library = import_module(name)
+    boundary = scan()
     before = boundary.snapshot()
-    library.table["a"] = 1
-    assert boundary.changed(before) == ("planted.table",)
+    monkeypatch.setattr(library, "planted", 1, raising=False)
+    assert boundary.changed(before) == (f"{name}.planted",)
+
+
+def test_what_stands_in_the_place_of_a_slot_is_not_called(plant: Any) -> None:
+    module = plant(
+        "class Box: __slots__ = ('a',)\n"
+        "class Lazy:\n"
+        "    def __get__(self, *_): raise RuntimeError('not configured')\n"
+        "box = Box()"
+    )
+    boundary = scan()
+    before = boundary.snapshot()
+    module.Box.a = module.Lazy()
+    assert boundary.changed(before) == ("planted.Box.a",)
+
+
+def test_an_abstract_class_that_is_none_any_more(plant: Any) -> None:
+    module = plant("import abc\nclass Box(abc.ABC): pass")
+    boundary = scan()
+    before = boundary.snapshot()
+    module.Box._abc_impl = None
+    told = ("planted.Box.register", "planted.Box._abc_impl")
+    assert boundary.changed(before) == told
 
 
 def test_a_look_keeps_no_class_alive(plant: Any) -> None:

@@ -1,7 +1,6 @@
 """What is called by chance, by a clock or into hidden places is seen wherever it is."""
 
 import colorsys
-import functools
 import gc
 import linecache
 import os
@@ -58,7 +57,7 @@ class Pool(Registry):
         return super().add(name)
 
 
-def explored(kind: type[Any], **others: Any) -> Report:
+def explored(kind: type[Registry], **others: Any) -> Report:
     return explore(
         Scenario(
             *steps("add", "ab", lambda registry, name: registry.add(name)),
@@ -258,52 +257,3 @@ def test_a_step_that_needs_another_is_looked_after_as_well() -> None:
     text = "colorsys.counted changed outside of what is followed; name it in watch="
     assert text in [each.text for each in system.caveats()]
     del vars(colorsys)[COUNTED]
-
-
-@functools.lru_cache(maxsize=4)
-def folded(name: str) -> str:
-    return name.casefold()
-
-
-SEEN: dict[str, int] = {}
-
-
-class Folding:
-    """A cache that lives as long as the process, and is right."""
-
-    def __init__(self) -> None:
-        self.held: dict[str, int] = {}
-
-    def add(self, name: str) -> Callable[[], object]:
-        self.held[folded(name)] = 1
-        return lambda: self.held.pop(name)
-
-    def names(self) -> str:
-        return folded(" ".join(sorted(self.held)))
-
-
-class Counting(Folding):
-    """It counts in a table of the module as well."""
-
-    def add(self, name: str) -> Callable[[], object]:
-        SEEN[name] = SEEN.get(name, 0) + 1
-        return super().add(name)
-
-
-def test_what_is_declared_to_be_no_state_is_none_outside_either() -> None:
-    """Nor is what lies below it; what else changes is told as ever."""
-    folded.cache_clear()
-    here = __name__
-    report = explored(Folding, ignore=[f"{here}.folded"])
-    assert report.verdict == "proven", report.exploration.caveats
-    assert [each.text for each in report.exploration.caveats] == [
-        f"{here}.folded is ignored"
-    ]
-    folded.cache_clear()
-    (unfresh,) = explored(Counting, ignore=[f"{here}.folded"]).exploration.violations
-    assert unfresh.kind == "not fresh"
-    assert all(path.startswith(f"{here}.SEEN") for path in unfresh.paths)
-    folded.cache_clear()
-    SEEN.clear()
-    ignored = [f"{here}.folded", f"{here}.SEEN"]
-    assert explored(Counting, ignore=ignored).verdict == "proven"
