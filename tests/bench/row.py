@@ -4,8 +4,13 @@ These machines are noisy: where two things are compared they are run in turn, A 
 and the figure is the median of the ratios of neighbours.
 """
 
-from collections.abc import Callable
+import functools
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from time import perf_counter
 
@@ -50,3 +55,28 @@ def pairs(
 def ratio(measured: list[tuple[float, float]]) -> float:
     """The median of first over second."""
     return median(one / other for one, other in measured)
+
+
+def apart(measure: Callable[[], Iterator[Row]]) -> Callable[[], Iterator[Row]]:
+    """The same rows, measured in an interpreter that has loaded nothing else.
+
+    What looks through all that is loaded would measure the rows before it.
+    """
+    name = measure.__name__
+    program = (
+        "import pickle, sys\n"
+        f"from {measure.__module__} import {name}\n"
+        f"sys.stdout.buffer.write(pickle.dumps([*{name}()]))"
+    )
+
+    @functools.wraps(measure)
+    def measured() -> Iterator[Row]:
+        told = subprocess.run(
+            [sys.executable, "-c", program],
+            check=True,
+            stdout=subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+        )
+        yield from pickle.loads(told.stdout)
+
+    return measured
