@@ -7,9 +7,12 @@ holds a value: it never waits, never sees a mix, and never a state that is taken
 Rules:
 - an exception of a listener abandons a registration, and those already told are told
   the reverse; a removal always completes, and the exceptions are raised after it;
+- listeners are called from C, one after the other (`_tell`): whoever interrupts a line
+  of ours finds that each of them either heard of something or did not;
 - no kernel runs while the lock is held; a listener that registers is refused;
-- finalizers only append to `dropped`; the next writer takes down what they left; so
-  it is with what is closed by a finalizer that runs while its thread registers;
+- a library that is lost only goes to `dropped`; the next writer takes down what it
+  left; so it is with what is closed by a finalizer that runs while its thread
+  registers;
 - a forked child finds the lock free, and the state as it was published last: what
   another thread was about to publish did not happen.
 
@@ -18,18 +21,26 @@ Everything cached for calling lives on an entry; nothing subscribes to invalidat
 
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
+from operator import call, methodcaller
 from threading import get_ident
 from types import SimpleNamespace
 from typing import cast
+from weakref import ref
 
 from runtime.dispatch.checks import check_no_override
 from runtime.dispatch.dump import dump_state, dump_table
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.place import Keyring
-from runtime.dispatch.registration import Registration
+from runtime.dispatch.registration import (
+    Ledger,
+    Owner,
+    Registration,
+    registered,
+)
 from runtime.dispatch.state import EMPTY, DispatcherState
 from runtime.dispatch.token import (
     Definition,
@@ -38,7 +49,7 @@ from runtime.dispatch.token import (
     Subscription,
     Token,
 )
-from runtime.dispatch.transition import ADD, REMOVE
+from runtime.dispatch.transition import ADD, AMONG, REMOVE
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
 from runtime.errors.call import PrivateDispatcher
@@ -49,8 +60,9 @@ from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name
 from runtime.schema.schema import Schema
 
-# What one library left behind, oldest first.
-Tokens = list[Token]
+# A call of a listener; what listeners are told, and the reverse of each.
+Telling = Callable[[], None]
+Additions = list[tuple[Telling, Telling]]
 
 # The states that new dispatchers start from, last first; `builtin` adds its own.
 BUILTIN: list[DispatcherState] = [EMPTY]
@@ -74,6 +86,7 @@ class Dispatcher:
         "_writer",
         "dropped",
         "keyring",
+        "owners",
         "state",
         "warns_of_overrides",
     )
@@ -95,7 +108,9 @@ class Dispatcher:
         self._writer = 0
         self._telling = False
         self.warns_of_overrides = warns_of_overrides
-        self.dropped: deque[Tokens] = deque()
+        # Of the libraries that are not closed; and what was lost of them.
+        self.owners: set[ref[object]] = set()
+        self.dropped: deque[Sequence[Token] | Owner] = deque()
 
     def snapshot(self) -> DispatcherState:
         """The current state; costs nothing and never changes."""
@@ -182,9 +197,9 @@ class Dispatcher:
         """
         if self._writer and self._writes():
             raise WriteInsideListener(call="Dispatcher.register(...)")
-        freed: list[Tokens] = []
+        freed: list[Sequence[Token]] = []
         with self._lock:
-            self._writer = get_ident()
+            self._writer, self._telling = get_ident(), False
             try:
                 before = after = self._settled(freed) if self.dropped else self.state
                 for token in tokens:
@@ -193,13 +208,14 @@ class Dispatcher:
                     after = ADD[type(token)](after, token)
                 if after.subscriptions:
                     self._telling = True
-                    _tell_added(before, after, tokens)
-                self.state = after
+                    self._publish(after, _additions(before, after, tokens))
+                else:
+                    self.state = after
             finally:
                 self._wrote()
 
     def unregister(self, tokens: Sequence[Token]) -> None:
-        """Take down all of `tokens`, which are live, last first.
+        """Take down those of `tokens` that are live, last first.
 
         Called by a finalizer or signal handler that runs inside of a registration of
         its own thread, it leaves them to the next writer.
@@ -207,22 +223,24 @@ class Dispatcher:
         Raises:
             WriteInsideListener: called by a listener.
             ExceptionGroup: listeners raised; everything was taken down all the same.
+            KeyboardInterrupt, SystemExit: a listener raised it; likewise.
         """
         if self._writer and self._writes():
             self.check_writable("Dispatcher.unregister(...)")
             self.dropped.append([*tokens])
             return
-        freed: list[Tokens] = []
+        freed: list[Sequence[Token]] = []
+        errors: list[BaseException] = []
         with self._lock:
-            self._writer = get_ident()
+            self._writer, self._telling = get_ident(), False
             try:
-                state = self._settled(freed) if self.dropped else self.state
-                self._telling = bool(state.subscriptions)
-                self.state, errors = without(state, tokens)
+                if self.dropped:
+                    self._settled(freed)
+                self._take_down(tokens, errors)
             finally:
                 self._wrote()
         if errors:
-            raise BaseExceptionGroup("listeners failed while being told", errors)
+            raise _together(errors)
 
     def add_listener(self, listener: Listener, debug: str = "") -> Registration:
         """Tell `listener` of every definition that is live, comes or goes.
@@ -233,9 +251,7 @@ class Dispatcher:
             Exception: whatever the listener raised; it is not added then.
         """
         name = debug or type(listener).__name__
-        tokens = (Subscription(listener, name),)
-        self.register(tokens)
-        return Registration(self, {}, tokens)
+        return registered(self, {}, (Subscription(listener, name),))
 
     def find_op(self, name: str) -> OperatorHandle | None:
         """A handle of the operator, None if nothing is registered for it."""
@@ -246,6 +262,16 @@ class Dispatcher:
         """Take down what garbage-collected libraries left behind."""
         if self.dropped:
             self.unregister(())
+
+    def own(self, library: object, ledger: Ledger) -> None:
+        """Take down what stands in a ledger when its library is lost."""
+        owner = Owner(library, self.dropped.append)
+        owner.ledger = ledger
+        self.owners.add(owner)
+
+    def disown(self, library: object) -> None:
+        """Forget a library that has nothing left to take down."""
+        self.owners.discard(ref(library))
 
     def check_writable(self, call: str) -> None:
         """Whether this thread may deregister now.
@@ -286,34 +312,144 @@ class Dispatcher:
         self._lock.acquire(blocking=False)
         self._writer, self._telling = 0, False
 
-    def _settled(self, freed: list[Tokens]) -> DispatcherState:
+    def _publish(self, after: DispatcherState, additions: Additions) -> None:
+        """Publish a state of which the listeners are told, or tell them the reverse."""
+        told: list[None] = []
+        try:
+            # No line of Python's runs between a call and its entry in the list.
+            told.extend(map(call, [tell for tell, _ in additions]))
+            self.state = after
+        except BaseException as error:
+            if self.state is not after:
+                for _, reverse in reversed(additions[: len(told)]):
+                    try:
+                        reverse()
+                    except BaseException as second:
+                        error.add_note(
+                            f"and a listener failed at the reverse: {second!r}"
+                        )
+            raise
+
+    def _take_down(self, tokens: Sequence[Token], errors: list[BaseException]) -> None:
+        """Publish the state without those of the tokens that are live.
+
+        `errors` get what the listeners raise; whatever else comes in between, what was
+        begun is done before it goes on.
+        """
+        after, calls = without(self.state, tokens)
+        if not calls:
+            self.state = after
+            return
+        self._telling, left = True, iter(calls)
+        try:
+            try:
+                _tell_all(left, errors)
+            finally:
+                self.state = after
+        finally:
+            _tell_all(left, errors)
+            self.state = after
+            self._telling = False
+
+    def _settled(self, freed: list[Sequence[Token]]) -> DispatcherState:
         """The current state, after taking down what finalizers reported.
 
         `freed` keeps the tokens alive until the lock is free: the end of a kernel may
         run arbitrary code.
         """
         while self.dropped:
-            freed.append(self.dropped[0])
-            self._telling = bool(self.state.subscriptions)
-            self.state, errors = without(self.state, freed[-1])
+            left = self.dropped[0]
+            if isinstance(left, Owner):
+                freed.append([each for held in left.ledger.values() for each in held])
+            else:
+                freed.append(left)
+            errors: list[BaseException] = []
+            self._take_down(freed[-1], errors)
+            if isinstance(left, Owner):
+                left.ledger.clear()
+                self.owners.discard(left)
             # Last: a child that is forked before finds it here.
             self.dropped.popleft()
             for error in errors:
-                report_unraisable(error, self)
-        self._telling = False
+                if isinstance(error, Exception):
+                    report_unraisable(error, self)
+            interrupts = [each for each in errors if not isinstance(each, Exception)]
+            if interrupts:
+                raise _together(interrupts)
         return self.state
 
 
 def without(
     state: DispatcherState, tokens: Sequence[Token]
-) -> tuple[DispatcherState, list[BaseException]]:
-    """The state without `tokens`, last first, and what the listeners raised."""
-    errors: list[BaseException] = []
+) -> tuple[DispatcherState, list[Telling]]:
+    """The state without those of `tokens` that are live, last first.
+
+    Besides, what the listeners are told of schemas that go, in order.
+    """
+    calls: list[Telling] = []
     for token in reversed(tokens):
-        if state.subscriptions:
-            _tell_removed(state, token, errors)
+        if token not in AMONG[type(token)](state, token):
+            continue
+        if (
+            state.subscriptions
+            and isinstance(token, Definition)
+            and _definitions(state, token) == (token,)
+        ):
+            calls += [
+                partial(_GOES(token.operator, token.schema), held.listener)
+                for held in state.subscriptions
+            ]
         state = REMOVE[type(token)](state, token)
-    return state, errors
+    return state, calls
+
+
+def _additions(
+    before: DispatcherState, after: DispatcherState, tokens: Sequence[Token]
+) -> Additions:
+    """What listeners are told of new definitions, and new listeners of all."""
+    told: list[tuple[Listener, OperatorName, Schema]] = []
+    for token in tokens:
+        if isinstance(token, Definition) and not _definitions(before, token):
+            told += [
+                (held.listener, token.operator, token.schema)
+                for held in before.subscriptions
+            ]
+        elif isinstance(token, Subscription):
+            told += [
+                (token.listener, entry.name, entry.schema)
+                for entry in after.entries()
+                if entry.schema is not None
+            ]
+    return [
+        (partial(_COMES(*schema), listener), partial(_GOES(*schema), listener))
+        for listener, *schema in told
+    ]
+
+
+# Looked up when it is called, from C.
+_COMES = partial(methodcaller, "on_operator_registered")
+_GOES = partial(methodcaller, "on_operator_deregistered")
+
+
+def _tell_all(calls: Iterator[Telling], errors: list[BaseException]) -> None:
+    """Make all calls; `errors` get what they raise."""
+    while True:
+        try:
+            deque(map(call, calls), 0)
+            return
+        except BaseException as error:
+            errors.append(error)
+
+
+def _together(errors: list[BaseException]) -> BaseException:
+    """What listeners raised, as one exception: what interrupts comes by itself."""
+    for error in errors:
+        if not isinstance(error, Exception):
+            for other in errors:
+                if other is not error:
+                    error.add_note(f"and a listener failed: {other!r}")
+            return error
+    return BaseExceptionGroup("listeners failed while being told", errors)
 
 
 def report_unraisable(error: BaseException, where: object) -> None:
@@ -330,54 +466,6 @@ def report_unraisable(error: BaseException, where: object) -> None:
             ),
         )
     )
-
-
-def _tell_added(
-    before: DispatcherState, after: DispatcherState, tokens: Sequence[Token]
-) -> None:
-    """Tell of new definitions, and new listeners of all; on an error, take it back."""
-    told: list[Callable[[], None]] = []
-    try:
-        for token in tokens:
-            if isinstance(token, Definition):
-                if _definitions(before, token):
-                    continue
-                for held in before.subscriptions:
-                    _tell(held, token.operator, token.schema, told)
-            elif isinstance(token, Subscription):
-                for entry in after.entries():
-                    if entry.schema is not None:
-                        _tell(token, entry.name, entry.schema, told)
-    except BaseException as error:
-        for reverse in reversed(told):
-            try:
-                reverse()
-            except BaseException as second:
-                error.add_note(f"and a listener failed at the reverse: {second!r}")
-        raise
-
-
-def _tell(
-    held: Subscription,
-    name: OperatorName,
-    schema: Schema,
-    told: list[Callable[[], None]],
-) -> None:
-    held.listener.on_operator_registered(name, schema)
-    told.append(lambda: held.listener.on_operator_deregistered(name, schema))
-
-
-def _tell_removed(
-    state: DispatcherState, token: Token, errors: list[BaseException]
-) -> None:
-    """Tell of a schema that is about to go; collect what is raised."""
-    if not isinstance(token, Definition) or _definitions(state, token) != (token,):
-        return
-    for held in state.subscriptions:
-        try:
-            held.listener.on_operator_deregistered(token.operator, token.schema)
-        except BaseException as error:
-            errors.append(error)
 
 
 def _definitions(state: DispatcherState, token: Definition) -> tuple[Definition, ...]:

@@ -47,7 +47,12 @@ from runtime.dispatch.reading import (
     read_definition,
     read_kernel,
 )
-from runtime.dispatch.registration import Ledger, Registration, empty_ledger
+from runtime.dispatch.registration import (
+    Ledger,
+    Registration,
+    registered,
+    take_down,
+)
 from runtime.dispatch.token import (
     Claim,
     Definition,
@@ -56,6 +61,7 @@ from runtime.dispatch.token import (
     Reservation,
     Token,
 )
+from runtime.dispatch.transition import is_live
 from runtime.errors.registration import (
     CallRefused,
     KeyMismatch,
@@ -126,6 +132,7 @@ class Library(Closing):
         self._kernels: dict[Any, tuple[KernelReading, ...]] = {}
         check_kind(ns, kind, self.key)
         self._closed = False
+        self._dispatcher.own(self, self._ledger)
         if kind == "DEF":
             self._register((Claim(ns, origin),))
 
@@ -298,7 +305,9 @@ class Library(Closing):
     @property
     def tokens(self) -> tuple[Token, ...]:
         """What is live by this library, oldest first."""
-        return tuple([token for held in self._ledger.values() for token in held])
+        held = [token for tokens in list(self._ledger.values()) for token in tokens]
+        state = self._dispatcher.state
+        return tuple([token for token in held if is_live(state, token)])
 
     def close(self) -> None:
         """End every registration of this library; the second time nothing happens.
@@ -309,17 +318,19 @@ class Library(Closing):
         """
         self._dispatcher.check_writable("Library.close()")
         self._closed = True
-        tokens = empty_ledger(self._ledger)
-        if tokens:
-            self._dispatcher.unregister(tokens)
+        held = list(self._ledger.items())
+        if held:
+            owned = [token for _, tokens in held for token in tokens]
+            keys = [key for key, _ in held]
+            take_down(self._dispatcher, self._ledger, keys, owned)
+        self._dispatcher.disown(self)
 
     def _register(
         self, tokens: tuple[Token, ...], exclusive: bool = False
     ) -> Registration:
-        self._dispatcher.register(tokens, exclusive)
-        made = Registration(self._dispatcher, self._ledger, tokens)
+        made = registered(self._dispatcher, self._ledger, tokens, exclusive)
         if self._closed:  # by another thread, which may have missed the newcomer
-            made.close()
+            take_down(self._dispatcher, self._ledger, (made.key,), tokens)
             raise LibraryClosed(call="a registration", library=repr(self))
         return made
 
@@ -381,12 +392,6 @@ class Library(Closing):
             raise KeyMismatch(
                 call=call, given=key.name, key=self.key.name, library=repr(self)
             )
-
-    def __del__(self) -> None:
-        # Only append: a finalizer runs inside arbitrary code, a lock would deadlock.
-        ledger = getattr(self, "_ledger", None)
-        if ledger:
-            self._dispatcher.dropped.append(empty_ledger(ledger))
 
     def __repr__(self) -> str:
         key = f", {self.key.name!r}" if self.key else ""

@@ -1,61 +1,79 @@
 """Registrations: the handles that keep what was registered alive, and end it.
 
 True only here: who owns a token.  A ledger is the set of the registrations that one
-owner (a library) still holds; taking one out of the ledger is the single, atomic act
-that ends it, so closing twice, from two threads, or by library and handle at once,
-takes it down exactly once.
+owner (a library) holds.  What is live is told by the dispatcher's state alone: taking
+down twice, from two threads, or by library and handle at once, takes down once.
 
 Rules:
+- a token is owned before it is live, and its entry in the ledger goes after it was
+  taken down, so that an exception at any line (a signal, the end of recursion) leaves
+  nothing live that nobody owns; who registers and gets an exception has registered
+  nothing;
 - a closed registration keeps nothing alive, not even the kernel;
 - dropping a registration without closing it does nothing: its library owns it.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
+from weakref import ref
 
 from runtime.dispatch.closing import Closing
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Token
-from runtime.errors.registration import WriteInsideListener
+from runtime.dispatch.transition import is_live
 
 Tokens = tuple[Token, ...]
-# A registration knows no token itself, so once it is out it keeps nothing alive.
-Ledger = dict["Registration", Tokens]
+# What an owner holds, by the key of each registration.  A registration knows no token
+# itself, so once it is out it keeps nothing alive; a ledger knows no registry.
+Ledger = dict[object, Tokens]
+
+
+class Owner(ref[object]):
+    """What is left of a library that was lost: the ledger of what it owned.
+
+    Its callback is a method of C's, so that nothing can come in between: in Python's
+    `__del__` a signal is lost, and what was registered would stay for ever.
+    """
+
+    __slots__ = ("ledger",)
+    ledger: Ledger
 
 
 class Registry(Protocol):
     """What handles need of a dispatcher."""
 
     state: DispatcherState
-    dropped: deque[list[Token]]
+    dropped: deque[Sequence[Token] | Owner]
 
-    def register(self, tokens: Sequence[Token]) -> None:
+    def register(self, tokens: Sequence[Token], exclusive: bool = False) -> None:
         """Make all tokens live, or none."""
 
     def unregister(self, tokens: Sequence[Token]) -> None:
-        """Take all tokens down."""
+        """Take down those of the tokens that are live."""
 
 
 class Registration(Closing):
     """What one call registered; a context manager that closes on exit."""
 
-    __slots__ = ("__weakref__", "_ledger", "_registry")
+    __slots__ = ("__weakref__", "_ledger", "_registry", "key")
 
     def __init__(self, registry: Registry, ledger: Ledger, tokens: Tokens) -> None:
         self._registry = registry
         self._ledger = ledger
-        ledger[self] = tokens
+        self.key = object()
+        ledger[self.key] = tokens
 
     @property
     def closed(self) -> bool:
         """Whether what was registered has been taken down."""
-        return self not in self._ledger
+        tokens, state = self._ledger.get(self.key), self._registry.state
+        return tokens is None or not all(is_live(state, token) for token in tokens)
 
     @property
     def tokens(self) -> Tokens:
         """What is live by this registration; nothing once it is closed."""
-        return self._ledger.get(self, ())
+        return () if self.closed else self._ledger.get(self.key, ())
 
     def close(self) -> None:
         """Take down what was registered; the second time nothing happens.
@@ -64,27 +82,54 @@ class Registration(Closing):
             WriteInsideListener: called by a listener; the registration stays.
             ExceptionGroup: listeners raised; it was taken down all the same.
         """
-        tokens = self._ledger.pop(self, None)
+        tokens = self._ledger.get(self.key)
         if tokens is not None:
-            try:
-                self._registry.unregister(tokens)
-            except WriteInsideListener:
-                self._ledger[self] = tokens
-                raise
+            take_down(self._registry, self._ledger, (self.key,), tokens)
 
     def __repr__(self) -> str:
-        tokens = self._ledger.get(self)
-        if tokens is None:
+        if self.closed:
             return "<Registration closed>"
-        return f"<Registration of {', '.join(token.debug for token in tokens)}>"
+        return f"<Registration of {', '.join(token.debug for token in self.tokens)}>"
 
 
-def empty_ledger(ledger: Ledger) -> list[Token]:
-    """Take every registration out of a ledger, one atomic step each; oldest first."""
-    held: list[Tokens] = []
-    while ledger:
-        try:
-            held.append(ledger.popitem()[1])
-        except KeyError:  # another thread took the last one
-            break
-    return [token for tokens in reversed(held) for token in tokens]
+def registered(
+    registry: Registry, ledger: Ledger, tokens: Tokens, exclusive: bool = False
+) -> Registration:
+    """Make tokens live, owned by a new registration in the ledger.
+
+    Raises what `Registry.register` does; nothing is live then, whatever came when.
+    """
+    made = Registration(registry, ledger, tokens)
+    try:
+        registry.register(tokens, exclusive)
+        return made
+    except BaseException:
+        if not made.closed:
+            registry.unregister(tokens)
+        ledger.pop(made.key, None)
+        raise
+
+
+def take_down(
+    registry: Registry,
+    ledger: Ledger,
+    keys: Iterable[object],
+    tokens: Sequence[Token],
+) -> None:
+    """Take down what stands in a ledger under some keys, and then these entries.
+
+    Raises what `Registry.unregister` does; they own what is live still.
+    """
+    try:
+        registry.unregister(tokens)
+    except BaseException:
+        if any(is_live(registry.state, token) for token in tokens):
+            raise
+        _forget(ledger, keys)
+        raise
+    _forget(ledger, keys)
+
+
+def _forget(ledger: Ledger, keys: Iterable[object]) -> None:
+    for key in keys:
+        ledger.pop(key, None)

@@ -10,12 +10,12 @@ Rules:
   live set gives the same error whatever its history;
 - kernels are kept in the order of their keys' values, not of their coming;
 - a removal never fails: its token is live, or the caller is at fault;
-- `ADD` and `REMOVE` hold the function of each kind of token; a new kind needs a row
-  in both.  `ADD[type(token)](state, token)` raises `Conflict` where the token cannot
-  be live beside those that are.
+- `ADD`, `REMOVE` and `AMONG` hold the function of each kind of token; a new kind needs
+  a row in each.  `ADD[type(token)](state, token)` raises `Conflict` where the token
+  cannot be live beside those that are.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from runtime.dispatch.checks import check_definition_fits, check_kernel_fits
@@ -31,6 +31,7 @@ from runtime.dispatch.token import (
     Implementation,
     Reservation,
     Subscription,
+    Token,
 )
 from runtime.errors.python_dispatch import RuleTaken
 from runtime.errors.registration import DuplicateFallback, NamespaceTaken
@@ -344,3 +345,48 @@ REMOVE: dict[type[Any], Callable[[DispatcherState, Any], DispatcherState]] = {
     Claim: _remove_claim,
     Subscription: _remove_subscription,
 }
+
+
+def _live_kernels(
+    state: DispatcherState, token: Implementation
+) -> tuple[Implementation, ...]:
+    reading = token.reading
+    entry = state.find(reading.namespace, reading.text)
+    return () if entry is None else entry.implementations.get(reading.key, ())
+
+
+def _live_definitions(
+    state: DispatcherState, token: Definition
+) -> tuple[Definition, ...]:
+    entry = state.find(token.reading.namespace, token.reading.text)
+    return () if entry is None else entry.definitions
+
+
+def _live_reservations(
+    state: DispatcherState, token: Reservation
+) -> tuple[Reservation, ...]:
+    entry = state.find(token.namespace, token.text)
+    return () if entry is None else entry.reservations
+
+
+def _live_rules(state: DispatcherState, token: ClassRule) -> tuple[ClassRule, ...]:
+    entry = state.find(token.namespace, token.text)
+    return () if entry is None else entry.rules
+
+
+# The live tokens among which one of a kind would be.
+AMONG: dict[type[Any], Callable[[DispatcherState, Any], Sequence[Token]]] = {
+    Definition: _live_definitions,
+    Implementation: _live_kernels,
+    Reservation: _live_reservations,
+    ClassRule: _live_rules,
+    Fallback: lambda state, token: state.fallbacks.tokens,
+    Claim: lambda state, token: state.claims,
+    Subscription: lambda state, token: state.subscriptions,
+}
+
+
+def is_live(state: DispatcherState, token: Token) -> bool:
+    """Whether this very token, not one that reads like it, is live in a state."""
+    # Tokens compare by identity.
+    return token in AMONG[type(token)](state, token)

@@ -20,7 +20,7 @@ from runtime.dispatch.completion import rule_for
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.origin import origin_of_caller
-from runtime.dispatch.registration import Registration
+from runtime.dispatch.registration import Registration, registered
 from runtime.errors.registration import WrongArgument
 
 
@@ -43,5 +43,4 @@ def register_torch_dispatch(
     dispatcher = func.dispatcher
     assert isinstance(dispatcher, Dispatcher), "handles are made for dispatchers"
     token = rule_for(func.name, cls, fn, None, origin_of_caller())
-    dispatcher.register((token,))
-    return Registration(dispatcher, {}, (token,))
+    return registered(dispatcher, {}, (token,))

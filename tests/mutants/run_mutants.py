@@ -23,7 +23,9 @@ def _forgets_the_setting(right: Change) -> Change:
 
 
 def _loses_the_first(right: Any) -> Any:
-    return lambda ledger: right(ledger)[1:]
+    return lambda registry, ledger, held, tokens: right(
+        registry, ledger, held, tokens[1:]
+    )
 
 
 def _keeps_keys_on_errors(right: Any) -> Any:
@@ -95,7 +97,7 @@ RUN = (
         "a library that is closed forgets one of its registrations",
         "open_handles_own_what_is_live",
         "+group -group",
-        replacing(library, "empty_ledger", _loses_the_first),
+        replacing(library, "take_down", _loses_the_first),
         also=frozenset({"teardown_leaves_nothing"}),
         blind=True,
     ),

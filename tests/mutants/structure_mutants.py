@@ -160,6 +160,7 @@ STRUCTURE = (
         "operators_are_filed_under_their_names",
         "+defout",
         replacing(transition, "_replace", _files_without_overload),
+        also=frozenset({"an_add_adds_exactly_its_tokens"}),
     ),
     Mutant(
         "overload_dropped_when_defining",
@@ -167,6 +168,7 @@ STRUCTURE = (
         "registrations_belong_to_their_operator",
         "+defout",
         adding(Definition, _defines_the_base),
+        also=frozenset({"an_add_adds_exactly_its_tokens"}),
     ),
     Mutant(
         "reading_remembered_too_long",
@@ -231,6 +233,7 @@ STRUCTURE = (
         "kernels_are_listed_under_their_key",
         "+autogradcpu",
         adding(Implementation, _files_under_the_alias),
+        also=frozenset({"an_add_adds_exactly_its_tokens"}),
     ),
     Mutant(
         "building_block_accepted",
