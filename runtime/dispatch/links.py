@@ -8,8 +8,8 @@ Rules:
 - the keyset is taken as it is, as by a redispatch;
 - a linked kernel and all that lies below it are of one entry, whatever is registered
   while it runs;
-- results are converted and checked by the outermost call only, save those of python and
-  boxed kernels, of fallbacks, and of kernels with a keyset, which always are;
+- results are converted and checked by the outermost call only, save those of boxed
+  kernels, of fallbacks, and of kernels with a keyset, which always are;
 - a link holds links below it and never one above: no circle keeps kernels alive;
 - the operator that boxed kernels and fallbacks are given is made when they run, from a
   weak reference to the dispatcher.
@@ -31,19 +31,18 @@ Link = Callable[..., Any]
 class Below:
     """What a linked kernel calls; `run` is the bare function, for those in a hurry.
 
-    `schema` is that of the operator, which a fallback does not know otherwise, and
-    `rules` are those of its entry, for whoever asks handlers.
+    `schema` and `tags` are those of the operator, which a fallback does not know
+    otherwise, and `rules` are those of its entry, for whoever asks handlers.
     """
 
-    __slots__ = ("_links", "rules", "run", "schema")
+    __slots__ = ("_links", "rules", "run", "schema", "tags")
 
-    def __init__(
-        self, links: "Links", run: Link, schema: Schema, rules: tuple[ClassRule, ...]
-    ) -> None:
+    def __init__(self, links: "Links", run: Link, running: Running) -> None:
         self._links = links
         self.run = run
-        self.schema = schema
-        self.rules = rules
+        self.schema: Schema = running.schema
+        self.tags: tuple[str, ...] = running.tags
+        self.rules: tuple[ClassRule, ...] = running.rules
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the kernel of the next key."""
@@ -118,9 +117,8 @@ class Links:
         # An alias key has no place of its own: what lies below is below the call's key.
         key = key if key.bits else SLOTS[slot_of(bits)]
         below = links.at(bits & full_after(key).bits) if key.bits else links.nothing()
-        running = self._running
         made: Link = kernel.function(
-            Below(links, below, running.schema, running.rules), KeySet.from_bits(bits)
+            Below(links, below, self._running), KeySet.from_bits(bits)
         )
         return made
 

@@ -33,6 +33,7 @@ from runtime.keys import (
     slot_of,
 )
 from runtime.schema.numbers import MISMATCH
+from runtime.schema.strip import stripping
 from runtime.schema.values import converter, presenter
 
 # (what gives the operator, keyset bits, bound arguments) -> result
@@ -72,6 +73,7 @@ class Running:
         "shown",
         "strip",
         "table",
+        "tags",
     )
 
     def __init__(self, entry: OperatorEntry, reading: DefinitionReading) -> None:
@@ -79,6 +81,7 @@ class Running:
         self.table = entry.table
         self.schema = reading.schema
         self.rules = entry.rules
+        self.tags = reading.tags
         self._reading = reading
         _, self.strip, self.returns = reading.convention
         # How a kernel sees each argument; None: as it is.
@@ -105,13 +108,19 @@ class Running:
         return held.kernel if held.kernel.facts.kind == "linked" else None
 
     def direct_at(self, number: int) -> Callable[..., Any] | None:
-        """The function of a slot that is called as it is; None if it holds another."""
+        """The function of a slot that takes arguments as kernels see them.
+
+        None if it holds what has to know more, as a kernel with a keyset does.
+        """
         held = self.table.held(number)
         if not isinstance(held, Implementation) or held.kernel.with_keyset:
             return None
-        facts = held.kernel.facts
+        facts, function = held.kernel.facts, held.kernel.function
         if facts.kind == "direct" or (facts.kind == "typed" and not facts.keyword_only):
-            return held.kernel.function
+            return function
+        if facts.kind == "python":
+            assert function is not None, "only `fallthrough` has no function"
+            return stripping(self.schema, function)
         return None
 
     def presenting(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -23,6 +23,7 @@ from runtime.keys import LOCAL
 from runtime.python_dispatch.handling import Handling
 from runtime.python_dispatch.results import handler_name
 from runtime.python_dispatch.short import FILE, short_way
+from runtime.schema.tags import NUMBERS_AS_TENSORS
 from runtime.tensors.handled import STATE
 
 # So many handlers inside of one another are a handler without end: Python allows for
@@ -77,7 +78,8 @@ def handling(below: Any, keyset: Any) -> Callable[..., Any]:
 
     It knows of no rules: an operator that has some goes the general way.
     """
-    general = Handling(below.schema, below.operator, below.rules)
+    numbers = NUMBERS_AS_TENSORS in below.tags
+    general = Handling(below.schema, below.operator, below.rules, numbers)
     if below.rules:
         return general.handle
     return short_way(below.schema, general) or general.handle

@@ -12,7 +12,8 @@ Rules:
 - a mode is off the stack while it is asked; with the last one the keys that modes
   include go, too; classes are asked with the modes back on the stack;
 - a handler leaves the stack of modes as it was, or it is put back and that is an error;
-- every handler gets arguments of its own: what one does to them no other sees.
+- every handler gets arguments of its own: what one does to them no other sees;
+- a number that was given for a tensor, as in `x * 2`, is shown as that number.
 """
 
 from collections.abc import Callable
@@ -30,12 +31,14 @@ from runtime.python_dispatch.results import finisher, handler_name
 from runtime.schema.schema import Schema
 from runtime.schema.strip import presented_stripper
 from runtime.tensors.handled import STATE
+from runtime.tensors.tensor import Tensor
 
 
 class Handling:
     """How the calls of one operator are handled; made for its entry once.
 
-    `operator()` gives the handle that handlers see, `rules` are those of the entry.
+    `operator()` gives the handle that handlers see, `rules` are those of the entry;
+    `numbers` says that the operator takes numbers for tensors: handlers get them so.
     """
 
     __slots__ = ("_overloaded", "_rules", "finish", "operator", "strip")
@@ -45,10 +48,11 @@ class Handling:
         schema: Schema,
         operator: Callable[[], Any],
         rules: tuple[ClassRule, ...] = (),
+        numbers: bool = False,
     ) -> None:
         self.operator = operator
         self._rules = rules
-        self.strip = presented_stripper(schema)
+        self.strip = presented_stripper(schema, Tensor if numbers else None)
         self._overloaded = collector(schema)
         self.finish = finisher(schema)
 

@@ -17,8 +17,9 @@ sees more of a schema than it says: that an operator takes numbers for tensors i
 of its definition (`OperatorHandle.normalize` knows it).
 
 How it works: `stripper` takes the values of the stack, `presented_stripper` those that
-kernels see.  They are on the way of every call of a handler, so they are compiled from
-text, one for both; for `f(Tensor x, int n=2, *, Scalar alpha=1)` that is
+kernels see, and `stripping` calls a function with what is left of these.  They are on
+the way of every call of a handler, so they are compiled from text, one for all; for
+`f(Tensor x, int n=2, *, Scalar alpha=1)` that is
 
     def strip(_0, _1, _2, /):
         _named = {}
@@ -39,7 +40,14 @@ from typing import TYPE_CHECKING, Any
 from runtime.schema.argument import Argument
 from runtime.schema.binding import bind, stored_default
 from runtime.schema.codes import Code
-from runtime.schema.types import BoolType, FloatType, IntType, ListType, SymIntType
+from runtime.schema.types import (
+    BoolType,
+    FloatType,
+    IntType,
+    ListType,
+    SymIntType,
+    TensorType,
+)
 from runtime.schema.values import BY_VALUE, present, presenter, same
 
 if TYPE_CHECKING:
@@ -103,45 +111,88 @@ def stripper(schema: "Schema") -> Stripper:
     return lambda values: strip(*values)
 
 
-def presented_stripper(schema: "Schema") -> PresentedStripper:
+def presented_stripper(
+    schema: "Schema", wrapping: type | None = None
+) -> PresentedStripper:
     """The function that strips a call whose values are as kernels see them.
 
     It takes every argument by position, in the order of the schema, then the surplus
-    of a schema with `...`; lists are copied, so that a handler may keep them.
+    of a schema with `...`; lists are copied, so that a handler may keep them.  What is
+    of the class `wrapping` and stands for a number, as its attribute `number` says, is
+    shown as that number.
     """
+    lines = _copied(schema)
+    if wrapping is not None:
+        for place, argument in enumerate(schema.arguments):
+            if argument.type == TensorType:
+                _0 = f"_{place}"
+                lines.append(f"if type({_0}) is _wrapping and {_0}.number is not None:")
+                lines.append(f"    {_0} = {_0}.number")
+    return _made(schema, lines, {"_wrapping": wrapping})
+
+
+def stripping(schema: "Schema", function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of values as kernels see them that calls `function` stripped.
+
+    Where nothing is ever taken out, named or copied, that is `function` itself.
+    """
+    arguments = schema.arguments
+    if not (
+        schema.is_vararg
+        or schema.kwarg_only_start < len(arguments)
+        or any(each.has_default or presenter(each.type) for each in arguments)
+    ):
+        return function
+    return _made(schema, _copied(schema), {"_function": function}, call="_function")
+
+
+def _copied(schema: "Schema") -> list[str]:
+    """Lines that copy the lists among the arguments."""
     lists = [
         f"_{place}"
         for place, argument in enumerate(schema.arguments)
         if presenter(argument.type) is not None
     ]
-    lines = [f"if type({name}) is list: {name} = {name}.copy()" for name in lists]
-    return _made(schema, lines, {})
+    return [f"if type({name}) is list: {name} = {name}.copy()" for name in lists]
 
 
 def _made(
-    schema: "Schema", lines: Sequence[str], names: Mapping[str, Any]
+    schema: "Schema",
+    lines: Sequence[str],
+    names: Mapping[str, Any],
+    call: str | None = None,
 ) -> PresentedStripper:
-    """The function of every argument that runs `lines`, and strips what they leave."""
+    """The function of every argument that runs `lines`, and strips what they leave.
+
+    It returns that, or calls what is named `call` with it.
+    """
     values: dict[str, Any] = {"_same": same, **names}
     start = schema.kwarg_only_start
+    named = start < len(schema.arguments)
+
+    def returned(given: str) -> str:
+        if call is None:
+            return f"return ({given}), _named"
+        return f"return {call}({given}{'**_named' if named else ''})"
+
     given = [f"_{place}" for place in range(len(schema.arguments))]
     for place, argument in enumerate(schema.arguments):
         if argument.has_default:
             default = present(argument.type, stored_default(argument))
             values[f"_default{place}"] = default
             values[f"_kind{place}"] = type(default)
-    lines = [*lines, "_named = {}"]
+    lines = [*lines, *(["_named = {}"] if named or call is None else [])]
     for place, argument in enumerate(schema.arguments[start:], start):
         lines += _unless_default(place, argument, f"_named[{argument.name!r}] = ")
     if schema.is_vararg:
         lines.append("if _rest:")
-        lines.append(f"    return ({_listed(given[:start])}*_rest,), _named")
+        lines.append(f"    {returned(f'{_listed(given[:start])}*_rest,')}")
     end = start
     while end and schema.arguments[end - 1].has_default:
         lines.append(f"if {_differs(end - 1, schema.arguments[end - 1])}:")
-        lines.append(f"    return ({_listed(given[:end])}), _named")
+        lines.append(f"    {returned(_listed(given[:end]))}")
         end -= 1
-    lines.append(f"return ({_listed(given[:end])}), _named")
+    lines.append(returned(_listed(given[:end])))
     text = "\n".join(
         (
             f"def strip({_parameters(given, schema.is_vararg)}):",

@@ -60,52 +60,91 @@ def calling(operator: runtime.OperatorHandle) -> Callable[[], None]:
     return loop
 
 
-def of_torch() -> Callable[[], None] | None:
-    """`CALLS` calls of the same kernel, registered with torch.library."""
+# What people write: neither annotations nor `direct`.
+PLAIN = "same(Tensor x) -> Tensor"
+DEFAULTS = "same(Tensor x, int n=2, *, Scalar alpha=1) -> Tensor"
+
+
+def of_torch(schema: str, kernel: Callable[..., Any]) -> Callable[[], None] | None:
+    """`CALLS` calls of a kernel registered with torch.library."""
     if torch is None:
         return None
-    library = torch.library.Library("everyorder_bench", "DEF")
-    library.define("same(Tensor x) -> Tensor")
-    library.impl("same", lambda x: x, "CPU")
+    namespace = f"everyorder_bench_{len(KEPT)}"
+    library = torch.library.Library(namespace, "DEF")
+    library.define(schema)
+    library.impl("same", kernel, "CPU")
     # The operator is there as long as its library.
     KEPT.append(library)
-    return often(torch.ops.everyorder_bench.same.default, torch.ones(1))
+    operator = getattr(torch.ops, namespace).same.default
+    return often(operator, torch.ones(1))
 
 
 def python_kernels() -> Iterator[Row]:
     """One call of a Python kernel: ours, `functools.singledispatch`, torch.library."""
     library = Library("bench", "DEF")
-    for name, kernel in (("typed", same), ("direct", direct(same, "same"))):
-        library.define(f"{name}(Tensor x) -> Tensor")
-        library.impl(name, kernel, "CPU")
+    plain = lambda x: x  # noqa: E731  # as people write kernels
+    with_defaults = lambda x, n=2, *, alpha=1: x  # noqa: E731  # likewise
+    library.define(PLAIN.replace("same", "direct"))
+    library.impl("direct", direct(same, "same"), "CPU")
     library.impl("direct", runtime.fallthrough, "Autograd")
-    find, theirs = runtime.default_dispatcher().find_op, of_torch()
-    for name, what in (
-        ("typed", "a call of an annotated Python kernel"),
-        ("direct", "a call of a `direct` Python kernel, Autograd falling through,"),
+    for name, schema, kernel in (
+        ("plain", PLAIN, plain),
+        ("defaults", DEFAULTS, with_defaults),
+        ("typed", PLAIN, same),
     ):
-        operator = find(f"bench::{name}")
+        library.define(schema.replace("same", name))
+        library.impl(name, kernel, "CPU")
+    by_class = often(by_type, tensor([1.0]))
+    theirs, with_theirs = of_torch(PLAIN, plain), of_torch(DEFAULTS, with_defaults)
+    single = "functools.singledispatch"
+    torchs = "a Python kernel of torch.library"
+    for name, what, against in (
+        (
+            "plain",
+            "a call of an un-annotated Python kernel",
+            ((single, 1.2, "≤ 1.2", by_class), (torchs, 1 / 3, "≤ 1/3", theirs)),
+        ),
+        (
+            "defaults",
+            "a call of an un-annotated kernel, two defaults in the schema,",
+            ((torchs, 1 / 2, "≤ 1/2", with_theirs),),
+        ),
+        (
+            "typed",
+            "a call of an annotated Python kernel",
+            ((single, 1.0, "≤ 1", by_class), (torchs, 1 / 3, "≤ 1/3", theirs)),
+        ),
+        (
+            "direct",
+            "a call of a `direct` Python kernel, Autograd falling through,",
+            ((single, 1.0, "≤ 1", by_class), (torchs, 1 / 3, "≤ 1/3", theirs)),
+        ),
+    ):
+        operator = runtime.default_dispatcher().find_op(f"bench::{name}")
         assert operator is not None, "it was defined above"
-        ours = calling(operator)
-        for other, aim, sign, against in (
-            ("functools.singledispatch", 1.0, "≤ 1", often(by_type, tensor([1.0]))),
-            ("a Python kernel of torch.library", 1 / 3, "≤ 1/3", theirs),
-        ):
-            if against is None:
-                yield Row(f"{what} over {other}", "-", sign, None, NO_TORCH)
-                continue
-            measured = pairs(ours, against, TURNS)
-            one, two = (
-                median(side) / CALLS * 1e9 for side in zip(*measured, strict=True)
-            )
-            yield Row(
-                f"{what} over {other}",
-                f"{ratio(measured):.2f} ({one:.0f} ns, {two:.0f} ns)",
-                sign,
-                ratio(measured) <= aim,
-                why="the fallback at Autograd asks for requires_grad first, 20 ns",
-            )
+        yield from calls_over(calling(operator), what, against)
     library.close()
+
+
+def calls_over(
+    ours: Callable[[], None],
+    what: str,
+    others: tuple[tuple[str, float, str, Callable[[], None] | None], ...],
+) -> Iterator[Row]:
+    """Our calls over those of others, each with its aim."""
+    for other, aim, sign, against in others:
+        if against is None:
+            yield Row(f"{what} over {other}", "-", sign, None, NO_TORCH)
+            continue
+        measured = pairs(ours, against, TURNS)
+        one, two = (median(side) / CALLS * 1e9 for side in zip(*measured, strict=True))
+        yield Row(
+            f"{what} over {other}",
+            f"{ratio(measured):.2f} ({one:.0f} ns, {two:.0f} ns)",
+            sign,
+            ratio(measured) <= aim,
+            why="the fallback at Autograd asks for requires_grad first, 20 ns",
+        )
 
 
 def additions() -> Iterator[Row]:

@@ -21,7 +21,7 @@ from runtime.schema.codes import DType, Layout
 from runtime.schema.device import Device
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
-from runtime.schema.strip import presented_stripper, spread, stripper
+from runtime.schema.strip import presented_stripper, spread, stripper, stripping
 from runtime.schema.types import DictType, FloatType, IntType, StrType, TupleType
 from runtime.schema.values import same
 from tests.schema.calls import Call, X, calls
@@ -40,7 +40,23 @@ def seen(text: str, *args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], Any]:
     start = one.kwarg_only_start
     seen = (*positional[:start], *named.values(), *positional[start:])
     assert alike(presented_stripper(one)(*seen), stripped)
+    # And so is a function that is called with them.
+    assert alike(stripping(one, called)(*seen), stripped)
     return stripped
+
+
+def called(*args: Any, **kwargs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return args, kwargs
+
+
+def test_a_function_is_called_as_it_is_where_nothing_is_taken_out() -> None:
+    assert stripping(schema("Tensor x, int n"), called) is called
+    for text in ("Tensor x=None", "*, Tensor x", "Tensor[] x", "Tensor x, ..."):
+        assert stripping(schema(text), called) is not called
+    given = [X]
+    ((kept,), _) = stripping(schema("Tensor[] x"), called)(given)
+    assert kept == given
+    assert kept is not given
 
 
 @pytest.mark.parametrize(
