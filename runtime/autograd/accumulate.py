@@ -18,6 +18,7 @@ from weakref import ref
 from runtime.autograd.history import CLAIMING, Extra, extra_of
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import SEQUENCE, Gradients, Node
+from runtime.errors.autograd import GradientMismatch
 from runtime.operators.call import core
 from runtime.tensors.tensor import Tensor
 
@@ -64,9 +65,9 @@ class AccumulateGrad(Node):
         with extra.lock:
             if extra.grad is None:
                 taken = not GRAD.enabled and alone(gradient)
-                extra.grad = gradient if taken else core.clone(gradient)
+                extra.grad = gradient if taken else copied(gradient)
             elif GRAD.enabled:
-                extra.grad = core.add(extra.grad, gradient)
+                extra.grad = added(extra.grad, gradient)
             else:
                 core.add_(extra.grad, gradient)
         if extra.after:
@@ -106,8 +107,32 @@ def joined(before: Tensor, gradient: Tensor) -> Tensor:
     ):
         core.add_(before, gradient)
         return before
-    total: Tensor = core.add(before, gradient)
-    return total
+    return added(before, gradient)
+
+
+def added(before: Tensor, gradient: Tensor) -> Tensor:
+    """The sum of two gradients.
+
+    Raises `GradientMismatch` where a handler in Python gives none: without it, the
+    gradient would be a part of what it is.
+    """
+    return _given(core.add(before, gradient), "core::add")
+
+
+def copied(gradient: Tensor) -> Tensor:
+    """A copy of a gradient.  Raises `GradientMismatch`, as `added`."""
+    return _given(core.clone(gradient), "core::clone")
+
+
+def _given(gradient: Tensor | None, operator: str) -> Tensor:
+    if gradient is None:
+        raise GradientMismatch(
+            where=f"The handler of `{operator}`, called to accumulate a gradient,",
+            what="type",
+            expected="Tensor",
+            found="None",
+        )
+    return gradient
 
 
 def accumulator_of(leaf: Tensor) -> Node:

@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy import ones
 
-from runtime.autograd.accumulate import AccumulateGrad
+from runtime.autograd.accumulate import AccumulateGrad, added, copied
 from runtime.autograd.engine import Request, run
 from runtime.autograd.history import extra_of
 from runtime.autograd.modes import no_grad
@@ -47,7 +47,7 @@ def backward(
 
     Args:
         tensors: one tensor or several, the roots.
-        grad_tensors: a gradient for each root; None for 1.
+        grad_tensors: a gradient for each root, converted to its dtype; None for 1.
         retain_graph: keep what was saved, so that the graph can be run again.
         create_graph: record the gradients, so that they can be differentiated.
         inputs: accumulate in these tensors only, which need not be leaves.
@@ -167,12 +167,15 @@ def _root_gradient(
             expected="Tensor",
             found=type(gradient).__name__,
         )
-    for what, expected, found in (
-        ("shape", output.shape, gradient.shape),
-        ("dtype", output.dtype, gradient.dtype),
-        ("device", output.device, gradient.device),
+    # Of another width, or a number of another device, the engine converts it.
+    same_kind = output.dtype.is_complex == gradient.dtype.is_complex
+    same_device = output.device == gradient.device or not gradient.shape
+    for what, fits, expected, found in (
+        ("shape", output.shape == gradient.shape, output.shape, gradient.shape),
+        ("dtype", same_kind, output.dtype, gradient.dtype),
+        ("device", same_device, output.device, gradient.device),
     ):
-        if expected != found:
+        if not fits:
             raise GradientMismatch(
                 where=f"The call of `{asked}`, for output {index},",
                 what=what,
@@ -203,6 +206,6 @@ def _add_to(tensor: Tensor, gradient: Tensor, recorded: bool) -> None:
     extra = extra_of(tensor)
     with extra.lock:
         if extra.grad is None:
-            extra.grad = gradient if recorded else core.clone(gradient)
+            extra.grad = gradient if recorded else copied(gradient)
         else:
-            extra.grad = core.add(extra.grad, gradient)
+            extra.grad = added(extra.grad, gradient)

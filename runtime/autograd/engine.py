@@ -23,7 +23,7 @@ from collections.abc import Collection
 from heapq import heappop, heappush
 from typing import Any
 
-from runtime.autograd.accumulate import AccumulateGrad, joined
+from runtime.autograd.accumulate import AccumulateGrad, added, joined
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Edge, Meta, Node, through
 from runtime.errors.autograd import GradientMismatch
@@ -163,8 +163,11 @@ def _arrive(
     if buffer is None:
         buffer = buffers[node] = [None] * len(node.metas)
         heappush(waiting, (-node.sequence, node))
+    meta = node.metas[number]
+    if gradient.dtype is not meta[1] or gradient.device is not meta[2]:
+        gradient = fitted(gradient, meta, node)
     before = buffer[number]
-    buffer[number] = gradient if before is None else core.add(before, gradient)
+    buffer[number] = gradient if before is None else added(before, gradient)
 
 
 def _capture(request: Request, node: Node, gradients: list[Any]) -> None:

@@ -20,6 +20,7 @@ from runtime.errors.autograd import (
     SavedTensorModified,
     UnusedInput,
 )
+from runtime.python_dispatch import TorchDispatchMode
 from tests.autograd import made
 from tests.autograd.made import grad_of
 
@@ -176,11 +177,68 @@ def test_roots_that_have_no_gradient() -> None:
         (x * 2).backward(tensor([1.0]))
     assert shape.value.what == "shape"
     with pytest.raises(GradientMismatch) as dtype:
-        (x * 2).backward(tensor([1.0, 1.0], dtype="float64"))
-    assert (dtype.value.expected, dtype.value.found) == ("float32", "float64")
+        (x * 2).backward(tensor([1.0, 1.0], dtype="complex64"))
+    assert (dtype.value.expected, dtype.value.found) == ("float32", "complex64")
     with pytest.raises(GradientMismatch) as number:
         backward([x.sum(), x.sum()], [None])
     assert number.value.what == "number"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "int64", "bool"])
+def test_the_gradient_of_a_root_is_converted(dtype: str) -> None:
+    x = leaf(1, 2)
+    given = tensor([1, 0], dtype=dtype)
+    (x * 2).backward(given)
+    assert x.grad.dtype.name == "float32"
+    assert x.grad.tolist() == [2.0, 0.0]
+    (found,) = grad(x * 2, x, given)
+    assert found is not None
+    assert found.dtype.name == "float32"
+    backward([x * 2, x * 3], [given, given])
+    assert x.grad.tolist() == [7.0, 0.0]
+
+
+class Losing(TorchDispatchMode):
+    """Loses the results of one operator, as a handler that forgets to return."""
+
+    def __init__(self, operator: str) -> None:
+        super().__init__()
+        self._operator = operator
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        return None if str(func) == self._operator else result
+
+
+@pytest.mark.parametrize(
+    ("operator", "recorded", "before"),
+    [
+        ("core.add.default", True, False),
+        ("core.add.default", True, True),
+        ("core.clone.default", True, False),
+    ],
+)
+def test_a_sum_of_gradients_that_a_handler_loses_is_refused(
+    operator: str, recorded: bool, before: bool
+) -> None:
+    """The gradient would be one of its parts, and nobody would know."""
+    x = leaf(1, 2)
+    if before:
+        x.sum().backward()
+    y = x * x if operator == "core.clone.default" else x * x + x * 2
+    with Losing(operator), pytest.raises(GradientMismatch) as lost:
+        y.backward(tensor([1.0, 1.0]), create_graph=recorded)
+    assert (lost.value.what, lost.value.found) == ("type", "None")
+    assert operator.split(".")[1] in lost.value.where
+
+
+def test_roots_that_meet_are_added_by_somebody() -> None:
+    x = leaf(1, 2)
+    y, one = x * 2, tensor([1.0, 1.0])
+    with Losing("core.add.default"), pytest.raises(GradientMismatch):
+        backward([y, y], [one, one])
 
 
 def test_saved_inputs_are_checked() -> None:
