@@ -22,15 +22,15 @@ Source of the families: the lists of upstream 2.13.
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from runtime.autograd.modes import GRAD, Mode
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
 from runtime.errors.autograd import AutocastRefused
-from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey, preserve_keys
-from runtime.keys.local import View, view_of
+from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey
+from runtime.keys.local import View, left_wrongly, view_of
 from runtime.operators.call import NAMESPACE, core, is_defined
 from runtime.schema.codes import DType
 from runtime.schema.names import OperatorName
@@ -112,27 +112,26 @@ class autocast(Mode):  # noqa: N801  # used as a verb: `with autocast("cpu"):`
     def _again(self) -> Mode:
         return autocast(self._device, self._dtype, self._enabled, self._caches)
 
-    def _enter(self) -> Any:
-        keys = preserve_keys()
-        keys.__enter__()
-        saved = keys, STATE.dtypes, STATE.caches
-        functionality = DEVICES[self._device][0].bits
-        if self._enabled:
-            LOCAL.excluded &= ~functionality
-        else:
-            LOCAL.excluded |= functionality
-        STATE.dtypes = {**STATE.dtypes, self._device: self._dtype}
-        STATE.caches = self._caches
+    def __enter__(self) -> Self:
+        view, bits = LOCAL.view, DEVICES[self._device][0].bits
+        excluded = view.excluded & ~bits if self._enabled else view.excluded | bits
+        inside = view_of(view.included, excluded)
+        dtypes = {**STATE.dtypes, self._device: self._dtype}
+        keys = view, LOCAL.switched_in, LOCAL.switched_out
+        saved = keys, STATE.dtypes, STATE.caches, STATE.depth
+        self._entry, LOCAL.view = (STATE.__dict__, saved, self._entry), inside
+        STATE.dtypes, STATE.caches = dtypes, self._caches
         STATE.depth += 1
-        return saved
+        return self
 
-    def _leave(self, saved: Any) -> None:
-        # The keys first: they refuse to be left in another thread.
-        saved[0].__exit__()
-        STATE.depth -= 1
+    def __exit__(self, *_exception: object) -> None:
+        entry = self._entry
+        if entry is None or entry[0] is not STATE.__dict__:
+            raise left_wrongly(self, entry)
+        _, (keys, STATE.dtypes, STATE.caches, STATE.depth), self._entry = entry
+        LOCAL.view, LOCAL.switched_in, LOCAL.switched_out = keys
         if not STATE.depth:
             STATE.kept = {}
-        _, STATE.dtypes, STATE.caches = saved
 
 
 def is_autocast_enabled(device_type: str) -> bool:

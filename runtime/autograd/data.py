@@ -134,10 +134,9 @@ def _read(tensor: Tensor, what: str) -> str:
 
 
 def _take(tensor: Tensor, source: Tensor, place: Any) -> None:
-    tensor._flat = None
-    tensor._shape = source._shape
-    tensor._place = place
-    tensor.number = None
+    shape = source._shape
+    # Together: nothing is called in between.
+    tensor._flat, tensor._shape, tensor._place, tensor.number = None, shape, place, None
 
 
 def _counted_apart(storage: Storage) -> Storage:

@@ -12,8 +12,9 @@ grad.  Three modes, chosen for the process:
 Upstream went from the last to the second in 2023, and calls it a warning still; the
 first cannot be overlooked, and is the default.
 
-Rules: nothing is asked of arguments that are not tensors; a kernel below runs with the
-Autograd keys excluded, as below every recorded call; what an operator writes to, its
+Rules: nothing is asked of arguments that are not tensors; what runs next is below all
+Autograd keys, whichever of them was called, and it runs with these excluded, as below
+every recorded call; what an operator writes to, its
 schema says, whether it is a tensor or a list of them.
 """
 
@@ -22,8 +23,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from runtime.autograd.history import History
-from runtime.autograd.inplace import check_write, edge_before, rebase
-from runtime.autograd.kernels import careful
+from runtime.autograd.inplace import check_write, edge_before, rebase, unrecorded
+from runtime.autograd.kernels import below_autograd, careful
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Edge, Failing, Gradients, Node
 from runtime.autograd.recording import meta_of, without_autograd
@@ -108,7 +109,7 @@ def not_implemented(mode: str | None = None) -> Callable[[Any, Any], Any]:
     """The factory of the kernel of an operator that has no formulas; see `linked`."""
 
     def factory(below: Any, keyset: Any) -> Callable[..., Any]:
-        run, schema = below.run, below.schema
+        run, schema = below_autograd(below, keyset), below.schema
         shape = len(schema.returns)
 
         def record(*arguments: Any) -> Any:
@@ -171,19 +172,28 @@ def _called(
     edges: list[Edge | None] = [
         edge_of(tensor) if tensor._requires_grad else None for tensor in given
     ]
-    view = LOCAL.view
-    LOCAL.view = without_autograd(view)
-    try:
-        results = call()
-    finally:
-        LOCAL.view = view
     names = tuple(
         argument.name
         for argument, value in zip(schema.arguments, arguments, strict=False)
         if any(map(_requires_grad, _tensors([value])))
     )
-    _finish(operator, names, mode, edges, written, results)
+    versions = [(tensor, tensor._version) for tensor in written]
+    try:
+        results = _below(call)
+        _finish(operator, names, mode, edges, written, results)
+    except BaseException:
+        unrecorded(versions, operator, edges)
+        raise
     return results
+
+
+def _below(call: Callable[[], list[Any]]) -> list[Any]:
+    view = LOCAL.view
+    LOCAL.view = without_autograd(view)
+    try:
+        return call()
+    finally:
+        LOCAL.view = view
 
 
 def _finish(

@@ -36,7 +36,7 @@ from typing import Any
 
 from runtime.autograd.context import Context, FunctionNode
 from runtime.autograd.history import History
-from runtime.autograd.inplace import check_write, edge_before, rebase
+from runtime.autograd.inplace import check_write, edge_before, rebase, unrecorded
 from runtime.autograd.modes import GRAD, no_grad
 from runtime.autograd.node import Edge, Failing
 from runtime.autograd.recording import meta_of
@@ -90,16 +90,28 @@ class Function:
         ]
         context = Context(cls.__name__, needs)
         node = FunctionNode(cls, context, edges, tensors, len(args))
-        with no_grad():
-            if cls.setup_context is not Function.setup_context:
-                output = cls.forward(*args)
-                cls.setup_context(context, args, output)
-            else:
-                output = cls.forward(context, *args)
-        single = not isinstance(output, (tuple, list))
-        outputs = [output] if single else [*output]
-        wrapped = _Wrapping(cls.__name__, node, args, any(needs)).all(outputs)
-        node.keep(outputs, any(needs))
+        versions = [(args[place], args[place]._version) for place in tensors]
+        try:
+            with no_grad():
+                if cls.setup_context is not Function.setup_context:
+                    output = cls.forward(*args)
+                    cls.setup_context(context, args, output)
+                else:
+                    output = cls.forward(context, *args)
+            single = not isinstance(output, (tuple, list))
+            outputs = [output] if single else [*output]
+            wrapped = _Wrapping(cls.__name__, node, args, any(needs)).all(outputs)
+            node.keep(outputs, any(needs))
+        except BaseException:
+            if any(needs):
+                marked = {id(tensor) for tensor in context.dirty}
+                written = [
+                    each
+                    for each in versions
+                    if each[0]._requires_grad or id(each[0]) in marked
+                ]
+                unrecorded(written, node.operator, edges)
+            raise
         return wrapped[0] if single else type(output)(wrapped)
 
 

@@ -16,10 +16,13 @@ Rules:
 - refused, before anything is written: a leaf that requires grad and its views, a view
   that cannot follow, and, where elements are written, a tensor of which some share
   memory;
-- what a formula saves of the tensor that is written to is a clone of it.
+- what a formula saves of the tensor that is written to is a clone of it;
+- what was written and not recorded, as an exception came in between, is an output of a
+  node that refuses by name to be run.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 from weakref import ReferenceType, ref
 
@@ -31,7 +34,7 @@ from runtime.autograd.history import (
     replace_node,
 )
 from runtime.autograd.modes import GRAD
-from runtime.autograd.node import Edge, Gradients, Meta, Node
+from runtime.autograd.node import Edge, Failing, Gradients, Meta, Node
 from runtime.autograd.recipe import Recipe
 from runtime.autograd.recording import (
     OperatorNode,
@@ -41,7 +44,12 @@ from runtime.autograd.recording import (
 )
 from runtime.autograd.saved import SavedOutput, checked, save_output
 from runtime.autograd.views import edge_of, require_grad_of_views
-from runtime.errors.autograd import LeafModified, OverlappingWrite, ViewModified
+from runtime.errors.autograd import (
+    LeafModified,
+    OverlappingWrite,
+    UnrecordedWrite,
+    ViewModified,
+)
 from runtime.keys import LOCAL
 from runtime.operators.call import core
 from runtime.tensors.shape import may_overlap_itself, span
@@ -75,14 +83,20 @@ def check_history(tensor: Tensor, operator: str) -> None:
     """
     history = tensor._history
     view = None if history is None else history.view
-    if view is not None:
-        if view.made:
-            raise ViewModified(operator=operator, made=view.made, shape=tensor.shape)
-        base = view.base
-        if base._requires_grad and base._history.node is None:
-            raise LeafModified(operator=operator, shape=tensor.shape, is_view=True)
-    elif tensor._requires_grad and (history is None or history.node is None):
-        raise LeafModified(operator=operator, shape=tensor.shape, is_view=False)
+    if view is not None and view.made:
+        raise ViewModified(operator=operator, made=view.made, shape=tensor.shape)
+    if _shows_leaf(tensor):
+        is_view = view is not None
+        raise LeafModified(operator=operator, shape=tensor.shape, is_view=is_view)
+
+
+def _shows_leaf(tensor: Tensor) -> bool:
+    """Whether it is a leaf that requires grad, or a view of one."""
+    history = tensor._history
+    if history is not None and history.view is not None:
+        tensor = history.view.base
+        history = tensor._history
+    return tensor._requires_grad and (history is None or history.node is None)
 
 
 def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
@@ -96,14 +110,38 @@ def modifying(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
         check_write(written, recipe.operator)
         node = start(recipe, args, core.clone)
         before = edge_before(written)
-        result = _below(run, args)
-        node.metas = (meta_of(written),)
-        rebase(written, node, before)
-        if node.plan.results:
-            node.values.append(save_output(written, 0))  # type: ignore[union-attr]  # just made
+        version = written._version
+        try:
+            result = _below(run, args)
+            node.metas = (meta_of(written),)
+            rebase(written, node, before)
+            if node.plan.results:
+                node.values.append(save_output(written, 0))  # type: ignore[union-attr]  # just made
+        except BaseException:
+            unrecorded([(written, version)], recipe.operator, node.next_edges)
+            raise
         return result
 
     return record
+
+
+def unrecorded(
+    versions: Iterable[tuple[Tensor, int]], operator: str, edges: list[Edge | None]
+) -> None:
+    """Refuse gradients to what a call that raised wrote to: whose versions rose.
+
+    `edges` are those of the node that the call would have had.  A leaf that was written
+    to is one still, as in `no_grad`.
+    """
+    for tensor, version in versions:
+        if tensor._version == version or tensor.dtype not in DIFFERENTIABLE:
+            continue
+        if _shows_leaf(tensor):
+            continue
+        before = edge_before(tensor)
+        error = partial(UnrecordedWrite, operator=operator, shape=tensor.shape)
+        node = Failing(operator, [before, *edges], (meta_of(tensor),), error)
+        rebase(tensor, node, before)
 
 
 def _below(run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -123,13 +161,18 @@ def showing(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
         shown = args[0]
         check_history(shown, recipe.operator)
         node = start(recipe, args)
-        result = _below(run, args)
-        node.metas = (meta_of(shown),)
-        history = shown._history
-        replace_node(history, node, 0)
-        if history.view is not None:
-            # What it has become, it is without looking at its base again.
-            history.view.version = shown._version
+        version = shown._version
+        try:
+            result = _below(run, args)
+            node.metas = (meta_of(shown),)
+            history = shown._history
+            replace_node(history, node, 0)
+            if history.view is not None:
+                # What it has become, it is without looking at its base again.
+                history.view.version = shown._version
+        except BaseException:
+            unrecorded([(shown, version)], recipe.operator, node.next_edges)
+            raise
         return result
 
     return record

@@ -19,18 +19,31 @@ from functools import cache
 from typing import Any
 
 from runtime.autograd.modes import GRAD
-from runtime.autograd.recipe import Recipe, is_tensor, is_tensor_list
+from runtime.autograd.recipe import Recipe, is_tensor, is_tensor_list, wrong_result
 from runtime.autograd.saved import TRACKED
 from runtime.autograd.views import follow
 from runtime.errors.autograd import InferenceTensorUsed, OutRequiresGrad
+from runtime.errors.base import EveryorderError
+from runtime.keys import AFTER_AUTOGRAD, KeySet
+from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
 from runtime.schema.types import is_dispatch_type
+from runtime.tensors.handled import MODED, PYTHON
 from runtime.tensors.keys_of import inference
 from runtime.tensors.tensor import Tensor, claimed
 
 Function = Callable[..., Any]
 # Makes the function of a call from what is below and the keyset; see `linked`.
 Factory = Callable[[Any, Any], Function]
+
+
+def below_autograd(below: Any, keyset: KeySet) -> Function:
+    """What a kernel at an Autograd key runs: what is below all of these keys.
+
+    Tensors of several backends may bring several, of which one is called.
+    """
+    run: Function = below.at(keyset & AFTER_AUTOGRAD)
+    return run
 
 
 def recording(
@@ -40,7 +53,7 @@ def recording(
     make = _recording(len(schema.arguments), _asked(schema, places))
 
     def factory(below: Any, keyset: Any) -> Function:
-        run = below.run
+        run = below_autograd(below, keyset)
         kernel: Function = make(run, slow(run))
         return kernel
 
@@ -72,7 +85,10 @@ def refusing_out(schema: Schema) -> Factory:
 
 
 def bumping(schema: Schema) -> Factory:
-    """At ADInplaceOrView: the versions of what was written to, after the call."""
+    """At ADInplaceOrView: the versions of what was written to, after the call.
+
+    A call that is refused leaves them; one that is interrupted may have written.
+    """
     written = tuple(i for i, a in enumerate(schema.arguments) if a.is_write)
     make = _bumping(len(schema.arguments), written)
     operator = str(schema.name)
@@ -88,10 +104,10 @@ def following(schema: Schema, made: str) -> Factory:
     """At ADInplaceOrView, of a view: the result is noted as a view of the first."""
     several = is_tensor_list(schema.returns[0].type)
     make = _following(len(schema.arguments), several)
-    operator = str(schema.name)
+    operator, returns = str(schema.name), returner(schema)
 
     def factory(below: Any, keyset: Any) -> Function:
-        kernel: Function = make(below.run, made, operator)
+        kernel: Function = make(below.run, made, operator, returns)
         return kernel
 
     return factory
@@ -114,6 +130,25 @@ def bump(tensor: Tensor) -> None:
     """Raise the version of the elements, which were written to."""
     place = tensor._place or claimed(tensor)
     place[0].version += 1
+
+
+def interrupts(error: BaseException) -> bool:
+    """Whether it may come anywhere: from a signal, or where stack or memory end."""
+    return not isinstance(error, Exception) or isinstance(
+        error, (RecursionError, MemoryError)
+    )
+
+
+def bump_unless_refused(error: BaseException, *written: Tensor) -> None:
+    """Raise the versions of what a call of `core` that raised may have written to.
+
+    An error of ours says that the call was refused before.  Where Python handles the
+    call, what wrote has raised versions of its own, unless it was interrupted.
+    """
+    handled = MODED or any(tensor.key_bits & PYTHON for tensor in written)
+    if interrupts(error) or not (handled or isinstance(error, EveryorderError)):
+        for tensor in written:
+            bump(tensor)
 
 
 def untracked(tensor: Tensor, operator: str) -> None:
@@ -192,8 +227,12 @@ def _bumping(count: int, written: tuple[int, ...]) -> Callable[..., Function]:
             f"    if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)"
             for i in written
         ),
-        f"    result = run({given})",
-        *(f"    bump(a{i})" for i in written),
+        "    try:",
+        f"        result = run({given})",
+        *(f"        bump(a{i})" for i in written),
+        "    except BaseException as error:",
+        f"        bump_unless_refused(error, {', '.join(f'a{i}' for i in written)})",
+        "        raise",
         "    return result",
     )
 
@@ -203,11 +242,14 @@ def _following(count: int, several: bool) -> Callable[..., Function]:
     given = _given(count)
     each = "for view in result: " if several else "view = result; "
     return _made(
-        "run, made, operator",
+        "run, made, operator, returns",
         f"def kernel({given}):",
         f"    result = run({given})",
         "    if GRAD.enabled or GRAD.follows:",
-        f"        {each}follow(a0, view, made, operator)",
+        "        try:",
+        f"            {each}follow(a0, view, made, operator)",
+        "        except (AttributeError, TypeError) as error:",
+        "            raise wrong_result(returns, result, error) from None",
         "    return result",
     )
 
@@ -229,8 +271,10 @@ def _made(parameters: str, *lines: str) -> Callable[..., Function]:
         "TRACKED": TRACKED,
         "any_requires_grad": any_requires_grad,
         "bump": bump,
+        "bump_unless_refused": bump_unless_refused,
         "follow": follow,
         "untracked": untracked,
+        "wrong_result": wrong_result,
     }
     exec(compile(text, "<autograd kernel>", "exec"), values)  # noqa: S102  # the text is made of numbers and fixed words
     make: Callable[..., Function] = values["make"]

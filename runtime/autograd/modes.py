@@ -15,19 +15,26 @@ Rules:
   function it holds while the generator runs, not while it waits;
 - an instance can be entered again, also inside of itself, by the thread that made it;
 - leaving restores what was there before, whatever happened inside;
+- what a mode remembers and what the thread has change together, with no call in
+  between, so that neither a signal nor the end of recursion finds one without the other
+  (one that CPython handles before the first instruction of `__exit__` finds the mode
+  entered: the next one outside takes its change back);
+- a mode is left by the thread that entered it, as the guards of `runtime.keys.local`;
 - modes belong to threads and not to tasks: other coroutines run while one awaits, so
   nothing may be awaited inside of a mode, and coroutine functions are refused.
 """
 
 import threading
 from collections.abc import Callable, Generator
+from threading import get_ident
 from types import GeneratorType
 from typing import Any, Self
 
 from runtime.errors.mode import ModeMisuse
-from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey, preserve_keys
+from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
+from runtime.keys.local import left_wrongly, view_of
 from runtime.tensors.interop import RECORDS
-from runtime.tensors.keys_of import inference
+from runtime.tensors.keys_of import INFERRING, inference
 
 
 class _Grad(threading.local):
@@ -46,30 +53,28 @@ RECORDS.append(lambda: GRAD.enabled)
 
 
 class Mode:
-    """A context manager that is a decorator too; leaves define enter and leave."""
+    """A context manager that is a decorator too; leaves define how it is entered.
 
-    __slots__ = ("_saved",)
+    Leaving raises `GuardLeftElsewhere`, and `GuardNotEntered`.
+    """
+
+    __slots__ = ("_entry",)
 
     def __init__(self) -> None:
-        self._saved: list[Any] = []
+        # The thread, what it had, and the entry before.
+        self._entry: Any = None
 
-    def _enter(self) -> Any:
-        """Change the thread; the result is given to `_leave`."""
+    def __enter__(self) -> Self:
+        """Change the thread."""
         raise NotImplementedError("every mode defines how it is entered")
 
-    def _leave(self, saved: Any) -> None:
+    def __exit__(self, *_exception: object) -> None:
+        """Change the thread back."""
         raise NotImplementedError("every mode defines how it is left")
 
     def _again(self) -> "Mode":
         """A fresh mode like this one, for one call of a decorated function."""
         return type(self)()
-
-    def __enter__(self) -> Self:
-        self._saved.append(self._enter())
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
-        self._leave(self._saved.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, always run inside of this mode.
@@ -124,55 +129,59 @@ def _sender(generator: Any, sent: Any) -> Callable[[], Any]:
     return lambda: generator.send(sent)
 
 
-class no_grad(Mode):  # noqa: N801  # used as a verb: `with no_grad():`
+class _Records(Mode):
+    """Whether the thread records."""
+
+    __slots__ = ()
+
+    _inside: bool
+
+    def __enter__(self) -> Self:
+        entry = GRAD.__dict__, GRAD.enabled, self._entry
+        self._entry, GRAD.enabled = entry, self._inside
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        entry = self._entry
+        if entry is None or entry[0] is not GRAD.__dict__:
+            raise left_wrongly(self, entry)
+        _, GRAD.enabled, self._entry = entry
+
+
+class no_grad(_Records):  # noqa: N801  # used as a verb: `with no_grad():`
     """Nothing is recorded inside; its results do not require grad."""
 
     __slots__ = ()
-
-    def _enter(self) -> bool:
-        before, GRAD.enabled = GRAD.enabled, False
-        return before
-
-    def _leave(self, saved: bool) -> None:
-        GRAD.enabled = saved
+    _inside = False
 
 
-class enable_grad(Mode):  # noqa: N801  # used as a verb
+class enable_grad(_Records):  # noqa: N801  # used as a verb
     """Inside of `no_grad`, records again."""
 
     __slots__ = ()
-
-    def _enter(self) -> bool:
-        before, GRAD.enabled = GRAD.enabled, True
-        return before
-
-    def _leave(self, saved: bool) -> None:
-        GRAD.enabled = saved
+    _inside = True
 
 
-class set_grad_enabled(Mode):  # noqa: N801  # used as a verb
+class set_grad_enabled(_Records):  # noqa: N801  # used as a verb
     """Records or not, as said: from the call on, or inside of `with`, or decorated."""
 
-    __slots__ = ("_before", "_mode")
+    __slots__ = ("_before", "_inside")
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
-        self._mode = bool(mode)
-        self._before: bool | None = GRAD.enabled
-        GRAD.enabled = self._mode
+        self._inside = bool(mode)
+        self._before: bool | None
+        self._before, GRAD.enabled = GRAD.enabled, self._inside
 
     def _again(self) -> Mode:
-        return enable_grad() if self._mode else no_grad()
+        return enable_grad() if self._inside else no_grad()
 
-    def _enter(self) -> bool:
+    def __enter__(self) -> Self:
         # What was there before the call; entered once more, what is there now.
         before = GRAD.enabled if self._before is None else self._before
-        self._before = None
-        GRAD.enabled = self._mode
-        return before
-
-    def _leave(self, saved: bool) -> None:
-        GRAD.enabled = saved
+        entry = GRAD.__dict__, before, self._entry
+        self._before, self._entry, GRAD.enabled = None, entry, self._inside
+        return self
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, always run so; the thread is as before the mode was made."""
@@ -192,30 +201,38 @@ class inference_mode(Mode):  # noqa: N801  # used as a verb
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__()
-        self._mode = mode
+        self._mode = bool(mode)
 
     def _again(self) -> Mode:
         return inference_mode(self._mode)
 
-    def _enter(self) -> tuple[preserve_keys, bool, bool]:
-        keys = preserve_keys()
-        keys.__enter__()
-        saved = keys, GRAD.enabled, inference.active
+    def __enter__(self) -> Self:
+        view, number = LOCAL.view, get_ident()
         if self._mode:
-            LOCAL.included &= ~_TRACKING
-            LOCAL.excluded |= AUTOGRAD_KEYS.bits
+            inside = view_of(view.included & ~_TRACKING, view.excluded | _AUTOGRAD)
         else:
-            LOCAL.included |= _TRACKING
-            LOCAL.excluded &= ~AUTOGRAD_KEYS.bits
+            inside = view_of(view.included | _TRACKING, view.excluded & ~_AUTOGRAD)
+        listing = self._mode and number not in INFERRING
+        if listing:
+            # Before: no moment has a thread in the mode that is not listed.
+            INFERRING.add(number)
+        keys = view, LOCAL.switched_in, LOCAL.switched_out
+        saved = listing, keys, GRAD.enabled, inference.active
+        self._entry, LOCAL.view = (GRAD.__dict__, saved, self._entry), inside
         GRAD.enabled, inference.active = not self._mode, self._mode
-        return saved
+        return self
 
-    def _leave(self, saved: tuple[preserve_keys, bool, bool]) -> None:
-        # The keys first: they refuse to be left in another thread.
-        saved[0].__exit__()
-        _, GRAD.enabled, inference.active = saved
+    def __exit__(self, *_exception: object) -> None:
+        entry = self._entry
+        if entry is None or entry[0] is not GRAD.__dict__:
+            raise left_wrongly(self, entry)
+        _, (listing, keys, GRAD.enabled, inference.active), self._entry = entry
+        LOCAL.view, LOCAL.switched_in, LOCAL.switched_out = keys
+        if listing:
+            INFERRING.discard(get_ident())
 
 
+_AUTOGRAD = AUTOGRAD_KEYS.bits
 _TRACKING = DispatchKey.ADInplaceOrView.bits
 
 

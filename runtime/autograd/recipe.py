@@ -8,6 +8,7 @@ Rules: formulas call operators, so that they can be differentiated themselves; t
 leave broadcasting and dtypes to the engine.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,8 @@ from runtime.autograd.plan import (
     Plan,
     plan_of,
 )
+from runtime.errors.base import EveryorderError
+from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
 from runtime.schema.types import ListType, OptionalType, TensorType
 
@@ -29,7 +32,7 @@ class Recipe:
     """The formulas of one operator, and what its schema says.
 
     `call` wants no gradient yet; `results` counts the results, `constant` are those
-    that have no gradient whatever their dtype.
+    that have no gradient whatever their dtype; `returns` checks what a kernel returned.
     """
 
     call: Call
@@ -37,6 +40,7 @@ class Recipe:
     results: int
     returns_list: bool
     constant: frozenset[int]
+    returns: Callable[[Any], Any]
     plans: dict[int, Plan] = field(default_factory=dict)
 
     @property
@@ -51,6 +55,20 @@ class Recipe:
             made = plan_of(replace(self.call, mask=mask), self.formulas)
             found = self.plans.setdefault(mask, made)
         return found
+
+
+def wrong_result(
+    returns: Callable[[Any], Any], result: Any, error: Exception
+) -> Exception:
+    """Why no history fits a result: a kernel returned what its schema does not say.
+
+    Kernels are not asked before the outermost call; `error` is what was met instead.
+    """
+    try:
+        returns(result)
+    except EveryorderError as wrong:
+        return wrong
+    return error
 
 
 def is_tensor(kind: Any) -> bool:
@@ -87,6 +105,7 @@ def recipe_of(
         results=len(schema.returns),
         returns_list=len(schema.returns) == 1 and is_tensor_list(first),
         constant=constant,
+        returns=returner(schema),
     )
 
 

@@ -23,7 +23,7 @@ from typing import Any
 from runtime.autograd.history import DIFFERENTIABLE, History
 from runtime.autograd.node import SEQUENCE, Edge, Gradients, Meta, Node
 from runtime.autograd.plan import Plan
-from runtime.autograd.recipe import Recipe
+from runtime.autograd.recipe import Recipe, wrong_result
 from runtime.autograd.saved import save_output, sharing
 from runtime.autograd.views import edge_of
 from runtime.keys import AUTOGRAD_KEYS, LOCAL
@@ -134,7 +134,10 @@ def recorded(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
                 result = run(*args)
             finally:
                 LOCAL.view = view
-            return end(node, result)
+            try:
+                return end(node, result)
+            except (AttributeError, IndexError, TypeError) as error:
+                raise wrong_result(recipe.returns, result, error) from None
 
         return record
     made: Callable[..., Any] = _recording(len(call.names), call.places)(
@@ -174,7 +177,10 @@ def _recording(count: int, places: tuple[int, ...]) -> Callable[..., Any]:
         f"            result = run({given})",
         "        finally:",
         "            LOCAL.view = view",
-        "        return end(node, result)",
+        "        try:",
+        "            return end(node, result)",
+        "        except (AttributeError, IndexError, TypeError) as error:",
+        "            raise wrong_result(recipe.returns, result, error) from None",
         "    return record",
     ]
     values: dict[str, Any] = {
@@ -183,6 +189,7 @@ def _recording(count: int, places: tuple[int, ...]) -> Callable[..., Any]:
         "OperatorNode": OperatorNode,
         "edge_of": edge_of,
         "without_autograd": without_autograd,
+        "wrong_result": wrong_result,
     }
     exec(compile("\n".join(text), "<autograd recording>", "exec"), values)  # noqa: S102  # the text is made of numbers
     make: Callable[..., Any] = values["make"]

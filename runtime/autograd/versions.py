@@ -6,7 +6,8 @@ comes here: it is called below, then the versions of what it wrote to are raised
 that a gradient which needs the old values is refused and not wrong.
 
 Rules:
-- a call that raises leaves versions as they are, as one of `core` does;
+- a call that raises leaves versions as they are, as one of `core` does; one that is
+  interrupted raises them, as nobody knows what it has written;
 - an inference tensor is written to in inference mode only;
 - an operator that writes nothing pays nothing: its link is the one below.
 """
@@ -14,7 +15,7 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.autograd.kernels import bump, untracked
+from runtime.autograd.kernels import bump, interrupts, untracked
 from runtime.autograd.saved import is_inference
 from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
@@ -48,9 +49,15 @@ def _bumping(below: Any, keyset: KeySet) -> Callable[..., Any]:
         for tensor in written:
             if is_inference(tensor):
                 untracked(tensor, str(schema.name))
-        result = run(*arguments)
-        for tensor in written:
-            bump(tensor)
+        try:
+            result = run(*arguments)
+            for tensor in written:
+                bump(tensor)
+        except BaseException as error:
+            if interrupts(error):
+                for tensor in written:
+                    bump(tensor)
+            raise
         return result
 
     return kernel

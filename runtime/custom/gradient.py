@@ -25,7 +25,7 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.autograd.kernels import careful
+from runtime.autograd.kernels import below_autograd, careful
 from runtime.autograd.recipe import is_tensor, is_tensor_list
 from runtime.custom.recording import TENSOR, TENSORS, VALUE, recorded_lists
 from runtime.custom.recording_tensors import recorded_tensors
@@ -65,7 +65,8 @@ def gradient_kernel(
 
     def factory(below: Any, keyset: Any) -> Function:
         found: Schema = below.schema
-        return _kernel(below.run, found, backward, form, setup_context)
+        run = below_autograd(below, keyset)
+        return _kernel(run, found, backward, form, setup_context)
 
     return linked(factory, "autograd")
 

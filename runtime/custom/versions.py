@@ -6,6 +6,7 @@ of every written tensor is one higher after it, no more and no less.
 
 Rules:
 - a call that raises leaves versions as the function left them: what it wrote, it wrote;
+  one that is interrupted raises them, as NumPy may have written;
 - an inference tensor is written to in inference mode only;
 - a result that shares the memory of an argument, as its schema says, follows it.
 """
@@ -14,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from runtime.autograd.kernels import untracked
+from runtime.autograd.kernels import interrupts, untracked
 from runtime.autograd.modes import GRAD
 from runtime.autograd.saved import TRACKED, is_inference
 from runtime.autograd.views import SEVERAL, follow
@@ -56,9 +57,17 @@ def _each_once(run: Function, operator: str, places: tuple[int, ...]) -> Functio
                 untracked(tensor, operator)
         storages = [tensor.storage for tensor in written]
         versions = [storage.version + 1 for storage in storages]
-        result = run(*arguments)
-        for storage, version in zip(storages, versions, strict=True):
-            storage.version = version
+        over = False
+        try:
+            result = run(*arguments)
+            over = True
+        except BaseException as error:
+            over = interrupts(error)
+            raise
+        finally:
+            if over:
+                for storage, version in zip(storages, versions, strict=True):
+                    storage.version = version
         return result
 
     return kernel
@@ -77,12 +86,21 @@ def _once(count: int, written: tuple[int, ...]) -> Callable[..., Function]:
             f"        s{i} = (a{i}._place or claimed(a{i}))[0]",
             f"        v{i} = s{i}.version + 1",
         ]
-    lines.append(f"        result = run({given})")
-    lines += [f"        s{i}.version = v{i}" for i in written]
-    lines += ["        return result", "    return kernel"]
+    raised = "; ".join(f"s{i}.version = v{i}" for i in written)
+    lines += [
+        "        try:",
+        f"            result = run({given})",
+        "        except BaseException as error:",
+        f"            if interrupts(error): {raised}",
+        "            raise",
+        f"        {raised}",
+        "        return result",
+        "    return kernel",
+    ]
     values: dict[str, Any] = {
         "TRACKED": TRACKED,
         "claimed": claimed,
+        "interrupts": interrupts,
         "untracked": untracked,
     }
     exec(compile("\n".join(lines), "<custom versions>", "exec"), values)  # noqa: S102  # the text is made of numbers

@@ -18,7 +18,7 @@ from runtime.errors.autograd import (
     HookMisuse, InferenceTensorUsed, InputWithoutGradient, LeafModified,
     NoGradientToCompute, NotAGradient, NotDetachable, NotImplementedFormula,
     OutRequiresGrad, OverlappingWrite, SavedTensorModified, UnknownMode,
-    UnusedInput, ViewModified,
+    UnrecordedWrite, UnusedInput, ViewModified,
 )
 from runtime.errors.base import EveryorderError
 from runtime.errors.call import (
@@ -151,8 +151,9 @@ __all__ = [
     "UnfitKernel", "UnfitValue", "UnknownAliasKind", "UnknownArgument",
     "UnknownBackend", "UnknownDevice", "UnknownKey", "UnknownMode",
     "UnknownMutated", "UnknownOperator", "UnknownPolicy", "UnknownTag",
-    "UnsupportedAliases", "UnsupportedData", "UnsupportedForWrappers",
-    "UnusedInput", "ViewImpossible", "ViewModified", "WrappedElsewhere",
+    "UnrecordedWrite", "UnsupportedAliases", "UnsupportedData",
+    "UnsupportedForWrappers", "UnusedInput", "ViewImpossible", "ViewModified",
+    "WrappedElsewhere",
     "WrapperError", "WrapperOfAnotherClass", "WriteInsideListener", "WrongArgument",
     "WrongArgumentType", "WrongDetach", "WrongDevice", "WrongHandlerResult",
     "WrongMetadata", "WrongOption", "WrongParts", "WrongResultCount",

@@ -174,6 +174,26 @@ class NotImplementedFormula(AutogradError, NotImplementedError):
 
 
 @dataclass(eq=False, kw_only=True)
+class UnrecordedWrite(AutogradError):
+    """Gradients went to a tensor that was written to by a call that did not end."""
+
+    operator: str
+    shape: tuple[int, ...]
+
+    def render(self) -> str:
+        """The operator, and what to do."""
+        return page(
+            f"`{self.operator}` was interrupted after it wrote to a tensor of shape "
+            f"{self.shape}, and before that was recorded: its gradient is not known.",
+            (
+                "to do",
+                "compute the tensor anew from its inputs; `.detach()` goes on with the "
+                "elements as they are, without their history",
+            ),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
 class LeafModified(AutogradError):
     """A leaf that requires grad, or a view of one, was to be written to in place."""
 

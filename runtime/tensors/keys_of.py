@@ -22,23 +22,12 @@ INFERRING: set[int] = set()
 
 
 class _Inference(threading.local):
-    """Whether the thread makes inference tensors; a thread starts without."""
+    """Whether the thread makes inference tensors; a thread starts without.
 
-    _active: bool = False
+    Whoever sets it lists the thread in `INFERRING` before, and strikes it off after.
+    """
 
-    @property
-    def active(self) -> bool:
-        return self._active
-
-    @active.setter
-    def active(self, value: bool) -> None:
-        # In this order no moment has an active thread that is not listed.
-        if value:
-            INFERRING.add(threading.get_ident())
-            self._active = True
-        else:
-            self._active = False
-            INFERRING.discard(threading.get_ident())
+    active: bool = False
 
 
 inference = _Inference()

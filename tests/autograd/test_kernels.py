@@ -1,15 +1,18 @@
 """The kernels in the path of every call, and the plans of recorded ones."""
 
 import gc
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from runtime import Tensor, tensor, zeros
+from runtime import Library, Tensor, ops, tensor, zeros
 from runtime.autograd.kernels import any_requires_grad
 from runtime.autograd.plan import TENSOR, Saved
 from runtime.autograd.recipe import recipe_of
 from runtime.errors.autograd import InferenceTensorUsed
+from runtime.errors.call import WrongReturnCount, WrongReturnType
 from runtime.operators.call import core
 from runtime.schema import parse_schema
 from runtime.schema.schema import Schema
@@ -147,3 +150,34 @@ def test_views_of_integers_are_not_followed() -> None:
     assert whole[1:]._history is None
     real: Tensor = tensor([1.0, 2.0, 3.0])
     assert real[1:]._base is real
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("mul", lambda x: x * x),
+        ("split", lambda x: x.split(1)),
+        ("view", lambda x: x.view(2, 1)),
+        ("t", lambda x: x.t()),
+        ("exp_", lambda x: (x + 1.0).exp_()),
+        (
+            "native_layer_norm",
+            lambda x: ops.core.native_layer_norm(x, [2], None, None, 0.5),
+        ),
+    ],
+)
+@pytest.mark.parametrize("result", [7, [1], "a"])
+def test_what_a_kernel_returns_wrongly_is_named(
+    name: str, call: Callable[[Tensor], object], result: object
+) -> None:
+    """Also by a kernel without annotations, and where the call is recorded."""
+    x = tensor([1.0, 2.0], requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        library = Library("core", "IMPL", "CPU")
+        library.impl(name, lambda *args: result)
+    try:
+        with pytest.raises((WrongReturnType, WrongReturnCount), match=f"core::{name}"):
+            call(x)
+    finally:
+        library.close()
