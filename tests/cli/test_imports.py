@@ -117,6 +117,7 @@ def test_modules_that_patch_each_other(modules: Project) -> None:
     assert (plain(result.output), result.exit_code) == (expected, exit_code.FAILED)
 
 
+@pytest.mark.long
 def test_the_command_that_is_told_plays_just_these_orders(modules: Project) -> None:
     text = modules.text("imports", "patching", "using")
     [command] = [line for line in text.splitlines() if "everyorder imports" in line]
@@ -163,6 +164,7 @@ def test_a_flag_that_another_module_reads(modules: Project) -> None:
     assert told[4:7] == ["reader.FAST", "-True", "+<absent>"]
 
 
+@pytest.mark.long
 def test_three_modules_that_it_takes(modules: Project) -> None:
     modules.write("log.py", "DONE = set()\n")
     for name in ("a", "b"):
@@ -295,6 +297,7 @@ def test_a_module_that_dies_of_a_signal(modules: Project) -> None:
     assert "it printed:\n    on\n" in text
 
 
+@pytest.mark.long
 def test_a_module_that_hangs_is_told_with_its_stack(modules: Project) -> None:
     modules.write(
         "hanging.py",
@@ -430,6 +433,7 @@ def test_an_interrupt_leaves_no_process(modules: Project) -> None:
             pytest.fail("a child outlives its command")
 
 
+@pytest.mark.long
 def test_in_a_test_of_ones_own(modules: Project) -> None:
     question = of_imports("plain", "core", "red", use="core.NAMES", path=modules.root)
     told: list[tuple[int, int]] = []

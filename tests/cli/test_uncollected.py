@@ -146,6 +146,7 @@ def test_run(project: Project, arguments: tuple[str, ...]) -> None:
     assert project.text("run", *arguments) == f"{LINE}\n{before}"
 
 
+@pytest.mark.long
 def test_gate(accepted: Project) -> None:
     before = accepted.text("gate")
     accepted.scenarios("held", HEAD + HELD)

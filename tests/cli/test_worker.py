@@ -282,6 +282,7 @@ def test_no_child_is_left(project: Project) -> None:
         assert not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.long
 def test_where_nothing_can_be_forked(project: Project) -> None:
     with Crew(EFFORT, fork=False) as crew:
         found = outcomes(crew, crew.load(()), 2)

@@ -381,6 +381,7 @@ def test_a_stale_cache_is_found_by_what_is_written(registries: Project) -> None:
     assert 'registry.get("a")\n    step_1 = registry.add("a", thing_a)\n' in explored
 
 
+@pytest.mark.long
 def test_handlers_and_filters_of_a_logger(registries: Project) -> None:
     text, row, _ = run(registries, "logging:Logger", "walk:1")
     assert [each[0] for each in calls(text, "step")] == [
@@ -394,6 +395,7 @@ def test_handlers_and_filters_of_a_logger(registries: Project) -> None:
     assert "holds" in row
 
 
+@pytest.mark.long
 def test_plugins_of_pluggy(registries: Project) -> None:
     text, row, _ = run(registries, "pluggy:PluginManager", "walk:0")
     assert [
@@ -458,6 +460,7 @@ def test_functions_of_a_module_in_processes_of_their_own(registries: Project) ->
     assert "FAILED" not in row
 
 
+@pytest.mark.long
 def test_functions_of_codecs(registries: Project) -> None:
     text, row, _ = run(registries, "codecs", "walk:0")
     assert [each[0] for each in calls(text, "step")] == [
@@ -502,6 +505,7 @@ def test_an_object_of_a_module(registries: Project, name: str) -> None:
     assert 'isolation="fork",' in result.output
 
 
+@pytest.mark.long
 def test_what_is_awaited(registries: Project) -> None:
     text, row, _ = run(registries, "registries:Waiting")
     assert calls(text, "step")[0] == [

@@ -107,6 +107,7 @@ ENDS = {
 }
 
 
+@pytest.mark.long
 def test_other_ends(project: Project) -> None:
     odd = [f"{name} = scenario({deed})\n" for name, (deed, _) in ENDS.items()]
     project.module("test_a.py", HEAD, *odd, TAIL)
@@ -120,6 +121,7 @@ def test_other_ends(project: Project) -> None:
         assert told in parts[name]
 
 
+@pytest.mark.long
 def test_a_step_that_hangs(project: Project) -> None:
     project.module(
         "test_a.py",

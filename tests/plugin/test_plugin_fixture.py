@@ -1,5 +1,7 @@
 """The fixture `explore` inside of test functions."""
 
+import pytest
+
 from tests.plugin.project import LAST, PAIR, Project
 
 NAMES = """
@@ -33,6 +35,7 @@ def test_wrong(explore):
 """
 
 
+@pytest.mark.long
 def test_names(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST, NAMES)
     assert project.run("--everyorder-update").ret == 0

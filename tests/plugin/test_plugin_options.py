@@ -89,6 +89,7 @@ def test_the_ini_file_accepts_too_but_not_under_ci(
     assert list(project.files()) == ["test_a/pair.txt"]
 
 
+@pytest.mark.long
 def test_new_adds_and_replaces_nothing(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST)
     project.run("--everyorder-update")
@@ -105,6 +106,7 @@ def test_new_adds_and_replaces_nothing(project: Project) -> None:
     assert project.files() == after
 
 
+@pytest.mark.long
 def test_one_scenario(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST, FIRST)
     result = project.run("--everyorder-update=test_a/pair")
@@ -117,6 +119,7 @@ def test_one_scenario(project: Project) -> None:
     assert list(project.files()) == ["test_a/last.txt", "test_a/pair.txt"]
 
 
+@pytest.mark.long
 def test_strategy_and_budget_of_the_ini_file(project: Project) -> None:
     chosen = "everyorder_strategy = walk:0\neveryorder_budget = 60\n"
     project.write("pytest.ini", INI.replace("everyorder_strategy = walk:1\n", chosen))

@@ -98,6 +98,7 @@ skipped: sca:2: of 2 orders of 2 steps, 1 of adding and 1 of removing did not
 """
 
 
+@pytest.mark.long
 def test_what_stands_beside_the_verdicts(project: Project) -> None:
     """Guarantee, assumptions and what was skipped, wherever it was explored."""
     project.module("test_a.py", PAIR, NEEDY)
@@ -117,6 +118,7 @@ def beside(result: pytest.RunResult) -> list[str]:
     return [line for line in lines[at + 1 :] if not line.startswith("=")]
 
 
+@pytest.mark.long
 def test_a_killed_worker_loses_nothing_that_was_finished(project: Project) -> None:
     # One worker at a time: two scenarios, its end, and two by the one after it.
     kill = "import os\ndef test_kill():\n    os._exit(9)\n"
@@ -192,6 +194,7 @@ def test_a_selection_calls_nothing_stale(project: Project) -> None:
         assert len(project.files()) == 3, arguments
 
 
+@pytest.mark.long
 def test_paths_that_cover_everything_are_no_selection(project: Project) -> None:
     project.module("test_a.py", PAIR, LAST)
     project.run("--everyorder-update")
@@ -292,6 +295,7 @@ def test_what_was_written_before_a_failure_counts(project: Project) -> None:
     assert "stale: expect/test_a/last.txt belongs to no scenario" in result.outlines
 
 
+@pytest.mark.long
 def test_without_testpaths_the_root_is_everything(project: Project) -> None:
     project.write("pytest.ini", INI.replace("testpaths = tests\n", ""))
     project.module("test_a.py", PAIR, LAST)
