@@ -43,7 +43,13 @@ from runtime.autograd.recording import (
     without_autograd,
 )
 from runtime.autograd.saved import SavedOutput, checked, save_output
-from runtime.autograd.views import edge_of, require_grad_of_views
+from runtime.autograd.views import (
+    Layout,
+    Replay,
+    edge_of,
+    layout_of,
+    require_grad_of_views,
+)
 from runtime.errors.autograd import (
     LeafModified,
     OverlappingWrite,
@@ -54,14 +60,6 @@ from runtime.keys import LOCAL
 from runtime.operators.call import core
 from runtime.tensors.shape import may_overlap_itself, span
 from runtime.tensors.tensor import Tensor
-
-# Shape, strides, offset.
-Layout = tuple[tuple[int, ...], tuple[int, ...], int]
-
-
-def layout_of(tensor: Tensor) -> Layout:
-    """Where the elements of a tensor lie in its storage."""
-    return tensor.shape, tensor.strides, tensor.offset
 
 
 def check_write(tensor: Tensor, operator: str) -> None:
@@ -170,6 +168,7 @@ def showing(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
             if history.view is not None:
                 # What it has become, it is without looking at its base again.
                 history.view.version = shown._version
+                history.view.replay = None
         except BaseException:
             unrecorded([(shown, version)], recipe.operator, node.next_edges)
             raise
@@ -197,7 +196,7 @@ def rebase(written: Tensor, node: Node, before: Edge | None, number: int = 0) ->
         _become(written, history, node, number)
         return
     base = history.view.base
-    copying = CopySlices(before, node, number, base, written)
+    copying = CopySlices(before, node, number, base, written, history.view.replay)
     if isinstance(node, OperatorNode):
         node.host = copying.shown
     _become(base, history_of(base), copying, 0)
@@ -239,10 +238,16 @@ class _Shown:
 class CopySlices(Node):
     """What writing to a view did to its base."""
 
-    __slots__ = ("_base", "_inner", "_number", "_view", "shown")
+    __slots__ = ("_base", "_inner", "_number", "_replay", "_view", "shown")
 
     def __init__(
-        self, before: Edge | None, inner: Node, number: int, base: Tensor, view: Tensor
+        self,
+        before: Edge | None,
+        inner: Node,
+        number: int,
+        base: Tensor,
+        view: Tensor,
+        replay: Replay | None,
     ) -> None:
         metas: tuple[Meta, ...] = (meta_of(base),)
         super().__init__([before, *inner.next_edges], metas)
@@ -250,6 +255,7 @@ class CopySlices(Node):
         self._number = number
         self._base = layout_of(base)
         self._view = layout_of(view)
+        self._replay = replay
         self.shown = _Shown(ref(self), self._base)
 
     @property
@@ -265,9 +271,13 @@ class CopySlices(Node):
         """The gradient of the old base, then those of the operator's other inputs."""
         gradient = gradients[0]
         inner = self._inner
-        whole = _laid_out(gradient, self._base)
-        shape, strides, offset = self._view
-        part = core.as_strided(whole, shape, strides, offset - self._base[2])
+        if self._replay is None:
+            whole = _laid_out(gradient, self._base)
+            shape, strides, offset = self._view
+            part = core.as_strided(whole, shape, strides, offset - self._base[2])
+        else:
+            whole = core.clone(gradient)
+            part = self._replay(whole)
         given: list[Any] = [None] * len(inner.metas)
         given[self._number] = core.clone(part)
         first, *others = inner.apply(given)

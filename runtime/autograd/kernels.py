@@ -15,13 +15,13 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from runtime.autograd.modes import GRAD
 from runtime.autograd.recipe import Recipe, is_tensor, is_tensor_list, wrong_result
 from runtime.autograd.saved import TRACKED
-from runtime.autograd.views import follow
+from runtime.autograd.views import Replay, follow
 from runtime.errors.autograd import InferenceTensorUsed, OutRequiresGrad
 from runtime.errors.base import EveryorderError
 from runtime.keys import AFTER_AUTOGRAD, KeySet
@@ -107,10 +107,32 @@ def following(schema: Schema, made: str) -> Factory:
     operator, returns = str(schema.name), returner(schema)
 
     def factory(below: Any, keyset: Any) -> Function:
-        kernel: Function = make(below.run, made, operator, returns)
+        again = partial(made_again, below.operator, schema, 0)
+        kernel: Function = make(below.run, made, operator, returns, again)
         return kernel
 
     return factory
+
+
+def made_again(
+    operator: Callable[[], Any], schema: Schema, place: int, *values: Any
+) -> Replay:
+    """What makes a view of another origin, as a call with these values made one.
+
+    The origin is the value at `place`.
+    """
+    # Lists are the kernel's own, which may change them.
+    kept = [[*each] if isinstance(each, list) else each for each in values]
+    start = schema.kwarg_only_start
+    names = [argument.name for argument in schema.arguments[start:]]
+
+    def replay(origin: Tensor) -> Tensor:
+        given = [*kept[:place], origin, *kept[place + 1 :]]
+        named = dict(zip(names, given[start:], strict=True))
+        view: Tensor = operator().call(*given[:start], **named)
+        return view
+
+    return replay
 
 
 def slow_path(recipe: Recipe, record: Callable[[Function, Recipe], Function]) -> Any:
@@ -242,12 +264,13 @@ def _following(count: int, several: bool) -> Callable[..., Function]:
     given = _given(count)
     each = "for view in result: " if several else "view = result; "
     return _made(
-        "run, made, operator, returns",
+        "run, made, operator, returns, again",
         f"def kernel({given}):",
         f"    result = run({given})",
         "    if GRAD.enabled or GRAD.follows:",
+        f"        replay = again({given}) if a0.key_bits & PYTHON else None",
         "        try:",
-        f"            {each}follow(a0, view, made, operator)",
+        f"            {each}follow(a0, view, made, operator, replay)",
         "        except (AttributeError, TypeError) as error:",
         "            raise wrong_result(returns, result, error) from None",
         "    return result",
@@ -268,6 +291,7 @@ def _made(parameters: str, *lines: str) -> Callable[..., Function]:
     )
     values: dict[str, Any] = {
         "GRAD": GRAD,
+        "PYTHON": PYTHON,
         "TRACKED": TRACKED,
         "any_requires_grad": any_requires_grad,
         "bump": bump,

@@ -6,7 +6,9 @@ How it works: every view keeps the tensor that it is a view of in the end (a vie
 view has the same base).  Modified in place, a view changes the history of its base (see
 `runtime.autograd.inplace`), and with it that of all other views.  A view looks at the
 version of its elements whenever its history is asked for: if it is another one than
-when it looked last, the view becomes `as_strided` of its base, recorded now.
+when it looked last, the view becomes `as_strided` of its base, recorded now.  A tensor
+that Python handles may know nothing of strides: its views are made again by the
+operators that made them (`Replay`).
 
 Rules:
 - only views of tensors that can have gradients are followed;
@@ -16,6 +18,8 @@ Rules:
   read by every call, and never computed).
 """
 
+from collections.abc import Callable
+from functools import partial
 from weakref import ref
 
 from runtime.autograd.accumulate import accumulator_of
@@ -43,22 +47,53 @@ _PRUNED_AT = 16
 _LISTING = reentered()
 
 
+# Makes the view of another base, which stands for the one that it was made of.
+Replay = Callable[[Tensor], Tensor]
+
+
+# Shape, strides, offset.
+Layout = tuple[tuple[int, ...], tuple[int, ...], int]
+
+
+def layout_of(tensor: Tensor) -> Layout:
+    """Where the elements of a tensor lie in its storage."""
+    return tensor.shape, tensor.strides, tensor.offset
+
+
 class ViewOf:
-    """What a view knows: its base, how it was made, and which version it knows of."""
+    """What a view knows: its base, how it was made, and which version it knows of.
 
-    __slots__ = ("base", "made", "operator", "version")
+    `replay` makes it again; None is `as_strided`.
+    """
 
-    def __init__(self, base: Tensor, made: str, operator: str, version: int) -> None:
+    __slots__ = ("base", "made", "operator", "replay", "version")
+
+    def __init__(
+        self,
+        base: Tensor,
+        made: str,
+        operator: str,
+        version: int,
+        replay: Replay | None = None,
+    ) -> None:
         self.base = base
         self.made = made
         self.operator = operator
         self.version = version
+        self.replay = replay
 
 
-def follow(origin: Tensor, view: Tensor | None, made: str, operator: str) -> None:
+def follow(
+    origin: Tensor,
+    view: Tensor | None,
+    made: str,
+    operator: str,
+    replay: Replay | None = None,
+) -> None:
     """Note that `view`, which is new, shows a part of `origin`.
 
-    A handler in Python may give None for it.
+    A handler in Python may give None for it.  `replay` makes the view of what stands
+    for `origin`, where Python handles it.
     """
     if view is None or view._dtype not in DIFFERENTIABLE:
         return
@@ -69,16 +104,26 @@ def follow(origin: Tensor, view: Tensor | None, made: str, operator: str) -> Non
     if known is not None and known.view is not None:
         base = known.view.base
         made = made or known.view.made
+        if replay is not None:
+            replay = partial(_replayed, known.view.replay, layout_of(origin), replay)
     if not GRAD.enabled:
         made = made or NO_GRAD
     history = view._history = History()
     place = view._place
     version = 0 if place is None else place[0].version
-    history.view = ViewOf(base, made, operator, version)
+    history.view = ViewOf(base, made, operator, version, replay)
     if base._requires_grad:
         view._requires_grad = True
     else:
         _list(base, view)
+
+
+def _replayed(
+    first: Replay | None, layout: Layout, second: Replay, base: Tensor
+) -> Tensor:
+    """The view of a view of a base."""
+    origin = core.as_strided(base, *layout) if first is None else first(base)
+    return second(origin)
 
 
 def _list(base: Tensor, view: Tensor) -> None:
@@ -140,7 +185,10 @@ def _renew(tensor: Tensor, history: History, view: ViewOf) -> None:
                 indirect=True,
             )
         with enable_grad():
-            shown = core.as_strided(base, tensor.shape, tensor.strides, tensor.offset)
+            if view.replay is None:
+                shown = core.as_strided(base, *layout_of(tensor))
+            else:
+                shown = view.replay(base)
         replace_node(history, shown._history.node, shown._history.number)
         tensor._requires_grad = True
     view.version = version

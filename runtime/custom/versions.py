@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from runtime.autograd.kernels import interrupts, untracked
+from runtime.autograd.kernels import interrupts, made_again, untracked
 from runtime.autograd.modes import GRAD
 from runtime.autograd.saved import TRACKED, is_inference
 from runtime.autograd.views import SEVERAL, follow
@@ -23,6 +23,7 @@ from runtime.custom.results import annotated, shares
 from runtime.dispatch.kernel import Kernel, linked
 from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType
+from runtime.tensors.handled import PYTHON
 from runtime.tensors.tensor import Tensor, claimed
 
 Function = Callable[..., Any]
@@ -120,11 +121,14 @@ def _following(below: Any, keyset: Any) -> Function:
         results = [result] if count == 1 else result
         made = SEVERAL if len(_flat(results)) > 1 else ""
         for places, each in zip(origins, results, strict=False):
-            sources = _flat([arguments[place] for place in sorted(places)])
+            sources = [(s, at) for at in sorted(places) for s in _flat([arguments[at]])]
             for view in _flat([each]):
-                for source in sources:
+                for source, at in sources:
                     if shares(view, source):
-                        follow(source, view, made, operator)
+                        replay = None
+                        if source is arguments[at] and source.key_bits & PYTHON:
+                            replay = made_again(below.operator, schema, at, *arguments)
+                        follow(source, view, made, operator, replay)
                         break
         return result
 
