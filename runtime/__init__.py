@@ -30,7 +30,7 @@ from runtime.errors import EveryorderError
 from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
 from runtime.locks import LOADING, load
 from runtime.schema import Schema, parse_schema
-from runtime.schema.codes import DType
+from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
 
 if TYPE_CHECKING:
@@ -177,6 +177,8 @@ def _loaded(name: str) -> Any:
         return getattr(load(home), name)
     if name in DType.NAMES:
         return DType.named(name)
+    if name in MemoryFormat.NAMES:
+        return MemoryFormat.named(name)
     functions: Any = load("runtime.whole").functions
     if name not in functions.FUNCTIONS:
         raise _unknown(name)

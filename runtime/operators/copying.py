@@ -9,26 +9,29 @@ Rules:
 - a copy into a tensor broadcasts the source, and converts as elements convert: a
   fraction is cut off, an imaginary part dropped, whatever the promotion rules say;
 - nothing can be copied from meta; a copy to meta keeps shape and dtype;
-- a new tensor is contiguous, whatever the strides of its source;
+- a copy lies in memory as its source does, or as `memory_format=` says
+  (`runtime.operators.memory_format`); one from another device is contiguous;
 - `contiguous` and `to` return the tensor itself where there is nothing to do.
 """
 
 from typing import Any
 
-from runtime.errors.operands import NoDataToRead, ShapesRefused
+from runtime.errors.operands import NoDataToRead, ShapesRefused, WrongOption
 from runtime.operators.backends import table_for, table_of
 from runtime.operators.call import core
 from runtime.operators.factories import pinned
 from runtime.operators.fast import SERIAL, fast_fill
+from runtime.operators.memory_format import laid, strides_of
 from runtime.operators.number import number_for
 from runtime.operators.plan import CPU, Plan, Shape, same_device
 from runtime.operators.produce import check_apart, clashes, fresh
 from runtime.operators.scalar import check_fill
 from runtime.operators.structured import Structured, Written
-from runtime.schema.codes import DType
+from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
 from runtime.tensors.making import empty_tensor, from_flat, host_tensor, view_of
 from runtime.tensors.memory import is_host, memory_of, resolved
+from runtime.tensors.order import LAST, PRESERVE
 from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor, flat_of
 
@@ -84,11 +87,11 @@ def _copied_shortly(target: Tensor, source: Tensor) -> bool:
 def short_clone(general: Any) -> Any:
     """Elements in host memory need no plan."""
 
-    def kernel(self: Tensor) -> Any:
+    def kernel(self: Tensor, memory_format: MemoryFormat | None) -> Any:
         flat = self._flat
-        if self.device is not CPU:
-            return general(self)
-        if flat is not None and len(flat) <= SERIAL:
+        if self.device is not CPU or flat is None or memory_format in LAST:
+            return general(self, memory_format)
+        if len(flat) <= SERIAL:
             return host_tensor(flat.copy(), self.shape, self.dtype)
         result = fresh(self.shape, self.dtype, CPU)
         table_of("CPU")["copy"](result, self)
@@ -150,17 +153,25 @@ def to_copy(
     device: Device | None,
     pin_memory: bool,
     non_blocking: bool,
+    memory_format: MemoryFormat | None,
 ) -> Tensor:
     """A new tensor with the elements of `self`, in another dtype or on another device.
 
     Raises:
         NoDataToRead: from meta to a device that holds elements.
-        WrongOption: `pin_memory` for a device other than the CPU.
+        WrongOption: `pin_memory` for a device other than the CPU, `memory_format` of
+            another number of dimensions.
         DeviceUnavailable, UnsupportedData: the target is not to be had.
     """
     place = self.device if device is None else resolved(device)
     kind = self.dtype if dtype is None else dtype
-    made = _copied(self, kind, place)
+    strides = strides_of(TO_COPY, self, memory_format)
+    if place is self.device and strides is not None:
+        made = laid(empty_tensor(self.shape, kind, place), strides)
+        if place.type != "meta":
+            table_for(place)["copy"](made, self)
+    else:
+        made = _copied(self, kind, place)
     return pinned(TO_COPY, made) if pin_memory else made
 
 
@@ -184,15 +195,30 @@ def to(
     device: Device | None,
     non_blocking: bool,
     copy: bool,
+    memory_format: MemoryFormat | None,
 ) -> Tensor:
     """The tensor in a dtype and on a device: itself if it is so, else a copy."""
     kept = dtype is None or dtype is self.dtype
-    if kept and not copy and _is_there(self, device):
+    if kept and not copy and _is_there(self, device) and _lies(self, memory_format):
         return self
     found: Tensor = core._to_copy(
-        self, dtype=dtype, device=device, non_blocking=non_blocking
+        self,
+        dtype=dtype,
+        device=device,
+        non_blocking=non_blocking,
+        memory_format=memory_format,
     )
     return found
+
+
+def _lies(tensor: Tensor, wanted: MemoryFormat | None) -> bool:
+    """Whether the elements lie as a format says."""
+    if wanted is None or wanted is PRESERVE:
+        return True
+    strides = strides_of(TO_COPY, tensor, wanted)
+    if strides is None:
+        return tensor.is_contiguous()
+    return tensor.strides == strides
 
 
 def _is_there(tensor: Tensor, device: Device | None) -> bool:
@@ -202,18 +228,30 @@ def _is_there(tensor: Tensor, device: Device | None) -> bool:
     return device.type == tensor.device.type and resolved(device) is tensor.device
 
 
-def contiguous(self: Tensor) -> Tensor:
-    """The tensor itself if its elements lie in row-major order, else a copy."""
-    if self.is_contiguous():
+def contiguous(self: Tensor, memory_format: MemoryFormat) -> Tensor:
+    """The tensor itself if its elements lie in the order of the format, else a copy.
+
+    Raises `WrongOption` for a format of another number of dimensions, and for the one
+    that asks for nothing.
+    """
+    if memory_format is PRESERVE:
+        raise WrongOption(
+            operator="core::contiguous",
+            argument="memory_format",
+            found=str(memory_format),
+            fits="a format that says how the elements lie",
+        )
+    if _lies(self, memory_format):
         return self
-    found: Tensor = core.clone(self)
+    found: Tensor = core.clone(self, memory_format=memory_format)
     return found
 
 
-def plan_clone(call: str, self: Tensor) -> Plan:
-    """A contiguous copy."""
+def plan_clone(call: str, self: Tensor, memory_format: MemoryFormat | None) -> Plan:
+    """A copy that lies in memory as the format says."""
     outputs = ((self.shape, self.dtype),)
-    return Plan(outputs, self.device, (self,), kernel="copy", pointwise=True)
+    strides = strides_of(call, self, memory_format)
+    return Plan(outputs, self.device, (self,), kernel="copy", strides=strides)
 
 
 def fill(self: Tensor, value: Any) -> Tensor:
@@ -280,16 +318,27 @@ OPERATORS = (
     ),
     Written(
         "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, "
-        "bool pin_memory=False, bool non_blocking=False) -> Tensor",
+        "bool pin_memory=False, bool non_blocking=False, "
+        "MemoryFormat? memory_format=None) -> Tensor",
         {_EXPLICIT: to_copy},
     ),
     Written(
         "to(Tensor(a) self, *, ScalarType? dtype=None, Device? device=None, "
-        "bool non_blocking=False, bool copy=False) -> Tensor(a)",
+        "bool non_blocking=False, bool copy=False, "
+        "MemoryFormat? memory_format=None) -> Tensor(a)",
         {_IMPLICIT: to},
     ),
-    Written("contiguous(Tensor(a) self) -> Tensor(a)", {_IMPLICIT: contiguous}),
-    Structured("clone", "Tensor self", plan_clone, fast=short_clone),
+    Written(
+        "contiguous(Tensor(a) self, *, "
+        "MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
+        {_IMPLICIT: contiguous},
+    ),
+    Structured(
+        "clone",
+        "Tensor self, *, MemoryFormat? memory_format=None",
+        plan_clone,
+        fast=short_clone,
+    ),
     Written("fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", _each(fill)),
     Written("zero_(Tensor(a!) self) -> Tensor(a!)", _each(zero)),
     Written("equal(Tensor self, Tensor other) -> bool", {_EXPLICIT: equal}, _READS),

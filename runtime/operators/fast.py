@@ -28,8 +28,13 @@ from runtime.operators.produce import meet
 from runtime.schema.codes import DType
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.making import host_tensor
-from runtime.tensors.shape import broadcast_shapes, contiguous_strides
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.order import memory_order, ordered_strides
+from runtime.tensors.shape import (
+    broadcast_shapes,
+    broadcast_strides,
+    contiguous_strides,
+)
+from runtime.tensors.tensor import Tensor, claimed
 
 # Above this the general way may use several threads; it costs some microseconds more.
 SERIAL = 8192
@@ -197,10 +202,14 @@ def layouts(name: str, rows: Rows) -> Function:
         layout = _layout(self._shape, steps, other._shape, steps_y)
         if layout is None or x is None or y is None:
             return None
-        shape, count, lines, table = layout
+        shape, count, lines, table, strides_made = layout
         result = empty(count, form)
         entry(x, at_x, y, at_y, result, table, 0, lines)
-        return host_tensor(result, shape, made)
+        found_tensor = host_tensor(result, shape, made)
+        if strides_made is not None:
+            storage = claimed(found_tensor)[0]
+            found_tensor._flat, found_tensor._place = None, (storage, 0, strides_made)
+        return found_tensor
 
     return run
 
@@ -221,10 +230,11 @@ def _elements(tensor: Tensor) -> tuple[Any, int, Shape | None]:
 @lru_cache(maxsize=1024)
 def _layout(
     left: Shape, left_steps: Shape | None, right: Shape, right_steps: Shape | None
-) -> tuple[Shape, int, int, Any] | None:
-    """Shape and elements of the result, and how a strided loop goes over them.
+) -> tuple[Shape, int, int, Any, Shape | None] | None:
+    """Shape and elements of the result, how a strided loop goes over them, its strides.
 
-    None where the shapes do not go together, or there is not one small thread's work.
+    None where the shapes do not go together, or there is not one small thread's work;
+    no strides are those of row-major order.
     """
     try:
         shape = broadcast_shapes(left, right)
@@ -234,12 +244,19 @@ def _layout(
     if not 0 < count <= SERIAL:
         return None
     module = load("runtime.kernels.cpu.elementwise_layout")
-    operands = (
+    operands = [
         (left, contiguous_strides(left) if left_steps is None else left_steps),
         (right, contiguous_strides(right) if right_steps is None else right_steps),
-    )
-    lines, _, table = module.plan(shape, *operands)
-    return shape, count, lines, table
+    ]
+    spread = tuple([broadcast_strides(*each, shape) for each in operands])
+    order = memory_order(shape, spread)
+    if order is None:
+        lines, _, table = module.plan(shape, *operands)
+        return shape, count, lines, table, None
+    turned = tuple(shape[dim] for dim in order)
+    rows = [(turned, tuple(each[dim] for dim in order)) for each in spread]
+    lines, _, table = module.plan(turned, *rows)
+    return shape, count, lines, table, ordered_strides(shape, order)
 
 
 def fast_binary(name: str, rows: Rows) -> Wrapper:

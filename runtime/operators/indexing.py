@@ -16,6 +16,7 @@ from runtime.errors.operands import DTypeRefused, NoDataToRead
 from runtime.errors.operator import ShapesDoNotFit
 from runtime.operators.agreement import INDICES, misfit, one_dtype
 from runtime.operators.backends import KEYS, table_of
+from runtime.operators.memory_format import strides_of
 from runtime.operators.plan import (
     ALL,
     BOOL,
@@ -177,12 +178,13 @@ def plan_index_put(
     """`self` with `values`, broadcast, at the places that the indices pick."""
     device = same_device(call, self, *indices, values)
     one_dtype(call, ALL, "every dtype", ("self", self), ("values", values))
+    strides = strides_of(call, self, None)
     outputs = ((self.shape, self.dtype),)
     if device.type == "meta" and any(
         each is not None and each.dtype is BOOL for each in indices
     ):
         # How many places a mask picks is not known, and need not be.
-        return Plan(outputs, device, (), start=self)
+        return Plan(outputs, device, (), start=self, strides=strides)
     numbers = resolved(call, self, indices)
     shape = indexed_shape(call, self, numbers)
     try:
@@ -198,7 +200,7 @@ def plan_index_put(
             ("values", values),
         )
     arguments = (numbers, values, accumulate, shape)
-    return Plan(outputs, device, arguments, start=self, kernel=_put)
+    return Plan(outputs, device, arguments, start=self, kernel=_put, strides=strides)
 
 
 def _put(

@@ -8,7 +8,9 @@ Rules:
   refused by its own name;
 - for tensors in host memory that are to stay as they are there is nothing to choose:
   constants have kernels of the CPU;
-- random numbers come from the default generator.
+- random numbers come from the default generator;
+- `zeros_like` lies in memory as its tensor does, or as `memory_format=` says;
+  `new_zeros` row by row.
 """
 
 from collections.abc import Callable
@@ -16,11 +18,12 @@ from typing import Any
 
 from runtime.operators.call import core
 from runtime.operators.factories import check_size, filled
+from runtime.operators.memory_format import laid, strides_of
 from runtime.operators.plan import CPU, Shape
 from runtime.operators.produce import fresh
 from runtime.operators.scalar import check_fill
 from runtime.operators.structured import Written, composed
-from runtime.schema.codes import DType
+from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
 from runtime.tensors.tensor import Tensor
 
@@ -33,8 +36,9 @@ TAGS = {
     "empty": ("nondeterministic_bitwise",),
     **dict.fromkeys(RANDOM, ("nondeterministic_seeded",)),
 }
-OPTIONS = "*, ScalarType? dtype=None, Device? device=None"
-NEW_OPTIONS = OPTIONS + ", bool pin_memory=False"
+_PLACE = "*, ScalarType? dtype=None, Device? device=None"
+OPTIONS = _PLACE + ", MemoryFormat? memory_format=None"
+NEW_OPTIONS = _PLACE + ", bool pin_memory=False"
 
 _EXPLICIT = "CompositeExplicitAutograd"
 Maker = Callable[..., Tensor]
@@ -54,11 +58,19 @@ def _stays(self: Tensor, device: Device | None) -> bool:
 
 
 def _like(name: str) -> Maker:
-    def make(self: Tensor, dtype: DType | None, device: Device | None) -> Tensor:
-        made: Tensor = getattr(core, name)(self.shape, **_own(self, dtype, device))
-        return made
+    call = f"core::{name}_like"
 
-    return composed(f"core::{name}_like", make)
+    def make(
+        self: Tensor,
+        dtype: DType | None,
+        device: Device | None,
+        memory_format: MemoryFormat | None,
+    ) -> Tensor:
+        strides = strides_of(call, self, memory_format)
+        made: Tensor = getattr(core, name)(self.shape, **_own(self, dtype, device))
+        return laid(made, strides)
+
+    return composed(call, make)
 
 
 def _short(name: str) -> Maker:
@@ -66,9 +78,14 @@ def _short(name: str) -> Maker:
     general = _like(name)
     value = CONSTANTS[name]
 
-    def make(self: Tensor, dtype: DType | None, device: Device | None) -> Tensor:
-        if not _stays(self, device):
-            return general(self, dtype, device)
+    def make(
+        self: Tensor,
+        dtype: DType | None,
+        device: Device | None,
+        memory_format: MemoryFormat | None,
+    ) -> Tensor:
+        if self._place is not None or memory_format or not _stays(self, device):
+            return general(self, dtype, device, memory_format)
         return _constant(self.shape, self.dtype if dtype is None else dtype, value)
 
     return make
@@ -87,21 +104,30 @@ def _kernels(name: str) -> dict[str, Any]:
 
 
 def _full_like(
-    self: Tensor, value: Any, dtype: DType | None, device: Device | None
+    self: Tensor,
+    value: Any,
+    dtype: DType | None,
+    device: Device | None,
+    memory_format: MemoryFormat | None,
 ) -> Tensor:
+    strides = strides_of("core::full_like", self, memory_format)
     made: Tensor = core.full(self.shape, value, **_own(self, dtype, device))
-    return made
+    return laid(made, strides)
 
 
 _general_full: Maker = composed("core::full_like", _full_like)
 
 
 def _short_full(
-    self: Tensor, value: Any, dtype: DType | None, device: Device | None
+    self: Tensor,
+    value: Any,
+    dtype: DType | None,
+    device: Device | None,
+    memory_format: MemoryFormat | None,
 ) -> Tensor:
     """`full_like` on the CPU."""
-    if not _stays(self, device):
-        return _general_full(self, value, dtype, device)
+    if self._place is not None or memory_format or not _stays(self, device):
+        return _general_full(self, value, dtype, device, memory_format)
     kind = self.dtype if dtype is None else dtype
     check_fill("core::full_like", value, kind, "fill_value")
     return filled(self.shape, kind, CPU, value)

@@ -6,6 +6,7 @@ True only here: `flip`, and which modules together make up the family of movemen
 from collections.abc import Sequence
 
 from runtime.operators import gathering, reshaping, scattering
+from runtime.operators.memory_format import strides_of
 from runtime.operators.plan import INT64, KernelTable, Plan, many_dims
 from runtime.operators.structured import Structured
 from runtime.tensors.making import empty_tensor
@@ -16,7 +17,8 @@ def plan_flip(call: str, self: Tensor, dims: Sequence[int]) -> Plan:
     """The elements in reverse order along each of the dimensions."""
     places = many_dims(call, dims, self.shape) if dims else ()
     outputs = ((self.shape, self.dtype),)
-    return Plan(outputs, self.device, (self, places), kernel=_flip)
+    strides = strides_of(call, self, None)
+    return Plan(outputs, self.device, (self, places), kernel=_flip, strides=strides)
 
 
 def _flip(table: KernelTable, out: Tensor, self: Tensor, dims: Sequence[int]) -> None:

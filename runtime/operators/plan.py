@@ -41,7 +41,9 @@ class Plan(NamedTuple):
         kernel: the kernel's name, or a function `(table, *outputs, *arguments)` that
             runs several; None for the kernel of the operator's own name.
         pointwise: each element of the output depends on the same element of the
-            inputs only, so that output and input may be the same memory.
+            inputs only, so that output and input may be the same memory, and the
+            output lies as the inputs do.
+        strides: of a fresh output, where its elements do not lie row by row.
     """
 
     outputs: tuple[tuple[Shape, DType] | None, ...]
@@ -52,6 +54,7 @@ class Plan(NamedTuple):
     start: Tensor | None = None
     kernel: str | Work | None = None
     pointwise: bool = False
+    strides: Shape | None = None
 
 
 def common_device(call: str, *tensors: Tensor | None) -> Device:

@@ -12,7 +12,10 @@ Rules:
   is made apart and copied, so that nothing is read after it was overwritten;
 - what begins as a copy of another tensor is made apart, too: the kernel may still
   refuse the values of its arguments, and then nothing may have been written;
-- a target `out` without elements is resized, when the result is there.
+- a target `out` without elements is resized, when the result is there;
+- a pointwise result lies in memory as its arguments do: dimensions are put in that
+  order first, and back in their places when the kernel has run, so that kernels see
+  rows wherever there are any.
 """
 
 from collections.abc import Callable
@@ -29,25 +32,41 @@ from runtime.errors.operands import (
 )
 from runtime.operators.backends import table_for
 from runtime.operators.number import number_for, number_of
-from runtime.operators.plan import CPU, KernelTable, Plan
+from runtime.operators.plan import CPU, KernelTable, Plan, Shape
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.elements import compute_dtype, itemsize, numpy_dtype
-from runtime.tensors.making import empty_tensor, host_tensor, no_memory, resize_empty
+from runtime.tensors.making import (
+    empty_tensor,
+    host_tensor,
+    no_memory,
+    resize_empty,
+    view_of,
+)
+from runtime.tensors.order import memory_order
 from runtime.tensors.promotion import can_cast
-from runtime.tensors.shape import may_overlap_itself, span
-from runtime.tensors.tensor import Tensor, flat_of
+from runtime.tensors.shape import (
+    broadcast_strides,
+    is_contiguous,
+    may_overlap_itself,
+    span,
+)
+from runtime.tensors.tensor import Tensor, claimed, flat_of
 
 
 def produce(plan: Plan, table: KernelTable, own: str) -> Any:
     """Run the plan into fresh tensors; the one result, or a tuple of several."""
-    outputs, device, arguments, compute, cast, start, kernel, _ = plan
+    outputs, device, arguments, compute, cast, start, kernel, pointwise, _ = plan
+    if pointwise and (order := _order(plan)) is not None:
+        return _placed(produce(_turned(plan, order), table, own), order)
     if compute is not None:
         arguments = prepared(arguments, compute, cast, device, table)
     if len(outputs) == 1 and (only := outputs[0]) is not None:
         shape, dtype = only
         made = _made_dtype(dtype, compute)
         result = fresh(shape, made, device)
+        if plan.strides is not None and not is_contiguous(shape, plan.strides):
+            result = view_of(result, shape, plan.strides, 0)
         if start is not None:
             table["copy"](result, start)
         if kernel is None:
@@ -74,6 +93,73 @@ def produce(plan: Plan, table: KernelTable, own: str) -> Any:
     )
 
 
+def _order(plan: Plan) -> Shape | None:
+    """The order in which a pointwise result lies in memory; None if row-major."""
+    only = plan.outputs[0]
+    assert only is not None, "a pointwise operator has a result"
+    shape = only[0]
+    if (
+        plan.strides is not None
+        or len(shape) < 2
+        or not any(map(_is_turned, plan.arguments))
+    ):
+        return None
+    strides = [
+        broadcast_strides(each.shape, each.strides, shape)
+        for each in plan.arguments
+        if isinstance(each, Tensor) and each.number is None
+    ]
+    return memory_order(shape, tuple(strides))
+
+
+def _is_turned(value: Any) -> bool:
+    if not isinstance(value, Tensor):
+        return False
+    place = value._place
+    return place is not None and not is_contiguous(value.shape, place[2])
+
+
+def _turned(plan: Plan, order: Shape) -> Plan:
+    """The plan with its dimensions in the order of memory."""
+    only = plan.outputs[0]
+    assert only is not None, "see `_order`"
+    shape, dtype = only
+    arguments = tuple(
+        _permuted(each, order)
+        if isinstance(each, Tensor) and each.number is None and each.shape
+        else each
+        for each in plan.arguments
+    )
+    turned = tuple(shape[dim] for dim in order)
+    # Whatever order its arguments suggest now, it is the one.
+    return plan._replace(
+        outputs=((turned, dtype),), arguments=arguments, pointwise=False
+    )
+
+
+def _permuted(tensor: Tensor, order: Shape) -> Tensor:
+    missing = (1,) * (len(order) - len(tensor.shape))
+    shape, strides = (*missing, *tensor.shape), (*missing, *tensor.strides)
+    storage, offset, _ = tensor._place or claimed(tensor)
+    assert storage is not None, "every tensor can claim a storage"
+    return view_of(
+        tensor,
+        tuple(shape[dim] for dim in order),
+        tuple(strides[dim] for dim in order),
+        offset,
+    )
+
+
+def _placed(made: Tensor, order: Shape) -> Tensor:
+    """The result with its dimensions in their places."""
+    shape = dict(zip(order, made.shape, strict=True))
+    strides = dict(zip(order, made.strides, strict=True))
+    dims = range(len(order))
+    return view_of(
+        made, tuple(shape[dim] for dim in dims), tuple(strides[dim] for dim in dims), 0
+    )
+
+
 def fresh(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
     """A tensor of any values, of a shape that a plan has checked.
 
@@ -89,12 +175,19 @@ def fresh(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
 
 
 def pretend(plan: Plan) -> Any:
-    """The results of a plan on meta: shapes and dtypes, no elements."""
+    """The results of a plan on meta: shapes, strides and dtypes, no elements."""
+    if plan.pointwise and (order := _order(plan)) is not None:
+        return _placed(pretend(_turned(plan, order)), order)
     results = [
         None if each is None else empty_tensor(each[0], each[1], plan.device)
         for each in plan.outputs
     ]
-    return results[0] if len(results) == 1 else tuple(results)
+    if len(results) > 1:
+        return tuple(results)
+    only = results[0]
+    if plan.strides is None or only is None:
+        return only
+    return view_of(only, only.shape, plan.strides, 0)
 
 
 def write_to(

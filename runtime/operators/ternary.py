@@ -23,6 +23,7 @@ from runtime.operators.scalar import check_fill
 from runtime.operators.structured import Structured
 from runtime.operators.unary import refuse, same
 from runtime.tensors.promotion import result_type
+from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor
 
 
@@ -60,7 +61,7 @@ def plan_where(call: str, condition: Tensor, self: Tensor, other: Tensor) -> Pla
 
 
 def short_where(general: Callable[..., Any]) -> Callable[..., Any]:
-    """Tensors of one shape and dtype in host memory need no plan."""
+    """Tensors of one shape and dtype, row by row in host memory, need no plan."""
 
     def kernel(condition: Tensor, self: Tensor, other: Tensor) -> Any:
         shape, dtype = self.shape, self.dtype
@@ -75,6 +76,7 @@ def short_where(general: Callable[..., Any]) -> Callable[..., Any]:
             or condition.device is not CPU
             or self.device is not CPU
             or other.device is not CPU
+            or not condition._place is self._place is other._place is None
         ):
             return general(condition, self, other)
         result = fresh(shape, dtype, CPU)
@@ -122,6 +124,8 @@ def plan_masked_fill(call: str, self: Tensor, mask: Tensor, value: Any) -> Plan:
         (1, 2),
         kernel="where",
         pointwise=True,
+        # Upstream expands first, and fills a copy row by row.
+        strides=contiguous_strides(shape),
     )
 
 

@@ -31,9 +31,10 @@ from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.python_dispatch import NotATensorClass, UnknownPolicy, WrongMetadata
 from runtime.operators.call import core
 from runtime.python_dispatch import metadata
-from runtime.schema.codes import Layout
+from runtime.schema.codes import Layout, MemoryFormat
 from runtime.tensors.handled import PYTHON
 from runtime.tensors.instance import POLICIES
+from runtime.tensors.order import lies
 from runtime.tensors.tensor import Tensor
 
 # What a tensor's `_policy` is made of; sizes come with strides.
@@ -146,6 +147,20 @@ def _method(
     return name, method
 
 
+def _in_order(
+    asking: Callable[[Tensor], Any],
+) -> Callable[[Tensor, MemoryFormat | None], Any]:
+    """`is_contiguous` of a format; of none, what a handler says."""
+
+    def is_contiguous(self: Tensor, memory_format: MemoryFormat | None = None) -> Any:
+        if memory_format is None:
+            return asking(self)
+        return lies(self.shape, self.strides, memory_format)
+
+    is_contiguous.__doc__ = Tensor.is_contiguous.__doc__
+    return is_contiguous
+
+
 def _as_layout(found: Layout | int) -> Layout:
     # Operators return codes as ints.
     return found if isinstance(found, Layout) else Layout(found)
@@ -161,7 +176,10 @@ ASKING: dict[str, Any] = dict(
         _property("offset", SIZES, metadata.sym_storage_offset),
         _method("storage_offset", SIZES, metadata.sym_storage_offset),
         _property("strides", STRIDES, metadata.sym_stride, tuple),
-        _method("is_contiguous", STRIDES, metadata.is_contiguous),
+        (
+            "is_contiguous",
+            _in_order(_asking(STRIDES, metadata.is_contiguous, None)),
+        ),
         _property("device", DEVICE, metadata.device),
         _property("layout", LAYOUT, metadata.layout, _as_layout),
     )

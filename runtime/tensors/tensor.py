@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.errors.tensor import FixedAttribute, NoGradient, NoLength
 from runtime.keys import KeySet
-from runtime.schema.codes import DType
+from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
 from runtime.schema.infer import register_annotation
 from runtime.schema.types import DeviceType, ScalarTypeType, TensorType
@@ -52,6 +52,7 @@ from runtime.tensors.interop import (
     shared_array,
 )
 from runtime.tensors.memory import Array, memory_of
+from runtime.tensors.order import lies
 from runtime.tensors.shape import contiguous_strides, is_contiguous, real_dim
 from runtime.tensors.storage import Storage
 from runtime.tensors.surface import Surface
@@ -183,8 +184,14 @@ class Tensor(Surface):
         strides = self.strides
         return strides if dim is None else strides[real_dim(dim, len(strides))]
 
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
+    def is_contiguous(self, memory_format: MemoryFormat | None = None) -> bool:
+        """Whether the elements lie without gaps in an order: row by row, if not said.
+
+        False for a format of another number of dimensions.  Raises `UnfitValue` for the
+        format that says no order.
+        """
+        if memory_format is not None:
+            return lies(self.shape, self.strides, memory_format)
         place = self._place
         return place is None or is_contiguous(self.shape, place[2])
 

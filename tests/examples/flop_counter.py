@@ -115,7 +115,7 @@ class FlopCounterMode(TorchDispatchMode):
         formula = self.formulas.get(name)
         # Entered twice, it is asked twice, and counts in the outer place only.
         if formula is not None and self not in current_modes():
-            given, options = func.schema.fill_defaults(args, kwargs)
+            given, options = func.normalize(args, kwargs)
             options.pop("out", None)
             self.flops[name] += formula(*given, **options, out=out)
             self.calls[name] += 1

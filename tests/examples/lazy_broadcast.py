@@ -69,7 +69,7 @@ class LazyBroadcast(Tensor):
         kwargs = kwargs or {}
         rule = RULES.get(func.name.name)
         if rule is not None:
-            given, options = func.schema.fill_defaults(args, kwargs)
+            given, options = func.normalize(args, kwargs)
             return rule(func, *given, **options)
         if "pointwise" in func.tags and not func.schema.is_mutable:
             return pointwise(func, args, kwargs)

@@ -82,7 +82,7 @@ class QuantizedTensor(Tensor):
         whole = all(isinstance(each, QuantizedTensor) for each in args)
         if rule is not None and whole and not kwargs:
             return rule(func, *args)
-        args, kwargs = func.schema.fill_defaults(args, kwargs)
+        args, kwargs = func.normalize(args, kwargs)
         given, options = mapped(numbers, args), mapped(numbers, kwargs)
         found = func(*given, **options)
         targets, exacts = (*args, *kwargs.values()), (*given, *options.values())

@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from runtime import cuda
+from runtime.autograd import inference_mode
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import MissingKernel
 from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.errors.storage import DeviceUnavailable, NotEnoughMemory
 from runtime.operators import core, factories
-from runtime.schema.codes import DType
+from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
-from runtime.tensors.keys_of import inference, inference_keys_of, keys_of
+from runtime.tensors.keys_of import inference_keys_of, keys_of
 from tests.operators.made import LETTERS, META, shown, tensor
 from tests.tensors.loading import noted
 
@@ -157,7 +158,10 @@ def test_like(name: str) -> None:
         base.dtype,
         base.device,
     )
-    assert found.is_contiguous()
+    assert found.strides == (1, 3)
+    assert like(
+        base, memory_format=MemoryFormat.named("contiguous_format")
+    ).is_contiguous()
     other = like(base, dtype=LETTERS["f"], device="meta")
     assert (other.dtype, other.device) == (LETTERS["f"], META)
     assert like(other).device is META
@@ -218,11 +222,8 @@ def test_large_constants_are_filled_by_the_kernel() -> None:
 
 def test_keys_are_those_of_the_device_and_the_mode() -> None:
     assert core.zeros([1]).keyset == keys_of("cpu")
-    inference.active = True
-    try:
+    with inference_mode():
         made, added = core.ones([1]), core.add(tensor([1.0]), tensor([1.0]))
-    finally:
-        inference.active = False
     assert made.keyset == added.keyset == inference_keys_of("cpu")
 
 

@@ -219,15 +219,14 @@ def cast(x: Any, *, dtype: str = "") -> Any:
 
 def _cast(torch: Any) -> Callable[..., Any]:
     def run(x: Any, *, dtype: Any = None) -> Any:
-        return x.to(x.dtype if dtype is None else dtype).contiguous()
+        return torch.ops.aten._to_copy(x, dtype=dtype)
 
     return run
 
 
 COPIES = (
     OpInfo(name="clone", samples=laid_out((2, 3), ()), reference=same, dtypes=ALL,
-           torch=lambda torch: lambda x: x.clone(
-               memory_format=torch.contiguous_format)),
+           torch=lambda torch: torch.clone),
     OpInfo(name="_to_copy", samples=casting_samples, reference=cast, dtypes=ALL,
            kind="free", torch=_cast, smooth=lambda: [
                Sample(array("float64", (2, 3), 1), dtype=D("complex128")),

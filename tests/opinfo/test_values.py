@@ -49,8 +49,6 @@ def test_values_are_those_of_the_reference(row: OpInfo) -> None:
             if isinstance(one, Tensor):
                 assert result in (None, one.dtype.name), f"{case}: {one.dtype}"
                 assert one.shape == one.numpy().shape, case
-                if not (row.view or row.name.endswith("_")):
-                    assert one.is_contiguous(), case
                 one = one.detach().numpy()
             assert_same(one, other, row.loose, case)
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from runtime.autograd import inference_mode
 from runtime.errors.storage import BadStrides, OutOfStorage
 from runtime.errors.tensor import NoGradient, NotALeaf
 from runtime.keys import DispatchKey, KeySet
 from runtime.tensors import Tensor, tensor, view_of, wrap_number
 from runtime.tensors.elements import SUPPORTED
-from runtime.tensors.keys_of import inference, keys_of
+from runtime.tensors.keys_of import keys_of
 
 
 @pytest.mark.parametrize("dtype", SUPPORTED)
@@ -50,16 +51,13 @@ def test_what_shares_a_storage_shares_one_again() -> None:
         assert view.tolist() == [2.0, 9.0]
 
 
-def test_keys_survive_where_they_are_not_the_plain_ones(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_keys_survive_where_they_are_not_the_plain_ones() -> None:
     keys = KeySet(DispatchKey.SparseCPU, DispatchKey.AutogradCPU)
     assert loads(dumps(tensor(1).with_keyset(keys))).keyset == keys
     plain = dumps(tensor(1))
-    monkeypatch.setattr(inference, "active", True)
-    inferred = dumps(tensor(1))
-    assert loads(plain).keyset != keys_of("cpu")
-    monkeypatch.undo()
+    with inference_mode():
+        inferred = dumps(tensor(1))
+        assert loads(plain).keyset != keys_of("cpu")
     assert loads(plain).keyset == keys_of("cpu")
     assert loads(inferred).keyset != keys_of("cpu")
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runtime.autograd import inference_mode
 from runtime.errors.storage import NoElementsLeft, NotShareable
 from runtime.errors.tensor import BadSize, NumberTooLarge, UnsupportedData
 from runtime.schema.codes import DType
@@ -25,7 +26,7 @@ from runtime.tensors import (
     view_of,
     wrap_number,
 )
-from runtime.tensors.keys_of import inference, inference_keys_of, keys_of
+from runtime.tensors.keys_of import inference_keys_of, keys_of
 from runtime.tensors.making import from_flat, place_on
 from runtime.tensors.memory import MEMORIES
 from tests.tensors.far import Far
@@ -195,17 +196,14 @@ def test_tensors_without_elements_take_another_shape() -> None:
     assert caught.value.fields() == {"shape": (2, 2), "asked": (5,)}
 
 
-def test_inference_mode_leaves_autograd_s_keys_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_inference_mode_leaves_autograd_s_keys_out() -> None:
     base = tensor([1.0])
-    monkeypatch.setattr(inference, "active", True)
     bare = inference_keys_of("cpu")
     assert repr(bare) == "KeySet(CPU, AutocastCPU)"
-    made = (tensor(1), empty_tensor((), F32), from_numpy(np.ones(1)), wrap_number(2))
+    with inference_mode():
+        made = tensor(1), empty_tensor((), F32), from_numpy(np.ones(1)), wrap_number(2)
+        assert view_of(base, (), (), 0).keyset == keys_of("cpu")
     assert {each.keyset for each in made} == {bare}
-    assert view_of(base, (), (), 0).keyset == keys_of("cpu")
-    monkeypatch.undo()
     assert tensor(1).keyset == keys_of("cpu")
 
 
