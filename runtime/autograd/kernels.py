@@ -148,29 +148,8 @@ def any_requires_grad(tensors: Sequence[Any]) -> bool:
     return False
 
 
-def bump(tensor: Tensor) -> None:
-    """Raise the version of the elements, which were written to."""
-    place = tensor._place or claimed(tensor)
-    place[0].version += 1
-
-
-def interrupts(error: BaseException) -> bool:
-    """Whether it may come anywhere: from a signal, or where stack or memory end."""
-    return not isinstance(error, Exception) or isinstance(
-        error, (RecursionError, MemoryError)
-    )
-
-
-def bump_unless_refused(error: BaseException, *written: Tensor) -> None:
-    """Raise the versions of what a call of `core` that raised may have written to.
-
-    An error of ours says that the call was refused before.  Where Python handles the
-    call, what wrote has raised versions of its own, unless it was interrupted.
-    """
-    handled = MODED or any(tensor.key_bits & PYTHON for tensor in written)
-    if interrupts(error) or not (handled or isinstance(error, EveryorderError)):
-        for tensor in written:
-            bump(tensor)
+# What may come anywhere, and finds no frame left for whoever handles it.
+EXHAUSTED = (RecursionError, MemoryError)
 
 
 def untracked(tensor: Tensor, operator: str) -> None:
@@ -242,6 +221,9 @@ def _careful(count: int, asked: str) -> Callable[..., Function]:
 @cache
 def _bumping(count: int, written: tuple[int, ...]) -> Callable[..., Function]:
     given = _given(count)
+    # No call: there may be no frame left.
+    raised = "; ".join(f"s{i}.version += 1" for i in written)
+    handled = " or ".join(f"a{i}.key_bits & PYTHON" for i in written)
     return _made(
         "run, operator",
         f"def kernel({given}):",
@@ -249,12 +231,22 @@ def _bumping(count: int, written: tuple[int, ...]) -> Callable[..., Function]:
             f"    if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)"
             for i in written
         ),
+        *(f"    s{i} = (a{i}._place or claimed(a{i}))[0]" for i in written),
         "    try:",
         f"        result = run({given})",
-        *(f"        bump(a{i})" for i in written),
-        "    except BaseException as error:",
-        f"        bump_unless_refused(error, {', '.join(f'a{i}' for i in written)})",
+        "    except EXHAUSTED:",
+        f"        {raised}",
         "        raise",
+        "    except EveryorderError: raise",
+        "    except Exception:",
+        # What Python handles has raised the versions of what it wrote itself.
+        f"        if not (MODED or {handled}): {raised}",
+        "        raise",
+        "    except BaseException:",
+        f"        {raised}",
+        "        raise",
+        # It may have got another storage.
+        *(f"    (a{i}._place or (s{i},))[0].version += 1" for i in written),
         "    return result",
     )
 
@@ -294,8 +286,10 @@ def _made(parameters: str, *lines: str) -> Callable[..., Function]:
         "PYTHON": PYTHON,
         "TRACKED": TRACKED,
         "any_requires_grad": any_requires_grad,
-        "bump": bump,
-        "bump_unless_refused": bump_unless_refused,
+        "EXHAUSTED": EXHAUSTED,
+        "EveryorderError": EveryorderError,
+        "MODED": MODED,
+        "claimed": claimed,
         "follow": follow,
         "untracked": untracked,
         "wrong_result": wrong_result,

@@ -15,13 +15,13 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.autograd.kernels import bump, interrupts, untracked
+from runtime.autograd.kernels import EXHAUSTED, untracked
 from runtime.autograd.saved import is_inference
 from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.keys import KeySet
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.tensor import Tensor, claimed
 
 
 def install_version_fallback(library: Library) -> Registration:
@@ -49,15 +49,18 @@ def _bumping(below: Any, keyset: KeySet) -> Callable[..., Any]:
         for tensor in written:
             if is_inference(tensor):
                 untracked(tensor, str(schema.name))
+        storages = [(tensor._place or claimed(tensor))[0] for tensor in written]
+        over = True
         try:
-            result = run(*arguments)
-            for tensor in written:
-                bump(tensor)
-        except BaseException as error:
-            if interrupts(error):
-                for tensor in written:
-                    bump(tensor)
+            return run(*arguments)
+        except EXHAUSTED:
             raise
-        return result
+        except Exception:
+            over = False
+            raise
+        finally:
+            if over:
+                for storage in storages:
+                    storage.version += 1
 
     return kernel

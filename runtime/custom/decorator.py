@@ -22,7 +22,7 @@ from typing import Any, overload
 from runtime.custom.definition import CustomOpDef, Devices, keys_of
 from runtime.custom.inference import holds_tensors, names_of, schema_of, tag_names
 from runtime.custom.kernel import kernel_of
-from runtime.custom.live import keep, live
+from runtime.custom.live import live
 from runtime.custom.selection import selecting, takes_tensors
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.kind import check_kind
@@ -118,11 +118,9 @@ def custom_op(
         older = live(chosen, str(full.name))
         if older is not None:
             older.close()
-        made = CustomOpDef(
+        return CustomOpDef(
             full, function, device_types, (COMPLIANT, *names), chosen, origin
         )
-        keep(made)
-        return made
 
     return make if fn is None else make(fn)
 

@@ -36,7 +36,7 @@ from runtime.custom.casting import casting
 from runtime.custom.fake import first_fake
 from runtime.custom.gradient import gradient_kernel
 from runtime.custom.kernel import kernel_of
-from runtime.custom.live import forget, live
+from runtime.custom.live import forget, keep, live
 from runtime.custom.selection import selecting, takes_tensors
 from runtime.custom.versions import version_kernel
 from runtime.dispatch.completion import check_rule
@@ -112,15 +112,19 @@ class CustomOpDef:
         self._rules: dict[int, Registration] = {}
         self._closed = False
         try:
+            # Found by its name before it is live: whoever is interrupted, the next one
+            # of that name ends it.
+            keep(self)
             self._library.define(schema, "FROM_SCHEMA", tags=tags)
             self._library.impl(self.name, first_fake(schema), "Meta")
             self._watch(tags)
             self.register_kernel(devices, function)
+            self.handle = OperatorHandle(dispatcher, schema.name)
+            self._opoverload = self.handle
         except BaseException:
             self._library.close()
+            forget(self)
             raise
-        self.handle = OperatorHandle(dispatcher, schema.name)
-        self._opoverload = self.handle
 
     def _watch(self, tags: tuple[str, ...]) -> None:
         """Register what follows from the schema: versions, views, no gradients."""
@@ -288,11 +292,12 @@ class CustomOpDef:
         Raises as `Library.close`.
         """
         self.dispatcher.check_writable(f"close() of {self.name}")
+        # What is live goes first: interrupted, this is closed another time.
+        self._library.close()
         self._closed = True
         for held in (self._kernels, self._off, self._registered, self._rules):
             held.clear()
         forget(self)
-        self._library.close()
 
     def _check_open(self, asked: str) -> None:
         if self._closed:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from runtime.autograd.kernels import interrupts, made_again, untracked
+from runtime.autograd.kernels import EXHAUSTED, made_again, untracked
 from runtime.autograd.modes import GRAD
 from runtime.autograd.saved import TRACKED, is_inference
 from runtime.autograd.views import SEVERAL, follow
@@ -58,18 +58,18 @@ def _each_once(run: Function, operator: str, places: tuple[int, ...]) -> Functio
                 untracked(tensor, operator)
         storages = [tensor.storage for tensor in written]
         versions = [storage.version + 1 for storage in storages]
-        over = False
+        over = True
         try:
-            result = run(*arguments)
-            over = True
-        except BaseException as error:
-            over = interrupts(error)
+            return run(*arguments)
+        except EXHAUSTED:
+            raise
+        except Exception:
+            over = False
             raise
         finally:
             if over:
                 for storage, version in zip(storages, versions, strict=True):
                     storage.version = version
-        return result
 
     return kernel
 
@@ -91,8 +91,12 @@ def _once(count: int, written: tuple[int, ...]) -> Callable[..., Function]:
     lines += [
         "        try:",
         f"            result = run({given})",
-        "        except BaseException as error:",
-        f"            if interrupts(error): {raised}",
+        "        except EXHAUSTED:",
+        f"            {raised}",
+        "            raise",
+        "        except Exception: raise",
+        "        except BaseException:",
+        f"            {raised}",
         "            raise",
         f"        {raised}",
         "        return result",
@@ -101,7 +105,7 @@ def _once(count: int, written: tuple[int, ...]) -> Callable[..., Function]:
     values: dict[str, Any] = {
         "TRACKED": TRACKED,
         "claimed": claimed,
-        "interrupts": interrupts,
+        "EXHAUSTED": EXHAUSTED,
         "untracked": untracked,
     }
     exec(compile("\n".join(lines), "<custom versions>", "exec"), values)  # noqa: S102  # the text is made of numbers

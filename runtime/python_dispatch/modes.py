@@ -17,8 +17,8 @@ Rules:
 - like all modes these belong to threads, not to tasks;
 - the stack and the keys change together, with no call in between: neither a signal nor
   the end of recursion finds one without the other, and leaving needs no more depth than
-  entering; what a signal before the first instruction of `__exit__`, or while an infra
-  mode is left, leaves entered is taken along by the next mode outside, if there is one;
+  entering; what a signal before the first instruction of `__exit__` leaves entered is
+  taken along by the next mode outside, if there is one;
 - a `with` block that ends takes its mode along, also where that is an error.
 """
 
@@ -119,7 +119,14 @@ class TorchDispatchMode:
             if not rest and LOCAL.view is last.inside:
                 STATE.stack, LOCAL.view = rest, last.outside
                 return
-        _leave(self, bool(exception), _interrupts(*exception[:1]))
+        try:
+            _leave(self, bool(exception), _interrupts(*exception[:1]))
+        except BaseException as error:
+            # What comes while an infra mode is left does not keep it entered.
+            held = any(each.mode is self for each in STATE.stack)
+            if held and _interrupts(type(error)):
+                _leave(self, True, True)
+            raise
 
 
 def check_mode(cls: type) -> None:

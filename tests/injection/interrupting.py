@@ -9,6 +9,9 @@ True only here: how an exception is put into code that does not expect it.
 - `at_depths`: the end of recursion, so many calls below;
 - `interrupted`: a real signal, by a real interval timer.
 
+One place is left out: before the first instruction of an `__exit__` that is written in
+Python.  CPython handles signals there, and no code in Python can guard it.
+
 Rules:
 - one exception a round: what handles it is not interrupted again;
 - a round is over when the program is; `None` says that nothing came any more.
@@ -19,6 +22,7 @@ import signal
 import sys
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from types import CodeType, FrameType
 from typing import Any
 
@@ -92,13 +96,32 @@ class _AtPlaces(_Tracer):
 
 
 def places(code: CodeType) -> frozenset[int]:
-    """The offsets before which a signal may be handled."""
-    found, last = set(), ""
+    """The offsets before which a signal may be handled.
+
+    It belongs to the instruction before.  Where a call ends what a `try` guards, what
+    comes after it is guarded by somebody else, and would be told of another place.
+    """
+    found, last = set(), None
+    guards = dis._parse_exception_table(code)  # type: ignore[attr-defined]  # as `dis.dis` does
+
+    def guard(offset: int) -> int | None:
+        inside = [g.target for g in guards if g.start <= offset < g.end]
+        return inside[0] if inside else None
+
     for each in dis.get_instructions(code):
-        if last in _LOOKING:
+        if (
+            last is not None
+            and last.opname in _LOOKING
+            and not (last.opname == "RESUME" and _is_exit(code))
+            and guard(last.offset) == guard(each.offset)
+        ):
             found.add(each.offset)
-        last = each.opname
+        last = each
     return frozenset(found)
+
+
+def _is_exit(code: CodeType) -> bool:
+    return code.co_name == "__exit__"
 
 
 # Runs a program with an exception at the n-th point of files in some folders, and tells
@@ -179,6 +202,21 @@ def at_depths(
     return None
 
 
+def _begins_exit(frame: FrameType) -> bool:
+    """Whether nothing of an `__exit__` has run."""
+    code = frame.f_code
+    if not _is_exit(code):
+        return False
+    return frame.f_lasti <= _begin(code)
+
+
+@cache
+def _begin(code: CodeType) -> int:
+    """The offset of the first instruction that looks for signals."""
+    found = (i.offset for i in dis.get_instructions(code) if i.opname == "RESUME")
+    return next(found)
+
+
 def interrupted(
     program: Callable[[], object], after: float, spared: frozenset[CodeType]
 ) -> bool:
@@ -190,14 +228,19 @@ def interrupted(
     done = False
 
     def handle(number: int, frame: FrameType | None) -> None:
+        first = frame
         while frame is not None:
-            if frame.f_code in spared:
+            code = frame.f_code
+            begins = frame is first and _begins_exit(frame)
+            # What comes while another signal is looked at comes where that one came.
+            if begins or code in spared or code is handling:
                 signal.setitimer(signal.ITIMER_REAL, 1e-5)
                 return
             frame = frame.f_back
         if not done:
             raise Interrupt
 
+    handling = handle.__code__
     tracer, reported = sys.gettrace(), sys.unraisablehook
     sys.settrace(None)
     sys.unraisablehook = _ignored
@@ -214,3 +257,13 @@ def interrupted(
         sys.unraisablehook = reported
         sys.settrace(tracer)
     return done
+
+
+def counted(program: Callable[[], object], folders: tuple[str, ...]) -> int:
+    """How many places a program has where a signal would be seen."""
+    tracer = _AtPlaces(folders, _ENDLESS)
+    assert _traced(tracer, program) is None, "no program has so many places"
+    return _ENDLESS - tracer._left
+
+
+_ENDLESS = 10**9
