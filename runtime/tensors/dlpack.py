@@ -6,8 +6,9 @@ its deleter is C.  NumPy knows no bfloat16: such elements travel through it as u
 and the code of their type is rewritten inside of the capsule, on the way out and in.
 
 Rules: nothing leaves that requires grad; a read-only array is never taken, as anybody
-who has a tensor may write to it.  Only host memory is handed over; CUDA tensors have
-the CUDA array interface.
+who has a tensor may write to it.  A capsule of the protocol before 1.0 does not say
+whether it is one: it is taken to be writable, as everywhere but in NumPy.  Only host
+memory is handed over; CUDA tensors have the CUDA array interface.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,8 @@ _UNSIGNED, _BFLOAT = 1, 4
 # Capsule name -> where in its structure the code of the element type is, in bytes:
 # before it, the tensor's data, device and ndim (20), and in the versioned structure
 # version, context, deleter and flags (32).  From dlpack.h 1.0.
-_CODE_AT = {b"dltensor": 20, b"dltensor_versioned": 52}
+_LEGACY = b"dltensor"
+_CODE_AT = {_LEGACY: 20, b"dltensor_versioned": 52}
 
 _BFLOAT16 = DType.named("bfloat16")
 
@@ -103,7 +105,18 @@ def taken(source: Any) -> "np.ndarray[Any, Any]":
     except BaseException:
         hand.give_back()
         raise
+    if hand.legacy:
+        elements = np.asarray(_Writable(elements))
     return elements.view(numpy_dtype(_BFLOAT16)) if hand.rewritten else elements
+
+
+class _Writable:
+    """The elements of an array that NumPy calls read-only, since nobody told it."""
+
+    def __init__(self, elements: "np.ndarray[Any, Any]") -> None:
+        self._elements = elements
+        told = elements.__array_interface__
+        self.__array_interface__ = {**told, "data": (told["data"][0], False)}
 
 
 class _Bare:
@@ -125,15 +138,20 @@ class _Bare:
 class _Hand:
     """Passes a capsule on, its bfloat16 called uint16."""
 
-    __slots__ = ("found", "rewritten", "source")
+    __slots__ = ("found", "legacy", "rewritten", "source")
 
     def __init__(self, source: Any) -> None:
         self.source = source
         self.found: Any = None
-        self.rewritten = False
+        self.rewritten = self.legacy = False
 
     def __dlpack__(self, **asked: Any) -> Any:
-        found = self.source.__dlpack__(**asked)
+        try:
+            found = self.source.__dlpack__(**asked)
+        except TypeError:
+            # A source of the protocol before 1.0 takes none of the newer options.
+            found = self.source.__dlpack__()
+        self.legacy = _named(found) == _LEGACY
         self.rewritten = _rewrite(found, _BFLOAT, _UNSIGNED)
         self.found = found
         return found
@@ -147,14 +165,23 @@ class _Hand:
         return self.source.__dlpack_device__()
 
 
+def _named(found: Any) -> bytes:
+    """The name of a capsule, which tells the version of the protocol."""
+    from ctypes import c_char_p, py_object, pythonapi
+
+    name_of = pythonapi.PyCapsule_GetName
+    name_of.argtypes, name_of.restype = [py_object], c_char_p
+    name: bytes = name_of(found)
+    return name
+
+
 def _rewrite(found: Any, old: int, new: int) -> bool:
     """Change the type code inside of an unused capsule; whether it was `old`."""
     from ctypes import POINTER, c_char_p, c_uint8, c_void_p, cast, py_object, pythonapi
 
-    name_of, pointer_of = pythonapi.PyCapsule_GetName, pythonapi.PyCapsule_GetPointer
-    name_of.argtypes, name_of.restype = [py_object], c_char_p
+    pointer_of = pythonapi.PyCapsule_GetPointer
     pointer_of.argtypes, pointer_of.restype = [py_object, c_char_p], c_void_p
-    name = name_of(found)
+    name = _named(found)
     if name not in _CODE_AT:
         raise UnfitValue(
             asked="from_dlpack",

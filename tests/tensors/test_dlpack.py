@@ -1,11 +1,13 @@
 """DLPack both ways, with NumPy, and with torch where it is installed."""
 
+import gc
 from typing import Any
 
 import numpy as np
 import pytest
 
 from runtime.errors.storage import NotExportable, NotShareable
+from runtime.errors.tensor import UnfitValue
 from runtime.tensors import from_dlpack, from_numpy, tensor, view_of
 from runtime.tensors.elements import SUPPORTED
 
@@ -65,16 +67,41 @@ def test_bfloat16_is_named_in_the_capsule(version: Any) -> None:
         def __dlpack_device__(self) -> Any:
             return made.__dlpack_device__()
 
-    if version is None:
-        # NumPy holds what comes without a version for read-only.
-        with pytest.raises(NotShareable):
-            from_dlpack(Handing())
-        return
     again = from_dlpack(Handing())
     assert (str(again.dtype), again.tolist()) == ("bfloat16", [1.5, 2.5])
     assert again.data_ptr() == made.data_ptr()
     with pytest.raises((BufferError, RuntimeError)):
         np.from_dlpack(made)
+
+
+class Older:
+    """A source of the protocol before 1.0: it takes no version, and tells of none."""
+
+    def __init__(self, held: Any) -> None:
+        self.held = held
+
+    def __dlpack__(self, stream: Any = None) -> Any:
+        return self.held.__dlpack__()
+
+    def __dlpack_device__(self) -> Any:
+        return self.held.__dlpack_device__()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bfloat16"])
+def test_legacy_capsules_are_shared_and_may_be_written_to(dtype: str) -> None:
+    """They do not say whether they may, and NumPy takes that for a no."""
+    made = tensor([1, 2, 3], dtype=dtype)
+    for again in (from_dlpack(Older(made)), from_dlpack(made.__dlpack__())):
+        assert again.data_ptr() == made.data_ptr()
+        again.numpy()[0] += 1
+    assert made.tolist() == [3, 2, 3]
+    alone = from_dlpack(tensor([7, 8], dtype=dtype).__dlpack__())
+    gc.collect()
+    assert alone.tolist() == [7, 8]
+    used = made.__dlpack__()
+    from_dlpack(used)
+    with pytest.raises(UnfitValue, match="used_dltensor"):
+        from_dlpack(used)
 
 
 @pytest.mark.parametrize("dtype", SUPPORTED)
