@@ -1,0 +1,177 @@
+"""Calls of several tensors, lists and optionals run the kernel that torch runs.
+
+Tensors of different backends bring keys of all of them; which kernel is called depends
+on their union, on fallbacks at the Autograd keys, and on what lies below those.
+"""
+
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import runtime
+from runtime import DispatchKey, KeySet, Library, default_dispatcher
+from runtime.autograd import fallback
+from runtime.errors import EveryorderError
+
+torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
+pytestmark = pytest.mark.torch
+
+# Where kernels stand, in random choices of at most this many.
+KEYS = (
+    *("CPU", "Meta", "MkldnnCPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU"),
+    "BackendSelect",
+    *("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd"),
+    *("ADInplaceOrView", "AutogradCPU", "AutogradMeta", "AutogradOther"),
+    *("Autograd", "CompositeImplicitAutograd"),
+)
+MOST = 5
+# Arguments, and what stands for each when it is called.
+FORMS: tuple[tuple[str, str], ...] = (
+    ("Tensor a, Tensor b", "tt"),
+    ("Tensor a, Tensor b, Tensor c", "ttt"),
+    ("Tensor[] a, Tensor b", "lt"),
+    ("Tensor? a, Tensor b, Tensor? c", "oto"),
+    ("Tensor a, Tensor?[] b", "tp"),
+)
+WORLDS, CALLS = 150, 12
+
+
+def of_torch() -> dict[str, Any]:
+    """A tensor of each kind, without gradient and with it."""
+    with warnings.catch_warnings():
+        # Of compressed sparse tensors, that they are new.
+        warnings.simplefilter("ignore")
+        plain = torch.ones(2, 2)
+        made = {
+            "dense": plain,
+            "meta": torch.ones(2, 2, device="meta"),
+            "sparse": plain.to_sparse(),
+            "csr": plain.to_sparse_csr(),
+            "mkldnn": plain.to_mkldnn(),
+            "quantized": torch.quantize_per_tensor(plain, 0.1, 0, torch.qint8),
+        }
+    wanting = {
+        f"{name} with grad": each.clone().requires_grad_()
+        for name, each in made.items()
+        if name not in ("quantized", "mkldnn")
+    }
+    return {**made, **wanting}
+
+
+def ours(theirs: Any) -> runtime.Tensor:
+    """A tensor of ours with the keys of one of torch's."""
+    printed = str(torch._C._dispatch_keys(theirs))
+    inside = printed.removeprefix("DispatchKeySet(").removesuffix(")")
+    keys = [DispatchKey[name] for name in inside.split(", ")]
+    made: runtime.Tensor = runtime.ones((2, 2)).with_keyset(KeySet(keys))
+    made.requires_grad_(theirs.requires_grad)
+    return made
+
+
+@contextmanager
+def world(name: str, arguments: str, keys: list[str]) -> Iterator[tuple[Any, Any]]:
+    """An operator on both sides, and what says which of its kernels ran."""
+    ran: list[str] = []
+
+    def kernel(key: str) -> Callable[..., Any]:
+        return lambda *given: ran.append(key)
+
+    schema = f"{name}({arguments}) -> ()"
+    library = torch.library.Library("everyorder_several", "FRAGMENT")
+    mine = Library("everyorder_several", "FRAGMENT")
+    try:
+        library.define(schema)
+        mine.define(schema)
+        # The widest last: torch leaves slots as they were where it comes first.
+        for key in sorted(keys, key=KEYS.index):
+            library.impl(name, kernel(key), key)
+            mine.impl(name, kernel(key), key)
+        operator = getattr(torch.ops.everyorder_several, name).default
+        handle = default_dispatcher().find_op(f"everyorder_several::{name}")
+        assert handle is not None
+
+        def called(function: Callable[..., Any], values: Any) -> str:
+            ran.clear()
+            try:
+                function(*values)
+            except (EveryorderError, RuntimeError, NotImplementedError):
+                return "refused"
+            return " ".join(ran)
+
+        yield (
+            lambda values: called(operator, values),
+            lambda values: called(handle.call, values),
+        )
+    finally:
+        mine.close()
+        library._destroy()
+
+
+def values(chance: random.Random, form: str, names: list[str]) -> list[Any]:
+    """Names of tensors for each argument; None and lists where they may stand."""
+    found: list[Any] = []
+    for kind in form:
+        some = [chance.choice(names) for _ in range(chance.randint(0, 3))]
+        if kind == "l":
+            found.append(some or [chance.choice(names)])
+        elif kind == "p":
+            found.append([each if chance.random() < 0.7 else None for each in some])
+        elif kind == "o" and chance.random() < 0.5:
+            found.append(None)
+        else:
+            found.append(chance.choice(names))
+    return found
+
+
+def taken(values: list[Any], tensors: dict[str, Any]) -> list[Any]:
+    """The tensors of these names."""
+    return [
+        taken(each, tensors)
+        if isinstance(each, list)
+        else None
+        if each is None
+        else tensors[each]
+        for each in values
+    ]
+
+
+def compare(seed: int) -> tuple[int, int, int]:
+    """Play random worlds: how many calls, how many of several, how many refused."""
+    theirs = of_torch()
+    mine = {name: ours(each) for name, each in theirs.items()}
+    chance = random.Random(seed)
+    compared, ended, several = 0, 0, 0
+    for number in range(WORLDS):
+        arguments, form = chance.choice(FORMS)
+        keys = chance.sample(KEYS, chance.randint(1, MOST))
+        with world(f"f{number}", arguments, keys) as (torchs, our):
+            for _ in range(CALLS):
+                asked = values(chance, form, [*theirs])
+                expected, found = torchs(taken(asked, theirs)), our(taken(asked, mine))
+                case = f"seed {seed}: {keys} called with {asked}"
+                assert found == expected, f"{case}: {found}, torch {expected}"
+                compared += 1
+                ended += expected == "refused"
+                several += len({*map(str, asked)}) > 1
+    return compared, several, ended
+
+
+def test_the_same_kernel_runs() -> None:
+    seed = random.SystemRandom().getrandbits(32)
+    compared, several, ended = compare(seed)
+    print(f"seed {seed}: {compared} calls, {several} of several, {ended} refused")
+    assert several > compared / 2
+    assert 0 < ended < compared
+
+
+def test_a_fallback_that_goes_to_the_next_key_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of tensors at AutogradCPU and AutogradOther it would call both."""
+    monkeypatch.setattr(fallback, "below_autograd", lambda below, keyset: below.run)
+    with pytest.raises(AssertionError, match="seed 1"):
+        compare(1)
