@@ -26,13 +26,13 @@ Rules:
 
 import threading
 from collections.abc import Callable, Generator
-from threading import get_ident
 from types import GeneratorType
 from typing import Any, Self
 
 from runtime.errors.mode import ModeMisuse
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
 from runtime.keys.local import left_wrongly, view_of
+from runtime.tensors.handled import Presence
 from runtime.tensors.interop import RECORDS
 from runtime.tensors.keys_of import INFERRING, inference
 
@@ -207,17 +207,15 @@ class inference_mode(Mode):  # noqa: N801  # used as a verb
         return inference_mode(self._mode)
 
     def __enter__(self) -> Self:
-        view, number = LOCAL.view, get_ident()
+        view = LOCAL.view
         if self._mode:
             inside = view_of(view.included & ~_TRACKING, view.excluded | _AUTOGRAD)
         else:
             inside = view_of(view.included | _TRACKING, view.excluded & ~_AUTOGRAD)
-        listing = self._mode and number not in INFERRING
-        if listing:
-            # Before: no moment has a thread in the mode that is not listed.
-            INFERRING.add(number)
+        # Before: no moment has a thread in the mode of which nobody knows.
+        presence = Presence(INFERRING) if self._mode else None
         keys = view, LOCAL.switched_in, LOCAL.switched_out
-        saved = listing, keys, GRAD.enabled, inference.active
+        saved = presence, keys, GRAD.enabled, inference.active
         self._entry, LOCAL.view = (GRAD.__dict__, saved, self._entry), inside
         GRAD.enabled, inference.active = not self._mode, self._mode
         return self
@@ -226,10 +224,8 @@ class inference_mode(Mode):  # noqa: N801  # used as a verb
         entry = self._entry
         if entry is None or entry[0] is not GRAD.__dict__:
             raise left_wrongly(self, entry)
-        _, (listing, keys, GRAD.enabled, inference.active), self._entry = entry
+        _, (_, keys, GRAD.enabled, inference.active), self._entry = entry
         LOCAL.view, LOCAL.switched_in, LOCAL.switched_out = keys
-        if listing:
-            INFERRING.discard(get_ident())
 
 
 _AUTOGRAD = AUTOGRAD_KEYS.bits

@@ -26,7 +26,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from inspect import getattr_static
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
-from weakref import ref
 
 from runtime.errors.mode_stack import (
     EmptyModeStack,
@@ -45,25 +44,12 @@ from runtime.errors.python_dispatch import (
 from runtime.keys import LOCAL, exclude_keys
 from runtime.keys.keyset import KeySet
 from runtime.keys.local import View, view_of
-from runtime.tensors.handled import HANDLED, MODED, STATE
+from runtime.tensors.handled import HANDLED, MODED, STATE, Presence
 
 Given = TypeVar("Given")
 
 # The places of infra modes, outermost first: a fake mode is asked last of all.
 INFRA = ("FAKE", "PROXY", "FUNCTIONAL")
-
-
-class _Presence:
-    """Lives as long as an entry of any stack, also of one that is put aside.
-
-    A thread that ends with modes entered takes its stack with it.  No code of Python's
-    runs at its end, so that nothing can interrupt it.
-    """
-
-    __slots__ = ("__weakref__",)
-
-    def __init__(self) -> None:
-        MODED.add(ref(self, MODED.discard))
 
 
 class Entered(NamedTuple):
@@ -77,7 +63,7 @@ class Entered(NamedTuple):
     included: int
     outside: View
     inside: View
-    presence: _Presence
+    presence: Presence
 
 
 Stack = tuple[Entered, ...]
@@ -154,7 +140,7 @@ def _entered(mode: TorchDispatchMode) -> tuple[Stack, View]:
     stack, view = STATE.stack, LOCAL.view
     added = HANDLED & ~view.included
     inside = view_of(view.included | added, view.excluded) if added else view
-    entered = Entered(mode, STATE.context, added, view, inside, _Presence())
+    entered = Entered(mode, STATE.context, added, view, inside, Presence(MODED))
     user = mode.infra is None
     return (*stack, entered) if user else _with_infra(stack, entered), inside
 

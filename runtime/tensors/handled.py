@@ -36,7 +36,21 @@ ABOVE = full_after(DispatchKey.PythonDispatcher).bits & ~(
     full_after(DispatchKey.Python).bits | PYTHON
 )
 
-# The entries of all stacks of modes, of every thread; they take themselves out.
+
+class Presence:
+    """Is in a set, which all threads share, as long as it lives.
+
+    It goes with what holds it, also where a thread ends.  No code in Python runs at its
+    end, so that nothing can interrupt it.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __init__(self, among: "set[ref[Any]]") -> None:
+        among.add(ref(self, among.discard))
+
+
+# The entries of all stacks of modes, of every thread.
 MODED: set[ref[Any]] = set()
 
 # What reads the one element of a tensor that is handled: the last one does.

@@ -13,18 +13,19 @@ that makes a tensor asks for the mode, and nearly no process has a thread in it:
 
 import threading
 from functools import cache
+from typing import Any
+from weakref import ref
 
 from runtime.keys import DispatchKey, KeySet, autograd_key_of, key_of_device
 
-# The threads that are in inference mode.  One that ended in it may stay: then
-# `inference` is asked in vain, until a thread of the same number leaves the mode.
-INFERRING: set[int] = set()
+# A `Presence` for each time that a thread has entered inference mode.
+INFERRING: set[ref[Any]] = set()
 
 
 class _Inference(threading.local):
     """Whether the thread makes inference tensors; a thread starts without.
 
-    Whoever sets it lists the thread in `INFERRING` before, and strikes it off after.
+    Whoever sets it holds a `Presence` in `INFERRING` as long.
     """
 
     active: bool = False

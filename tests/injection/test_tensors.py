@@ -20,7 +20,7 @@ from runtime.keys import LOCAL, preserve_keys
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.python_dispatch import modes as dispatch_modes
 from runtime.tensors.handled import STATE
-from runtime.tensors.keys_of import inference
+from runtime.tensors.keys_of import INFERRING, inference
 from tests.injection import tensors
 from tests.injection.interrupting import (
     Round,
@@ -264,3 +264,12 @@ def test_at_any_time(rounds: int) -> None:
     print(f"seed {seed}: {rounds} rounds, {came} interrupted, {len(failed)} failures")
     assert came > rounds / 20
     assert failed == [], f"seed {seed}"
+
+
+def test_inference_mode_is_not_looked_for_in_vain() -> None:
+    """Interrupted on the way in or out, it leaves nothing that all threads ask."""
+    act = OPERATIONS["inference_mode"]
+    count = counted(partial(act, Graph()), FOLDERS)
+    for at in range(1, count + 1):
+        at_places(partial(act, Graph()), FOLDERS, at)
+        assert not INFERRING

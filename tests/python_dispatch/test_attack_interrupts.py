@@ -35,7 +35,7 @@ from runtime.python_dispatch import (
     pop_mode_temporarily,
 )
 from runtime.python_dispatch.short import FILE
-from runtime.tensors.handled import MODED, STATE
+from runtime.tensors.handled import MODED, STATE, Presence
 from tests.python_dispatch.kinds import core, counted, vector
 from tests.python_dispatch.thread_state import Look, nobody_entered
 
@@ -316,8 +316,8 @@ def test_an_error_does_not_take_others_along(error: type[BaseException]) -> None
 
 def test_the_presence_of_a_mode_ends_without_python_code() -> None:
     """Nothing that a signal could interrupt: who was there would stay for ever."""
-    assert not hasattr(modes._Presence, "__del__")
-    presence = modes._Presence()
+    assert not hasattr(Presence, "__del__")
+    presence = Presence(MODED)
     assert len(MODED) == 1
     del presence
     assert not MODED
