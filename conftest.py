@@ -6,6 +6,7 @@ the reason, unless `-m` speaks of them.
 """
 
 import gc
+import signal
 from importlib.metadata import entry_points
 
 import pytest
@@ -16,6 +17,12 @@ if not any(point.value == "everyorder" for point in entry_points(group="pytest11
     pytest_plugins.append("everyorder")
 
 LONG = pytest.mark.skip(reason="takes minutes: make test-long, or -m long")
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C, which a shell has its background jobs ignore: tests send it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(
