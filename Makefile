@@ -36,7 +36,7 @@ KERNELS := tests/kernels tests/opinfo
 # Where the long legs are: those in small processes, and those of the runtime.
 FOLLOWED := tests/scenarios/test_verdicts_followed.py
 LONG := tests/zoo tests/engine tests/cli tests/plugin
-LONG_OF_RUNTIME := tests/scenarios tests/mutants tests/pairs tests/injection
+LONG_OF_RUNTIME := tests/scenarios tests/mutants tests/pairs tests/injection tests/opinfo
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 

@@ -24,6 +24,7 @@ from runtime.errors.autograd import (
 )
 from runtime.errors.tensor import NoGradient, NotALeaf
 from runtime.operators.call import core
+from runtime.schema.checked import checked
 from runtime.tensors.keys_of import inference
 from runtime.tensors.methods import install
 from runtime.tensors.tensor import Tensor
@@ -223,4 +224,4 @@ METHODS: dict[str, Callable[..., Any]] = {
 for _name, _property in PROPERTIES.items():
     install(_name, _property)
 for _name, _method in METHODS.items():
-    install(_name, _method)
+    install(_name, checked(_method))

@@ -153,7 +153,8 @@ class Library(Closing):
                 `"PURE_FUNCTION"`; a parsed `Schema` keeps its own kind if it is `""`.
             kernel: registered at CompositeImplicitAutograd, together with the schema.
             tags: of `runtime.schema.tags.TAGS`; `defined_tensors` refuses None where
-                the schema says `Tensor`, `numbers_as_tensors` takes numbers there.
+                the schema says `Tensor`, `numbers_as_tensors` takes numbers there,
+                `integers_only` refuses a bool where it says `int`.
             debug: describes the kernel; without a kernel, the definition.
 
         Raises:

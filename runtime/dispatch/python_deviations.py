@@ -37,6 +37,12 @@ TENSORS = (
         "`defined_tensors`, a tag that other operators may have, too",
     ),
     Deviation(
+        "a bool for an integer that an operator of ours takes",
+        "refused by functions and methods, taken by `torch.ops`",
+        "refused by all",
+        "`integers_only`, a tag that other operators may have, too",
+    ),
+    Deviation(
         "`.numpy()` of what requires grad, in a kernel",
         "refused, unless gradients are switched off",
         "allowed below autograd",

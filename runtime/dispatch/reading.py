@@ -23,7 +23,7 @@ from runtime.schema.names import OperatorName
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
 from runtime.schema.strip import stripper
-from runtime.schema.tags import DEFINED_TENSORS, NUMBERS_AS_TENSORS
+from runtime.schema.tags import DEFINED_TENSORS, INTEGERS_ONLY, NUMBERS_AS_TENSORS
 from runtime.schema.types import is_dispatch_type
 from runtime.schema.values import Converter
 
@@ -79,6 +79,7 @@ class DefinitionReading:
             self.schema,
             numbers=NUMBERS_AS_TENSORS in self.tags,
             defined_only=DEFINED_TENSORS in self.tags,
+            integers_only=INTEGERS_ONLY in self.tags,
         )
 
     @property

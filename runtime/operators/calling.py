@@ -11,12 +11,21 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
+from numpy import ndarray
+
 from runtime.errors.call import CallError
 from runtime.errors.operands import WrongOption
 from runtime.operators.call import core, found
 from runtime.operators.signatures import described, signature_of
 from runtime.operators.words import again, worded
+from runtime.schema.binding import binder, converters_of
+from runtime.schema.checked import checked
 from runtime.schema.device import Device
+from runtime.schema.excerpt import shortened
+from runtime.schema.numbers import MISMATCH
+from runtime.schema.parser import parse_schema
+from runtime.schema.types import IntType
+from runtime.schema.values import converter
 from runtime.tensors.elements import supported
 from runtime.tensors.making import wrap_number
 from runtime.tensors.tensor import Tensor
@@ -25,7 +34,7 @@ Function = Callable[..., Any]
 
 
 class Ordered(NamedTuple):
-    """What `sort` and `topk` find: the values, and where each was."""
+    """What `sort`, `topk`, `max` and `min` find: the values, and where each was."""
 
     values: Tensor
     indices: Tensor
@@ -120,6 +129,7 @@ def named(name: str, made: Function) -> Function:
     return made
 
 
+@checked
 def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002  # the schema's names
     """Every element brought between `min` and `max`: numbers, or tensors."""
     by_tensor = isinstance(min, Tensor) or isinstance(max, Tensor)
@@ -130,6 +140,7 @@ def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) ->
     return run(self, low, high, out=out)
 
 
+@checked
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Any:  # noqa: A002  # the schema's names
     """`clamp`, in place."""
     if isinstance(min, Tensor) or isinstance(max, Tensor):
@@ -146,15 +157,20 @@ def _bounds(self: Tensor, *given: Any) -> tuple[Any, ...]:
 
 
 @worded
-def scatter(self: Tensor, dim: int, index: Tensor, src: Any, **kwargs: Any) -> Any:
+@checked
+def scatter(
+    self: Tensor, dim: int, index: Tensor, src: Any, *, out: Tensor | None = None
+) -> Any:
     """`src`, a tensor or a number, put where `index` says."""
     if isinstance(src, Tensor):
-        return function("scatter")(self, dim, index, src, **kwargs)
-    if kwargs.get("out") is None:
+        return function("scatter")(self, dim, index, src, out=out)
+    if out is None:
         return core.scatter_value(self, dim, index, src)
-    return core.scatter_value_out(self, dim, index, src, **kwargs)
+    return core.scatter_value_out(self, dim, index, src, out=out)
 
 
+@worded
+@checked
 def scatter_(self: Tensor, dim: int, index: Tensor, src: Any) -> Any:
     """`scatter`, in place."""
     run = core.scatter_ if isinstance(src, Tensor) else core.scatter__value
@@ -162,6 +178,7 @@ def scatter_(self: Tensor, dim: int, index: Tensor, src: Any) -> Any:
 
 
 @worded
+@checked
 def split(self: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of one size, or of the sizes in a list."""
     run = core.split if hasattr(split_size, "__index__") else core.split_sizes
@@ -169,26 +186,36 @@ def split(self: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
 
 
 @worded
+@checked
 def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """At most that many pieces of one size; the last may be smaller."""
+    """At most that many pieces of one size; the last may be smaller.
+
+    Of a dimension of size 0 there are exactly that many.
+    """
+    chunks = _integer("chunk", "chunks", chunks)
     if chunks < 1:
         raise WrongOption(
             operator="chunk", argument="chunks", found=str(chunks), fits="1 and more"
         )
     size = self.size(dim)
-    pieces: tuple[Tensor, ...] = split(self, max(-(-size // chunks), 1), dim)
-    return pieces
+    if not size:
+        return tuple(core.split_sizes(self, [0] * chunks, dim))
+    return tuple(core.split(self, -(-size // chunks), dim))
 
 
 @worded
+@checked
 def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Every place of a dimension as a view."""
     return tuple(core.select(self, dim, place) for place in range(self.size(dim)))
 
 
 @worded
+@checked
 def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     """`length` places of a dimension from `start`, as a view."""
+    start = _integer("narrow", "start", start)
+    length = _integer("narrow", "length", length)
     size = self.size(dim)
     first = start + size if start < 0 else start
     if not 0 <= first <= first + length <= size:
@@ -202,16 +229,93 @@ def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     return part
 
 
+def _integer(name: str, argument: str, value: Any) -> int:
+    """An argument of a written function as an integer, which no bool is.
+
+    Raises `WrongOption`.
+    """
+    number = _TO_INTEGER(value)
+    if not isinstance(number, int):
+        raise WrongOption(
+            operator=name, argument=argument, found=shortened(value), fits="an integer"
+        )
+    return number
+
+
+_TO_INTEGER = converter(IntType, None, True)
+
+
+def extreme(name: str, pair: str) -> Function:
+    """`max` or `min`: of all elements, along a dimension, or of two tensors."""
+    whole, along, both = writing(name), plain(f"{name}_dim"), function(pair)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not args:
+            if not kwargs:
+                return whole(self)
+            # As NumPy calls it, of all elements.
+            if kwargs.get("axis", True) is None:
+                del kwargs["axis"]
+        if "other" in kwargs or (args and isinstance(args[0], (Tensor, ndarray))):
+            return both(self, *args, **kwargs)
+        if args or "dim" in kwargs or "axis" in kwargs:
+            return Ordered(*along(self, *args, **kwargs))
+        return whole(self, **kwargs)
+
+    named(name, call)
+    call.__doc__ = f"""The {pair} of all elements, or along a dimension, or of two.
+
+    `{name}(x)` is one number; `{name}(x, dim, keepdim=False)` the values and the first
+    place of each, as `.values` and `.indices`; `{name}(x, other)` is `{pair}`.
+    """
+    del call.__signature__  # type: ignore[attr-defined]  # which `named` has set
+    return call
+
+
+def _truth(value: object) -> object:
+    """A bool as it is."""
+    return value if isinstance(value, bool) else MISMATCH
+
+
+def spread(name: str) -> Function:
+    """`var` or `std`, which take `unbiased` where the schema has `correction`."""
+    run = function(name)
+    schema = parse_schema(
+        f"{name}(Tensor self, int[1]? dim=None, bool unbiased=True, "
+        "bool keepdim=False, *, Tensor? out=None) -> Tensor"
+    )
+    turns = [*converters_of(schema, defined_only=True, integers_only=True)]
+    # No number is meant: `var(0, 1)` asks for two dimensions.
+    turns[2] = turns[3] = _truth
+    bind = binder(schema, tuple(turns))
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # `var(False)`: a bool is no dimension.
+        if len(args) == 1 and type(args[0]) is bool and "unbiased" not in kwargs:
+            return call(self, unbiased=args[0], **kwargs)
+        if len(args) < 2 and "unbiased" not in kwargs:
+            return run(self, *args, **kwargs)
+        if "axis" in kwargs and "dim" not in kwargs:
+            kwargs["dim"] = kwargs.pop("axis")
+        _, dim, unbiased, keepdim, out = bind((self, *args), kwargs)
+        return run(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
+
+    return named(name, call)
+
+
+@checked
 def sort(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
     """The values in order along a dimension, and where each was."""
     return Ordered(*plain("sort")(self, *args, **kwargs))
 
 
+@checked
 def topk(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
     """The greatest or least values along a dimension, and where each was."""
     return Ordered(*plain("topk")(self, *args, **kwargs))
 
 
+@checked
 def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
     """One of two by a condition; with a condition alone, where it is true."""
     if args or kwargs:
@@ -221,6 +325,9 @@ def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
 
 # What is more than the call of one operator, by name.
 WRITTEN: dict[str, Function] = {
+    **{name: spread(name) for name in ("var", "std")},
+    "max": extreme("max", "maximum"),
+    "min": extreme("min", "minimum"),
     "chunk": chunk,
     "clamp": clamp,
     "narrow": narrow,

@@ -28,6 +28,7 @@ from runtime.operators.calling import (
     where,
 )
 from runtime.schema.binding import Binder, binder, converters_of
+from runtime.schema.checked import checked
 from runtime.schema.parser import parse_schema
 from runtime.tensors.tensor import Tensor
 
@@ -40,7 +41,7 @@ OPERATORS = (
     *("add", "sub", "mul", "div", "floor_divide", "remainder", "pow", "maximum"),
     *("minimum", "atan2", "eq", "ne", "lt", "le", "gt", "ge", "logical_and"),
     *("logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
-    *("masked_fill", "sum", "mean", "prod", "var", "std", "max", "min", "any", "all"),
+    *("masked_fill", "sum", "mean", "prod", "amax", "amin", "any", "all"),
     *("argmax", "argmin", "cumsum", "matmul", "mm", "bmm", "dot", "linear"),
     *("softmax", "log_softmax", "layer_norm", "nll_loss", "cross_entropy", "dropout"),
     *("conv2d", "max_pool2d", "max_pool2d_with_indices", "cat", "stack"),
@@ -89,7 +90,7 @@ __all__ = [
     "zeros_like",
 ]
 
-globals().update({name: function(name) for name in OPERATORS})
+globals().update({**calling.WRITTEN, **{name: function(name) for name in OPERATORS}})
 
 
 def __getattr__(name: str) -> Any:
@@ -102,9 +103,18 @@ def _made(run: Any, *args: Any, requires_grad: bool = False, **options: Any) -> 
 
     Options that are None are left to the operator.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    given = {
+        name: value
+        for name, value in options.items()
+        if value is not None or not _has(run, name)
+    }
     tensor: Tensor = run(*args, **calling.spelled(given))
     return tensor.requires_grad_() if requires_grad else tensor
+
+
+def _has(run: Any, name: str) -> bool:
+    """Whether the operator has an argument of that name."""
+    return name in [argument.name for argument in run.schema.arguments]
 
 
 def zeros(*size: Any, **options: Any) -> Tensor:
@@ -122,11 +132,13 @@ def empty(*size: Any, **options: Any) -> Tensor:
     return _made(core.empty, calling.sizes(size), **options)
 
 
+@checked
 def full(size: Any, fill_value: Any, **options: Any) -> Tensor:
     """One number everywhere, whose kind gives the dtype if none is asked for."""
     return _made(core.full, calling.sizes((size,)), fill_value, **options)
 
 
+@checked
 def arange(start: Any, end: Any = None, step: Any = 1, **options: Any) -> Tensor:
     """`arange(end)`, or the numbers from `start` to before `end` by `step`."""
     if end is None:
@@ -146,6 +158,7 @@ def randn(*size: Any, **options: Any) -> Tensor:
     return _made(core.randn, calling.sizes(size), **options)
 
 
+@checked
 def randint(low: int, high: Any, size: Any = None, **options: Any) -> Tensor:
     """Integers from `low` to before `high`; `randint(high, size)` begins at 0."""
     if size is None:
@@ -153,51 +166,61 @@ def randint(low: int, high: Any, size: Any = None, **options: Any) -> Tensor:
     return _made(core.randint, low, high, calling.sizes((size,)), **options)
 
 
+@checked
 def randperm(n: int, **options: Any) -> Tensor:
     """The numbers below `n` in random order; options as for `rand`."""
     return _made(core.randperm, n, **options)
 
 
+@checked
 def eye(n: int, m: int | None = None, **options: Any) -> Tensor:
     """A matrix with ones on its diagonal; options as for `zeros`."""
     return _made(core.eye, n, m, **options)
 
 
+@checked
 def linspace(start: Any, end: Any, steps: int, **options: Any) -> Tensor:
     """`steps` numbers at equal distances from `start` to `end`, both included."""
     return _made(core.linspace, start, end, steps, **options)
 
 
+@checked
 def zeros_like(self: Tensor, **options: Any) -> Tensor:
     """Zeros in the shape of `self`; options: dtype, device, requires_grad."""
     return _made(core.zeros_like, self, **options)
 
 
+@checked
 def ones_like(self: Tensor, **options: Any) -> Tensor:
     """Ones in the shape of `self`."""
     return _made(core.ones_like, self, **options)
 
 
+@checked
 def empty_like(self: Tensor, **options: Any) -> Tensor:
     """Elements of any value in the shape of `self`."""
     return _made(core.empty_like, self, **options)
 
 
+@checked
 def full_like(self: Tensor, fill_value: Any, **options: Any) -> Tensor:
     """One number everywhere in the shape of `self`."""
     return _made(core.full_like, self, fill_value, **options)
 
 
+@checked
 def rand_like(self: Tensor, **options: Any) -> Tensor:
     """Uniform numbers in the shape of `self`."""
     return _made(core.rand_like, self, **options)
 
 
+@checked
 def randn_like(self: Tensor, **options: Any) -> Tensor:
     """Normal numbers in the shape of `self`."""
     return _made(core.randn_like, self, **options)
 
 
+@checked
 def is_tensor(obj: object) -> bool:
     """Whether something is a tensor, of whichever class."""
     return isinstance(obj, Tensor)
@@ -211,6 +234,7 @@ def _allclose_binder() -> Binder:
     return binder(schema, converters_of(schema, defined_only=True))
 
 
+@checked
 def allclose(
     self: Tensor,
     other: Tensor,

@@ -13,7 +13,10 @@ from runtime.dispatch.library import Library
 from runtime.locks import waited_for
 from runtime.operators.call import NAMESPACE
 from runtime.operators.registry import declared
-from runtime.schema.tags import DEFINED_TENSORS
+from runtime.schema.tags import DEFINED_TENSORS, INTEGERS_ONLY
+
+# Of every operator: None is no tensor, and a bool no integer.
+TAGS = (DEFINED_TENSORS, INTEGERS_ONLY)
 
 # What dumps show as the place of registration.
 ORIGIN = "core operators"
@@ -41,7 +44,7 @@ def _installed(dispatcher: Dispatcher) -> tuple[Library, ...]:
         "": Library(NAMESPACE, "DEF", dispatcher=dispatcher, origin=ORIGIN),
     }
     for operator in declared():
-        libraries[""].define(operator.schema, tags=(*operator.tags, DEFINED_TENSORS))
+        libraries[""].define(operator.schema, tags=(*operator.tags, *TAGS))
         name = operator.schema.partition("(")[0]
         for key, kernel in operator.kernels:
             if key not in libraries:

@@ -35,6 +35,7 @@ from runtime.operators.two_sided import (
     reflected,
 )
 from runtime.operators.words import again
+from runtime.schema.checked import checked
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.methods import install
@@ -57,8 +58,8 @@ GENERAL = (
     *("le", "le_", "gt", "gt_", "ge", "ge_", "logical_and", "logical_and_"),
     *("logical_or", "logical_or_", "logical_xor", "logical_xor_", "bitwise_and"),
     *("bitwise_and_", "bitwise_or", "bitwise_or_", "bitwise_xor", "bitwise_xor_"),
-    *("masked_fill", "masked_fill_", "sum", "mean", "prod", "var", "std", "max"),
-    *("min", "any", "all", "argmax", "argmin", "cumsum", "matmul", "mm", "bmm", "dot"),
+    *("masked_fill", "masked_fill_", "sum", "mean", "prod", "amax", "amin"),
+    *("any", "all", "argmax", "argmin", "cumsum", "matmul", "mm", "bmm", "dot"),
     *("softmax", "log_softmax", "gather", "scatter_add", "scatter_add_"),
     *("index_select", "index_add", "index_add_", "index_put", "index_put_"),
     *("masked_select", "argsort", "select", "transpose", "unsqueeze", "as_strided"),
@@ -264,6 +265,12 @@ def untyped_storage(self: Tensor) -> Storage:
     return self.storage
 
 
+def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """The elements of the tensor where the condition holds, else those of `other`."""
+    chosen: Tensor = core.where(condition, self, other)
+    return chosen
+
+
 _DTYPES = frozenset({*DType.NAMES, *DType.SYNONYMS})
 
 
@@ -285,14 +292,18 @@ def install_methods() -> None:
     for name in COMPARISONS:
         install(f"__{name}__", comparison(f"__{name}__", name))
     for name, kind in CONVERSIONS.items():
-        install(name, _conversion(name, DType.named(kind)))
+        install(name, checked(_conversion(name, DType.named(kind))))
     for name in ("view", "reshape", "expand"):
-        install(f"{name}_as", like(name))
+        install(f"{name}_as", checked(like(name)))
     for name, method in calling.WRITTEN.items():
         if name != "where":
             install(name, method)
     for name, single in _SINGLE.items():
-        install(name, single)
+        # Python itself calls those of its operators, and calls them right.
+        if isinstance(single, property) or name.startswith("__"):
+            install(name, single)
+        else:
+            install(name, checked(single))
 
 
 _SINGLE: dict[str, Method | property] = {
@@ -316,7 +327,7 @@ _SINGLE: dict[str, Method | property] = {
     "to": to,
     "type_as": type_as,
     "untyped_storage": untyped_storage,
-    "where": lambda self, condition, other: core.where(condition, self, other),
+    "where": where,
 }
 
 install_methods()

@@ -6,8 +6,9 @@ Rules:
 - `dim` is one dimension or several; None and none at all mean every dimension;
 - integers and bool are summed and multiplied as int64; means and variances need
   floating-point numbers (or `dtype=`); any and all give bool, of uint8 uint8;
-- a sum of nothing is 0, a product 1, a mean NaN; what has no such value (`max`,
-  `argmax`) refuses to reduce no elements, unless the result has none either.
+- a sum of nothing is 0, a product 1, a mean NaN; what has no such value (`amax`,
+  `argmax`) refuses to reduce no elements, unless the result has none either;
+- `amax` takes several dimensions, `max.dim` one and says the places as well.
 """
 
 from collections.abc import Callable
@@ -35,11 +36,11 @@ from runtime.operators.plan import (
     require_dtype,
 )
 from runtime.operators.produce import fresh
-from runtime.operators.structured import Structured, composed
+from runtime.operators.structured import Structured, Written, composed
 from runtime.schema.codes import DType
 from runtime.tensors.elements import compute_dtype, real_dtype
 from runtime.tensors.making import empty_tensor, view_of
-from runtime.tensors.shape import reduced_shape
+from runtime.tensors.shape import contiguous_strides, reduced_shape
 from runtime.tensors.tensor import Tensor
 
 WHOLE = INTEGERS | {BOOL}
@@ -163,6 +164,59 @@ def plan_extreme(call: str, self: Tensor, dim: list[int] | None, keepdim: bool) 
     return plan
 
 
+def plan_all(call: str, self: Tensor) -> Plan:
+    """The greatest or the least of all elements."""
+    return plan_extreme(call, self, None, False)
+
+
+def plan_along(call: str, self: Tensor, dim: int, keepdim: bool) -> Plan:
+    """The extremes along one dimension, and where each is; the first of equal ones."""
+    dtype = self.dtype
+    require_dtype(call, "self", dtype, REALS | {BOOL}, "real dtypes")
+    at, shape = _place_geometry(call, self.shape, dim, keepdim)
+    outputs = ((shape, dtype), (shape, INT64))
+    kernel = _LEAST if call == "core::min.dim" else _GREATEST
+    return Plan(
+        outputs, self.device, (self, at), compute_dtype(dtype), (0,), kernel=kernel
+    )
+
+
+def _along(place: str) -> Callable[..., None]:
+    def run(
+        table: Any, values: Tensor, indices: Tensor, x: Tensor, at: int | None
+    ) -> None:
+        if not values.numel():
+            return
+        if at is None:
+            table["fill"](indices, 0)
+            table["copy"](values, x)
+            return
+        table[place](indices, x, at)
+        kept = (*x.shape[:at], 1, *x.shape[at + 1 :])
+        # What was made here lies row by row, whether it has that dimension or not.
+        steps = contiguous_strides(kept)
+        table["gather"](
+            view_of(values, kept, steps, 0), x, at, view_of(indices, kept, steps, 0)
+        )
+
+    return run
+
+
+_GREATEST, _LEAST = _along("argmax"), _along("argmin")
+
+
+def greater_of(self: Tensor, other: Tensor) -> Tensor:
+    """`maximum`, by the name `max`."""
+    made: Tensor = core.maximum(self, other)
+    return made
+
+
+def lesser_of(self: Tensor, other: Tensor) -> Tensor:
+    """`minimum`, by the name `min`."""
+    made: Tensor = core.minimum(self, other)
+    return made
+
+
 def check_elements(call: str, shape: Shape, dims: tuple[int, ...]) -> None:
     """Refuse to reduce no elements to one.  Raises `NothingToReduce`."""
     if not prod(shape):
@@ -277,9 +331,8 @@ def short_total(name: str) -> Callable[..., Any]:
     return wrap
 
 
-def short_extreme(name: str) -> Callable[..., Any]:
+def short_extreme(call: str, name: str) -> Callable[..., Any]:
     """Extremes of plain tensors with elements need no plan."""
-    call = f"core::{name}"
 
     def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
         def kernel(self: Tensor, dim: list[int] | None, keepdim: bool) -> Any:
@@ -290,6 +343,23 @@ def short_extreme(name: str) -> Callable[..., Any]:
             dims, shape = _geometry(call, self.shape, given, keepdim)
             result = fresh(shape, kind, CPU)
             table_of("CPU")[name](result, self, dims)
+            return result
+
+        return kernel
+
+    return wrap
+
+
+def short_all(name: str) -> Callable[..., Any]:
+    """Nor do those of all elements."""
+
+    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
+        def kernel(self: Tensor) -> Any:
+            kind, dims = self.dtype, self.shape
+            if kind not in PLAIN or self.device is not CPU or 0 in dims:
+                return general(self)
+            result = fresh((), kind, CPU)
+            table_of("CPU")[name](result, self, tuple(range(len(dims))))
             return result
 
         return kernel
@@ -337,7 +407,7 @@ _SPREAD = (
 _PLACE = "Tensor self, int? dim=None, bool keepdim=False"
 _TAGS = ("reduction",)
 
-OPERATORS: tuple[Structured, ...] = (
+OPERATORS: tuple[Structured | Written, ...] = (
     *(
         Structured(
             name,
@@ -361,7 +431,35 @@ OPERATORS: tuple[Structured, ...] = (
         anywhere=composed("core::std", std_anywhere),
     ),
     *(
-        Structured(name, _DIMS, plan_extreme, tags=_TAGS, fast=short_extreme(name))
+        Structured(name, "Tensor self", plan_all, tags=_TAGS, fast=short_all(name))
+        for name in ("max", "min")
+    ),
+    *(
+        Structured(
+            f"{name}.dim",
+            "Tensor self, int dim, bool keepdim=False",
+            plan_along,
+            returns="(Tensor values, Tensor indices)",
+            tags=_TAGS,
+        )
+        for name in ("max", "min")
+    ),
+    *(
+        Written(
+            f"{name}.other(Tensor self, Tensor other) -> Tensor",
+            {"CompositeImplicitAutograd": composed(f"core::{name}.other", pair)},
+        )
+        for name, pair in (("max", greater_of), ("min", lesser_of))
+    ),
+    *(
+        Structured(
+            f"a{name}",
+            "Tensor self, int[1] dim=[], bool keepdim=False",
+            plan_extreme,
+            kernel=name,
+            tags=_TAGS,
+            fast=short_extreme(f"core::a{name}", name),
+        )
         for name in ("max", "min")
     ),
     *(

@@ -17,6 +17,8 @@ SENTENCES = {
     "add": "The sum of both sides, the right one times `alpha`.",
     "alias": "A view of the whole tensor.",
     "all": "Whether all elements are true.",
+    "amax": "The greatest element, over one dimension or several.",
+    "amin": "The least element, over one dimension or several.",
     "any": "Whether any element is true.",
     "argmax": "Where the greatest element is.",
     "argmin": "Where the least element is.",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from runtime.errors.operands import WrongOption
 from runtime.operators.agreement import require_shape
 from runtime.operators.call import core
+from runtime.operators.plan import INT64
 from runtime.operators.structured import Written
 from runtime.tensors.shape import contiguous_strides, may_overlap_itself, span
 from runtime.tensors.tensor import Tensor
@@ -92,8 +93,10 @@ def as_strided_backward(
         core.index_add_(memory, 0, places, core.reshape(grad, [-1]))
     if may_overlap_itself(tuple(input_sizes), tuple(input_strides)):
         places = _places(memory, input_sizes, input_strides, input_offset - first)
-        ones = core.ones([places.numel()], dtype=grad.dtype, device=grad.device)
-        counts = core.index_add(_zeros(grad, memory.shape), 0, places, ones)
+        # Counted in integers: halves cannot, and complex numbers have no bounds.
+        ones = core.ones([places.numel()], dtype=INT64, device=grad.device)
+        none = core.zeros(memory.shape, dtype=INT64, device=grad.device)
+        counts = core.index_add(none, 0, places, ones)
         memory = core.div(memory, core.clamp(counts, 1))
     found = core.as_strided(memory, input_sizes, input_strides, input_offset - first)
     own = contiguous_strides(tuple(input_sizes)) == tuple(input_strides)

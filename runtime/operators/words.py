@@ -81,7 +81,8 @@ def worded(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def taking(*args: Any, **kwargs: Any) -> Any:
-        if "axis" in kwargs:
+        # Both are for the function to refuse.
+        if "axis" in kwargs and "dim" not in kwargs:
             kwargs["dim"] = kwargs.pop("axis")
         return function(*args, **kwargs)
 
@@ -116,7 +117,7 @@ def _read(argument: Argument, value: Any, device: Device | None) -> Any:
         return supported(value)
     if kind == "Device" and isinstance(value, str):
         return Device.parse(value)
-    if kind == "int[]" and isinstance(value, int):
+    if kind == "int[]" and isinstance(value, int) and not isinstance(value, bool):
         return [value]
     place = device or Device("cpu")
     if kind == "Tensor" and isinstance(value, (ndarray, generic)):

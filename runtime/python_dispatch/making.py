@@ -34,6 +34,7 @@ from runtime.python_dispatch.context import check_wrapped_here
 from runtime.python_dispatch.modes import disable_current_modes
 from runtime.python_dispatch.policies import check_slots, set_policy
 from runtime.python_dispatch.tensor_class import check_class
+from runtime.schema.checked import checked
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.excerpt import described
@@ -236,7 +237,7 @@ def has_handler(tensor: Tensor) -> bool:
     return bool(tensor.key_bits & PYTHON)
 
 
-install("_make_subclass", staticmethod(make_subclass))
-install("_make_wrapper_subclass", staticmethod(make_wrapper_subclass))
-install("as_subclass", as_subclass)
+install("_make_subclass", staticmethod(checked(make_subclass)))
+install("_make_wrapper_subclass", staticmethod(checked(make_wrapper_subclass)))
+install("as_subclass", checked(as_subclass))
 install("_python_dispatch", property(has_handler, doc=has_handler.__doc__))

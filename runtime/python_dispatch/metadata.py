@@ -25,6 +25,7 @@ from runtime.dispatch.library import Library
 from runtime.operators.call import NAMESPACE, core
 from runtime.operators.install import ORIGIN
 from runtime.schema import parse_schema
+from runtime.schema.checked import checked
 from runtime.schema.codes import Layout
 from runtime.schema.device import Device
 from runtime.tensors.methods import install
@@ -122,5 +123,5 @@ def set_(self: Tensor, source: Tensor) -> Tensor:
 # It lives as long as the default dispatcher does.
 LIBRARY = Library(NAMESPACE, "FRAGMENT", dispatcher=default_dispatcher(), origin=ORIGIN)
 install_metadata(LIBRARY)
-install("set_", set_)
+install("set_", checked(set_))
 install("layout", property(layout, doc=layout.__doc__))

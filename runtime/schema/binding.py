@@ -61,16 +61,20 @@ def stored_default(argument: Argument) -> object:
 
 
 def converters_of(
-    schema: "Schema", *, numbers: bool = False, defined_only: bool = False
+    schema: "Schema",
+    *,
+    numbers: bool = False,
+    defined_only: bool = False,
+    integers_only: bool = False,
 ) -> tuple[Converter, ...]:
     """The conversion of each argument.
 
     `numbers`: a tensor may be given as a number.  `defined_only`: None is no `Tensor`,
-    and no element of a `Tensor[]`.
+    and no element of a `Tensor[]`.  `integers_only`: a bool is no integer.
     """
     turns = []
     for each in schema.arguments:
-        turn = converter(each.type, each.size)
+        turn = converter(each.type, each.size, integers_only)
         if numbers and each.type == TensorType:
             turn = tensor_or_number
         if defined_only and each.type in _TENSORS and not each.has_default:

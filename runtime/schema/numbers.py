@@ -9,11 +9,14 @@ Rules (upstream's, seen by running torch 2.13):
 - a tensor of one element counts as its number; as an `int` it loses a fraction
   *silently*; a `Scalar` takes no tensor;
 - an `int` fits 64 bits with a sign, a `Scalar` also 64 bits without;
-- a code (`DType`, ...) is its number for `int` and `Scalar`, not for `SymInt`.
+- a code (`DType`, ...) is its number for `int` and `Scalar`, not for `SymInt`;
+- where a definition is tagged `integers_only` no bool is an `int` (`no_truth`), as
+  upstream's functions refuse it, and its operators called by name do not.
 Ours: NumPy's scalars count as the Python number that they hold, everywhere; None is not
 a `bool`.
 """
 
+from collections.abc import Callable
 from operator import index
 from typing import Final
 
@@ -66,6 +69,19 @@ def to_symint(value: object) -> object:
         except TypeError:
             return MISMATCH
     return number if INT_FIRST <= number < INT_END else MISMATCH
+
+
+def no_truth(turn: Callable[[object], object]) -> Callable[[object], object]:
+    """The conversion `turn` to an integer, that takes no truth: True is no 1."""
+
+    def convert(value: object) -> object:
+        if type(value) is int:
+            return turn(value)
+        # Those of NumPy, and tensors of them, say so.
+        truth = type(value) is bool or str(getattr(value, "dtype", None)) == "bool"
+        return MISMATCH if truth else turn(value)
+
+    return convert
 
 
 def to_float(value: object) -> object:

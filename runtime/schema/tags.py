@@ -14,8 +14,10 @@ from runtime.schema.types import TensorType
 NUMBERS_AS_TENSORS = "numbers_as_tensors"
 # Ours: None, the undefined tensor, is no `Tensor` argument, and in no `Tensor[]`.
 DEFINED_TENSORS = "defined_tensors"
+# Ours: a bool is no `int` argument, and in no `int[]`.
+INTEGERS_ONLY = "integers_only"
 
-# Source: the tags of upstream 2.13, and two of ours.
+# Source: the tags of upstream 2.13, and three of ours.
 TAGS: tuple[str, ...] = (
     "core",
     "cudagraph_unsafe",
@@ -26,6 +28,7 @@ TAGS: tuple[str, ...] = (
     "generated",
     "inplace",
     "inplace_view",
+    INTEGERS_ONLY,
     "maybe_aliasing_or_mutating",
     "needs_contiguous_strides",
     "needs_exact_strides",

@@ -15,7 +15,8 @@ Rules:
 - what is a tensor is decided by the attribute `key_bits`, nothing else;
 - where a definition is tagged `numbers_as_tensors`, a number is a tensor of no
   dimensions (`tensor_or_number`), if the tensor area is there to make it; where one is
-  tagged `defined_tensors`, None is no tensor (`defined`);
+  tagged `defined_tensors`, None is no tensor (`defined`); `integers_only`, a bool no
+  integer;
 - types that only name an object (`Generator`, `Storage`, classes, ...) take any object
   that is not a plain value.
 
@@ -70,12 +71,19 @@ def convert(type: Type, value: object, size: int | None = None) -> object:  # no
 
 
 @cache
-def converter(type: Type, size: int | None = None) -> Converter:  # noqa: A002  # the field's own word
-    """The conversion to `type` as one function; it returns `MISMATCH` on failure."""
+def converter(
+    type: Type,  # noqa: A002  # the field's own word
+    size: int | None = None,
+    integers_only: bool = False,
+) -> Converter:
+    """The conversion to `type` as one function; it returns `MISMATCH` on failure.
+
+    `integers_only`: a bool is no `int` and no `SymInt`, nor in a list of them.
+    """
     if isinstance(type, OptionalType):
-        return _optional(converter(type.element, size))
+        return _optional(converter(type.element, size, integers_only))
     if isinstance(type, ListType):
-        return _list(type.element, size)
+        return _list(type.element, size, integers_only)
     if isinstance(type, TupleType):
         return _tuple(tuple(map(converter, type.elements)))
     if isinstance(type, DictType):
@@ -84,6 +92,8 @@ def converter(type: Type, size: int | None = None) -> Converter:  # noqa: A002  
         return _union(tuple(map(converter, type.members)))
     if isinstance(type, TypeVariable):
         return _anything
+    if integers_only and type in _INTEGERS:
+        return _INTEGERS[type]
     return _BASES.get(type, _object)
 
 
@@ -208,9 +218,10 @@ def _optional(inner: Converter) -> Converter:
     return to_optional
 
 
-def _list(element: Type, size: int | None) -> Converter:
+def _list(element: Type, size: int | None, integers_only: bool) -> Converter:
     # None is an undefined tensor as an argument, but not inside a list of tensors.
-    inner = _strict_tensor if element == types.TensorType else converter(element)
+    tensors = element == types.TensorType
+    inner = _strict_tensor if tensors else converter(element, None, integers_only)
     repeats = () if size is None else _REPEATS.get(element, ())
 
     plain = _plain_list(element)
@@ -366,3 +377,9 @@ _BASES: dict[Type, Converter] = {
     types.GeneratorType: _object_or_none,
     types.QuantizerType: _object_or_none,
 } | {type_: _code(kind) for type_, kind in _CODES.items()}
+
+# The conversions of integers that take no bool.
+_INTEGERS: dict[Type, Converter] = {
+    types.IntType: numbers.no_truth(numbers.to_int),
+    types.SymIntType: numbers.no_truth(numbers.to_symint),
+}

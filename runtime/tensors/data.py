@@ -14,6 +14,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.tensor import NumberTooLarge, UnevenData, UnsupportedData
+from runtime.schema.checked import checked
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.arrays import host_copy
@@ -55,6 +56,7 @@ _NUMBERS = (bool, int, float, complex)
 _DEEPEST = 64
 
 
+@checked
 def tensor(
     data: Any,
     *,
@@ -83,6 +85,7 @@ def tensor(
     return made
 
 
+@checked
 def as_tensor(
     data: Any,
     *,

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
 
+from runtime.errors.call import WrongValue
 from runtime.errors.storage import BadStrides, OutOfStorage
 from runtime.errors.tensor import (
     BadDimension,
@@ -142,7 +143,12 @@ def wrap_dim(dim: int, ndim: int) -> int:
 
 
 def real_dim(dim: int, ndim: int) -> int:
-    """As `wrap_dim`, of what has dimensions.  Raises `BadDimension`."""
+    """As `wrap_dim`, of what has dimensions.
+
+    Raises `BadDimension`, and `WrongValue` for a bool.
+    """
+    if dim is True or dim is False:
+        raise WrongValue(expected="int", found="a bool", value=str(dim))
     if not ndim:
         raise BadDimension(dim=dim, ndim=0)
     return wrap_dim(dim, ndim)

@@ -157,6 +157,9 @@ TESTS: dict[str, str] = {
     "None for a tensor that an operator of ours requires": (
         "../opinfo/test_undefined.py::test_none_is_no_tensor"
     ),
+    "a bool for an integer that an operator of ours takes": (
+        "../operators/test_integers.py::test_a_bool_is_no_integer"
+    ),
     "`.numpy()` of what requires grad, in a kernel": (
         "../tensors/test_interop.py::test_a_kernel_below_autograd_may_use_numpy"
     ),

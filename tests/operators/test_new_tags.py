@@ -32,7 +32,11 @@ def test_who_has_the_tag(tag: str) -> None:
 def test_a_handle_tells() -> None:
     handle = default_dispatcher().find_op("core::equal")
     assert handle is not None
-    assert handle.tags == ("data_dependent_output", "defined_tensors")
+    assert handle.tags == (
+        "data_dependent_output",
+        "defined_tensors",
+        "integers_only",
+    )
 
 
 @pytest.mark.torch

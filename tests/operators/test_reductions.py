@@ -15,15 +15,15 @@ from runtime.keys import DispatchKey, KeySet
 from runtime.operators import core
 from tests.operators.made import LETTERS, META, letter_of, made, shown, tensor
 
-# Letter of the result for each of LETTERS.  Source: torch 2.13 (max is its amax).
+# Letter of the result for each of LETTERS.  Source: torch 2.13.
 RESULTS = {
     "sum": "llllhgfdc",
     "prod": "llllhgfdc",
     "mean": "----hgfdc",
     "var": "----hgfdf",
     "std": "----hgfdf",
-    "max": "builhgfd-",
-    "min": "builhgfd-",
+    "amax": "builhgfd-",
+    "amin": "builhgfd-",
     "any": "bubbbbbbb",
     "all": "bubbbbbbb",
     "argmax": "-lllllll-",
@@ -36,8 +36,8 @@ REFERENCE: dict[str, Any] = {
     "mean": np.mean,
     "var": lambda x, axis: np.var(x, axis, ddof=1),
     "std": lambda x, axis: np.std(x, axis, ddof=1),
-    "max": np.max,
-    "min": np.min,
+    "amax": np.max,
+    "amin": np.min,
     "any": np.any,
     "all": np.all,
     "argmax": np.argmax,
@@ -45,7 +45,7 @@ REFERENCE: dict[str, Any] = {
     "cumsum": np.cumsum,
 }
 TOLERANCE = {"g": 1e-2, "f": 1e-6}
-DIMS = ["sum", "prod", "mean", "var", "std", "max", "min", "any", "all"]
+DIMS = ["sum", "prod", "mean", "var", "std", "amax", "amin", "any", "all"]
 VALUES = np.array([[[3, 1, 2, 5], [0, 7, 1, 2], [4, 4, 1, 1]], [[1, 2, 3, 4]] * 3])
 
 
@@ -91,6 +91,8 @@ def test_values(name: str, letter: str) -> None:
 def test_dims_and_keepdim(name: str, dims: list[int] | None, keepdim: bool) -> None:
     x = tensor(VALUES, "float64")
     options = {"correction": 1} if name in ("var", "std") else {}
+    if dims is None and name in ("amax", "amin"):
+        dims = []
     found = getattr(core, name)(x, dims, keepdim=keepdim, **options)
     axis = tuple(dims) if dims else None
     expected = REFERENCE[name](VALUES.astype("float64"), axis)
@@ -136,7 +138,7 @@ def test_a_mean_of_nothing_is_not_a_number(name: str) -> None:
     assert np.isnan(found.numpy()).tolist() == [True, True]
 
 
-@pytest.mark.parametrize("name", ["max", "min", "argmax", "argmin"])
+@pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin"])
 def test_nothing_has_no_extreme(name: str) -> None:
     x = tensor(np.ones((2, 0)))
     with pytest.raises(NothingToReduce) as caught:
@@ -216,7 +218,19 @@ def test_variance_of_complex_numbers_is_real() -> None:
 def test_extremes_and_their_places() -> None:
     x = tensor([[1.0, np.nan, 3.0], [5.0, 2.0, 5.0]])
     assert np.isnan(core.max(x).item())
-    assert core.max(x, 1).numpy()[1] == 5.0
+    assert core.amax(x, 1).numpy()[1] == 5.0
+    values, indices = core.max_dim(x, 1)
+    np.testing.assert_equal(values.numpy(), [np.nan, 5.0])
+    assert shown(indices) == ("int64", [1, 0])
+    values, indices = core.min_dim(x, 0, True)
+    np.testing.assert_equal(values.numpy(), [[1.0, np.nan, 3.0]])
+    assert shown(indices) == ("int64", [[0, 0, 0]])
+    truths = tensor([[False, True, True]], "bool")
+    assert [shown(each) for each in core.max_dim(truths, 1)] == [
+        ("bool", [True]),
+        ("int64", [1]),
+    ]
+    assert [each.item() for each in core.max_dim(tensor(3.0), -1)] == [3.0, 0]
     assert core.argmax(x, 1).numpy().tolist() == [1, 0]
     assert core.argmin(x, 1, True).numpy().tolist() == [[1], [1]]
     assert core.argmax(x).item() == 1

@@ -47,7 +47,7 @@ CALLS: dict[str, Any] = {
     "cat": lambda x: core.cat([x, x, x], -1),
     "cat of one": lambda x: core.cat([x]),
     "transposed": lambda x: core.cat([core.t(x), core.t(x)], 1),
-    "max": lambda x: core.max(x, [1]),
+    "max": lambda x: core.amax(x, [1]),
     "min of all": lambda x: core.min(x),
     "layer_norm": lambda x: core.layer_norm(x, [3], x_row(x), x_row(x)),
     "layer_norm of all": lambda x: core.layer_norm(x, [2, 3]),
@@ -92,7 +92,7 @@ REFUSED: dict[str, tuple[Any, type[Exception]]] = {
     "sum": (lambda x: core.sum(x, [2]), DimensionOutOfRange),
     "argmax": (lambda x: core.argmax(x, 2), DimensionOutOfRange),
     "max": (lambda x: core.max(core.slice(x, 0, 2)), NothingToReduce),
-    "min": (lambda x: core.min(x, [0, 0]), DimensionOutOfRange),
+    "amin": (lambda x: core.amin(x, [0, 0]), DimensionOutOfRange),
     "argmin": (lambda x: core.argmin(core.slice(x, 0, 2)), NothingToReduce),
     "native_layer_norm": (
         lambda x: core.native_layer_norm(x, [2], None, None, 1e-5),

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import special as sp
 
-from tests.opinfo.info import D, OpInfo, Sample
+from tests.opinfo.info import Array, D, OpInfo, Sample
 from tests.opinfo.samples import (
     ALL,
     COMPLEXES,
@@ -17,6 +17,7 @@ from tests.opinfo.samples import (
     array,
     given,
     is_real,
+    two_arrays,
 )
 from tests.opinfo.table_pointwise import by_name
 
@@ -183,6 +184,56 @@ def position_samples(dtype: str) -> list[Sample]:
     return found
 
 
+def whole_samples(dtype: str) -> list[Sample]:
+    """Samples of what reduces all elements."""
+    found = reduction_samples("distinct", empty=False)(dtype)
+    return [Sample(s.args[0]) for s in found if s.args[0].values.size]
+
+
+def pairs_samples(dtype: str) -> list[Sample]:
+    """Samples of two arrays, and none of an array and a number."""
+    return [s for s in two_arrays()(dtype) if isinstance(s.args[1], Array)]
+
+
+def along_samples(dtype: str) -> list[Sample]:
+    """Samples of extremes along one dimension and of their places."""
+    found = [s for s in position_samples(dtype) if len(s.args) > 1]
+    x = array(dtype, (2, 3, 4), 1, "distinct")
+    return [
+        *found,
+        *(Sample(x, dim, keep) for dim in (0, 1, -1) for keep in (False, True)),
+        # Equal ones: the first of them.
+        Sample(given([[2, 1, 2], [1, 1, 1]], dtype), 1),
+        Sample(array(dtype, (2, 131), 3, "distinct", "transposed"), 0),
+    ]
+
+
+def along_smooth() -> list[Sample]:
+    """Samples without equal elements."""
+    return [Sample(array("float64", (2, 3), 1, "distinct"), 1),
+            Sample(array("float64", (2, 3), 1, "distinct"), 0, True)]  # fmt: skip
+
+
+def along(function: Any) -> Callable[..., Any]:
+    """The reference of `max` and `min` of one dimension: values, and places."""
+
+    def reference(x: Any, dim: int, keepdim: bool = False) -> Any:
+        if not x.ndim:
+            return x, np.zeros((), np.int64)
+        places = function(x, axis=dim, keepdims=True)
+        values = np.take_along_axis(x, places, dim)
+        both = values, places
+        return both if keepdim else tuple(np.squeeze(each, dim) for each in both)
+
+    return reference
+
+
+def apart() -> list[Sample]:
+    """Two arrays without equal elements."""
+    return [Sample(array("float64", (2, 3), 1, "distinct"),
+                   given([[0.1, 0.2, -0.1], [0.3, 2.0, -3.0]], "float64"))]  # fmt: skip
+
+
 def position(function: Any) -> Callable[..., Any]:
     def reference(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
         return function(
@@ -285,10 +336,22 @@ ROWS = (
            dtypes=FLOATING, kind="real", torch=by_name("var"), loose=10.0),
     OpInfo(name="std", samples=spread_samples, reference=spread(np.std),
            dtypes=FLOATING, kind="real", torch=by_name("std"), loose=10.0),
-    OpInfo(name="max", samples=reduction_samples("distinct", empty=False),
+    OpInfo(name="amax", samples=reduction_samples("distinct", empty=False),
            reference=reduced(np.max), dtypes=ORDERED, torch=extreme("amax")),
-    OpInfo(name="min", samples=reduction_samples("distinct", empty=False),
+    OpInfo(name="amin", samples=reduction_samples("distinct", empty=False),
            reference=reduced(np.min), dtypes=ORDERED, torch=extreme("amin")),
+    OpInfo(name="max", samples=whole_samples, reference=np.max, dtypes=ORDERED,
+           torch=by_name("max")),
+    OpInfo(name="min", samples=whole_samples, reference=np.min, dtypes=ORDERED,
+           torch=by_name("min")),
+    OpInfo(name="max.dim", samples=along_samples, reference=along(np.argmax),
+           dtypes=ORDERED, kind="free", torch=by_name("max"), smooth=along_smooth),
+    OpInfo(name="min.dim", samples=along_samples, reference=along(np.argmin),
+           dtypes=ORDERED, kind="free", torch=by_name("min"), smooth=along_smooth),
+    OpInfo(name="max.other", samples=pairs_samples, reference=np.maximum,
+           dtypes=ORDERED, torch=by_name("max"), smooth=apart),
+    OpInfo(name="min.other", samples=pairs_samples, reference=np.minimum,
+           dtypes=ORDERED, torch=by_name("min"), smooth=apart),
     OpInfo(name="any", samples=SUM, reference=reduced(np.any), dtypes=TRUTHS,
            kind="bool",
            gradient=False, torch=any_dims("any")),

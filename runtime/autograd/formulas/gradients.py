@@ -9,7 +9,7 @@ slope, so that the conjugates change sides: the slope itself comes back by `grad
 from math import pi, sqrt
 from typing import Any
 
-from runtime.autograd.formulas.unary import conj
+from runtime.autograd.formulas.unary import conj, nothing_of
 from runtime.autograd.plan import Formulas
 from runtime.operators.call import core
 
@@ -58,6 +58,7 @@ FORMULAS: dict[str, Formulas] = {
     # The slope of relu does not change where it has one.
     "relu_backward": {
         "grad": lambda grad0, result: core.relu_backward(grad0, result),
+        "result": nothing_of,
     },
     "sigmoid_backward": {
         "grad": lambda grad0, result: conj(core.sigmoid_backward(conj(grad0), result)),

@@ -8,6 +8,7 @@ plain operators instead, which can be differentiated any number of times.
 from collections.abc import Sequence
 from typing import Any
 
+from runtime.autograd.formulas.unary import nothing_of
 from runtime.autograd.modes import GRAD
 from runtime.autograd.plan import Formulas
 from runtime.operators.call import core
@@ -114,7 +115,8 @@ FORMULAS: dict[str, Formulas] = {
     "nll_loss_backward": {
         "grad": lambda grad0, target, weight, reduction, ignore_index: core.nll_loss(
             grad0, target, weight, reduction, ignore_index
-        )
+        ),
+        "self": nothing_of,
     },
     "native_dropout": {"input": _dropout},
     "embedding": {
@@ -128,7 +130,7 @@ FORMULAS: dict[str, Formulas] = {
             grad, self, result1
         )
     },
-    "max_pool2d_backward": {"grad": _max_pool2d_backward},
+    "max_pool2d_backward": {"grad": _max_pool2d_backward, "self": nothing_of},
 }
 
 # Results that are computed for the backward pass only.

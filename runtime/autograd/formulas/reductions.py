@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from runtime.autograd.formulas.unary import conj
+from runtime.autograd.modes import GRAD
 from runtime.autograd.plan import Formulas
 from runtime.operators.call import core
 from runtime.tensors.shape import reduced_shape, wrap_dims
@@ -46,8 +47,12 @@ def _prod(grad: Any, self: Any, dim: Sequence[int] | None, keepdim: bool) -> Any
     """The product of the others: of all by this one, where none is zero.
 
     Where one element is zero, only that one has a gradient; where several are, none.
+    That has no derivatives at zeros, so what is recorded is made without a division.
     """
     shape = self.shape
+    if GRAD.enabled:
+        slope = _others(self, wrap_dims(dim, len(shape)))
+        return core.mul(restored(grad, shape, dim, keepdim), conj(slope))
     zero = core.eq(self, 0)
     others = core.masked_fill(self, zero, 1)
     dims = wrap_dims(dim, len(shape))
@@ -57,6 +62,39 @@ def _prod(grad: Any, self: Any, dim: Sequence[int] | None, keepdim: bool) -> Any
     by_other = core.div(core.masked_fill(product, core.ne(count, 0), 0), others)
     slope = core.where(zero, by_zero, by_other)
     return core.mul(restored(grad, shape, dim, keepdim), conj(slope))
+
+
+def _others(self: Any, dims: tuple[int, ...]) -> Any:
+    """The product of all others over `dims`, of each: of those before and after it."""
+    shape = self.shape
+    if 0 in shape:
+        return core.ones_like(self)
+    order = [*(at for at in range(len(shape)) if at not in dims), *dims]
+    moved = core.permute(self, order)
+    left = moved.shape[: len(shape) - len(dims)]
+    rows = core.reshape(moved, [*left, prod(shape[dim] for dim in dims)])
+    last = [len(left)]
+    after = core.flip(_before(core.flip(rows, last)), last)
+    found = core.reshape(core.mul(_before(rows), after), moved.shape)
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return core.permute(found, back)
+
+
+def _before(rows: Any) -> Any:
+    """The product of the elements before each of a row, in steps that double."""
+    at = len(rows.shape) - 1
+    size, step = rows.shape[at], 1
+    found = _shifted(rows, at, 1)
+    while step < size - 1:
+        found = core.mul(found, _shifted(found, at, step))
+        step *= 2
+    return found
+
+
+def _shifted(rows: Any, at: int, step: int) -> Any:
+    """The rows moved on by some places, which become ones."""
+    ones = core.ones_like(core.slice(rows, at, 0, step))
+    return core.cat([ones, core.slice(rows, at, 0, rows.shape[at] - step)], at)
 
 
 def _var(
@@ -98,6 +136,20 @@ def _extreme(
     return core.masked_fill(core.expand(share, shape), core.logical_not(chosen), 0)
 
 
+def _all_extreme(grad: Any, self: Any, result: Any) -> Any:
+    return _extreme(grad, self, result, None, False)
+
+
+def _along(grad: Any, self_shape: Shape, dim: int, keepdim: bool, result1: Any) -> Any:
+    """The one that was chosen has the gradient."""
+    if not self_shape:
+        return grad
+    if not keepdim:
+        grad, result1 = core.unsqueeze(grad, dim), core.unsqueeze(result1, dim)
+    zeros = core.zeros(self_shape, dtype=grad.dtype, device=grad.device)
+    return core.scatter(zeros, dim, result1, grad)
+
+
 def _cumsum(grad: Any, dim: int) -> Any:
     if not grad.shape:
         return grad
@@ -114,7 +166,8 @@ FORMULAS: dict[str, Formulas] = {
     "prod": {"self": _prod},
     "var": {"self": _var},
     "std": {"self": _std},
-    "max": {"self": _extreme},
-    "min": {"self": _extreme},
+    **{name: {"self": _all_extreme} for name in ("max", "min")},
+    **{name: {"self": _along} for name in ("max.dim", "min.dim")},
+    **{name: {"self": _extreme} for name in ("amax", "amin")},
     "cumsum": {"self": _cumsum},
 }

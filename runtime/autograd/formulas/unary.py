@@ -9,8 +9,8 @@ Rules: a formula uses the result where that is cheaper than the argument; a func
 that is constant between its steps has the gradient zero.
 """
 
+from math import inf, pi, sqrt
 from math import log as ln
-from math import pi, sqrt
 from typing import Any
 
 from runtime.autograd.plan import Formulas
@@ -27,12 +27,17 @@ def nothing(grad: Any) -> Any:
     return core.zeros_like(grad)
 
 
+def nothing_of(grad0: Any) -> Any:
+    """As `nothing`, of an operator that has an argument `grad`."""
+    return core.zeros_like(grad0)
+
+
 def _abs(grad: Any, self: Any) -> Any:
     if not self.dtype.is_complex:
         return core.mul(grad, core.sign(self))
-    # The direction of each number; 0 has none, and gradient 0.
+    # The direction of each number; 0 has none: its gradients are 0, to any order.
     length = core.abs(self)
-    length = core.masked_fill(length, core.eq(length, 0), 1)
+    length = core.masked_fill(length, core.eq(length, 0), inf)
     return core.mul(grad, core.div(self, length))
 
 

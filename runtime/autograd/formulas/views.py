@@ -9,7 +9,7 @@ from typing import Any
 
 from runtime.autograd.plan import Formulas
 from runtime.operators.call import core
-from runtime.tensors.shape import span, wrap_dim
+from runtime.tensors.shape import may_overlap_itself, span, wrap_dim
 
 Shape = tuple[int, ...]
 Layout = tuple[Shape, Shape, int]
@@ -58,16 +58,26 @@ def _as_strided_back(
 ) -> Any:
     """The gradient laid out as the input was, and viewed as the result was.
 
-    An element that only the result reaches has the gradient zero.
+    An element that only the result reaches has the gradient zero.  What stands several
+    times in the input had an equal share of the gradient in each place.
     """
     first = min(input_offset, offset)
     room = max(
         input_offset + span(tuple(input_sizes), tuple(input_strides)),
         offset + span(tuple(size), tuple(stride)),
     )
-    whole = core.zeros([room - first], dtype=grad0.dtype, device=grad0.device)
-    shown = core.as_strided(whole, input_sizes, input_strides, input_offset - first)
-    core.copy_(shown, grad0)
+
+    def gathered(gradient: Any) -> Any:
+        """What comes together at each place of the memory of both."""
+        place = input_offset - first
+        return core.as_strided_backward(
+            gradient, [room - first], [1], 0, input_sizes, input_strides, place
+        )
+
+    whole = gathered(grad0)
+    if may_overlap_itself(tuple(input_sizes), tuple(input_strides)):
+        shares = gathered(core.ones_like(grad0))
+        whole = core.div(whole, core.masked_fill(shares, core.eq(shares, 0), 1))
     return core.as_strided(whole, size, stride, offset - first)
 
 

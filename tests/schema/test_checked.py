@@ -1,0 +1,93 @@
+"""Checked functions: Python functions refuse a call as operators do."""
+
+from typing import Any
+
+import pytest
+
+from runtime.errors.call import (
+    CallError,
+    DuplicateArgument,
+    MissingArgument,
+    TooManyArguments,
+    UnknownArgument,
+)
+from runtime.schema.checked import checked
+
+
+@checked
+def scaled(x: int, factor: int = 2, *, minus: int = 0) -> int:
+    """Scaled."""
+    return x * factor - minus
+
+
+@checked
+def gathered(*sizes: int, **options: Any) -> Any:
+    return sizes, options
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "kind", "message"),
+    [
+        (
+            (3,),
+            {"minuss": 1},
+            UnknownArgument,
+            "`scaled` has no argument `minuss`.\n"
+            "  call:   scaled(3, minuss=1)\n"
+            "  schema: scaled(x, factor=2, *, minus=0)\n"
+            "  near:   minus",
+        ),
+        (
+            (3, 2, 1),
+            {},
+            TooManyArguments,
+            "`scaled` takes at most 2 positional arguments, but 3 were given.\n"
+            "  call:    scaled(3, 2, 1)\n"
+            "  schema:  scaled(x, factor=2, *, minus=0)\n"
+            "  by name: minus",
+        ),
+        (
+            (),
+            {"factor": 1},
+            MissingArgument,
+            "`scaled` was called without `x`, which has no default.\n"
+            "  call:   scaled(factor=1)\n"
+            "  schema: scaled(x, factor=2, *, minus=0)",
+        ),
+        (
+            (3, 2),
+            {"x": 1},
+            DuplicateArgument,
+            "`scaled` got `x` twice: as positional argument 1 and by name.\n"
+            "  call:   scaled(3, 2, x=1)\n"
+            "  schema: scaled(x, factor=2, *, minus=0)",
+        ),
+    ],
+)
+def test_what_does_not_fit(
+    args: tuple[Any, ...], kwargs: dict[str, Any], kind: type[CallError], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        scaled(*args, **kwargs)
+    assert str(caught.value) == message
+    assert caught.value.__suppress_context__
+
+
+def test_what_fits() -> None:
+    assert scaled(3) == 6
+    assert scaled(x=3, factor=4, minus=1) == 11
+    assert gathered(1, 2, more=3) == ((1, 2), {"more": 3})
+    assert (scaled.__name__, scaled.__doc__) == ("scaled", "Scaled.")
+
+
+def test_an_error_of_the_function_itself_is_its_own() -> None:
+    @checked
+    def broken(x: Any) -> Any:
+        nothing: tuple[Any, ...] = ()
+        return scaled(*nothing) if x else len(x)
+
+    with pytest.raises(TypeError, match="has no len"):
+        broken(0)
+    with pytest.raises(MissingArgument) as caught:
+        broken(1)
+    assert caught.value.operator == "scaled"
