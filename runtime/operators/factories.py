@@ -27,6 +27,7 @@ from runtime.operators.number import number_for
 from runtime.operators.plan import (
     CPU,
     FLOAT32,
+    FLOAT64,
     INT64,
     REALS,
     Plan,
@@ -43,7 +44,6 @@ from runtime.tensors.making import empty_tensor, host_tensor, no_memory, view_of
 from runtime.tensors.memory import memory_of, resolved
 from runtime.tensors.tensor import Tensor, flat_of
 
-FLOAT64 = DType.named("float64")
 OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False"
 SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")
 # Where `device` stands among the arguments of every factory.
@@ -175,6 +175,11 @@ def _range(
                 found=repr(number),
                 fits="a finite real number",
             )
+    if dtype is not None:
+        require_dtype(call, "dtype", dtype, REALS, "real dtypes, not bool")
+    if dtype is INT64:
+        # As upstream: in the integers from the start, as it is in no other dtype.
+        start, end, step = int(start), int(end), int(step)
     if not step or (end - start) * step < 0:
         raise WrongOption(
             operator=call,
@@ -182,8 +187,6 @@ def _range(
             found=repr(step),
             fits=f"a number that leads from {start!r} to {end!r}",
         )
-    if dtype is not None:
-        require_dtype(call, "dtype", dtype, REALS, "real dtypes, not bool")
     whole = all(isinstance(number, int) for number in (start, end, step))
     # Exact where it can be: integers may be beyond the fractions of a float.
     steps = -((start - end) // step) if whole else (end - start) / step

@@ -143,6 +143,7 @@ CPU = Device("cpu")
 BOOL = DType.named("bool")
 INT64 = DType.named("int64")
 FLOAT32 = DType.named("float32")
+FLOAT64 = DType.named("float64")
 
 # Dtypes that are computed in as they are, by far the most frequent ones.
 PLAIN = dtypes("float32", "float64")

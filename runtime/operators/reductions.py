@@ -23,6 +23,7 @@ from runtime.operators.plan import (
     BOOL,
     COMPLEXES,
     CPU,
+    FLOAT64,
     FLOATS,
     INT64,
     INTEGERS,
@@ -145,9 +146,9 @@ def _of_parts(
     table: Any, out: Tensor, x: Tensor, dims: tuple[int, ...], divisor: float
 ) -> None:
     """The variance of complex numbers: that of the real and the imaginary parts."""
-    strides = tuple(2 * stride for stride in x.strides)
+    strides, half = tuple(2 * stride for stride in x.strides), real_dtype(x.dtype)
     real, imaginary = (
-        view_of(x, x.shape, strides, 2 * x.offset + part, out.dtype) for part in (0, 1)
+        view_of(x, x.shape, strides, 2 * x.offset + part, half) for part in (0, 1)
     )
     other = empty_tensor(out.shape, out.dtype, out.device)
     table["var"](out, real, dims, divisor)
@@ -281,11 +282,15 @@ def plan_cumsum(call: str, self: Tensor, dim: int, dtype: DType | None) -> Plan:
 def _root(
     table: Any, out: Tensor, x: Tensor, dims: tuple[int, ...], divisor: float
 ) -> None:
+    # What overflows as a square has a root in range.
+    wide = out if out.dtype is FLOAT64 else empty_tensor(out.shape, FLOAT64, out.device)
     if x.dtype.is_complex:
-        _of_parts(table, out, x, dims, divisor)
+        _of_parts(table, wide, x, dims, divisor)
     else:
-        table["var"](out, x, dims, divisor)
-    table["sqrt"](out, out)
+        table["var"](wide, x, dims, divisor)
+    table["sqrt"](wide, wide)
+    if wide is not out:
+        table["copy"](out, wide)
 
 
 def plan_std(

@@ -54,6 +54,20 @@ def test_a_large_mean_costs_no_digits(dims: tuple[int, ...]) -> None:
     np.testing.assert_allclose(varied(x, dims), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("shape", [(3,), (2, 1500), (1500, 2), (2, 3, 4, 5)])
+def test_single_precision_is_summed_in_double(shape: tuple[int, ...]) -> None:
+    """As exact as its own rounding, beyond the roots of its range as well."""
+    x = (NUMBERS.normal(size=shape) + 1e4).astype(np.float32)
+    dims = tuple(range(0, len(shape), 2))
+    expected = x.astype(np.float64).var(axis=dims, ddof=1)
+    np.testing.assert_allclose(varied(x, dims), expected, rtol=6e-8)
+    wide = np.empty(expected.shape)
+    var(from_numpy(wide), from_numpy(x * np.float32(1e25)), dims, 1)
+    np.testing.assert_allclose(
+        wide, (x * np.float32(1e25)).astype(np.float64).var(axis=dims, ddof=1), 1e-12
+    )
+
+
 def test_nothing_over_nothing_is_nan() -> None:
     assert np.isnan(varied(np.array([3.0]), (0,)))
     assert np.isnan(varied(np.array([3.0]), (0,), 5))

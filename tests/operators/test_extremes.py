@@ -188,3 +188,11 @@ def test_the_divisor_of_a_spread(name: str) -> None:
         out = core.empty([], dtype=x.dtype)
         getattr(runtime, name)(x, None, unbiased, out=out)
         assert out.item() == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_the_root_of_a_variance_that_overflows(dtype: str) -> None:
+    x = tensor([[1e30, -1e30, 0.0], [1.0, 2.0, 3.0]], dtype)
+    assert x.std(1).tolist() == pytest.approx([1e30, 1.0])
+    assert x.var(1).tolist() == [float("inf"), 1.0]
+    assert x.std(1).dtype.name == "float32"

@@ -75,6 +75,30 @@ def test_arange(arguments: Any, dtype: str, expected: list[Any]) -> None:
     assert half.shape == (len(expected),)
 
 
+# Source: torch 2.13; of int64 the numbers are integers before they are counted.
+FRACTIONS = [
+    ((1.9, 6.3, 1.5), "int64", [1, 2, 3, 4, 5]),
+    ((1.9, 6.3, 1.5), "int32", [1, 2, 3]),
+    ((0.5, 5.5, 1), "int64", [0, 1, 2, 3, 4]),
+    ((5.5, 0, -1.2), "int64", [5, 4, 3, 2, 1]),
+    ((-2.5, 2.5, 0.7), "int32", [-2] * 8),
+]
+
+
+@pytest.mark.parametrize(("arguments", "dtype", "expected"), FRACTIONS)
+def test_integers_from_fractions(
+    arguments: Any, dtype: str, expected: list[int]
+) -> None:
+    made = core.arange_start(*arguments, dtype=DType.named(dtype))
+    assert shown(made) == (dtype, expected)
+
+
+def test_no_integer_lies_between_less_than_one_apart() -> None:
+    with pytest.raises(WrongOption) as caught:
+        core.arange_start(0, 5, 0.5, dtype=DType.named("int64"))
+    assert caught.value.argument == "step"
+
+
 @pytest.mark.parametrize(
     ("arguments", "argument"),
     [

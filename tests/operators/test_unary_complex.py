@@ -1,6 +1,7 @@
-"""Complex exponentials and tangents where their parts overflow."""
+"""Complex functions where their parts overflow, are infinite or NaN."""
 
 import cmath
+from typing import Any
 
 import numpy as np
 import pytest
@@ -76,3 +77,40 @@ def test_expm1_at_its_limits(dtype: str) -> None:
     given = [number for number, _ in LIMITS]
     found = core.expm1(tensor(given, dtype)).tolist()
     assert [str(each) for each in found] == [text for _, text in LIMITS]
+
+
+PARTS = [0.0, 1.0, 0.5, 1e-30, 1e30, 88.9, 710.0, -745.0, INF, NAN]
+SIGNED = [sign * part for part in PARTS for sign in (1, -1)]
+FUNCTIONS = ("exp", "expm1", "log", "log2", "log10", "sin", "cos", "tan", "tanh")
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_pair_of_parts(name: str, dtype: str) -> None:
+    """Those of NumPy, which are those of C; of real numbers real functions are real."""
+    given = np.array([complex(x, y) for x in SIGNED for y in SIGNED]).astype(dtype)
+    found = getattr(core, name)(tensor(given.tolist(), dtype)).numpy()
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name)(given)
+        if name == "expm1":
+            real = given.imag == 0
+            large = np.isfinite(given) & (given.real > 80)
+            # NumPy's overflows before its result does; less 1 is no less there.
+            expected[large] = np.exp(given[large])
+            expected[real] = np.expm1(given.real[real])
+    close = 1e-4 if dtype == "complex64" else 1e-12
+    # Of the logarithm of what is nearly 1 few digits are right; so it is in C.
+    least = 1e-30 if name.startswith("log") else np.finfo(found.real.dtype).tiny
+    np.testing.assert_allclose(parts(found), parts(expected), close, least)
+
+
+def parts(numbers: Any) -> Any:
+    """Both parts; an infinity beside NaN has no sign (C17, G.6)."""
+    both = np.stack([numbers.real, numbers.imag])
+    return np.where(np.isinf(both) & np.isnan(both[::-1]), np.inf, both)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_sigmoid_at_infinity(dtype: str) -> None:
+    given = [complex(INF, INF), complex(INF, NAN), complex(INF, 1), complex(-INF, 0)]
+    assert core.sigmoid(tensor(given, dtype)).tolist() == [1, 1, 1, 0]

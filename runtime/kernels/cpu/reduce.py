@@ -31,6 +31,7 @@ from runtime.kernels.cpu.reduce_bodies import (
     both,
     columns,
     divide,
+    double,
     either,
     extreme_rows,
     greater,
@@ -113,6 +114,8 @@ FAST = (sum_rows, product_rows)
 _INFINITY = float("inf")
 SUM = _operation("sum", sum_rows, columns(same, add, divide), 0)
 MEAN = replace(SUM, mean=True, ready={})
+# Of floats in float64.
+WIDE_MEAN = _operation("wide_sum", sum_rows, columns(double, add, divide), 0)
 _COUNT = _operation("count", rows(add), columns(integer, add, keep), 0)
 _PROD = _operation("prod", product_rows, columns(same, multiply, keep), 1)
 _INT_PROD = _operation("int_prod", rows(multiply), columns(integer, multiply, keep), 1)

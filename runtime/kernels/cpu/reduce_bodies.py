@@ -233,6 +233,11 @@ def integer(element: Any) -> Any:
     return np.int64(element)
 
 
+def double(element: Any) -> Any:
+    """The element as a float64."""
+    return np.float64(element)
+
+
 def signed32(integer: Any) -> Any:
     """The bits of an integer as an int32."""
     return np.int32(integer)

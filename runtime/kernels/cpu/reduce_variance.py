@@ -4,9 +4,10 @@ True only here: the two-pass algorithm (Chan, Golub, LeVeque 1983): no digits ar
 where the mean is large beside the spread.  Both passes go leaf by leaf, or block by
 block, as sums do (see `runtime.kernels.cpu.reduce_bodies`).
 
-Rules: axes that do not reduce in one pass are copied to (kept, reduced) first; the
-divisor is the number of elements less `correction`, and never negative: nothing over
-nothing is NaN.
+Rules: means and squares are float64, also of float32, whose own squares would overflow
+at the root of its range; an output may be either.  Axes that do not reduce in one pass
+are copied to (kept, reduced) first; the divisor is the number of elements less
+`correction`, and never negative: nothing over nothing is NaN.
 """
 
 from math import prod
@@ -16,9 +17,9 @@ import numpy as np
 
 from runtime.kernels.cpu.reduce import (
     GRAIN,
-    MEAN,
     REMEMBERED,
     SUM,
+    WIDE_MEAN,
     Call,
     Ints,
     flat_input,
@@ -84,34 +85,43 @@ def square_columns(
                 acc[i] += (p[i] - mean[i]) * (p[i] - mean[i])
 
 
+def narrow(a: Any, out: Any) -> None:
+    """Numbers in the dtype of the output; infinite beyond its range."""
+    for i in range(len(out)):
+        out[i] = a[i]
+
+
 _ROWS = Family(
     "variance_rows",
     square_rows,
-    "void(T[::1], T[::1], T[::1], int64, int64, int64, int64, int64)",
+    "void(T[::1], float64[::1], float64[::1], int64, int64, int64, int64, int64)",
     fastmath=True,
 )
 _COLUMNS = Family(
     "variance_columns",
     square_columns,
-    "void(T[::1], T[::1], T[::1], int64, int64, int64, int64, int64, int64)",
+    "void(T[::1], float64[::1], float64[::1],"
+    " int64, int64, int64, int64, int64, int64)",
 )
+_NARROW = Family("variance_narrow", narrow, "void(float64[::1], T[::1])")
+_WIDE = np.dtype("float64")
 _READY: dict[Any, Call] = {}
 
 
 def _by_rows(name: str, step: Pass, divisor: float) -> Call:
-    form = np.dtype(name)
     length, stride = step.reduced, step.outer_stride
     leaves = -(-length // LEAF)
     count = step.outer * leaves
     grain = -(-GRAIN // min(length, LEAF))
     entry = _ROWS[name]
-    mean = planned(MEAN, name, form, (step,), length)
-    rest = planned(SUM, name, form, (Pass(step.outer, leaves, leaves, 1, 1),), divisor)
+    mean = planned(WIDE_MEAN, name, _WIDE, (step,), length)
+    left = Pass(step.outer, leaves, leaves, 1, 1)
+    rest = planned(SUM, _WIDE.name, _WIDE, (left,), divisor)
 
     def call(a: Array, out: Array) -> None:
-        means = np.empty(step.outer, form)
+        means = np.empty(step.outer, _WIDE)
         mean(a, means)
-        squares = np.empty(count, form)
+        squares = np.empty(count, _WIDE)
 
         def run(lo: int, hi: int) -> None:
             entry(a, means, squares[lo:hi], lo, leaves, length, stride, LEAF)
@@ -123,19 +133,18 @@ def _by_rows(name: str, step: Pass, divisor: float) -> Call:
 
 
 def _by_columns(name: str, step: Pass, divisor: float) -> Call:
-    form = np.dtype(name)
     outer, stride, length, row, inner = step
     blocks = -(-length // BLOCK)
     grain = -(-GRAIN // (min(length, BLOCK) * min(inner, TILE)))
     entry = _COLUMNS[name]
-    mean = planned(MEAN, name, form, (step,), length)
+    mean = planned(WIDE_MEAN, name, _WIDE, (step,), length)
     left = Pass(outer, blocks * inner, blocks, inner, inner)
-    rest = planned(SUM, name, form, (left,), divisor)
+    rest = planned(SUM, _WIDE.name, _WIDE, (left,), divisor)
 
     def call(a: Array, out: Array) -> None:
-        means = np.empty(outer * inner, form)
+        means = np.empty(outer * inner, _WIDE)
         mean(a, means)
-        squares = np.empty(outer * blocks * inner, form)
+        squares = np.empty(outer * blocks * inner, _WIDE)
 
         def run(lo: int, hi: int) -> None:
             entry(a, means, squares, lo, hi, length, row, stride, inner)
@@ -147,7 +156,12 @@ def _by_columns(name: str, step: Pass, divisor: float) -> Call:
 
 
 def _make_ready(
-    shape: Ints, strides: Ints | None, dims: Ints, name: str, correction: float
+    shape: Ints,
+    strides: Ints | None,
+    dims: Ints,
+    name: str,
+    out_name: str,
+    correction: float,
 ) -> Call:
     """Make the call for a geometry, and remember it."""
     length = prod(shape[dim] for dim in dims)
@@ -167,10 +181,24 @@ def _make_ready(
         def call(a: Array, out: Array) -> None:
             whole(moved_last(a, shape, steps, dims), out)
 
+    if out_name != _WIDE.name and 0 not in shape:
+        call = _narrowed(call, out_name)
     if len(_READY) >= REMEMBERED:
         _READY.clear()
-    _READY[shape, strides, dims, name, correction] = call
+    _READY[shape, strides, dims, name, out_name, correction] = call
     return call
+
+
+def _narrowed(call: Call, name: str) -> Call:
+    """The call, for an output of less than float64."""
+    entry = _NARROW[name]
+
+    def narrowed(a: Array, out: Array) -> None:
+        wide = np.empty(len(out), _WIDE)
+        call(a, wide)
+        entry(wide, out)
+
+    return narrowed
 
 
 def _nothing(a: Array, out: Array) -> None:
@@ -178,9 +206,13 @@ def _nothing(a: Array, out: Array) -> None:
 
 
 def var(out: Tensor, x: Tensor, dims: Ints, correction: float) -> None:
-    """The variance over `dims` of floats: squares off the mean by n - correction."""
+    """The variance over `dims` of floats: squares off the mean by n - correction.
+
+    The output is of the dtype of `x`, or float64.
+    """
     place = x._place
-    key = x.shape, place and place[2], dims, x.dtype.name, correction
+    names = x.dtype.name, out.dtype.name
+    key = x.shape, place and place[2], dims, *names, correction
     call = _READY.get(key) or _make_ready(*key)
     call(flat_input(x), result(out))
 

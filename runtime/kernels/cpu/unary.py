@@ -3,8 +3,9 @@
 True only here: which function of a number each name stands for, by the kind of its
 dtype: real numbers (floating and integer), complex ones, bool.
 
-Rules: a result of bool has its own loop; complex functions are NumPy's scalar ones,
-which Numba compiles; what an integer cannot change (`floor`, `conj`) is a copy.
+Rules: a result of bool has its own loop; complex logarithms and roots are NumPy's
+scalar ones, which Numba compiles; what an integer cannot change (`floor`, `conj`) is a
+copy.
 """
 
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from runtime.kernels.cpu.copy import contiguous, copy
 from runtime.kernels.cpu.elementwise import HEAVIEST, HEAVY, LIGHT, Scalar, Unary
 from runtime.kernels.jit import Entry, Family
 from runtime.kernels.math import like, sqrt
+from runtime.kernels.math.complex_plane import Real, plane
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.elements import SUPPORTED, info
@@ -25,10 +27,6 @@ from runtime.tensors.tensor import Tensor
 # Elements that are looked at before a loop is chosen: 4 KiB of double precision, which
 # stay in the first cache.
 BLOCK = 512
-
-# From here on the hyperbolic tangent is 1 in double precision: exp(-40) is below half
-# of a unit in the last place.
-FLAT = 20
 
 
 class Circular(Unary):
@@ -155,37 +153,20 @@ def _complex_isinf(x: Any) -> Any:
     return (abs(x.real) == np.inf) | (abs(x.imag) == np.inf)
 
 
-def complex_exp(x: Any) -> Any:
-    """The exponential; of a real number it is real, also where it is infinite."""
-    size = np.exp(x.real)
-    if x.imag == 0:
-        return complex(size, x.imag)
-    return complex(size * np.cos(x.imag), size * np.sin(x.imag))
+def _half(x: Any) -> Any:
+    return x * like(x, 0.5)
 
 
-def _complex_expm1(x: Any) -> Any:
-    """The exponential less 1, exact near 0; of a real number it is real."""
-    size = np.expm1(x.real)
-    if x.imag == 0:
-        return complex(size, x.imag)
-    # cos y - 1 = -2 sin^2(y / 2), which no difference of equals spoils.
-    half = np.sin(x.imag * like(x.imag, 0.5))
-    return complex(
-        size * np.cos(x.imag) - (half + half) * half, np.exp(x.real) * np.sin(x.imag)
-    )
-
-
-def _complex_tanh(x: Any) -> Any:
-    size = abs(x.real)
-    if size <= FLAT:
-        return np.tanh(x)
-    # 1 + 4 i sin y cos y exp(-2 |x|), where the general form divides by an infinity.
-    bend = np.sin(x.imag) * np.cos(x.imag) * np.exp(-(size + size))
-    return complex(np.tanh(x.real), (bend + bend) + (bend + bend))
+PLANE = plane(
+    Real(np.exp, np.expm1, np.sin, np.cos, np.sinh, np.cosh, np.tanh, _half),
+    compiled=lambda function: function,
+)
+complex_exp = PLANE.exp
 
 
 def _complex_log2(x: Any) -> Any:
-    return np.log(x) * like(x, 1.4426950408889634)
+    found, scale = np.log(x), like(x.real, 1.4426950408889634)
+    return complex(found.real * scale, found.imag * scale)
 
 
 def _complex_sigmoid(x: Any) -> Any:
@@ -266,15 +247,13 @@ _COMPLEX: dict[str, Scalar] = {
     "sigmoid": _complex_sigmoid,
     "silu": _complex_silu,
     "conj": _conj,
-    "exp": complex_exp,
-    "expm1": _complex_expm1,
-    "tanh": _complex_tanh,
+    **{
+        name: getattr(PLANE, name)
+        for name in ("exp", "expm1", "sin", "cos", "tan", "tanh")
+    },
     **{
         function.__name__: _numpy_scalar(function)
-        for function in (
-            *(np.log, np.log1p, np.log10, np.sqrt),
-            *(np.sin, np.cos, np.tan),
-        )
+        for function in (np.log, np.log1p, np.log10, np.sqrt)
     },
 }
 

@@ -293,7 +293,21 @@ def _extreme(operation: Operation) -> Callable[..., None]:
 
 
 def var(out: Tensor, x: Tensor, dims: Ints, correction: float) -> None:
-    """The squares of the distances from the mean, by their number less `correction`."""
+    """The squares of the distances from the mean, by their number less `correction`.
+
+    In float64, also of float32, whose own squares would overflow at the root of its
+    range; the output is of the dtype of `x`, or float64.
+    """
+    if x.dtype.name != "float64":
+        wide = empty_tensor(x.shape, DType.named("float64"), x.device)
+        copy(wide, x)
+        found = out
+        if out.dtype is not wide.dtype:
+            found = empty_tensor(out.shape, wide.dtype, out.device)
+        var(found, wide, dims, correction)
+        if found is not out:
+            copy(out, found)
+        return
     count = prod(x.shape[dim] for dim in dims)
     kept = reduced_shape(x.shape, dims, True)
     middle = empty_tensor(kept, x.dtype, x.device)

@@ -12,18 +12,16 @@ made of that type (`T(1)`), or all is widened to float64.
 import cmath
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from runtime.kernels.cuda.jit import device
 from runtime.kernels.cuda.toolkit import SIMULATED
+from runtime.kernels.math.complex_plane import Plane, Real, plane
 
 Scalar = Callable[..., Any]
-
-# From here on the hyperbolic tangent is 1 in double precision: exp(-40) is below half
-# of a unit in the last place.
-FLAT = 20
 
 
 def _simulated_erf(x: Any) -> Any:
@@ -45,6 +43,8 @@ sqrt = _pick(math.sqrt, np.sqrt)
 sin = _pick(math.sin, np.sin)
 cos = _pick(math.cos, np.cos)
 tan = _pick(math.tan, np.tan)
+sinh = _pick(math.sinh, np.sinh)
+cosh = _pick(math.cosh, np.cosh)
 tanh = _pick(math.tanh, np.tanh)
 erf = _pick(math.erf, _simulated_erf)
 fabs = _pick(math.fabs, np.abs)
@@ -59,30 +59,14 @@ isfinite = _pick(math.isfinite, np.isfinite)
 
 complex_log = _pick(cmath.log, np.log)
 complex_sqrt = _pick(cmath.sqrt, np.sqrt)
-complex_sin = _pick(cmath.sin, np.sin)
-complex_cos = _pick(cmath.cos, np.cos)
-complex_tan = _pick(cmath.tan, np.tan)
 
 
-@device
-def complex_exp(x):  # type: ignore[no-untyped-def]  # compiled for the device
-    """Real for real numbers, also where the size is infinite."""
-    size = exp(x.real)
-    if x.imag == 0:
-        return complex(size, x.imag)
-    return complex(size * cos(x.imag), size * sin(x.imag))
-
-
-def _complex_tanh(x):  # type: ignore[no-untyped-def]  # compiled for the device
-    """1 + 4 i sin y cos y exp(-2 |x|) where tanh x is 1, as on the CPU."""
-    size = abs(x.real)
-    if size <= FLAT:
-        return cmath.tanh(x)
-    bend = math.sin(x.imag) * math.cos(x.imag) * math.exp(-(size + size))
-    return complex(math.tanh(x.real), (bend + bend) + (bend + bend))
-
-
-complex_tanh = _pick(device(_complex_tanh), np.tanh)
+@cache
+def plane_of(kind: Any) -> Plane:
+    """The functions of complex numbers of a type, of those of its parts."""
+    part = kind(0.5).real
+    half = device(lambda x: x * part)
+    return plane(Real(exp, expm1, sin, cos, sinh, cosh, tanh, half), compiled=device)
 
 
 def _complex_quotient(x, y):  # type: ignore[no-untyped-def]  # compiled for the device

@@ -92,7 +92,7 @@ def _gelu_tanh_backward(kind: Any) -> Scalar:
 def _silu_backward(kind: Any) -> Scalar:
     one = kind(1)
     if is_complex(kind):
-        over, complex_exp = scalars.complex_quotient, scalars.complex_exp
+        over, complex_exp = scalars.complex_quotient, scalars.plane_of(kind).exp
 
         def turned(grad, x):  # type: ignore[no-untyped-def]  # compiled for the device
             """The same with the conjugate of the slope."""

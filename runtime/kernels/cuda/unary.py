@@ -46,6 +46,15 @@ def _by_kind(real: Scalar, over: Scalar) -> ScalarMaker:
     return lambda kind: over if is_complex(kind) else real
 
 
+def _of_plane(name: str) -> ScalarMaker:
+    def make(kind: Any) -> Scalar:
+        owner = scalars.plane_of(kind) if is_complex(kind) else scalars
+        made: Scalar = getattr(owner, name)
+        return made
+
+    return make
+
+
 def _sign(kind: Any) -> Scalar:
     zero, one = kind(0), kind(1)
     if kind is np.uint8:
@@ -68,7 +77,7 @@ def _absolute(kind: Any) -> Scalar:
 def _sigmoid(kind: Any) -> Scalar:
     one = kind(1)
     if is_complex(kind):
-        over, complex_exp = scalars.complex_quotient, scalars.complex_exp
+        over, complex_exp = scalars.complex_quotient, scalars.plane_of(kind).exp
         return lambda x: over(one, one + complex_exp(-x))
     exp = scalars.exp
     return lambda x: one / (one + exp(-x))
@@ -77,7 +86,7 @@ def _sigmoid(kind: Any) -> Scalar:
 def _silu(kind: Any) -> Scalar:
     one = kind(1)
     if is_complex(kind):
-        over, complex_exp = scalars.complex_quotient, scalars.complex_exp
+        over, complex_exp = scalars.complex_quotient, scalars.plane_of(kind).exp
         return lambda x: over(x, one + complex_exp(-x))
     exp = scalars.exp
     return lambda x: x / (one + exp(-x))
@@ -110,8 +119,14 @@ def _log_by(factor: float, real: Scalar) -> ScalarMaker:
     def make(kind: Any) -> Scalar:
         if not is_complex(kind):
             return real
-        scale, log = kind(factor), scalars.complex_log
-        return lambda x: log(x) * scale
+        scale, log = kind(factor).real, scalars.complex_log
+
+        def scaled(x):  # type: ignore[no-untyped-def]  # compiled for the device
+            """Part by part: infinity by a complex number is NaN."""
+            found = log(x)
+            return complex(found.real * scale, found.imag * scale)
+
+        return scaled
 
     return make
 
@@ -121,24 +136,6 @@ def _log1p(kind: Any) -> Scalar:
         return scalars.log1p
     one, log = kind(1), scalars.complex_log
     return lambda x: log(one + x)
-
-
-def _expm1(kind: Any) -> Scalar:
-    if not is_complex(kind):
-        return scalars.expm1
-    exp, expm1, sin, cos = scalars.exp, scalars.expm1, scalars.sin, scalars.cos
-    half = kind(0.5).real
-
-    def less_one(x):  # type: ignore[no-untyped-def]  # compiled for the device
-        size = expm1(x.real)
-        if x.imag == 0:
-            return complex(size, x.imag)
-        # cos y - 1 = -2 sin^2(y / 2), which no difference of equals spoils.
-        sine = sin(x.imag * half)
-        real = size * cos(x.imag) - (sine + sine) * sine
-        return complex(real, exp(x.real) * sin(x.imag))
-
-    return less_one
 
 
 def _gelu(kind: Any) -> Scalar:
@@ -183,18 +180,18 @@ _ROWS: dict[str, tuple[ScalarMaker, tuple[str, ...], str]] = {
     "neg": (lambda kind: lambda x: -x, NUMBERS, "T"),
     "abs": (_absolute, NUMBERS, "R"),
     "sign": (_sign, (*INTEGERS, *FLOATS), "T"),
-    "exp": (_by_kind(scalars.exp, scalars.complex_exp), INEXACT, "T"),
-    "expm1": (_expm1, INEXACT, "T"),
+    "exp": (_of_plane("exp"), INEXACT, "T"),
+    "expm1": (_of_plane("expm1"), INEXACT, "T"),
     "log": (_by_kind(scalars.log, scalars.complex_log), INEXACT, "T"),
     "log1p": (_log1p, INEXACT, "T"),
     "log2": (_log_by(LOG2_E, scalars.log2), INEXACT, "T"),
     "log10": (_log_by(LOG10_E, scalars.log10), INEXACT, "T"),
     "sqrt": (_by_kind(scalars.sqrt, scalars.complex_sqrt), INEXACT, "T"),
     "rsqrt": (_rsqrt, INEXACT, "T"),
-    "sin": (_by_kind(scalars.sin, scalars.complex_sin), INEXACT, "T"),
-    "cos": (_by_kind(scalars.cos, scalars.complex_cos), INEXACT, "T"),
-    "tan": (_by_kind(scalars.tan, scalars.complex_tan), INEXACT, "T"),
-    "tanh": (_by_kind(scalars.tanh, scalars.complex_tanh), INEXACT, "T"),
+    "sin": (_of_plane("sin"), INEXACT, "T"),
+    "cos": (_of_plane("cos"), INEXACT, "T"),
+    "tan": (_of_plane("tan"), INEXACT, "T"),
+    "tanh": (_of_plane("tanh"), INEXACT, "T"),
     "sigmoid": (_sigmoid, INEXACT, "T"),
     "relu": (_relu, (*INTEGERS, *FLOATS), "T"),
     "silu": (_silu, INEXACT, "T"),

@@ -78,6 +78,12 @@ def test_var(dtype: str, correction: float) -> None:
     agree("var", reals(dtype, (3, 5)), (1,), dtype, correction)
 
 
+def test_var_of_what_has_squares_out_of_range() -> None:
+    x = np.array([[1e30, -1e30, 0.0], [3.0, 1e4, 1e4 + 1]], np.float32)
+    agree("var", x, (1,), "float32", 1)
+    agree("var", x, (1,), "float64", 1)
+
+
 @pytest.mark.parametrize("ndim", [1, 2, 3, 4])
 def test_any_axes(ndim: int) -> None:
     array = reals("float32", (2, 3, 4, 5)[:ndim])
