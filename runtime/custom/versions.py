@@ -56,7 +56,7 @@ def _each_once(run: Function, operator: str, places: tuple[int, ...]) -> Functio
         for tensor in written:
             if is_inference(tensor):
                 untracked(tensor, operator)
-        storages = [tensor.storage for tensor in written]
+        storages = [tensor.storage() for tensor in written]
         versions = [storage.version + 1 for storage in storages]
         over = True
         try:

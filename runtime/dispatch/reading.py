@@ -129,8 +129,10 @@ class KernelReading:
     texts: tuple[Any, ...]
 
 
-# As many as a large program registers; a reading is a few hundred bytes.
-REMEMBERED = 8192
+# More than `core` registers, so that a second dispatcher finds them; 800 bytes each.
+REMEMBERED = 2048
+# Those of definitions are as many as the schemas that are remembered, and hold them.
+DEFINITIONS = 1024
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -159,7 +161,7 @@ def read_definition(
     return _read_definition(schema, str(schema), schema.alias_kind, debug, tags)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=DEFINITIONS)
 def _read_definition(
     schema: Schema,
     printed: str,

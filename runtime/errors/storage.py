@@ -55,7 +55,7 @@ class OutOfStorage(EveryorderError, ValueError):
 
 @dataclass(eq=False, kw_only=True)
 class BadStrides(EveryorderError, ValueError):
-    """Strides or an offset are negative, or there is not one stride a dimension."""
+    """There is not one stride a dimension, or one is negative or beyond 64 bits."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -63,6 +63,12 @@ class BadStrides(EveryorderError, ValueError):
 
     def render(self) -> str:
         """The shape, the strides and the offset."""
+        if max(self.strides, default=0) >= 1 << 63:
+            return page(
+                f"A tensor of shape {self.shape} cannot lie row by row: its strides "
+                f"{self.strides} do not fit 64 bits.",
+                ("fits", "a shape whose sizes, 0 taken as 1, have a smaller product"),
+            )
         return page(
             f"Strides {self.strides} and offset {self.offset} describe no view of "
             f"shape {self.shape}: there must be one stride a dimension, and none of "

@@ -317,9 +317,14 @@ def topk(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
 
 @checked
 def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
-    """One of two by a condition; with a condition alone, where it is true."""
+    """One of two by a condition; with a condition alone, where it is true.
+
+    A condition without dimensions is one of one element then, as upstream has it.
+    """
     if args or kwargs:
         return function("where")(condition, *args, **kwargs)
+    if not condition.shape:
+        condition = core.reshape(condition, [1])
     return unbind(core.nonzero(condition), 1)
 
 

@@ -115,9 +115,10 @@ def pinned_array(count: int, form: Any) -> Any:
 
 def filled(shape: Shape, dtype: DType, device: Device, value: Any) -> Tensor:
     """A new tensor with every element the same number."""
-    if device is CPU and type(value) is int and not value:
+    count = prod(shape)
+    if count and device is CPU and type(value) is int and not value:
         try:
-            flat = zeros(prod(shape), numpy_dtype(dtype))
+            flat = zeros(count, numpy_dtype(dtype))
         except (MemoryError, ValueError, OverflowError) as error:
             raise no_memory(shape, dtype, device) from error
         return host_tensor(flat, shape, dtype)

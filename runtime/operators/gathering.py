@@ -174,20 +174,32 @@ def _selected(shape: Shape, dim: int, chosen: Shape) -> Geometry:
     return _PLANNED if 0 in selected else (place, selected)
 
 
-def check_places(table: KernelTable, size: int, dim: int, numbers: Tensor) -> None:
+def check_places(
+    table: KernelTable,
+    size: int,
+    dim: int,
+    numbers: Tensor,
+    call: str = "core::index_select",
+    wraps: bool = False,
+) -> None:
     """Whether int64 numbers name places of a dimension of that size; nothing is read.
 
-    For results without elements, to which no kernel comes.  Raises `IndexOutOfRange`.
+    For results without elements, to which no kernel comes.  `wraps`: negative ones are
+    counted from the end.  Raises `IndexOutOfRange`.
     """
     if not numbers.numel():
         return
     # One element that stands for all, however many there are.
     line = view_of(empty_tensor((1,), BOOL, numbers.device), (size,), (0,), 0)
     out = empty_tensor((numbers.numel(),), BOOL, numbers.device)
+    flat = shaped(table, numbers, out.shape)
     try:
-        table["index_select"](out, line, 0, numbers)
+        if wraps:
+            table["index"](out, line, [flat])
+        else:
+            table["index_select"](out, line, 0, flat)
     except IndexOutOfRange as error:
-        error.dim = dim
+        error.dim, error.operator = dim, call
         raise
 
 

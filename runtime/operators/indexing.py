@@ -16,6 +16,7 @@ from runtime.errors.operands import DTypeRefused, NoDataToRead
 from runtime.errors.operator import ShapesDoNotFit
 from runtime.operators.agreement import INDICES, misfit, one_dtype
 from runtime.operators.backends import KEYS, table_of
+from runtime.operators.gathering import check_places
 from runtime.operators.memory_format import strides_of
 from runtime.operators.plan import (
     ALL,
@@ -157,6 +158,19 @@ def _index(table: KernelTable, out: Tensor, self: Tensor, indices: Indices) -> N
         table["copy"](out, self)
     elif out.numel():
         table["index"](out, self, together(table, indices))
+    else:
+        _check(table, "core::index", self.shape, indices)
+
+
+def _check(table: KernelTable, call: str, shape: Shape, indices: Indices) -> None:
+    """Whether indices that pick no element name places: if they name any.
+
+    Raises `IndexOutOfRange`.
+    """
+    given = [(dim, each) for dim, each in enumerate(indices) if each is not None]
+    if 0 not in broadcast_shapes(*(each.shape for _, each in given)):
+        for dim, each in given:
+            check_places(table, shape[dim], dim, each, call, wraps=True)
 
 
 def together(table: KernelTable, indices: Indices) -> Indices:
@@ -215,6 +229,8 @@ def _put(
     if any(each is not None for each in indices):
         if spread.numel():
             table["index_put"](out, together(table, indices), spread, accumulate)
+        else:
+            _check(table, "core::index_put", out.shape, indices)
     elif accumulate:
         table["add"](out, out, spread, 1)
     else:

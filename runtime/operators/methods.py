@@ -262,7 +262,7 @@ def positive(self: Tensor) -> Tensor:
 
 def untyped_storage(self: Tensor) -> Storage:
     """`storage`, by the name that torch has for it."""
-    return self.storage
+    return self.storage()
 
 
 def where(self: Tensor, condition: Tensor, other: Any) -> Tensor:

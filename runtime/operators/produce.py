@@ -47,6 +47,7 @@ from runtime.tensors.order import memory_order
 from runtime.tensors.promotion import can_cast
 from runtime.tensors.shape import (
     broadcast_strides,
+    contiguous_strides,
     is_contiguous,
     may_overlap_itself,
     span,
@@ -163,12 +164,15 @@ def _placed(made: Tensor, order: Shape) -> Tensor:
 def fresh(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
     """A tensor of any values, of a shape that a plan has checked.
 
-    Raises `NotEnoughMemory`.
+    Raises `NotEnoughMemory`, and `BadStrides` as `empty_tensor` does.
     """
     if device is not CPU:
         return empty_tensor(shape, dtype, device)
+    count = prod(shape)
+    if not count:
+        contiguous_strides(shape)
     try:
-        flat = empty(prod(shape), numpy_dtype(dtype))
+        flat = empty(count, numpy_dtype(dtype))
     except (MemoryError, ValueError) as error:
         raise no_memory(shape, dtype, device) from error
     return host_tensor(flat, shape, dtype)

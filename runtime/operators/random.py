@@ -12,9 +12,10 @@ from typing import Any
 
 from runtime.errors.operands import WrongOption
 from runtime.operators.backends import MODULES, table_for
-from runtime.operators.factories import FLOAT64, SEEDED, check_size, factory
+from runtime.operators.factories import SEEDED, check_size, factory
 from runtime.operators.plan import (
     FLOAT32,
+    FLOAT64,
     FLOATS,
     INT64,
     INTEGERS,

@@ -16,7 +16,7 @@ from runtime.operators.agreement import (
     one_dtype,
     require_ndim,
 )
-from runtime.operators.gathering import check_cover, one_or_more
+from runtime.operators.gathering import check_cover, check_places, one_or_more
 from runtime.operators.number import Number, number_for
 from runtime.operators.plan import (
     ALL,
@@ -157,9 +157,11 @@ def _index_add(
     source: Tensor,
     alpha: Number,
 ) -> None:
-    if not source.numel():
-        return
     numbers = as_dtype(table, one_or_more(table, index), INT64)
+    if not source.numel():
+        size = out.shape[dim] if out.shape else 1
+        check_places(table, size, dim, numbers, "core::index_add")
+        return
     table["index_add"](
         one_or_more(table, out), dim, numbers, one_or_more(table, source), alpha
     )

@@ -247,13 +247,13 @@ def as_strided(
     shape, strides = tuple(size), tuple(stride)
     check_count("core::as_strided", shape)
     try:
-        check_bounds(shape, strides, offset, self.storage.count)
+        check_bounds(shape, strides, offset, self.storage().count)
     except (BadStrides, OutOfStorage) as error:
         raise WrongOption(
             operator="core::as_strided",
             argument="size, stride and storage_offset",
             found=f"{shape}, {strides} and {offset}",
-            fits=f"a view of the {self.storage.count} elements of the storage",
+            fits=f"a view of the {self.storage().count} elements of the storage",
         ) from error
     return view_of(self, shape, strides, offset)
 

@@ -82,7 +82,7 @@ def _counting(shown: int, converted: Callable[..., Any]) -> Finish:
                 continue
             storage = place[0]
             if isinstance(storage, WrapperStorage):
-                storage.counts_with(origin.storage)
+                storage.counts_with(origin.storage())
         return result
 
     return finish

@@ -23,8 +23,9 @@ from runtime.schema.schema import Schema
 from runtime.schema.tokenizer import Token
 from runtime.schema.type_parser import TypeParser
 
-# Enough for every schema of a large operator library (upstream registers about 4,400).
-REMEMBERED = 8192
+# Three times what the library `core` asks for, a schema and a name of each operator:
+# what is defined again is met soon, and programs that make names up fill no memory.
+REMEMBERED = 2048
 
 
 def parse_schema(text: str, *, type_variables: bool = True) -> Schema:

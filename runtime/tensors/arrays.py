@@ -83,7 +83,7 @@ def place_of(tensor: "Tensor") -> tuple[Array | None, int, Ints]:
     if array is None or storage.dtype is tensor.dtype:
         return array, offset, strides
     size = itemsize(tensor.dtype)
-    whole = storage.nbytes // size * size
+    whole = storage.nbytes() // size * size
     return _typed(array, 0, whole, tensor.dtype), offset, strides
 
 

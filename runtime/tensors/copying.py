@@ -174,7 +174,7 @@ def _restored(
     device, known = storage.device, supported(dtype)
     # A wrapper may show more than there would be: nothing is read.
     bare = isinstance(storage, WrapperStorage)
-    count = maxsize if bare else storage.nbytes // itemsize(known)
+    count = maxsize if bare else storage.nbytes() // itemsize(known)
     check_bounds(shape, strides, offset, count)
     if requires_grad and not (known.is_floating or known.is_complex):
         raise NoGradient(dtype=dtype)

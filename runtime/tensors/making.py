@@ -119,12 +119,14 @@ def place_on(
 def empty_tensor(shape: Ints, dtype: DType, device: Device = CPU) -> Tensor:
     """A contiguous tensor whose elements have any value.
 
-    Raises `BadSize` for a negative size, `UnsupportedData`, `DeviceUnavailable`, and
-    `NotEnoughMemory`.
+    Raises `BadSize` for a negative size, `BadStrides` for sizes beside a 0 that no
+    memory could have, `UnsupportedData`, `DeviceUnavailable`, and `NotEnoughMemory`.
     """
     count = prod(shape)
     if shape and min(shape) < 0:
         raise BadSize(asked=shape, elements=count)
+    if not count:
+        contiguous_strides(shape)
     form = numpy_dtype(dtype)
     if device.type == "meta":
         flat = None

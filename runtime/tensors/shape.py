@@ -28,12 +28,19 @@ REMEMBERED = 4096
 
 @lru_cache(maxsize=REMEMBERED)
 def contiguous_strides(shape: Ints) -> Ints:
-    """The strides of row-major order; a dimension of size 0 counts as 1."""
+    """The strides of row-major order; a dimension of size 0 counts as 1.
+
+    Raises `BadStrides` for those that do not fit 64 bits: what has no elements may have
+    any sizes.
+    """
     strides, step = [], 1
     for size in reversed(shape):
         strides.append(step)
         step *= size or 1
-    return tuple(reversed(strides))
+    found = tuple(reversed(strides))
+    if found and found[0] >= 1 << 63:
+        raise BadStrides(shape=shape, strides=found, offset=0)
+    return found
 
 
 @lru_cache(maxsize=REMEMBERED)

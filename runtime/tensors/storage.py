@@ -14,7 +14,7 @@ Rules:
 
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import UnfitValue
+from runtime.errors.tensor import NoData, UnfitValue
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.elements import itemsize, numpy_dtype
@@ -39,7 +39,14 @@ class Storage:
         # How often the elements were written to in place.
         self.version = 0
 
-    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return self.count
+
+    def element_size(self) -> int:
+        """The bytes of one element."""
+        return itemsize(self.dtype)
+
     def nbytes(self) -> int:
         """The size in bytes; on `meta` that which it would have."""
         return self.count * itemsize(self.dtype)
@@ -89,6 +96,22 @@ class Storage:
         # As bytes: NumPy alone reads them, also where ml_dtypes is a later one.
         raw = None if elements is None else elements.view(np.uint8)
         return _restored, (raw, str(self.device), self.dtype.name, self.count)
+
+    def tolist(self) -> list[Any]:
+        """The elements as Python numbers.  Raises `NoData` on `meta`."""
+        found: list[Any] = self[:]
+        return found
+
+    def __getitem__(self, place: int | slice) -> Any:
+        elements = self.numpy()
+        if elements is None:
+            raise NoData(
+                device=str(self.device),
+                dtype=self.dtype.name,
+                shape=(self.count,),
+                asked="elements of a storage",
+            )
+        return elements[place].tolist()
 
     def __len__(self) -> int:
         return self.count

@@ -153,7 +153,6 @@ class Tensor(Surface):
 
     # Where the elements are.
 
-    @property
     def storage(self) -> Storage:
         """The storage, shared by all views of it."""
         return (self._place or claimed(self))[0]

@@ -102,7 +102,7 @@ def test_contiguous_copies_only_what_is_not() -> None:
     made = contiguous(turned)
     assert made.is_contiguous()
     assert made.tolist() == [[0, 3], [1, 4], [2, 5]]
-    assert made.storage is not x.storage
+    assert made.storage() is not x.storage()
 
 
 @pytest.mark.parametrize("dtype", SUPPORTED)

@@ -18,7 +18,7 @@ def test_dimensions_of_one_are_repeated_without_a_copy() -> None:
     row = core.slice(base, 1, 0, 1)
     wide = core.expand(row, [5, -1, 3, 4])
     assert (wide.shape, wide.strides) == ((5, 2, 3, 4), (0, 12, 0, 1))
-    assert wide.storage is base.storage
+    assert wide.storage() is base.storage()
     assert wide.tolist() == [[[each] * 3 for (each,) in row.tolist()]] * 5
 
 

@@ -330,4 +330,4 @@ def test_what_methods_refuse() -> None:
 
 def test_torch_s_name_of_the_storage() -> None:
     x = tensor([[1.0, 2.0]])
-    assert x.t().untyped_storage() is x.untyped_storage() is x.storage
+    assert x.t().untyped_storage() is x.untyped_storage() is x.storage()

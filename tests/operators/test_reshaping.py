@@ -21,8 +21,8 @@ def test_a_reshape_copies_only_where_it_must() -> None:
     turned = core.permute(base, [2, 0, 1])
     copy = core.reshape(turned, [-1])
     assert copy.tolist() == base.numpy().transpose(2, 0, 1).ravel().tolist()
-    assert copy.storage is not base.storage
-    assert core.reshape(turned, [4, 6, 1]).storage is base.storage
+    assert copy.storage() is not base.storage()
+    assert core.reshape(turned, [4, 6, 1]).storage() is base.storage()
 
 
 def test_sum_to_size_sums_what_broadcasting_repeated() -> None:

@@ -14,11 +14,11 @@ CPU = table_of("CPU")
 def test_rows_are_a_view_where_they_can_be() -> None:
     base = cube()
     rows = as_rows(CPU, base)
-    assert (rows.shape, rows.storage) == ((6, 4), base.storage)
+    assert (rows.shape, rows.storage()) == ((6, 4), base.storage())
     assert shaped(CPU, base, base.shape) is base
     turned = core.permute(base, [2, 0, 1])
     copied = as_rows(CPU, turned)
-    assert copied.storage is not base.storage
+    assert copied.storage() is not base.storage()
     assert copied.tolist() == grid(2, 3, 4).transpose(2, 0, 1).reshape(8, 3).tolist()
 
 
@@ -38,6 +38,6 @@ def test_dimensions_are_repeated_without_a_copy() -> None:
     assert expanded(base, base.shape) is base
     row = core.slice(base, 1, 0, 1)
     wide = expanded(row, (5, 2, 3, 4))
-    assert wide.storage is base.storage
+    assert wide.storage() is base.storage()
     array = np.broadcast_to(grid(2, 3, 4)[:, :1], (5, 2, 3, 4))
     assert wide.tolist() == array.tolist()

@@ -99,7 +99,7 @@ def test_a_basic_index_is_a_view(index: Any) -> None:
         base.numpy()[index].tolist(),
     )
     assert part is not base
-    assert part.storage is base.storage
+    assert part.storage() is base.storage()
 
 
 @pytest.mark.parametrize("form", [turned, lambda index: index], ids=["tensor", "array"])
@@ -109,7 +109,7 @@ def test_an_advanced_index_copies(index: Any, form: Any) -> None:
     expected = base.numpy()[wanted(index)]
     part = base[form(index)]
     assert (part.shape, part.tolist()) == (expected.shape, expected.tolist())
-    assert part.storage is not base.storage
+    assert part.storage() is not base.storage()
 
 
 @pytest.mark.parametrize("index", [*BASIC, *ADVANCED], ids=repr)
@@ -148,7 +148,7 @@ def test_an_integer_tensor_without_dimensions_counts_as_an_int() -> None:
     base = cube()
     part = base[tensor(1), tensor(-1)]
     assert part.tolist() == [20, 21, 22, 23]
-    assert part.storage is base.storage
+    assert part.storage() is base.storage()
     assert base[tensor(True)].shape == (1, 2, 3, 4)
 
 

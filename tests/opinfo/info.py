@@ -304,10 +304,10 @@ def assert_same(found: Any, expected: Any, loose: float, case: str) -> None:
 
 def storage_of(tensor: Tensor) -> Any:
     """A copy of everything in the storage of a tensor, junk included."""
-    return np.array(tensor.storage.array, copy=True)
+    return np.array(tensor.storage().array, copy=True)
 
 
 def fits_in_storage(tensor: Tensor) -> bool:
     """Whether a tensor reaches no further than its storage."""
     reached = tensor.offset + span(tensor.shape, tensor.strides)
-    return prod(tensor.shape) == 0 or reached <= tensor.storage.count
+    return prod(tensor.shape) == 0 or reached <= tensor.storage().count

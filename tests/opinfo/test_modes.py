@@ -47,7 +47,7 @@ def test_inference_mode(row: OpInfo) -> None:
             if isinstance(result, Tensor):
                 assert not result.requires_grad
                 fresh = all(
-                    result.storage is not a.storage
+                    result.storage() is not a.storage()
                     for a in args
                     if isinstance(a, Tensor)
                 )

@@ -52,7 +52,7 @@ def defined(library: Any, schema: str, kernel: Callable[..., Any], *tags: str) -
 def test_without_it_a_view_has_a_storage_of_its_own() -> None:
     """7.12: "a wrapper's view output does not share the wrapper's storage"."""
     made = boxed(1.0, 2.0)
-    assert made[0:1].storage is not made.storage
+    assert made[0:1].storage() is not made.storage()
     assert made.add_(1) is made
     out = boxed(0.0, 0.0)
     assert core.add(made, made, out=out) is out
@@ -62,7 +62,7 @@ def test_a_view_gets_the_storage_and_keeps_its_shape() -> None:
     """7.12 step 1: "force return's storage ... without touching sizes/strides"."""
     made = correct(1.0, 2.0, 3.0)
     view = made[1:3]
-    assert view.storage is made.storage
+    assert view.storage() is made.storage()
     assert (type(view), view.shape, view.strides, view.offset) == (
         Correct,
         (2,),
@@ -77,7 +77,7 @@ def test_every_piece_of_a_list_gets_it() -> None:
     """7.12 step 1: the sets of list elements count."""
     made = correct(1.0, 2.0, 3.0)
     pieces = core.split(made, 2)
-    assert [each.storage is made.storage for each in pieces] == [True, True]
+    assert [each.storage() is made.storage() for each in pieces] == [True, True]
     assert [each.inner.tolist() for each in pieces] == [[1.0, 2.0], [3.0]]
 
 
@@ -90,7 +90,11 @@ def test_several_views(library: Any) -> None:
     )
     x, y = correct(1.0), correct(2.0)
     first, number, second = op(x, y, n=3)
-    assert (first.storage is y.storage, number, second.storage is x.storage) == (
+    assert (
+        first.storage() is y.storage(),
+        number,
+        second.storage() is x.storage(),
+    ) == (
         True,
         3,
         True,
@@ -115,7 +119,7 @@ def test_types_must_match() -> None:
         return_and_correct_aliasing(func, (runtime.ones(1),), {}, made)
     plain, out = runtime.ones(2), runtime.zeros(2)
     assert return_and_correct_aliasing(func, (plain,), None, out) is out
-    assert out.storage is plain.storage
+    assert out.storage() is plain.storage()
     # What is no tensor shares nothing.
     assert return_and_correct_aliasing(func, [], {"self": made}, None) is None
 
@@ -128,7 +132,7 @@ def test_an_operator_that_changes_a_shape_in_place(library: Any) -> None:
         calls.append(type(self).__name__)
         _, offset, strides = self._place or (None, 0, self.strides)
         self._shape = self._shape[::-1]
-        self._place = self.storage, offset, strides[::-1]
+        self._place = self.storage(), offset, strides[::-1]
         self._flat = None
         return self
 
@@ -147,7 +151,7 @@ def test_set_is_one_of_them() -> None:
     made, other = correct(1.0), correct(2.0, 3.0)
     assert made.set_(other) is made
     assert (made.shape, made.inner.tolist()) == ((2,), [2.0, 3.0])
-    assert made.storage is other.storage
+    assert made.storage() is other.storage()
 
 
 def test_one_changed_argument_can_be_followed(library: Any) -> None:
@@ -238,9 +242,9 @@ def test_a_new_schema_is_read_anew() -> None:
             op = defined(library, schema, core.alias)
             kept.append(op)
             found = return_and_correct_aliasing(op, (made,), {}, correct(2.0))
-            assert (found.storage is made.storage) is shares
+            assert (found.storage() is made.storage()) is shares
     assert kept[0] is kept[1]
-    assert out.storage is not made.storage
+    assert out.storage() is not made.storage()
 
 
 def test_gradients_go_through_a_corrected_view() -> None:
@@ -249,4 +253,4 @@ def test_gradients_go_through_a_corrected_view() -> None:
     (made[0:1] * 3).backward(correct(1.0))
     assert made.grad.inner.tolist() == [3.0, 0.0]
     with no_dispatch():
-        assert made[0:1].storage is made.storage
+        assert made[0:1].storage() is made.storage()

@@ -18,7 +18,7 @@ from tests.python_dispatch.kinds import Boxed, core, vector
 
 FACTS: dict[str, Any] = {
     "kind": Tensor,
-    "storage": vector(1.0, 2.0, 3.0).storage,
+    "storage": vector(1.0, 2.0, 3.0).storage(),
     "shape": (2,),
     "strides": (1,),
     "offset": 0,

@@ -186,7 +186,7 @@ def test_more_is_shown_than_is_there() -> None:
     """A wrapper's strides may reach anywhere: nothing is read."""
     base, large = boxed(1.0), Boxed(runtime.zeros(9))
     shown = return_and_correct_aliasing(core.alias.default, (base,), {}, large)
-    assert shown.storage is base.storage
+    assert shown.storage() is base.storage()
     for way in WAYS:
         assert way(shown).shape == (9,)
 

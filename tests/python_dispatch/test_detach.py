@@ -163,7 +163,7 @@ def test_replaced_elements_are_written_elements() -> None:
 def test_set_shares_the_storage() -> None:
     x, source = vector(1.0), runtime.zeros(2, 2).t()
     assert x.set_(source) is x
-    assert (x.shape, x.strides, x.storage) == ((2, 2), (1, 2), source.storage)
+    assert (x.shape, x.strides, x.storage()) == ((2, 2), (1, 2), source.storage())
     source.add_(1)
     assert (x.tolist(), x._version) == ([[1.0, 1.0], [1.0, 1.0]], source._version)
     number = core.mul(runtime.tensor(2.0), 1)

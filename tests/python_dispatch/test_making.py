@@ -205,7 +205,7 @@ def test_a_wrapper_allocates_nothing() -> None:
     made = TENSOR._make_wrapper_subclass(Boxed, (10**6, 10**6, 10**6))
     assert (made.numel(), made.data_ptr()) == (10**18, 0)
     assert (made.dtype, made.device.type) == (runtime.DType.named("float32"), "cpu")
-    assert made.storage.nbytes == 4 * 10**18
+    assert made.storage().nbytes() == 4 * 10**18
 
 
 def test_a_wrapper_has_the_metadata_that_it_is_given() -> None:

@@ -235,7 +235,7 @@ def test_views_of_wrappers_count_their_versions_together(world: Ours) -> None:
     made.append([one, other, x, PLAIN])
     op(x)
     before = (x._version, one._version, other._version, PLAIN._version)
-    one.storage.version = 5
+    one.storage().version = 5
     assert before == (0, 0, 0, PLAIN._version)
     assert (x._version, other._version) == (5, 5)
     assert PLAIN._version == before[-1]

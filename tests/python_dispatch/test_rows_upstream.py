@@ -193,9 +193,9 @@ def test_a_result_that_detach_may_not_have() -> None:
 def test_the_storage_of_a_wrapper() -> None:
     """8.4 test_storage: it may be asked for, and has a size, and no elements."""
     x = Wrapped(runtime.tensor([1.0, 2.0]))
-    assert (x.storage.count, x.data_ptr()) == (2, 0)
+    assert (x.storage().count, x.data_ptr()) == (2, 0)
     with pytest.raises(NoElements, match="is a wrapper and has none"):
-        x.storage.numpy()
+        x.storage().numpy()
 
 
 def test_one_class_for_a_tensor() -> None:

@@ -81,7 +81,7 @@ def judged(row: OpInfo, sample: Sample, result: Any) -> None:
     ):
         assert isinstance(found, Tensor)
         assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
-        if isinstance(found.storage, WrapperStorage):
+        if isinstance(found.storage(), WrapperStorage):
             assert (found.strides, found.offset) == (expected.strides, expected.offset)
             with pytest.raises(NoElements), no_dispatch():
                 runtime.ops.core.clone(found)
@@ -140,8 +140,8 @@ def test_the_error_names_the_class() -> None:
         lambda made: made.item(),
         bool,
         float,
-        lambda made: made.storage.numpy(),
-        lambda made: made.storage.array,
+        lambda made: made.storage().numpy(),
+        lambda made: made.storage().array,
     ],
 )
 def test_elements_that_are_not_there(read: Any) -> None:
@@ -151,18 +151,18 @@ def test_elements_that_are_not_there(read: Any) -> None:
 
 def test_a_wrapper_stores_nothing() -> None:
     """7.11: the storage knows a size, and counts its versions."""
-    storage = boxed(1.0, 2.0).storage
+    storage = boxed(1.0, 2.0).storage()
     assert (storage.count, storage.nbytes, storage.data_ptr()) == (2, 8, 0)
     with pytest.raises(AssertionError, match="views of elements"):
         storage.grow(3)
     assert isinstance(storage, WrapperStorage)
-    other = TENSOR._make_wrapper_subclass(Empty, (0,)).storage
+    other = TENSOR._make_wrapper_subclass(Empty, (0,)).storage()
     other.grow(3)
     assert (other.count, other.version) == (3, 0)
     other.counts_with(storage)
     other.version += 2
     assert (other.version, storage.version) == (2, 2)
-    other.counts_with(runtime.ones(1).storage)
+    other.counts_with(runtime.ones(1).storage())
     assert other.version == 2
 
 

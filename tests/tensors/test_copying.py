@@ -31,10 +31,10 @@ def test_a_tensor_survives(dtype: str, device: str) -> None:
 
 def test_a_copy_shares_and_a_deep_one_does_not() -> None:
     made = tensor([1.0, 2.0], requires_grad=True)
-    made.storage.version = 2
+    made.storage().version = 2
     shallow, deep = copy(made), deepcopy(made)
-    assert shallow.storage is made.storage
-    assert deep.storage is not made.storage
+    assert shallow.storage() is made.storage()
+    assert deep.storage() is not made.storage()
     assert (deep._version, deep.requires_grad, deep.is_leaf) == (0, True, True)
     assert deep.tolist() == made.tolist()
     assert deep.data_ptr() != made.data_ptr()
@@ -45,8 +45,8 @@ def test_what_shares_a_storage_shares_one_again() -> None:
     pair = [base, view_of(base, (2,), (1,), 1), base]
     for one, view, again in (loads(dumps(pair)), deepcopy(pair)):
         assert one is again
-        assert view.storage is one.storage
-        assert one.storage is not base.storage
+        assert view.storage() is one.storage()
+        assert one.storage() is not base.storage()
         one.numpy()[2] = 9
         assert view.tolist() == [2.0, 9.0]
 
@@ -97,7 +97,7 @@ def test_the_gradient_is_copied_too(monkeypatch: pytest.MonkeyPatch) -> None:
     other = deepcopy(made)
     assert other.grad is not None
     assert other.grad.tolist() == [5.0]
-    assert other.grad.storage is not gradient.storage
+    assert other.grad.storage() is not gradient.storage()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_is_loaded_must_lie_in_its_storage(place: int, value: Any) -> None:
 
 
 def test_a_storage_is_as_long_as_its_elements() -> None:
-    restore, (raw, device, dtype, _count) = tensor([1.0, 2.0]).storage.__reduce__()
+    restore, (raw, device, dtype, _count) = tensor([1.0, 2.0]).storage().__reduce__()
     assert len(restore(raw, device, dtype, 1000)) == 2
 
 

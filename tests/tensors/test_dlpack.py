@@ -28,7 +28,7 @@ def test_numpy_takes_it_and_gives_it_back(dtype: str) -> None:
 
 def test_a_tensor_is_taken_as_a_view() -> None:
     made = tensor([1.0, 2.0])
-    assert from_dlpack(made).storage is made.storage
+    assert from_dlpack(made).storage() is made.storage()
 
 
 def test_read_only_memory_is_refused() -> None:

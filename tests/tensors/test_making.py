@@ -38,14 +38,14 @@ META, HIP = Device("meta"), Device("hip")
 def test_a_view_shares_and_takes_after_its_base() -> None:
     base = tensor([1.0, 2.0, 3.0])
     view = view_of(base, (2,), (1,), 1)
-    assert view.storage is base.storage
+    assert view.storage() is base.storage()
     assert (view.key_bits, view.device, view.dtype) == (
         base.key_bits,
         base.device,
         base.dtype,
     )
     inner = view_of(view, (1,), (1,), 2)
-    assert (inner.storage is base.storage, inner.tolist()) == (True, [3.0])
+    assert (inner.storage() is base.storage(), inner.tolist()) == (True, [3.0])
     assert (view.requires_grad, view.number) == (False, None)
 
 
@@ -56,7 +56,7 @@ def test_flat_elements_are_remembered() -> None:
     assert flat is not None
     assert (flat.tolist(), flat_of(row) is flat) == ([3.0, 4.0], True)
     assert flat_of(column) is None
-    assert flat_of(view_of(base, (4,), (1,), 0)) is base.storage.array
+    assert flat_of(view_of(base, (4,), (1,), 0)) is base.storage().array
     assert place_of(column)[1:] == (0, (2,))
     assert place_of(base)[0] is base._flat
     assert flat_of(tensor(1, device="meta")) is None
@@ -70,7 +70,7 @@ def test_empty_tensors(shape: tuple[int, ...]) -> None:
     assert made.numpy().shape == shape
     assert made.keyset == keys_of("cpu")
     meta = empty_tensor(shape, F32, META)
-    assert (meta.shape, meta._flat, meta.storage.count) == (shape, None, made.numel())
+    assert (meta.shape, meta._flat, meta.storage().count) == (shape, None, made.numel())
     assert empty_tensor(shape, F32, HIP).device is HIP
 
 
@@ -85,7 +85,7 @@ def test_sizes_and_dtypes_are_checked() -> None:
 
 def test_empty_tensors_of_any_strides() -> None:
     made = empty_strided((2, 3), (1, 4), F32)
-    assert (made.shape, made.strides, made.storage.count) == ((2, 3), (1, 4), 10)
+    assert (made.shape, made.strides, made.storage().count) == ((2, 3), (1, 4), 10)
     assert empty_strided((2, 3), (3, 1), F32)._place is None
     assert empty_strided((2, 2), (1, 2), F32, META).strides == (1, 2)
 
@@ -110,7 +110,7 @@ def test_numpy_arrays_are_shared() -> None:
     turned = from_numpy(array.T)
     turned.numpy()[3, 0] = 99
     assert array[0, 3] == 99
-    assert turned.storage.count == 12
+    assert turned.storage().count == 12
 
 
 def test_arrays_that_cannot_be_shared() -> None:
@@ -156,7 +156,7 @@ def test_numbers_that_stand_for_tensors(number: Any, dtype: str) -> None:
     assert type(made.number) in (bool, int, float, complex)
     assert made._flat is None
     assert made.numpy().item() == number
-    assert made.storage.count == 1
+    assert made.storage().count == 1
     assert made.key_bits == keys_of("cpu").bits
 
 
@@ -182,15 +182,15 @@ def test_tensors_without_elements_take_another_shape() -> None:
     assert (made.shape, made.numel(), made.numpy().shape) == ((2, 2), 4, (2, 2))
     shared = tensor([], dtype="float64")
     view = view_of(shared, (0, 3), (3, 1), 0)
-    storage = shared.storage
+    storage = shared.storage()
     resize_empty(view, (3,))
     view.numpy()[:] = 1
     assert (storage.count, view.tolist(), shared.tolist()) == (3, [1.0] * 3, [])
     resize_empty(shared, (2,))
-    assert (shared.storage is storage, shared.shape) == (False, (2,))
+    assert (shared.storage() is storage, shared.shape) == (False, (2,))
     meta = tensor([], device="meta")
     resize_empty(meta, (5,))
-    assert (meta.shape, meta.storage.count) == ((5,), 5)
+    assert (meta.shape, meta.storage().count) == ((5,), 5)
     with pytest.raises(NoElementsLeft) as caught:
         resize_empty(made, (5,))
     assert caught.value.fields() == {"shape": (2, 2), "asked": (5,)}
@@ -208,7 +208,7 @@ def test_inference_mode_leaves_autograd_s_keys_out() -> None:
 
 
 def test_a_tensor_on_a_given_storage() -> None:
-    storage = tensor([1.0, 2.0]).storage
+    storage = tensor([1.0, 2.0]).storage()
     made = place_on(storage, (1,), (1,), 1)
     assert (made.tolist(), made.keyset, made.dtype) == ([2.0], keys_of("cpu"), F32)
     assert place_on(storage, (), (), 0, F64, 5).key_bits == 5

@@ -18,8 +18,8 @@ F32, CPU, META = DType.named("float32"), Device("cpu"), Device("meta")
 
 
 def test_what_it_knows() -> None:
-    held = tensor([1.0, 2.0]).storage
-    assert (held.count, len(held), held.nbytes) == (2, 2, 8)
+    held = tensor([1.0, 2.0]).storage()
+    assert (held.count, len(held), held.nbytes()) == (2, 2, 8)
     assert (held.device, held.dtype, held.version) == (CPU, F32, 0)
     assert held.array is not None
     assert held.data_ptr() == held.array.__array_interface__["data"][0]
@@ -28,14 +28,14 @@ def test_what_it_knows() -> None:
 
 def test_without_bytes_it_knows_its_device() -> None:
     meta = Storage(None, META, F32, 5)
-    assert (meta.nbytes, meta.data_ptr(), meta.device) == (20, 0, META)
+    assert (meta.nbytes(), meta.data_ptr(), meta.device) == (20, 0, META)
     assert meta.numpy() is None
-    empty = tensor([]).storage
-    assert (empty.nbytes, empty.data_ptr(), empty.device) == (0, 0, CPU)
+    empty = tensor([]).storage()
+    assert (empty.nbytes(), empty.data_ptr(), empty.device) == (0, 0, CPU)
 
 
 def test_growing_from_nothing() -> None:
-    empty = tensor([]).storage
+    empty = tensor([]).storage()
     empty.grow(3)
     assert (empty.count, empty.array is not None) == (3, True)
     assert len(empty.array) == 3  # type: ignore[arg-type]  # it was just asserted
@@ -49,7 +49,7 @@ def test_growing_from_nothing() -> None:
 @pytest.mark.parametrize("dtype", SUPPORTED)
 @pytest.mark.parametrize("device", ["cpu", "hip:1", "meta"])
 def test_it_survives_pickling_and_copying(dtype: str, device: str) -> None:
-    held = tensor([0, 1, 1], dtype=dtype, device=device).storage
+    held = tensor([0, 1, 1], dtype=dtype, device=device).storage()
     held.version = 3
     for other in (loads(dumps(held)), loads(dumps(held, 5)), deepcopy(held)):
         assert (other.device, other.dtype, other.count) == (
@@ -70,7 +70,7 @@ def test_it_survives_pickling_and_copying(dtype: str, device: str) -> None:
 
 def test_out_of_band_pickles_are_copied_where_they_are_read_only() -> None:
     buffers: list[Any] = []
-    held = tensor([1.0, 2.0]).storage
+    held = tensor([1.0, 2.0]).storage()
     text = dumps(held, 5, buffer_callback=buffers.append)
     assert len(buffers) == 1
     raw = bytes(buffers[0])
@@ -82,7 +82,7 @@ def test_out_of_band_pickles_are_copied_where_they_are_read_only() -> None:
 
 def test_in_the_memory_of_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MEMORIES, "fpga", Far())
-    held = tensor([1.5, 2.5], dtype="bfloat16", device="fpga").storage
+    held = tensor([1.5, 2.5], dtype="bfloat16", device="fpga").storage()
     for other in (held, held.copy(), loads(dumps(held))):
         elements = other.numpy()
         assert elements is not None

@@ -75,7 +75,7 @@ def test_pickled_bytes_may_lie_anywhere() -> None:
 
 def test_an_empty_target_on_another_dtype_grows_by_bytes() -> None:
     """A storage counts elements of its own dtype, a tensor those of its own."""
-    storage = runtime.zeros(0, dtype="uint8").storage
+    storage = runtime.zeros(0, dtype="uint8").storage()
     target = place_on(storage, (0,), (1,), 0, runtime.DType.named("float64"))
     runtime.ops.core.add.out(
         runtime.ones(5, dtype="float64"), runtime.ones(5, dtype="float64"), out=target

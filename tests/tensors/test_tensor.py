@@ -55,7 +55,7 @@ def test_other_keys_make_another_tensor_on_the_same_storage() -> None:
     other = made.with_keyset(keys)
     assert other.keyset == keys
     assert repr(made.keyset) == "KeySet(CPU, ADInplaceOrView, AutogradCPU, AutocastCPU)"
-    assert other.storage is made.storage
+    assert other.storage() is made.storage()
     assert other.requires_grad
     assert (other.shape, other.dtype, other.device) == (
         made.shape,
@@ -72,7 +72,7 @@ def test_geometry() -> None:
     assert (made.strides, made.offset, made.storage_offset()) == ((3, 1), 0, 0)
     assert (made.ndim, made.dim(), made.numel(), len(made)) == (2, 2, 6, 2)
     assert made.itemsize == made.element_size() == 2
-    assert made.nbytes == made.storage.nbytes == 12
+    assert made.nbytes == made.storage().nbytes() == 12
     turned = view_of(made, (3, 2), (1, 3), 0)
     assert made.is_contiguous()
     assert not turned.is_contiguous()
@@ -102,14 +102,14 @@ def test_the_storage_is_made_when_it_is_asked_for() -> None:
     assert (made._place, made._version) == (None, 0)
     start = made.data_ptr()
     assert (made._place, start > 0) == (None, True)
-    storage = made.storage
-    assert storage is made.storage
+    storage = made.storage()
+    assert storage is made.storage()
     assert (storage.data_ptr(), made.data_ptr()) == (start, start)
     assert view_of(made, (1,), (1,), 1).data_ptr() == start + 4
     storage.version += 1
     assert made._version == view_of(made, (1,), (1,), 1)._version == 1
     assert tensor([]).data_ptr() == tensor([1.0], device="meta").data_ptr() == 0
-    assert wrap_number(1.5).storage.count == 1
+    assert wrap_number(1.5).storage().count == 1
 
 
 def test_threads_get_one_storage() -> None:
@@ -120,7 +120,7 @@ def test_threads_get_one_storage() -> None:
 
         def ask(made: Tensor, found: list[Storage], barrier: Barrier) -> None:
             barrier.wait()
-            found.append(made.storage)
+            found.append(made.storage())
 
         threads = [Thread(target=ask, args=(made, found, barrier)) for _ in range(4)]
         for thread in threads:

@@ -151,5 +151,12 @@ def plane(real: Real, compiled: Callable[[Scalar], Scalar]) -> Plane:
         return complex(turned.imag, -turned.real)
 
     return Plane(
-        exp, *map(compiled, (expm1, sin, cos, tan)), sinh=sinh, cosh=cosh, tanh=tanh
+        exp,
+        compiled(expm1),
+        compiled(sin),
+        compiled(cos),
+        compiled(tan),
+        sinh,
+        cosh,
+        tanh,
     )

@@ -90,7 +90,7 @@ def test_the_callers_arguments_stay_as_they_are(define: Planted) -> None:
     assert base.tolist() == [[1, 2], [3, 4]]
     assert (base._version, x._version) == (0, 0)
     assert (x.shape, x.strides, x.offset) == ((1, 2), (1, 2), 1)
-    assert x.storage is base.storage
+    assert x.storage() is base.storage()
     assert g.get_state() == (3, 0)
 
 

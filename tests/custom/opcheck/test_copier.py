@@ -14,8 +14,8 @@ def test_what_shares_a_storage_shares_its_copy() -> None:
     view, again = base.t()[1], [base, None, "text"]
     one, (two, *rest) = Copier().values([view, again])
     assert (one.shape, one.strides, one.offset) == ((2,), (2,), 1)
-    assert one.storage is two.storage
-    assert one.storage is not base.storage
+    assert one.storage() is two.storage()
+    assert one.storage() is not base.storage()
     assert rest == [None, "text"]
     core.fill_(two, 0)
     assert base.tolist() == [[1, 2], [3, 4]]
@@ -24,7 +24,7 @@ def test_what_shares_a_storage_shares_its_copy() -> None:
 def test_apart() -> None:
     base = tensor([1.0, 2.0])
     one, two = Copier(apart=True).values([base, base[0:1]])
-    assert one.storage is not two.storage
+    assert one.storage() is not two.storage()
 
 
 def test_one_tensor_is_copied_once() -> None:

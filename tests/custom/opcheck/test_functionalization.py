@@ -72,7 +72,7 @@ differs from the call in place, in argument `y`.
 
 def test_a_kernel_that_asks_who_shares_memory(define: Planted) -> None:
     def picky(x: Any, y: Any) -> Any:
-        if x.storage is not y.storage:
+        if x.storage() is not y.storage():
             raise ValueError("strangers")
         return core.neg_(x)
 
@@ -93,7 +93,7 @@ differs from the call in place, in its outcome.
 
 def test_a_result_of_another_form(define: Planted) -> None:
     def picky(x: Any, y: Any) -> Any:
-        return [x + 1] if x.storage is y.storage else [x + 1, x + 2]
+        return [x + 1] if x.storage() is y.storage() else [x + 1, x + 2]
 
     handle = define("f(Tensor x, Tensor y) -> Tensor[]", picky)
     _, x, y = first_two()
@@ -112,7 +112,7 @@ differs from the call in place, in result 0.
 
 def test_a_result_of_another_shape(define: Planted) -> None:
     def picky(x: Any, y: Any) -> Any:
-        return [x + 1] if x.storage is y.storage else [x.sum()]
+        return [x + 1] if x.storage() is y.storage() else [x.sum()]
 
     handle = define("f(Tensor x, Tensor y) -> Tensor[]", picky)
     _, x, y = first_two()
@@ -131,7 +131,7 @@ differs from the call in place, in result 0.
 
 def test_a_value(define: Planted) -> None:
     handle = define(
-        "f(Tensor x, Tensor y) -> bool", lambda x, y: x.storage is y.storage
+        "f(Tensor x, Tensor y) -> bool", lambda x, y: x.storage() is y.storage()
     )
     _, x, y = first_two()
     assert (
@@ -175,7 +175,7 @@ def test_random_numbers_are_the_same_ones() -> None:
 
 def test_tolerances(define: Planted) -> None:
     def picky(x: Any, y: Any) -> Any:
-        return x + (0 if x.storage is y.storage else 0.25)
+        return x + (0 if x.storage() is y.storage() else 0.25)
 
     handle = define("f(Tensor x, Tensor y) -> Tensor", picky)
     args = first_two()[1:]

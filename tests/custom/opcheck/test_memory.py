@@ -26,7 +26,7 @@ def test_the_bytes_that_a_view_shows() -> None:
     layout = (2,), (2,), 1
     shown = shown_bytes(x, layout, 8)
     assert shown.tolist() == [False, False, True, True, False, False, True, True]
-    held = bytes_of(x.storage)
+    held = bytes_of(x.storage())
     assert held is not None
     assert elements_of(x, layout, held).tolist() == [2, 4]
     core.fill_(x, 0)
@@ -34,7 +34,7 @@ def test_the_bytes_that_a_view_shows() -> None:
 
 
 def test_there_are_no_bytes_on_meta() -> None:
-    assert bytes_of(tensor([1.0], device="meta").storage) is None
+    assert bytes_of(tensor([1.0], device="meta").storage()) is None
 
 
 def test_what_has_no_elements_shows_nothing() -> None:

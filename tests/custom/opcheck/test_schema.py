@@ -129,7 +129,7 @@ def test_a_declared_write_does_not_excuse_the_rest_of_the_storage(
     define: Planted,
 ) -> None:
     def too_far(x: Any, y: Any) -> Any:
-        x.storage.numpy()[...] = 0
+        x.storage().numpy()[...] = 0
         return x
 
     handle = define("f(Tensor(a!) x, Tensor y) -> Tensor(a!)", too_far)
@@ -187,12 +187,12 @@ does not declare.
 def test_metadata(define: Planted) -> None:
     def turned(x: Any) -> Any:
         result = x.clone()
-        x._place, x._flat = (x.storage, 0, (1, 2)), None
+        x._place, x._flat = (x.storage(), 0, (1, 2)), None
         x._shape = 3, 2
         return result
 
     def moved(x: Any) -> Any:
-        x._place, x._flat = (core.clone(x).storage, 0, (1,)), None
+        x._place, x._flat = (core.clone(x).storage(), 0, (1,)), None
         return x.clone()
 
     handle = define("f(Tensor x) -> Tensor", turned)
