@@ -303,6 +303,31 @@ def _fast_pow(general: Callable[..., Any]) -> Callable[..., Any]:
     return kernel
 
 
+# What each is for.
+SAYS = {
+    "add": "The sum of both sides, the right one times `alpha`.",
+    "sub": "The difference of both sides, the right one times `alpha`.",
+    "mul": "The product of both sides.",
+    "floor_divide": "The quotient, rounded down.",
+    "remainder": "What division rounded down leaves.",
+    "pow": "The left side to the power of the right one.",
+    "maximum": "The greater of both sides.",
+    "minimum": "The lesser of both sides.",
+    "atan2": "The angle of the point (other, self), in radians.",
+    "eq": "Where both sides are equal.",
+    "ne": "Where both sides differ.",
+    "lt": "Where the left side is less.",
+    "le": "Where the left side is not greater.",
+    "gt": "Where the left side is greater.",
+    "ge": "Where the left side is not less.",
+    "logical_and": "Where both sides are not 0.",
+    "logical_or": "Where either side is not 0.",
+    "logical_xor": "Where one side is not 0.",
+    "bitwise_and": "The bits that both sides have.",
+    "bitwise_or": "The bits that either side has.",
+    "bitwise_xor": "The bits that one side has.",
+}
+
 OPERATORS = (
     *(
         Structured(
@@ -314,6 +339,7 @@ OPERATORS = (
             fast=fast_scaled(name, rows),
             fast_in_place=fast_in_place(name, rows, -1 if name == "sub" else 1),
             fast_out=fast_out(name, rows),
+            says=SAYS[name],
         )
         for name, rows in SCALED.items()
     ),
@@ -327,6 +353,7 @@ OPERATORS = (
             fast=_fast_pow if name == "pow" else fast_binary(name, unchecked(name)),
             fast_in_place=fast_in_place(name, unchecked(name)),
             fast_out=fast_out(name, unchecked(name)),
+            says=SAYS[name],
         )
         for name, rows in ROWS.items()
     ),
@@ -338,5 +365,6 @@ OPERATORS = (
         tags=TAGS,
         fast=_fast_div,
         fast_in_place=_fast_div_in_place,
+        says="The quotient of both sides, rounded if asked for.",
     ),
 )

@@ -159,10 +159,12 @@ OPERATORS = (
         plan_cat,
         fast=short_cat,
         anywhere=cat_anywhere,
+        says="The tensors one after another along a dimension.",
     ),
     Written(
         "stack(Tensor[] tensors, int dim=0) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::stack", stack)},
+        says="The tensors one after another along a new dimension.",
     ),
     Written(
         "stack.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)",

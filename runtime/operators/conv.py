@@ -192,6 +192,7 @@ OPERATORS = (
         + _OPTIONS.format("=1", "=0", "=1", "=1"),
         plan_conv,
         out=False,
+        says="The cross-correlation of images with kernels, over two dimensions.",
     ),
     Structured(
         "conv2d_backward",

@@ -315,6 +315,7 @@ OPERATORS = (
     Written(
         "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
         {_EXPLICIT: copy_into},
+        says="Take over the elements of another tensor.",
     ),
     Written(
         "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, "
@@ -332,15 +333,31 @@ OPERATORS = (
         "contiguous(Tensor(a) self, *, "
         "MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
         {_IMPLICIT: contiguous},
+        says="The tensor in row-major order, itself if it is.",
+        only="method",
     ),
     Structured(
         "clone",
         "Tensor self, *, MemoryFormat? memory_format=None",
         plan_clone,
         fast=short_clone,
+        says="A copy.",
     ),
-    Written("fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)", _each(fill)),
-    Written("zero_(Tensor(a!) self) -> Tensor(a!)", _each(zero)),
-    Written("equal(Tensor self, Tensor other) -> bool", {_EXPLICIT: equal}, _READS),
+    Written(
+        "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)",
+        _each(fill),
+        says="Set every element to a number.",
+    ),
+    Written(
+        "zero_(Tensor(a!) self) -> Tensor(a!)",
+        _each(zero),
+        says="Set every element to 0.",
+    ),
+    Written(
+        "equal(Tensor self, Tensor other) -> bool",
+        {_EXPLICIT: equal},
+        _READS,
+        says="Whether shapes and all elements are equal.",
+    ),
     Written("_local_scalar(Tensor self) -> Scalar", {_EXPLICIT: local_scalar}, _READS),
 )

@@ -94,5 +94,6 @@ OPERATORS = (
         "dropout(Tensor input, float p=0.5, bool train=True) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::dropout", dropout)},
         tags=("nondeterministic_seeded",),
+        says="Zeros at random with probability `p`, the rest scaled up.",
     ),
 )

@@ -109,6 +109,7 @@ OPERATORS = (
         "Tensor weight, Tensor indices, int padding_idx=-1",
         plan_embedding,
         out=False,
+        says="The rows of a table that the indices name.",
     ),
     Structured(
         "embedding_backward",

@@ -27,28 +27,17 @@ from runtime.operators.calling import (
     unbind,
     where,
 )
+from runtime.operators.public import public
 from runtime.schema.binding import Binder, binder, converters_of
 from runtime.schema.checked import checked
 from runtime.schema.parser import parse_schema
 from runtime.tensors.tensor import Tensor
 
 # The functions that are an operator, with `out=` where it has that form.
-OPERATORS = (
-    *("neg", "abs", "sign", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt"),
-    *("rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "relu", "silu", "erf", "gelu"),
-    *("reciprocal", "square", "floor", "ceil", "round", "trunc", "logical_not"),
-    *("bitwise_not", "conj", "isnan", "isinf", "isfinite"),
-    *("add", "sub", "mul", "div", "floor_divide", "remainder", "pow", "maximum"),
-    *("minimum", "atan2", "eq", "ne", "lt", "le", "gt", "ge", "logical_and"),
-    *("logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"),
-    *("masked_fill", "sum", "mean", "prod", "amax", "amin", "any", "all"),
-    *("argmax", "argmin", "cumsum", "matmul", "mm", "bmm", "dot", "linear"),
-    *("softmax", "log_softmax", "layer_norm", "nll_loss", "cross_entropy", "dropout"),
-    *("conv2d", "max_pool2d", "max_pool2d_with_indices", "cat", "stack"),
-    *("gather", "scatter_add", "index_select", "index_add", "masked_select"),
-    *("nonzero", "argsort", "flip", "reshape", "select", "transpose", "permute"),
-    *("squeeze", "unsqueeze", "as_strided", "t", "flatten", "diagonal", "clone"),
-    *("equal", "embedding"),
+OPERATORS = tuple(
+    name
+    for name, each in public().items()
+    if each.function and name not in calling.WRITTEN
 )
 _WRITTEN = (
     *("zeros", "ones", "full", "empty", "arange", "rand", "randn", "randint"),

@@ -206,11 +206,18 @@ def check_places(
 _ARGUMENTS = "Tensor self, int dim, Tensor index"
 
 OPERATORS = (
-    Structured("gather", _ARGUMENTS, plan_gather, fast=_short("gather", _gathered)),
+    Structured(
+        "gather",
+        _ARGUMENTS,
+        plan_gather,
+        fast=_short("gather", _gathered),
+        says="The elements along a dimension that the index names.",
+    ),
     Structured(
         "index_select",
         _ARGUMENTS,
         plan_index_select,
         fast=_short("index_select", _selected),
+        says="The places of a dimension that the index names.",
     ),
 )

@@ -282,7 +282,13 @@ OPERATORS = (
         tags=("dynamic_output_shape",),
     ),
     Structured(
-        "index_put", f"Tensor self, {_PUT}", plan_index_put, in_place=True, out=False
+        "index_put",
+        f"Tensor self, {_PUT}",
+        plan_index_put,
+        in_place=True,
+        out=False,
+        says="Values put where the index tensors say.",
+        only="method",
     ),
     Structured(
         "masked_select",
@@ -290,6 +296,7 @@ OPERATORS = (
         plan_masked_select,
         out=False,
         tags=("dynamic_output_shape",),
+        says="The elements where the mask is true, as a vector.",
     ),
     Structured(
         "nonzero",
@@ -297,5 +304,6 @@ OPERATORS = (
         plan_nonzero,
         out=False,
         tags=("dynamic_output_shape",),
+        says="The indices of the elements that are not 0, one a row.",
     ),
 )

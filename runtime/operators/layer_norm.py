@@ -209,5 +209,6 @@ OPERATORS = (
         "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None,"
         " Tensor? bias=None, float eps=1e-05) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::layer_norm", layer_norm)},
+        says="The last dimensions brought to mean 0 and variance 1.",
     ),
 )

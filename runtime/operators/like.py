@@ -181,6 +181,13 @@ def _new_full(
     return made
 
 
+# What each is for, behind `new_`.
+SAYS = {
+    "empty": "Elements of any value, dtype and device those of the tensor.",
+    "zeros": "Zeros, dtype and device those of the tensor.",
+    "ones": "Ones, dtype and device those of the tensor.",
+}
+
 OPERATORS = (
     *(
         Written(
@@ -199,6 +206,8 @@ OPERATORS = (
             f"new_{name}(Tensor self, int[] size, {NEW_OPTIONS}) -> Tensor",
             {_EXPLICIT: _new(name), "CPU": _short_new(name)},
             TAGS.get(name, ()),
+            says=SAYS[name],
+            only="method",
         )
         for name in CONSTANTS
     ),
@@ -206,5 +215,7 @@ OPERATORS = (
         "new_full(Tensor self, int[] size, Scalar fill_value,"
         f" {NEW_OPTIONS}) -> Tensor",
         {_EXPLICIT: composed("core::new_full", _new_full)},
+        says="One number everywhere, dtype and device those of the tensor.",
+        only="method",
     ),
 )

@@ -103,5 +103,6 @@ OPERATORS = (
         plan_linear,
         out=False,
         fast=short_linear,
+        says="`input @ weight.T + bias`.",
     ),
 )

@@ -311,9 +311,13 @@ OPERATORS = (
     Written(
         f"nll_loss({_ARGUMENTS}) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::nll_loss", nll_loss)},
+        says="The negative log likelihood of the classes.",
+        only="function",
     ),
     Written(
         f"cross_entropy({_ARGUMENTS}, float label_smoothing=0.0) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::cross_entropy", cross_entropy)},
+        says="The cross entropy of logits and classes or probabilities.",
+        only="function",
     ),
 )

@@ -178,12 +178,29 @@ def matmul_out(self: Tensor, other: Tensor, out: Tensor) -> Tensor:
 
 
 OPERATORS = (
-    Structured("mm", "Tensor self, Tensor mat2", plan_mm, fast=short_mm),
-    Structured("bmm", "Tensor self, Tensor mat2", plan_bmm),
-    Structured("dot", "Tensor self, Tensor other", plan_dot),
+    Structured(
+        "mm",
+        "Tensor self, Tensor mat2",
+        plan_mm,
+        fast=short_mm,
+        says="The product of two matrices.",
+    ),
+    Structured(
+        "bmm",
+        "Tensor self, Tensor mat2",
+        plan_bmm,
+        says="The products of two batches of matrices.",
+    ),
+    Structured(
+        "dot",
+        "Tensor self, Tensor other",
+        plan_dot,
+        says="The inner product of two vectors.",
+    ),
     Written(
         "matmul(Tensor self, Tensor other) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::matmul", matmul)},
+        says="The product of matrices, vectors, or batches of them.",
     ),
     Written(
         "matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",

@@ -26,6 +26,7 @@ from runtime.errors.tensor import UnfitValue
 from runtime.operators import calling
 from runtime.operators.call import core, found
 from runtime.operators.install import install as install_operators
+from runtime.operators.public import public
 from runtime.operators.subscripts import get_item, set_item
 from runtime.operators.two_sided import (
     arithmetic,
@@ -38,41 +39,11 @@ from runtime.operators.words import again
 from runtime.schema.checked import checked
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
+from runtime.schema.types import IntType, ListType, unwrap_optional
 from runtime.tensors.methods import install
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 
-# Called with the tensor alone, and in place under the same name with `_`.
-UNARY = (
-    *("neg", "abs", "sign", "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt"),
-    *("rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "relu", "silu", "erf"),
-    *("reciprocal", "square", "floor", "ceil", "round", "trunc", "logical_not"),
-    *("bitwise_not", "conj"),
-)
-TESTS = ("isnan", "isinf", "isfinite", "t", "detach", "alias", "nonzero", "zero_", "t_")
-# Called with whatever the operator takes.
-GENERAL = (
-    *("gelu", "gelu_", "add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_"),
-    *("floor_divide", "floor_divide_", "remainder", "remainder_", "pow", "pow_"),
-    *("maximum", "minimum", "atan2", "atan2_", "eq", "eq_", "ne", "ne_", "lt", "lt_"),
-    *("le", "le_", "gt", "gt_", "ge", "ge_", "logical_and", "logical_and_"),
-    *("logical_or", "logical_or_", "logical_xor", "logical_xor_", "bitwise_and"),
-    *("bitwise_and_", "bitwise_or", "bitwise_or_", "bitwise_xor", "bitwise_xor_"),
-    *("masked_fill", "masked_fill_", "sum", "mean", "prod", "amax", "amin"),
-    *("any", "all", "argmax", "argmin", "cumsum", "matmul", "mm", "bmm", "dot"),
-    *("softmax", "log_softmax", "gather", "scatter_add", "scatter_add_"),
-    *("index_select", "index_add", "index_add_", "index_put", "index_put_"),
-    *("masked_select", "argsort", "select", "transpose", "unsqueeze", "as_strided"),
-    *("flatten", "diagonal", "copy_", "fill_", "uniform_", "normal_", "equal"),
-    *("clone", "contiguous", "transpose_", "unsqueeze_"),
-)
-# The last argument is a list of numbers, which may come one by one.
-LISTED = (
-    *("view", "reshape", "permute", "expand", "flip", "sum_to_size", "squeeze"),
-    "squeeze_",
-)
-# Makes a tensor of another size.
-NEW = ("new_empty", "new_zeros", "new_ones", "new_full")
 # Python's operator -> the operator; `__r...__` exchanges the two sides.
 ARITHMETIC = {
     "add": "add",
@@ -106,16 +77,31 @@ CONVERSIONS = {
 Method = Callable[..., Any]
 
 
+def _method(name: str) -> Method:
+    """The method that calls the operator, by the arguments that it takes."""
+    arguments = found(name).schema.arguments[1:]
+    if not arguments:
+        return _alone(name)
+    if name.startswith("new_"):
+        return _new(name)
+    if len(arguments) == 1 and unwrap_optional(arguments[0].type) == ListType(IntType):
+        return _listed(name)
+    return _general(name)
+
+
 def _alone(name: str) -> Method:
+    """A method that is called with the tensor alone."""
     run = found(name)
     return calling.named(name, lambda self: run(self))
 
 
 def _general(name: str) -> Method:
+    """A method that is called with whatever the operator takes."""
     return calling.named(name, calling.plain(name))
 
 
 def _listed(name: str) -> Method:
+    """A method with a list of numbers, which may come one by one."""
     run = found(name)
 
     def method(self: Tensor, *given: Any, **kwargs: Any) -> Any:
@@ -130,6 +116,7 @@ def _listed(name: str) -> Method:
 
 
 def _new(name: str) -> Method:
+    """A method that makes a tensor of another size."""
     run = found(name)
     # `new_full(size, fill_value)`: its size is one argument.
     filled = name == "new_full"
@@ -277,14 +264,9 @@ _DTYPES = frozenset({*DType.NAMES, *DType.SYNONYMS})
 def install_methods() -> None:
     """Put every method and Python operator on `Tensor`."""
     install_operators()
-    for name in (*UNARY, *(f"{name}_" for name in UNARY), *TESTS):
-        install(name, _alone(name))
-    for name in GENERAL:
-        install(name, _general(name))
-    for name in LISTED:
-        install(name, _listed(name))
-    for name in NEW:
-        install(name, _new(name))
+    for name, each in public().items():
+        if each.method and name not in calling.WRITTEN:
+            install(name, _method(name))
     for symbol, name in ARITHMETIC.items():
         install(f"__{symbol}__", arithmetic(f"__{symbol}__", name))
         install(f"__i{symbol}__", arithmetic(f"__i{symbol}__", f"{name}_"))

@@ -42,5 +42,11 @@ OPERATORS = (
     *reshaping.OPERATORS,
     *gathering.OPERATORS,
     *scattering.OPERATORS,
-    Structured("flip", "Tensor self, int[] dims", plan_flip, out=False),
+    Structured(
+        "flip",
+        "Tensor self, int[] dims",
+        plan_flip,
+        out=False,
+        says="The order along some dimensions reversed.",
+    ),
 )

@@ -105,6 +105,7 @@ OPERATORS = (
     Written(
         f"argsort({_SORTED}) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::argsort", argsort)},
+        says="The places of the elements in order of their values.",
     ),
     Structured(
         "topk",

@@ -148,7 +148,12 @@ _ARGUMENTS = (
 
 OPERATORS = (
     Structured(
-        "max_pool2d_with_indices", _ARGUMENTS, plan_pool, returns="(Tensor, Tensor)"
+        "max_pool2d_with_indices",
+        _ARGUMENTS,
+        plan_pool,
+        returns="(Tensor, Tensor)",
+        says="`max_pool2d`, and where each element was.",
+        only="function",
     ),
     Structured(
         "max_pool2d_backward",
@@ -159,5 +164,7 @@ OPERATORS = (
     Written(
         f"max_pool2d({_ARGUMENTS}) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::max_pool2d", max_pool2d)},
+        says="The greatest element of every window of images.",
+        only="function",
     ),
 )

@@ -172,12 +172,14 @@ OPERATORS = (
         "Generator? generator=None) -> Tensor(a!)",
         _each(drawing("uniform", _check_uniform)),
         _SEEDED,
+        says="Fill with uniform random numbers.",
     ),
     Written(
         "normal_(Tensor(a!) self, float mean=0.0, float std=1.0, *, "
         "Generator? generator=None) -> Tensor(a!)",
         _each(drawing("normal", _check_normal)),
         _SEEDED,
+        says="Fill with normal random numbers.",
     ),
     factory(
         f"rand(int[] size, {SEEDED}) -> Tensor", _drawn("uniform", 0.0, 1.0), _SEEDED

@@ -412,6 +412,21 @@ _SPREAD = (
 _PLACE = "Tensor self, int? dim=None, bool keepdim=False"
 _TAGS = ("reduction",)
 
+# What each is for.
+SAYS = {
+    "sum": "The sum of the elements.",
+    "prod": "The product of the elements.",
+    "mean": "The mean of the elements.",
+    "max": "The greatest element.",
+    "min": "The least element.",
+    "amax": "The greatest element, over one dimension or several.",
+    "amin": "The least element, over one dimension or several.",
+    "any": "Whether any element is true.",
+    "all": "Whether all elements are true.",
+    "argmax": "Where the greatest element is.",
+    "argmin": "Where the least element is.",
+}
+
 OPERATORS: tuple[Structured | Written, ...] = (
     *(
         Structured(
@@ -420,6 +435,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
             plan,
             tags=_TAGS,
             fast=short_total(name),
+            says=SAYS[name],
         )
         for name, plan in (
             ("sum", plan_total),
@@ -427,16 +443,26 @@ OPERATORS: tuple[Structured | Written, ...] = (
             ("mean", plan_mean),
         )
     ),
-    Structured("var", _SPREAD, plan_var, tags=_TAGS),
+    Structured(
+        "var", _SPREAD, plan_var, tags=_TAGS, says="The variance of the elements."
+    ),
     Structured(
         "std",
         _SPREAD,
         plan_std,
         tags=_TAGS,
         anywhere=composed("core::std", std_anywhere),
+        says="The standard deviation of the elements.",
     ),
     *(
-        Structured(name, "Tensor self", plan_all, tags=_TAGS, fast=short_all(name))
+        Structured(
+            name,
+            "Tensor self",
+            plan_all,
+            tags=_TAGS,
+            fast=short_all(name),
+            says=SAYS[name],
+        )
         for name in ("max", "min")
     ),
     *(
@@ -464,15 +490,23 @@ OPERATORS: tuple[Structured | Written, ...] = (
             kernel=name,
             tags=_TAGS,
             fast=short_extreme(f"core::a{name}", name),
+            says=SAYS[f"a{name}"],
         )
         for name in ("max", "min")
     ),
     *(
-        Structured(name, _DIMS, truth_planner(name), tags=_TAGS)
+        Structured(name, _DIMS, truth_planner(name), tags=_TAGS, says=SAYS[name])
         for name in ("any", "all")
     ),
     *(
-        Structured(name, _PLACE, plan_place, tags=_TAGS, fast=short_place(name))
+        Structured(
+            name,
+            _PLACE,
+            plan_place,
+            tags=_TAGS,
+            fast=short_place(name),
+            says=SAYS[name],
+        )
         for name in ("argmax", "argmin")
     ),
     Structured(
@@ -480,5 +514,6 @@ OPERATORS: tuple[Structured | Written, ...] = (
         "Tensor self, int dim, *, ScalarType? dtype=None",
         plan_cumsum,
         fast=short_cumsum,
+        says="The sums up to each place of a dimension.",
     ),
 )

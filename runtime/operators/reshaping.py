@@ -94,13 +94,17 @@ OPERATORS = (
     Written(
         "reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
         {"CompositeImplicitAutograd": reshape},
+        says="The elements in another shape, as a view if that can be.",
     ),
     Written(
         "flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
         {"CompositeImplicitAutograd": flatten},
+        says="The dimensions from one to another as one.",
     ),
     Written(
         "sum_to_size(Tensor(a) self, int[] size) -> Tensor(a)",
         {"CompositeImplicitAutograd": sum_to_size},
+        says="The sum over what broadcasting from that shape repeats.",
+        only="method",
     ),
 )

@@ -175,12 +175,17 @@ OPERATORS = (
         "scatter.value", f"{_INDEXED}, Scalar value", plan_scatter_value, in_place=True
     ),
     Structured(
-        "scatter_add", f"{_INDEXED}, Tensor src", plan_scatter_add, in_place=True
+        "scatter_add",
+        f"{_INDEXED}, Tensor src",
+        plan_scatter_add,
+        in_place=True,
+        says="`src` added where the index says along a dimension.",
     ),
     Structured(
         "index_add",
         f"{_INDEXED}, Tensor source, *, Scalar alpha=1",
         plan_index_add,
         in_place=True,
+        says="`source` added to the places of a dimension that the index names.",
     ),
 )

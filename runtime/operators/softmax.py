@@ -96,13 +96,14 @@ def short_backward(name: str) -> Callable[..., Any]:
     return wrap
 
 
-def _both(name: str) -> tuple[Any, ...]:
+def _both(name: str, says: str) -> tuple[Any, ...]:
     return (
         Structured(
             name,
             "Tensor self, int dim, ScalarType? dtype=None",
             plan_softmax,
             fast=short_softmax(name),
+            says=says,
         ),
         Structured(
             f"{name}_backward",
@@ -114,4 +115,7 @@ def _both(name: str) -> tuple[Any, ...]:
     )
 
 
-OPERATORS = (*_both("softmax"), *_both("log_softmax"))
+OPERATORS = (
+    *_both("softmax", "Exponentials along a dimension, scaled to sum up to 1."),
+    *_both("log_softmax", "The logarithm of `softmax`."),
+)

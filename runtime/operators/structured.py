@@ -64,6 +64,21 @@ Planner = Callable[..., Plan]
 Fast = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
+def composite(schema: str, *, only: str = "") -> Callable[..., "Written"]:
+    """Declare an operator of a function of others: the schema, and what it is for.
+
+    The first line of the function's docstring is the sentence that `help()` says.
+    """
+
+    def declare(function: Callable[..., Any]) -> Written:
+        says = (function.__doc__ or "").partition("\n")[0]
+        call = f"core::{schema.partition('(')[0]}"
+        kernels = {"CompositeImplicitAutograd": composed(call, function)}
+        return Written(schema, kernels, says=says, only=only)
+
+    return declare
+
+
 def composed(call: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A composite that is refused by its own name, not by those that it calls."""
 
@@ -91,11 +106,20 @@ class Written:
     """An operator whose kernels are written out: dispatch key -> function.
 
     A function gets every argument by position; a `Kernel` is registered as it is.
+    `says` is what it is for, in one sentence: an operator with one is public, `only` as
+    a `function` or a `method` if that is said; see `runtime.operators.public`.
     """
 
     schema: str
     kernels: Mapping[str, Callable[..., Any] | Kernel]
     tags: tuple[str, ...] = ()
+    says: str = ""
+    only: str = ""
+
+    @property
+    def name(self) -> str:
+        """The operator's, with the overload, if it has one."""
+        return self.schema.partition("(")[0]
 
     def defined(self) -> Iterator[Defined]:
         """The one operator."""
@@ -128,6 +152,7 @@ class Structured:
         anywhere: the functional form for backends without kernels, and for calls
             without a tensor (CompositeExplicitAutograd).
         functional: False declares the other forms only.
+        says, only: as of `Written`.
     """
 
     name: str
@@ -143,6 +168,8 @@ class Structured:
     fast_out: Fast | None = None
     anywhere: Callable[..., Any] | None = None
     functional: bool = True
+    says: str = ""
+    only: str = ""
 
     def defined(self) -> Iterator[Defined]:
         """The operators of all its forms."""

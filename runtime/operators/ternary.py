@@ -138,6 +138,7 @@ OPERATORS = (
         plan_where,
         tags=TAGS,
         fast=short_where,
+        says="One of two tensors, by a condition.",
     ),
     Structured(
         "clamp",
@@ -160,5 +161,6 @@ OPERATORS = (
         in_place=True,
         out=False,
         tags=("pointwise",),
+        says="A number put where the mask is true.",
     ),
 )

@@ -136,6 +136,41 @@ TESTS: dict[str, Rows] = {
     "isfinite": _with(truth(ALL), WHOLE, _filled(True)),
 }
 
+# What each is for.
+SAYS = {
+    "neg": "Every element with its sign changed.",
+    "abs": "The magnitude of every element.",
+    "sign": "-1, 0 or 1 by the sign of every element.",
+    "square": "Every element times itself.",
+    "relu": "Every element, or 0 if it is less.",
+    "floor": "The greatest integer that is not greater.",
+    "ceil": "The least integer that is not less.",
+    "round": "The nearest integer, the even one of two.",
+    "trunc": "Every element without its fraction.",
+    "bitwise_not": "The other bits.",
+    "conj": "The complex conjugate.",
+    "exp": "e to the power of every element.",
+    "expm1": "`exp` less 1, exact near 0.",
+    "log": "The natural logarithm of every element.",
+    "log1p": "The logarithm of 1 and every element, exact near 0.",
+    "log2": "The logarithm to base 2 of every element.",
+    "log10": "The logarithm to base 10 of every element.",
+    "sqrt": "The square root of every element.",
+    "rsqrt": "1 divided by the square root of every element.",
+    "sin": "The sine of every element, in radians.",
+    "cos": "The cosine of every element, in radians.",
+    "tan": "The tangent of every element, in radians.",
+    "tanh": "The hyperbolic tangent of every element.",
+    "sigmoid": "The logistic function of every element.",
+    "reciprocal": "1 divided by every element.",
+    "erf": "The error function of every element.",
+    "silu": "Every element times its sigmoid.",
+    "logical_not": "Where the elements are 0.",
+    "isnan": "Where the elements are NaN.",
+    "isinf": "Where the elements are infinite.",
+    "isfinite": "Where the elements are neither infinite nor NaN.",
+}
+
 _GELU = same(FLOATS)
 APPROXIMATIONS = ("none", "tanh")
 
@@ -170,11 +205,14 @@ OPERATORS = (
             in_place=True,
             tags=("pointwise",),
             fast=fast_unary(name, rows),
+            says=SAYS[name],
         )
         for name, rows in ROWS.items()
     ),
     *(
-        Structured(name, "Tensor self", planner(rows), tags=("pointwise",))
+        Structured(
+            name, "Tensor self", planner(rows), tags=("pointwise",), says=SAYS[name]
+        )
         for name, rows in TESTS.items()
     ),
     Structured(
@@ -183,5 +221,6 @@ OPERATORS = (
         plan_gelu,
         in_place=True,
         tags=("pointwise",),
+        says="The Gaussian error linear unit.",
     ),
 )

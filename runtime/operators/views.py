@@ -330,11 +330,11 @@ def _pieces(self: Tensor, dim: int, sizes: Sequence[int]) -> list[Tensor]:
     return made
 
 
-def _view(schema: str, function: Callable[..., Any]) -> Written:
-    return Written(schema, {"CompositeExplicitAutograd": function})
+def _view(schema: str, function: Callable[..., Any], **told: Any) -> Written:
+    return Written(schema, {"CompositeExplicitAutograd": function}, **told)
 
 
-def _in_place(schema: str, function: Callable[..., Tensor]) -> Written:
+def _in_place(schema: str, function: Callable[..., Tensor], says: str) -> Written:
     """The form that turns the tensor itself into the view; refused by its own name."""
     show = composed(f"core::{schema.partition('(')[0]}", function)
 
@@ -346,41 +346,101 @@ def _in_place(schema: str, function: Callable[..., Tensor]) -> Written:
         return self
 
     kernels = {"CompositeExplicitAutograd": kernel}
-    return Written(schema, kernels, ("inplace", "inplace_view"))
+    return Written(schema, kernels, ("inplace", "inplace_view"), says=says)
 
 
 OPERATORS = (
-    _view("view(Tensor(a) self, int[] size) -> Tensor(a)", view),
-    _view("select(Tensor(a) self, int dim, int index) -> Tensor(a)", select),
+    _view(
+        "view(Tensor(a) self, int[] size) -> Tensor(a)",
+        view,
+        says="A view in another shape.",
+        only="method",
+    ),
+    _view(
+        "select(Tensor(a) self, int dim, int index) -> Tensor(a)",
+        select,
+        says="A view of one place of a dimension.",
+    ),
     _view(
         "slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1)"
         " -> Tensor(a)",
         slice_,
     ),
-    _view("transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose),
-    _view("t(Tensor(a) self) -> Tensor(a)", t),
-    _view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", permute),
-    _view("expand(Tensor(a) self, int[] size) -> Tensor(a)", expand),
-    _view("squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)", squeeze),
-    _view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze),
-    _in_place(
-        "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", transpose
+    _view(
+        "transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+        transpose,
+        says="A view with two dimensions exchanged.",
     ),
-    _in_place("t_(Tensor(a!) self) -> Tensor(a!)", t),
-    _in_place("squeeze_(Tensor(a!) self, int[1]? dim=None) -> Tensor(a!)", squeeze),
-    _in_place("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueeze),
+    _view(
+        "t(Tensor(a) self) -> Tensor(a)",
+        t,
+        says="A view of a matrix with its dimensions exchanged.",
+    ),
+    _view(
+        "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
+        permute,
+        says="A view with the dimensions in another order.",
+    ),
+    _view(
+        "expand(Tensor(a) self, int[] size) -> Tensor(a)",
+        expand,
+        says="A view with dimensions of size 1 repeated.",
+        only="method",
+    ),
+    _view(
+        "squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)",
+        squeeze,
+        says="A view without dimensions of size 1.",
+    ),
+    _view(
+        "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
+        unsqueeze,
+        says="A view with a new dimension of size 1.",
+    ),
+    _in_place(
+        "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
+        transpose,
+        "Two dimensions exchanged, in place.",
+    ),
+    _in_place(
+        "t_(Tensor(a!) self) -> Tensor(a!)",
+        t,
+        "The dimensions of a matrix exchanged, in place.",
+    ),
+    _in_place(
+        "squeeze_(Tensor(a!) self, int[1]? dim=None) -> Tensor(a!)",
+        squeeze,
+        "Dimensions of size 1 left out, in place.",
+    ),
+    _in_place(
+        "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
+        unsqueeze,
+        "A new dimension of size 1, in place.",
+    ),
     _view(
         "as_strided(Tensor(a) self, int[] size, int[] stride,"
         " int? storage_offset=None) -> Tensor(a)",
         as_strided,
+        says="A view with the sizes, strides and offset given.",
     ),
     _view(
         "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
         diagonal,
+        says="A view of the diagonal of two dimensions.",
     ),
     # Without history: what records it is above.
-    _view("detach(Tensor(a) self) -> Tensor(a)", alias),
-    _view("alias(Tensor(a) self) -> Tensor(a)", alias),
+    _view(
+        "detach(Tensor(a) self) -> Tensor(a)",
+        alias,
+        says="A view that gradients do not follow.",
+        only="method",
+    ),
+    _view(
+        "alias(Tensor(a) self) -> Tensor(a)",
+        alias,
+        says="A view of the whole tensor.",
+        only="method",
+    ),
     _view(
         "split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", split
     ),
