@@ -328,6 +328,105 @@ def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
     return unbind(core.nonzero(condition), 1)
 
 
+@checked
+def clip(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002  # the schema's names
+    """`clamp`, by NumPy's name."""
+    return clamp(self, min, max, out=out)
+
+
+@checked
+def lerp(self: Tensor, end: Tensor, weight: Any) -> Any:
+    """From one tensor to another, by a part of the way: a number, or a tensor."""
+    run = core.lerp_Tensor if isinstance(weight, Tensor) else core.lerp_Scalar
+    return run(self, end, weight)
+
+
+@worded
+@checked
+def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None) -> Any:
+    """Every element, or slice, several times: one number, or one for each."""
+    if isinstance(repeats, Tensor):
+        return core.repeat_interleave_self_Tensor(self, repeats, dim)
+    return core.repeat_interleave_self_int(self, repeats, dim)
+
+
+@worded
+@checked
+def norm(
+    self: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Any:
+    """The length of vectors: the p-th root of the sum of the p-th powers.
+
+    `p` may be "fro", which is 2.  Raises `WrongOption` for any other name.
+    """
+    if isinstance(p, str):
+        if p != "fro":
+            raise WrongOption(
+                operator="norm", argument="p", found=repr(p), fits="'fro', or a number"
+            )
+        p = 2
+    dims = [dim] if hasattr(dim, "__index__") else dim
+    return core.norm(self, p, dims, keepdim, **spelled({"dtype": dtype}))
+
+
+@worded
+@checked
+def unique(
+    self: Tensor,
+    sorted: bool = True,  # noqa: A002  # upstream's name
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The different elements, or slices along `dim`, in order.
+
+    With the place of each element among them, and how often each occurs, if that is
+    asked for.  They are in order whatever `sorted` says.
+    """
+    values, inverse, counts = core._unique(self, return_inverse, return_counts, dim)
+    found = [values]
+    if return_inverse:
+        found.append(inverse)
+    if return_counts:
+        found.append(counts)
+    return tuple(found) if len(found) > 1 else values
+
+
+@checked
+def einsum(equation: str, *operands: Any) -> Any:
+    """Sums of products by Einstein's convention: one letter for each dimension."""
+    if len(operands) == 1 and not isinstance(operands[0], Tensor):
+        operands = tuple(operands[0])
+    return core.einsum(equation, list(operands))
+
+
+@checked
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """The coordinates of a grid: each line of them over all others, as views."""
+    if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
+        tensors = tuple(tensors[0])
+    return tuple(core.meshgrid(list(tensors), indexing=indexing))
+
+
+@checked
+def searchsorted(sorted_sequence: Tensor, input: Any, **options: Any) -> Any:  # noqa: A002  # upstream's name
+    """Where numbers would stand in lines that are in order.
+
+    Options: out_int32, right, side, sorter.
+    """
+    if not isinstance(input, Tensor):
+        input = wrap_number(input)  # noqa: A001  # as above
+    return core.searchsorted(sorted_sequence, input, **options)
+
+
+# Written functions that are no methods, or are other ones.
+NO_METHODS = ("einsum", "meshgrid", "searchsorted", "where")
+
 # What is more than the call of one operator, by name.
 WRITTEN: dict[str, Function] = {
     **{name: spread(name) for name in ("var", "std")},
@@ -335,11 +434,19 @@ WRITTEN: dict[str, Function] = {
     "min": extreme("min", "minimum"),
     "chunk": chunk,
     "clamp": clamp,
+    "clip": clip,
+    "einsum": einsum,
+    "lerp": lerp,
+    "meshgrid": meshgrid,
     "narrow": narrow,
+    "norm": norm,
+    "repeat_interleave": repeat_interleave,
+    "searchsorted": searchsorted,
     "scatter": scatter,
     "sort": sort,
     "split": split,
     "topk": topk,
     "unbind": unbind,
+    "unique": unique,
     "where": where,
 }

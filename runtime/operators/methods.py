@@ -278,7 +278,7 @@ def install_methods() -> None:
     for name in ("view", "reshape", "expand"):
         install(f"{name}_as", checked(like(name)))
     for name, method in calling.WRITTEN.items():
-        if name != "where":
+        if name not in calling.NO_METHODS:
             install(name, method)
     for name, single in _SINGLE.items():
         # Python itself calls those of its operators, and calls them right.

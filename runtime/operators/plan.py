@@ -149,6 +149,7 @@ FLOAT64 = DType.named("float64")
 PLAIN = dtypes("float32", "float64")
 INTEGERS = dtypes("uint8", "int8", "int16", "int32", "int64")
 FLOATS = dtypes("float16", "bfloat16", "float32", "float64")
+HALVES = dtypes("float16", "bfloat16")
 COMPLEXES = dtypes("complex64", "complex128")
 # What an operator with real numbers takes.
 REALS = INTEGERS | FLOATS

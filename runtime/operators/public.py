@@ -12,8 +12,9 @@ in place   a method
 out=       the argument `out` of the function
 ========== ==========================================================================
 
-Rule: an overload adds no name; what chooses among several is written in
-`runtime.operators.calling`, as is what takes other arguments than its operator.
+Rule: an overload adds no name, and a name that begins with `_` is not public; what
+chooses among several is written in `runtime.operators.calling`, as is what takes other
+arguments than its operator.
 """
 
 import re
@@ -47,7 +48,7 @@ def _public() -> Iterator[Named]:
         for declaration in family:
             for operator in declaration.defined() if declaration.says else ():
                 name, _, arguments = operator.schema.partition("(")
-                if "." in name:
+                if "." in name or name.startswith("_"):
                     continue
                 in_place, only = name.endswith("_"), declaration.only
                 says = declaration.says

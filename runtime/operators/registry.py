@@ -7,6 +7,7 @@ True only here: the list of families.  A family is a module of this folder with 
 from collections.abc import Iterator
 
 from runtime.operators import (
+    arranging,
     binary,
     cat,
     conv,
@@ -14,9 +15,11 @@ from runtime.operators import (
     dropout,
     embedding,
     factories,
+    finding,
     gradients,
     indexing,
     layer_norm,
+    layers,
     like,
     linear,
     losses,
@@ -24,6 +27,7 @@ from runtime.operators import (
     movement,
     ordering,
     pool,
+    products,
     random,
     reductions,
     softmax,
@@ -43,6 +47,7 @@ FAMILIES: tuple[tuple[Structured | Written, ...], ...] = (
     *(movement.OPERATORS, indexing.OPERATORS, embedding.OPERATORS),
     *(matmul.OPERATORS, linear.OPERATORS, conv.OPERATORS, pool.OPERATORS),
     *(layer_norm.OPERATORS, losses.OPERATORS, dropout.OPERATORS),
+    *(arranging.OPERATORS, products.OPERATORS, layers.OPERATORS, finding.OPERATORS),
 )
 
 

@@ -43,6 +43,8 @@ Rules:
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
 from typing import Any
 
 from runtime.dispatch.kernel import Kernel, direct
@@ -50,8 +52,19 @@ from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
 from runtime.errors.operands import OperandError
 from runtime.errors.operator import IndexOutOfRange
 from runtime.operators.backends import MODULES, table_of
-from runtime.operators.plan import Plan
+from runtime.operators.call import core
+from runtime.operators.plan import (
+    ALL,
+    COMPLEXES,
+    FLOAT32,
+    FLOATS,
+    HALVES,
+    Plan,
+    require_dtype,
+)
 from runtime.operators.produce import pretend, produce, write_to
+from runtime.schema.codes import DType
+from runtime.tensors.tensor import Tensor
 
 # Errors of values, which a kernel raises by its own name: the caller's is put there.
 VALUES_REFUSED = (DivisionByZero, NegativeExponent, IndexOutOfRange)
@@ -59,24 +72,72 @@ VALUES_REFUSED = (DivisionByZero, NegativeExponent, IndexOutOfRange)
 # What a composite may be refused by the operators that it calls.
 REFUSALS = (OperandError, *VALUES_REFUSED)
 
+# Beside these, 16-bit floats are converted by promotion.
+_LONGER = (FLOATS | COMPLEXES) - HALVES
+
 Planner = Callable[..., Plan]
 # From the general kernel to one that does some calls itself.
 Fast = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def composite(schema: str, *, only: str = "") -> Callable[..., "Written"]:
+def composite(
+    schema: str, *, only: str = "", takes: frozenset[DType] = ALL, wide: bool = False
+) -> Callable[..., "Written"]:
     """Declare an operator of a function of others: the schema, and what it is for.
 
     The first line of the function's docstring is the sentence that `help()` says.
+    `takes` are the dtypes of its first tensor; `wide` computes 16-bit floats in 32
+    bits, and rounds once, at the end.
     """
+    call = f"core::{schema.partition('(')[0]}"
 
     def declare(function: Callable[..., Any]) -> Written:
         says = (function.__doc__ or "").partition("\n")[0]
-        call = f"core::{schema.partition('(')[0]}"
-        kernels = {"CompositeImplicitAutograd": composed(call, function)}
+        run = _widened(function) if wide else function
+        if takes is not ALL:
+            run = _refusing(call, run, takes)
+        kernels = {"CompositeImplicitAutograd": composed(call, run)}
         return Written(schema, kernels, says=says, only=only)
 
     return declare
+
+
+def _refusing(
+    call: str, function: Callable[..., Any], takes: frozenset[DType]
+) -> Callable[..., Any]:
+    """The function, whose first tensor has one of some dtypes."""
+    names = [*signature(function).parameters]
+    fits = ", ".join(sorted(map(str, takes)))
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        for name, each in zip(names, arguments, strict=True):
+            if isinstance(each, Tensor):
+                require_dtype(call, name, each.dtype, takes, fits)
+                break
+        return function(*arguments)
+
+    return run
+
+
+def _widened(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of 16-bit floats by way of 32 bits."""
+
+    @wraps(function)
+    def run(*arguments: Any) -> Any:
+        tensors = [each for each in arguments if isinstance(each, Tensor)]
+        short = [each.dtype for each in tensors if each.dtype in HALVES]
+        if not short or any(each.dtype in _LONGER for each in tensors):
+            return function(*arguments)
+        ready = [
+            core.to(each, dtype=FLOAT32)
+            if isinstance(each, Tensor) and each.dtype in HALVES
+            else each
+            for each in arguments
+        ]
+        return core.to(function(*ready), dtype=short[0])
+
+    return run
 
 
 def composed(call: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,14 +18,17 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from runtime.errors.operands import DimensionOutOfRange, WrongOption
+from runtime.errors.operands import DimensionOutOfRange, DTypeRefused, WrongOption
 from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit, ViewImpossible
 from runtime.errors.storage import BadStrides, OutOfStorage
+from runtime.operators.call import core
 from runtime.operators.expanding import check_count, expand
-from runtime.operators.plan import one_dim
+from runtime.operators.plan import PLAIN, one_dim
 from runtime.operators.structured import Written, composed
+from runtime.schema.codes import MemoryFormat
+from runtime.tensors.elements import complex_dtype, real_dtype
 from runtime.tensors.making import view_of
-from runtime.tensors.shape import check_bounds, view_strides
+from runtime.tensors.shape import check_bounds, contiguous_strides, view_strides
 from runtime.tensors.tensor import Tensor, claimed
 
 Ints = tuple[int, ...]
@@ -349,6 +352,49 @@ def _in_place(schema: str, function: Callable[..., Tensor], says: str) -> Writte
     return Written(schema, kernels, ("inplace", "inplace_view"), says=says)
 
 
+def parts(self: Tensor) -> Tensor:
+    """The real and the imaginary parts of complex numbers, in a last dimension."""
+    if not self.dtype.is_complex:
+        raise DTypeRefused(
+            operator="core::_parts",
+            argument="self",
+            dtype=str(self.dtype),
+            fits="complex64, complex128",
+        )
+    strides = tuple(2 * stride for stride in self.strides)
+    shown = view_of(
+        self, (*self.shape, 2), (*strides, 1), 2 * self.offset, real_dtype(self.dtype)
+    )
+    copied: Tensor = core.clone(shown)
+    return copied
+
+
+def joined(self: Tensor) -> Tensor:
+    """The complex numbers whose parts are in a last dimension of size 2."""
+    if self.dtype not in PLAIN:
+        raise DTypeRefused(
+            operator="core::_joined",
+            argument="self",
+            dtype=str(self.dtype),
+            fits="float32, float64",
+        )
+    if self.shape[-1:] != (2,):
+        raise ShapesDoNotFit(
+            operator="core::_joined",
+            shapes=(("self", self.shape),),
+            reason="the last dimension has not two parts",
+            fits="a last dimension of size 2",
+        )
+    whole: Tensor = core.clone(
+        self, memory_format=MemoryFormat.named("contiguous_format")
+    )
+    shape = self.shape[:-1]
+    strides = contiguous_strides(shape)
+    shown = view_of(whole, shape, strides, 0, complex_dtype(self.dtype))
+    copied: Tensor = core.clone(shown)
+    return copied
+
+
 OPERATORS = (
     _view(
         "view(Tensor(a) self, int[] size) -> Tensor(a)",
@@ -400,22 +446,22 @@ OPERATORS = (
     _in_place(
         "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
         transpose,
-        "Two dimensions exchanged, in place.",
+        "A view with two dimensions exchanged, in place.",
     ),
     _in_place(
         "t_(Tensor(a!) self) -> Tensor(a!)",
         t,
-        "The dimensions of a matrix exchanged, in place.",
+        "A view of a matrix with its dimensions exchanged, in place.",
     ),
     _in_place(
         "squeeze_(Tensor(a!) self, int[1]? dim=None) -> Tensor(a!)",
         squeeze,
-        "Dimensions of size 1 left out, in place.",
+        "A view without dimensions of size 1, in place.",
     ),
     _in_place(
         "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
         unsqueeze,
-        "A new dimension of size 1, in place.",
+        "A view with a new dimension of size 1, in place.",
     ),
     _view(
         "as_strided(Tensor(a) self, int[] size, int[] stride,"
@@ -428,6 +474,8 @@ OPERATORS = (
         diagonal,
         says="A view of the diagonal of two dimensions.",
     ),
+    _view("_parts(Tensor self) -> Tensor", parts),
+    _view("_joined(Tensor self) -> Tensor", joined),
     # Without history: what records it is above.
     _view(
         "detach(Tensor(a) self) -> Tensor(a)",

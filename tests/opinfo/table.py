@@ -1,6 +1,7 @@
 """All rows, and which operators of namespace `core` they cover."""
 
 from tests.opinfo import (
+    table_composed,
     table_images,
     table_making,
     table_movement,
@@ -19,6 +20,7 @@ ROWS: tuple[OpInfo, ...] = (
     *table_movement.ROWS,
     *table_views.ROWS,
     *table_making.ROWS,
+    *table_composed.ROWS,
 )
 # Rows that stand beside the one of their operator, for an option that changes the rule.
 VARIANTS: tuple[OpInfo, ...] = (

@@ -21,7 +21,7 @@ NUMBERS_ONLY_HERE = (
 )
 # Results of these lie row by row here, in torch as its kernels leave them; there `conj`
 # of what is real is a view of it.
-OTHERWISE_LAID = ("argsort", "conj", "nonzero", "sort")
+OTHERWISE_LAID = ("angle", "argsort", "conj", "einsum", "nonzero", "sort")
 
 
 def on_torch(value: Any) -> Any:

@@ -37,11 +37,15 @@ KINKS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("max.other", "min.other"), ("zeros",)),
     **dict.fromkeys(("max_pool2d", "max_pool2d_with_indices"), ("zeros", "ties")),
     **dict.fromkeys(("sort", "topk"), ("zeros", "ties")),
+    **dict.fromkeys(("leaky_relu", "elu", "addcdiv", "l1_loss"), ("zeros",)),
 }
 # Not what torch gives, and why.
 OTHERWISE = {
     ("pow", "zeros"): "0 to a power stays 0 where torch has NaN",
     ("atan2", "zeros"): "at the origin the gradients are 0, there NaN to second order",
+    ("angle", "zeros"): "zero has no angle: gradients 0 where torch has NaN",
+    ("addcdiv", "zeros"): "by complex zeros there are infinities where torch has NaN",
+    ("elu", "zeros"): "at the kink torch takes the other side for second gradients",
     ("topk", "zeros"): "of equal elements torch takes any",
     ("topk", "ties"): "of equal elements torch takes any",
 }

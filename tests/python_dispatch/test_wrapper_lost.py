@@ -152,7 +152,7 @@ def test_elements_that_are_not_there(read: Any) -> None:
 def test_a_wrapper_stores_nothing() -> None:
     """7.11: the storage knows a size, and counts its versions."""
     storage = boxed(1.0, 2.0).storage()
-    assert (storage.count, storage.nbytes, storage.data_ptr()) == (2, 8, 0)
+    assert (storage.count, storage.nbytes(), storage.data_ptr()) == (2, 8, 0)
     with pytest.raises(AssertionError, match="views of elements"):
         storage.grow(3)
     assert isinstance(storage, WrapperStorage)

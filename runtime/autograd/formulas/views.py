@@ -108,6 +108,8 @@ FORMULAS: dict[str, Formulas] = {
         )
     },
     "alias": {"self": lambda grad: grad},
+    "_parts": {"self": lambda grad: core._joined(grad)},
+    "_joined": {"self": lambda grad: core._parts(grad)},
     "slice_backward": {
         "grad": lambda grad0, dim, start, end, step: core.slice(
             grad0, dim, start, end, step

@@ -1,0 +1,412 @@
+"""Arranging: tensors repeated, moved, stacked and cut, by operators that there are.
+
+True only here: which places of the input each place of the result has.  All of these
+are composites: every backend and every gradient has them by what they call.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from runtime.errors.operands import WrongOption
+from runtime.operators.agreement import misfit
+from runtime.operators.call import core
+from runtime.operators.plan import BOOL, INT64, INTEGERS, one_dim, require_dtype
+from runtime.operators.structured import Written, composite
+from runtime.tensors.shape import broadcast_shapes
+from runtime.tensors.tensor import Tensor
+
+
+@composite("repeat(Tensor self, int[] repeats) -> Tensor", only="method")
+def repeat(self: Tensor, repeats: Sequence[int]) -> Any:
+    """The tensor several times along each dimension."""
+    if len(repeats) < len(self.shape) or min(repeats, default=0) < 0:
+        raise WrongOption(
+            operator="core::repeat",
+            argument="repeats",
+            found=str(list(repeats)),
+            fits=f"{len(self.shape)} numbers or more, none of them negative",
+        )
+    shape = (*(1,) * (len(repeats) - len(self.shape)), *self.shape)
+    single = [size for each in shape for size in (1, each)]
+    pairs = zip(repeats, shape, strict=True)
+    several = [size for times, each in pairs for size in (times, each)]
+    spread = core.expand(core.reshape(self, single), several)
+    whole = [times * each for times, each in zip(repeats, shape, strict=True)]
+    return core.reshape(core.clone(spread), whole)
+
+
+@composite("tile(Tensor self, int[] dims) -> Tensor")
+def tile(self: Tensor, dims: Sequence[int]) -> Any:
+    """The tensor several times along each dimension, the last ones first."""
+    ones = (1,) * (len(self.shape) - len(dims))
+    return core.repeat(self, (*ones, *dims))
+
+
+@composite(
+    "repeat_interleave.self_int(Tensor self, int repeats, int? dim=None) -> Tensor"
+)
+def repeat_each(self: Tensor, repeats: int, dim: int | None) -> Any:
+    """Every element, or slice, several times, one after the other."""
+    if repeats < 0:
+        raise WrongOption(
+            operator="core::repeat_interleave",
+            argument="repeats",
+            found=str(repeats),
+            fits="0 or more",
+        )
+    line, at = _line(self, dim, "core::repeat_interleave")
+    shape = line.shape
+    spread = [*shape[: at + 1], repeats, *shape[at + 1 :]]
+    made = core.clone(core.expand(core.unsqueeze(line, at + 1), spread))
+    return core.reshape(made, [*shape[:at], shape[at] * repeats, *shape[at + 1 :]])
+
+
+@composite(
+    "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None)"
+    " -> Tensor"
+)
+def repeat_by(self: Tensor, repeats: Tensor, dim: int | None) -> Any:
+    """Every slice as often as its number says."""
+    line, at = _line(self, dim, "core::repeat_interleave")
+    size = line.shape[at]
+    if repeats.shape not in ((), (1,), (size,)):
+        raise misfit(
+            "core::repeat_interleave",
+            "repeats has not one number for each slice",
+            f"repeats of shape ({size},), or of one number",
+            ("self", self),
+            ("repeats", repeats),
+        )
+    counts = core.expand(core.reshape(repeats, [-1]), [size])
+    if size and core.any(core.lt(counts, 0)).item():
+        raise WrongOption(
+            operator="core::repeat_interleave",
+            argument="repeats",
+            found=str(counts.tolist()),
+            fits="numbers of 0 or more",
+        )
+    ends = core.cumsum(counts, 0)
+    total = int(core.select(ends, 0, size - 1).item()) if size else 0
+    # Each slice ends where the next begins: so many have ended before a place.
+    marks = core.zeros([total + 1], dtype=INT64, device=line.device)
+    ones = core.ones([size], dtype=INT64, device=line.device)
+    ended = core.cumsum(core.index_add(marks, 0, ends, ones), 0)
+    return core.index_select(line, at, core.slice(ended, 0, 0, total))
+
+
+def _line(self: Tensor, dim: int | None, call: str) -> tuple[Any, int]:
+    """The tensor and the dimension; without one all elements in a row."""
+    if dim is None or not self.shape:
+        return core.reshape(self, [-1]), 0
+    return self, one_dim(call, dim, self.shape)
+
+
+@composite("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor")
+def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
+    """The elements moved on, those that fall off at the end put in front."""
+    if not dims and len(shifts) == 1:
+        return core.reshape(
+            core.roll(core.reshape(self, [-1]), shifts, [0]), self.shape
+        )
+    if len(dims) != len(shifts):
+        raise WrongOption(
+            operator="core::roll",
+            argument="shifts",
+            found=str(list(shifts)),
+            fits=f"one number for each of the dimensions {list(dims)}",
+        )
+    found = self
+    for shift, dim in zip(shifts, dims, strict=True):
+        at = one_dim("core::roll", dim, self.shape)
+        size = found.shape[at]
+        if size and shift % size:
+            cut = size - shift % size
+            parts = core.slice(found, at, cut, size), core.slice(found, at, 0, cut)
+            found = core.cat(parts, at)
+    return core.clone(found) if found is self else found
+
+
+@composite("movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)")
+def movedim(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Any:
+    """Some dimensions in other places, the rest in their order, as a view."""
+    call = "core::movedim"
+    moved = [one_dim(call, dim, self.shape) for dim in source]
+    places = [one_dim(call, dim, self.shape) for dim in destination]
+    for name, found in (("source", moved), ("destination", places)):
+        if len(set(found)) != len(moved):
+            raise WrongOption(
+                operator=call,
+                argument=name,
+                found=str(found),
+                fits=f"{len(moved)} different dimensions",
+            )
+    rest = iter(dim for dim in range(len(self.shape)) if dim not in moved)
+    back = dict(zip(places, moved, strict=True))
+    order = [back[at] if at in back else next(rest) for at in range(len(self.shape))]
+    return core.permute(self, order)
+
+
+@composite("unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)")
+def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Any:
+    """One dimension as several, as a view."""
+    at = one_dim("core::unflatten", dim, self.shape)
+    several = _sizes(self.shape[at], sizes)
+    return core.view(self, [*self.shape[:at], *several, *self.shape[at + 1 :]])
+
+
+def _sizes(size: int, sizes: Sequence[int]) -> Sequence[int]:
+    """The sizes with the one -1 worked out.  Raises `WrongOption`."""
+    known = 1
+    for each in sizes:
+        known *= each if each != -1 else 1
+    if list(sizes).count(-1) == 1 and known and size % known == 0:
+        sizes, known = [size // known if n == -1 else n for n in sizes], size
+    if known != size or min(sizes, default=0) < 0:
+        raise WrongOption(
+            operator="core::unflatten",
+            argument="sizes",
+            found=str(list(sizes)),
+            fits=f"sizes with the product {size}; one of them may be -1",
+        )
+    return sizes
+
+
+@composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)")
+def broadcast_to(self: Tensor, size: Sequence[int]) -> Any:
+    """A view with dimensions of size 1 repeated."""
+    return core.expand(self, size)
+
+
+@composite('meshgrid(Tensor[] tensors, *, str indexing="ij") -> Tensor[]')
+def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
+    """The coordinates of a grid: each line of them over all others, as views."""
+    if indexing not in ("ij", "xy"):
+        raise WrongOption(
+            operator="core::meshgrid",
+            argument="indexing",
+            found=repr(indexing),
+            fits="'ij' or 'xy'",
+        )
+    lines = [core.reshape(each, [-1]) for each in tensors]
+    swapped = indexing == "xy" and len(lines) > 1
+    if swapped:
+        lines[:2] = lines[1::-1]
+    shape = [line.shape[0] for line in lines]
+    found = []
+    for at, line in enumerate(lines):
+        single = [1] * len(shape)
+        single[at] = shape[at]
+        found.append(core.expand(core.reshape(line, single), shape))
+    if swapped:
+        found[:2] = found[1::-1]
+    return found
+
+
+@composite("hstack(Tensor[] tensors) -> Tensor")
+def hstack(tensors: Sequence[Tensor]) -> Any:
+    """The tensors side by side: along the second dimension, lines along the first."""
+    parts = [core.reshape(t, [1]) if not t.shape else t for t in tensors]
+    return core.cat(parts, 0 if parts and len(parts[0].shape) == 1 else 1)
+
+
+@composite("vstack(Tensor[] tensors) -> Tensor")
+def vstack(tensors: Sequence[Tensor]) -> Any:
+    """The tensors one above the other, lines as rows."""
+    parts = [core.reshape(t, [1, -1]) if len(t.shape) < 2 else t for t in tensors]
+    return core.cat(parts, 0)
+
+
+@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+def take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Any:
+    """The elements along a dimension at the places of an index, both broadcast."""
+    if dim is None:
+        return core.gather(core.reshape(self, [-1]), 0, core.reshape(indices, [-1]))
+    call = "core::take_along_dim"
+    if len(self.shape) != len(indices.shape):
+        raise misfit(
+            call,
+            "self and indices have not as many dimensions",
+            f"indices of {len(self.shape)} dimensions",
+            ("self", self),
+            ("indices", indices),
+        )
+    at = one_dim(call, dim, self.shape)
+
+    def but(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
+        return (*shape[:at], size, *shape[at + 1 :])
+
+    shape = broadcast_shapes(but(self.shape, 1), but(indices.shape, 1))
+    source = core.expand(self, but(shape, self.shape[at]))
+    return core.gather(source, at, core.expand(indices, but(shape, indices.shape[at])))
+
+
+def _numbers(count: int, like: Tensor) -> Any:
+    return core.arange(count, dtype=INT64, device=like.device)
+
+
+def _below(self: Tensor, diagonal: int) -> Any:
+    """Where the last two dimensions are on a diagonal, or below it."""
+    rows, columns = self.shape[-2:]
+    return core.le(
+        core.unsqueeze(_numbers(columns, self), 0),
+        core.add(core.unsqueeze(_numbers(rows, self), 1), diagonal),
+    )
+
+
+def _matrices(call: str, self: Tensor) -> None:
+    if len(self.shape) < 2:
+        raise misfit(
+            call, "self has no matrices", "2 dimensions or more", ("self", self)
+        )
+
+
+@composite("tril(Tensor self, int diagonal=0) -> Tensor")
+def tril(self: Tensor, diagonal: int) -> Any:
+    """The part of matrices on a diagonal and below it, zeros above."""
+    _matrices("core::tril", self)
+    return core.masked_fill(self, core.logical_not(_below(self, diagonal)), 0)
+
+
+@composite("triu(Tensor self, int diagonal=0) -> Tensor")
+def triu(self: Tensor, diagonal: int) -> Any:
+    """The part of matrices on a diagonal and above it, zeros below."""
+    _matrices("core::triu", self)
+    return core.masked_fill(self, _below(self, diagonal - 1), 0)
+
+
+@composite("diag(Tensor self, int diagonal=0) -> Tensor")
+def diag(self: Tensor, diagonal: int) -> Any:
+    """The diagonal of a matrix, or the matrix with a line as its diagonal."""
+    if len(self.shape) == 2:
+        return core.clone(core.diagonal(self, diagonal, 0, 1))
+    if len(self.shape) != 1:
+        raise misfit(
+            "core::diag", "self is no line", "1 or 2 dimensions", ("self", self)
+        )
+    apart, size = abs(diagonal), self.shape[0] + abs(diagonal)
+    none = core.zeros([apart], dtype=self.dtype, device=self.device)
+    line = core.cat([self, none], 0)
+    # An element stands in its own row, below the main diagonal in its own column.
+    spread = core.expand(core.unsqueeze(line, 1 if diagonal >= 0 else 0), [size, size])
+    rows = core.unsqueeze(_numbers(size, self), 1)
+    columns = core.unsqueeze(_numbers(size, self), 0)
+    on = core.eq(core.sub(columns, rows), diagonal)
+    return core.masked_fill(spread, core.logical_not(on), 0)
+
+
+@composite("trace(Tensor self) -> Tensor")
+def trace(self: Tensor) -> Any:
+    """The sum of the diagonal of a matrix."""
+    if len(self.shape) != 2:
+        raise misfit("core::trace", "self is no matrix", "2 dimensions", ("self", self))
+    return core.sum(core.diagonal(self, 0, 0, 1))
+
+
+@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", only="function")
+def one_hot(self: Tensor, num_classes: int) -> Any:
+    """Zeros with a 1 at the place that each integer names, in a new last dimension."""
+    require_dtype("core::one_hot", "self", self.dtype, frozenset({INT64}), "int64")
+    if num_classes == -1:
+        if not self.numel():
+            raise WrongOption(
+                operator="core::one_hot",
+                argument="num_classes",
+                found="-1",
+                fits="a number: there are no elements to find it by",
+            )
+        num_classes = int(core.max(self).item()) + 1
+    if self.device.type != "meta" and self.numel():
+        low, high = int(core.min(self).item()), int(core.max(self).item())
+        if low < 0 or high >= num_classes:
+            raise WrongOption(
+                operator="core::one_hot",
+                argument="self",
+                found=f"{low} to {high}",
+                fits=f"integers from 0 to below {num_classes}",
+            )
+    places = _numbers(num_classes, self)
+    return core.to(core.eq(core.unsqueeze(self, -1), places), dtype=INT64)
+
+
+PADDINGS = ("constant", "reflect", "replicate", "circular")
+
+
+@composite(
+    'pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor',
+    only="function",
+)
+def pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Any:
+    """More places before and after, by pairs from the last dimension on."""
+    call, ndim = "core::pad", len(self.shape)
+    if len(pad) % 2 or len(pad) > 2 * ndim:
+        raise WrongOption(
+            operator=call,
+            argument="pad",
+            found=str(list(pad)),
+            fits=f"a pair of numbers for each of at most {ndim} dimensions",
+        )
+    if mode not in PADDINGS:
+        raise WrongOption(
+            operator=call,
+            argument="mode",
+            found=repr(mode),
+            fits=", ".join(map(repr, PADDINGS)),
+        )
+    found: Any = self
+    for number in range(len(pad) // 2):
+        at, sides = ndim - 1 - number, (pad[2 * number], pad[2 * number + 1])
+        if sides == (0, 0):
+            continue
+        if mode == "constant":
+            found = _with_constant(found, at, sides, value or 0.0)
+        else:
+            found = core.index_select(found, at, _places(self, at, sides, mode))
+    return core.clone(found) if found is self else found
+
+
+def _with_constant(found: Any, at: int, sides: tuple[int, int], value: float) -> Any:
+    size = found.shape[at]
+    if size + sum(sides) < 0:
+        raise WrongOption(
+            operator="core::pad",
+            argument="pad",
+            found=str(sides),
+            fits=f"at most {size} places less of dimension {at}",
+        )
+    kept = core.slice(found, at, max(-sides[0], 0), size - max(-sides[1], 0))
+    parts = [kept]
+    for side, more in enumerate(sides):
+        if more > 0:
+            shape = [*found.shape[:at], more, *found.shape[at + 1 :]]
+            whole = found.dtype in INTEGERS | {BOOL}
+            number = int(value) if whole else value
+            constant = core.full(shape, number, dtype=found.dtype, device=found.device)
+            parts.insert(0 if not side else len(parts), constant)
+    return core.cat(parts, at) if len(parts) > 1 else kept
+
+
+def _places(self: Tensor, at: int, sides: tuple[int, int], mode: str) -> Any:
+    """The place of each place of the padded dimension."""
+    size, (before, after) = self.shape[at], sides
+    most = {"reflect": size - 1, "circular": size}.get(mode)
+    if size < 1 or (most is not None and max(sides) > most):
+        raise WrongOption(
+            operator="core::pad",
+            argument="pad",
+            found=str(sides),
+            fits=f"at most {most} places beside {size}, by mode {mode!r}",
+        )
+    numbers = core.add(_numbers(size + before + after, self), -before)
+    if mode == "replicate":
+        return core.clamp(numbers, 0, size - 1)
+    if mode == "circular":
+        return core.remainder(numbers, size)
+    # There and back again: what is beyond an end is as far before it.
+    beyond = core.abs(core.add(core.neg(core.abs(numbers)), size - 1))
+    return core.add(core.neg(beyond), size - 1)
+
+
+OPERATORS: tuple[Written, ...] = (
+    *(repeat, tile, repeat_each, repeat_by, roll, movedim, unflatten, broadcast_to),
+    *(meshgrid, hstack, vstack, take_along_dim, tril, triu, diag, trace, one_hot, pad),
+)
