@@ -63,7 +63,8 @@ def repeat_each(self: Tensor, repeats: int, dim: int | None) -> Any:
 
 @composite(
     "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None)"
-    " -> Tensor"
+    " -> Tensor",
+    tags=("dynamic_output_shape",),
 )
 def repeat_by(self: Tensor, repeats: Tensor, dim: int | None) -> Any:
     """Every slice as often as its number says."""
@@ -177,7 +178,7 @@ def broadcast_to(self: Tensor, size: Sequence[int]) -> Any:
     return core.expand(self, size)
 
 
-@composite('meshgrid(Tensor[] tensors, *, str indexing="ij") -> Tensor[]')
+@composite('meshgrid(Tensor(a)[] tensors, *, str indexing="ij") -> Tensor(a)[]')
 def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
     """The coordinates of a grid: each line of them over all others, as views."""
     if indexing not in ("ij", "xy"):
@@ -302,7 +303,11 @@ def trace(self: Tensor) -> Any:
     return core.sum(core.diagonal(self, 0, 0, 1))
 
 
-@composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", only="function")
+@composite(
+    "one_hot(Tensor self, int num_classes=-1) -> Tensor",
+    only="function",
+    tags=("dynamic_output_shape",),
+)
 def one_hot(self: Tensor, num_classes: int) -> Any:
     """Zeros with a 1 at the place that each integer names, in a new last dimension."""
     require_dtype("core::one_hot", "self", self.dtype, frozenset({INT64}), "int64")

@@ -115,6 +115,7 @@ def angle(self: Tensor) -> Any:
     "_unique(Tensor self, bool return_inverse=False, bool return_counts=False,"
     " int? dim=None) -> (Tensor, Tensor, Tensor)",
     takes=ALL - COMPLEXES,
+    tags=("dynamic_output_shape",),
 )
 def unique(
     self: Tensor, return_inverse: bool, return_counts: bool, dim: int | None
@@ -210,7 +211,10 @@ def searchsorted(
     return core.to(found, dtype=INT32) if out_int32 else found
 
 
-@composite("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor")
+@composite(
+    "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
+    tags=("dynamic_output_shape",),
+)
 def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
     """How often each integer occurs, or the sum of its weights."""
     call = "core::bincount"

@@ -1,4 +1,4 @@
-"""Products and sums of them, made of operators that there are.
+"""Products, powers and blends, made of operators that there are.
 
 True only here: contractions by `bmm`, powers and logarithms of sums.  All of these are
 composites: every backend and every gradient has them by what they call.
@@ -20,6 +20,7 @@ from runtime.operators.plan import (
     INT64,
     INTEGERS,
     NUMBERS,
+    REALS,
     one_dim,
 )
 from runtime.operators.structured import Written, composite
@@ -213,6 +214,25 @@ def cumprod(self: Tensor, dim: int, dtype: DType | None) -> Any:
     return core.clone(found) if found is self else found
 
 
+@composite("fmod(Tensor self, Tensor other) -> Tensor", takes=REALS, explicit=True)
+def fmod(self: Tensor, other: Tensor) -> Any:
+    """What division rounded towards 0 leaves, with the sign of the left side."""
+    rest = core.remainder(core.abs(self), core.abs(other))
+    return core.where(core.lt(self, 0), core.neg(rest), rest)
+
+
+@composite(
+    "hypot(Tensor self, Tensor other) -> Tensor", takes=FLOATS, wide=True, explicit=True
+)
+def hypot(self: Tensor, other: Tensor) -> Any:
+    """The length of the hypotenuse of both sides, without overflow."""
+    most = core.maximum(core.abs(self), core.abs(other))
+    none = core.logical_or(core.eq(most, 0), core.eq(most, inf))
+    most = core.masked_fill(most, none, 1)
+    one, two = core.div(self, most), core.div(other, most)
+    return core.mul(core.sqrt(core.add(core.square(one), core.square(two))), most)
+
+
 @composite("einsum(str equation, Tensor[] tensors) -> Tensor", only="function")
 def einsum(equation: str, tensors: Sequence[Tensor]) -> Any:
     """Sums of products by Einstein's convention: one letter for each dimension."""
@@ -364,5 +384,5 @@ def _product(sizes: dict[str, int], letters: Sequence[str]) -> int:
 
 OPERATORS: tuple[Written, ...] = (
     *(outer, mv, addmm, addmv, baddbmm, addcmul, addcdiv, lerp_by_number),
-    *(lerp_by_tensor, norm, logsumexp, logaddexp, cumprod, einsum),
+    *(lerp_by_tensor, norm, logsumexp, logaddexp, cumprod, fmod, hypot, einsum),
 )

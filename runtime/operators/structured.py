@@ -81,14 +81,21 @@ Fast = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def composite(
-    schema: str, *, only: str = "", takes: frozenset[DType] = ALL, wide: bool = False
+    schema: str,
+    *,
+    only: str = "",
+    takes: frozenset[DType] = ALL,
+    wide: bool = False,
+    tags: tuple[str, ...] = (),
+    explicit: bool = False,
 ) -> Callable[..., "Written"]:
     """Declare an operator of a function of others: the schema, and what it is for.
 
     The first line of the function's docstring is the sentence that `help()` says.
     `takes` are the dtypes of its first tensor; `wide` computes 16-bit floats in 32
-    bits, and rounds once, at the end.
+    bits, and rounds once, at the end.  An `explicit` one has a formula of its own.
     """
+    key = "CompositeExplicitAutograd" if explicit else "CompositeImplicitAutograd"
     call = f"core::{schema.partition('(')[0]}"
 
     def declare(function: Callable[..., Any]) -> Written:
@@ -96,8 +103,8 @@ def composite(
         run = _widened(function) if wide else function
         if takes is not ALL:
             run = _refusing(call, run, takes)
-        kernels = {"CompositeImplicitAutograd": composed(call, run)}
-        return Written(schema, kernels, says=says, only=only)
+        kernels = {key: composed(call, run)}
+        return Written(schema, kernels, tags, says, only)
 
     return declare
 

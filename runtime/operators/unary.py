@@ -125,7 +125,11 @@ ROWS: dict[str, Rows] = {
     **dict.fromkeys(
         ("sin", "cos", "tan", "tanh", "sigmoid", "reciprocal"), floating(ALL)
     ),
-    "erf": floating(ALL - COMPLEXES),
+    **dict.fromkeys(("sinh", "cosh"), floating(ALL)),
+    **dict.fromkeys(
+        ("asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc"),
+        floating(ALL - COMPLEXES),
+    ),
     "silu": same(FLOATS | COMPLEXES),
     "logical_not": truth(ALL),
 }
@@ -138,6 +142,15 @@ TESTS: dict[str, Rows] = {
 
 # What each is for.
 SAYS = {
+    "acos": "The angle with each cosine, in radians.",
+    "acosh": "The number of 0 and more with each hyperbolic cosine.",
+    "asin": "The angle with each sine, in radians.",
+    "asinh": "The number with each hyperbolic sine.",
+    "atan": "The angle with each tangent, in radians.",
+    "atanh": "The number with each hyperbolic tangent.",
+    "cosh": "The hyperbolic cosine of every element.",
+    "erfc": "1 less the error function of every element, exact where that is small.",
+    "sinh": "The hyperbolic sine of every element.",
     "neg": "Every element with its sign changed.",
     "abs": "The magnitude of every element.",
     "sign": "-1, 0 or 1 by the sign of every element.",

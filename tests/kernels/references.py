@@ -27,7 +27,7 @@ UNARY: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
         name: (getattr(np, name), INEXACT)
         for name in (
             *("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt"),
-            *("sin", "cos", "tan", "tanh"),
+            *("sin", "cos", "tan", "sinh", "cosh", "tanh"),
         )
     },
 }

@@ -239,6 +239,11 @@ def running_product(x: Any, dim: int) -> Any:
     return np.cumprod(x, axis=dim, dtype=wide)
 
 
+def between_jumps() -> list[Sample]:
+    x = given([[0.75, -1.25], [2.5, -3.375]], "float64")
+    return [Sample(x, given([[1.0], [0.875]], "float64"))]
+
+
 PRODUCTS = (
     OpInfo(name="outer", samples=pairs((3,), (4,)), reference=np.outer, dtypes=ALL,
            torch=called("outer")),
@@ -277,6 +282,11 @@ PRODUCTS = (
            dtypes=FLOATS, torch=called("logaddexp")),
     OpInfo(name="cumprod", samples=each(of((3, 4), 1), of((5, 2), 0)),
            reference=running_product, dtypes=ALL, kind="wide", torch=called("cumprod")),
+    OpInfo(name="fmod", samples=pairs((3, 4), (3, 1), kind="nonzero"),
+           reference=np.fmod, dtypes=COMPARED[1:], smooth=between_jumps,
+           torch=called("fmod")),
+    OpInfo(name="hypot", samples=pairs((3, 4), (3, 1), kind="nonzero"),
+           reference=np.hypot, dtypes=FLOATS, torch=called("hypot")),
     OpInfo(name="einsum", samples=equations, reference=spelled, dtypes=NUMBERS,
            torch=lambda torch: lambda text, parts: torch.einsum(text, *parts)),
 )  # fmt: skip

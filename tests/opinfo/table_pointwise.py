@@ -80,6 +80,14 @@ def unary(
     return OpInfo(name=name, reference=reference, dtypes=dtypes, kind=kind, **more)
 
 
+def _between_ones() -> list[Sample]:
+    return [Sample(given([-0.75, -0.25, 0.125, 0.5], "float64"))]
+
+
+def _above_one() -> list[Sample]:
+    return [Sample(given([1.25, 1.5, 2.0, 3.5], "float64"))]
+
+
 FLOATING = (*REALS, *COMPLEXES)
 UNARY = (
     unary("neg", np.negative, NUMBERS),
@@ -111,7 +119,16 @@ UNARY = (
         FLOATING,
         torch=lambda torch: torch.nn.functional.silu,
     ),
+    unary("sinh", np.sinh, ALL, "floating", "small", loose=2.0),
+    unary("cosh", np.cosh, ALL, "floating", "small", loose=2.0),
+    unary("asin", np.arcsin, ORDERED, "floating", "small", smooth=_between_ones),
+    unary("acos", np.arccos, ORDERED, "floating", "small", smooth=_between_ones),
+    unary("atan", np.arctan, ORDERED, "floating"),
+    unary("asinh", np.arcsinh, ORDERED, "floating"),
+    unary("acosh", np.arccosh, ORDERED, "floating", "positive", smooth=_above_one),
+    unary("atanh", np.arctanh, ORDERED, "floating", "small", smooth=_between_ones),
     unary("erf", sp.erf, ORDERED, "floating"),
+    unary("erfc", sp.erfc, ORDERED, "floating", loose=4.0),
     unary("reciprocal", np.reciprocal, ALL, "floating", "nonzero"),
     unary("square", np.square, NUMBERS),
     unary("floor", np.floor, (*INTEGERS, *REALS), values="distinct"),

@@ -37,7 +37,10 @@ KINKS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("max.other", "min.other"), ("zeros",)),
     **dict.fromkeys(("max_pool2d", "max_pool2d_with_indices"), ("zeros", "ties")),
     **dict.fromkeys(("sort", "topk"), ("zeros", "ties")),
-    **dict.fromkeys(("leaky_relu", "elu", "addcdiv", "l1_loss"), ("zeros",)),
+    **dict.fromkeys(
+        ("leaky_relu", "elu", "addcdiv", "l1_loss", "acosh", "hypot", "fmod"),
+        ("zeros",),
+    ),
 }
 # Not what torch gives, and why.
 OTHERWISE = {

@@ -114,6 +114,16 @@ FORMULAS: dict[str, Formulas] = {
     },
     "div": {"self": _div_self, "other": _div_other},
     "remainder": {"self": lambda grad: grad, "other": _remainder_other},
+    "fmod": {
+        "self": lambda grad: grad,
+        "other": lambda grad, self, other: core.neg(
+            core.mul(grad, core.div(self, other, rounding_mode="trunc"))
+        ),
+    },
+    "hypot": {
+        "self": lambda grad, self, result: core.mul(grad, core.div(self, result)),
+        "other": lambda grad, other, result: core.mul(grad, core.div(other, result)),
+    },
     "pow": {"self": _pow_self, "other": _pow_exponent},
     "maximum": {
         "self": _larger,

@@ -51,7 +51,32 @@ def _erf(grad: Any, self: Any) -> Any:
     return core.mul(grad, core.mul(slope, 2 / sqrt(pi)))
 
 
+def _square_and(self: Any, number: int, sign: int = 1) -> Any:
+    """The number with the square of each element added, or taken away."""
+    square = core.mul(self, self)
+    return core.add(square if sign > 0 else core.neg(square), number)
+
+
 FORMULAS: dict[str, Formulas] = {
+    "sinh": {"self": lambda grad, self: core.mul(grad, conj(core.cosh(self)))},
+    "cosh": {"self": lambda grad, self: core.mul(grad, conj(core.sinh(self)))},
+    "asin": {
+        "self": lambda grad, self: core.mul(grad, core.rsqrt(_square_and(self, 1, -1)))
+    },
+    "acos": {
+        "self": lambda grad, self: core.neg(
+            core.mul(grad, core.rsqrt(_square_and(self, 1, -1)))
+        )
+    },
+    "atan": {"self": lambda grad, self: core.div(grad, _square_and(self, 1))},
+    "asinh": {
+        "self": lambda grad, self: core.mul(grad, core.rsqrt(_square_and(self, 1)))
+    },
+    "acosh": {
+        "self": lambda grad, self: core.mul(grad, core.rsqrt(_square_and(self, -1)))
+    },
+    "atanh": {"self": lambda grad, self: core.div(grad, _square_and(self, 1, -1))},
+    "erfc": {"self": lambda grad, self: core.neg(_erf(grad, self))},
     "neg": {"self": lambda grad: core.neg(grad)},
     "abs": {"self": _abs},
     "exp": {"self": lambda grad, result: core.mul(grad, conj(result))},

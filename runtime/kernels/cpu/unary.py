@@ -9,6 +9,7 @@ copy.
 """
 
 from collections.abc import Callable
+from math import erfc
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,19 @@ _LIGHT = {
     "bitwise_not": _bitwise_not,
 }
 
+# What the vector library has no polynomials of: those of the C library, one by one.
+_OF_C = {
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "erfc": erfc,
+}
+
 # 1e5 float32 take 20 to 100 us.
 _HEAVY = {
     "exp": math.exp,
@@ -232,6 +246,7 @@ REAL: dict[str, Unary] = {
     **dict(_named(name, scalar, LIGHT) for name, scalar in _LIGHT.items()),
     **dict(_named(name, scalar, HEAVY) for name, scalar in _HEAVY.items()),
     "erf": Unary("erf", math.erf, grain=HEAVIEST),
+    **dict(_named(n, _numpy_scalar(f), HEAVIEST) for n, f in _OF_C.items()),
     "sin": Circular("sin", math.sin, math.sin_near),
     "cos": Circular("cos", math.cos, math.cos_near),
     "tan": Circular("tan", math.tan, math.tan_near),
@@ -249,7 +264,7 @@ _COMPLEX: dict[str, Scalar] = {
     "conj": _conj,
     **{
         name: getattr(PLANE, name)
-        for name in ("exp", "expm1", "sin", "cos", "tan", "tanh")
+        for name in ("exp", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh")
     },
     **{
         function.__name__: _numpy_scalar(function)

@@ -24,8 +24,8 @@ from runtime.kernels.math.complex_plane import Plane, Real, plane
 Scalar = Callable[..., Any]
 
 
-def _simulated_erf(x: Any) -> Any:
-    return type(x)(math.erf(x))
+def _simulated(function: Callable[[Any], Any]) -> Scalar:
+    return lambda x: type(x)(function(x))
 
 
 def _pick(compiled: Any, simulated: Any) -> Scalar:
@@ -46,7 +46,14 @@ tan = _pick(math.tan, np.tan)
 sinh = _pick(math.sinh, np.sinh)
 cosh = _pick(math.cosh, np.cosh)
 tanh = _pick(math.tanh, np.tanh)
-erf = _pick(math.erf, _simulated_erf)
+asin = _pick(math.asin, np.arcsin)
+acos = _pick(math.acos, np.arccos)
+atan = _pick(math.atan, np.arctan)
+asinh = _pick(math.asinh, np.arcsinh)
+acosh = _pick(math.acosh, np.arccosh)
+atanh = _pick(math.atanh, np.arctanh)
+erf = _pick(math.erf, _simulated(math.erf))
+erfc = _pick(math.erfc, _simulated(math.erfc))
 fabs = _pick(math.fabs, np.abs)
 fmod = _pick(math.fmod, np.fmod)
 hypot = _pick(math.hypot, np.hypot)

@@ -195,7 +195,12 @@ _ROWS: dict[str, tuple[ScalarMaker, tuple[str, ...], str]] = {
     "sigmoid": (_sigmoid, INEXACT, "T"),
     "relu": (_relu, (*INTEGERS, *FLOATS), "T"),
     "silu": (_silu, INEXACT, "T"),
-    "erf": (lambda kind: scalars.erf, FLOATS, "T"),
+    "sinh": (_of_plane("sinh"), INEXACT, "T"),
+    "cosh": (_of_plane("cosh"), INEXACT, "T"),
+    **{
+        name: (_of_plane(name), FLOATS, "T")
+        for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc")
+    },
     "reciprocal": (_reciprocal, INEXACT, "T"),
     "square": (lambda kind: lambda x: x * x, NUMBERS, "T"),
     "floor": (_whole("floor"), FLOATS, "T"),
