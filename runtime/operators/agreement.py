@@ -37,9 +37,20 @@ def one_dtype(call: str, accepted: frozenset[DType], fits: str, *named: Named) -
     return first.dtype
 
 
+_PLACES = frozenset({INT64, DType.named("int32")})
+
+
 def index_dtype(call: str, argument: str, index: Tensor) -> None:
     """Make sure that a tensor holds int64, as indices do.  Raises `DTypeRefused`."""
     require_dtype(call, argument, index.dtype, frozenset({INT64}), "int64")
+
+
+def place_dtype(call: str, argument: str, index: Tensor) -> None:
+    """Make sure of int64 or int32, as indices along a dimension are.
+
+    Raises `DTypeRefused`.
+    """
+    require_dtype(call, argument, index.dtype, _PLACES, "int32, int64")
 
 
 def computing(dtype: DType) -> DType | None:

@@ -246,7 +246,8 @@ def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
 
 
 @composite(
-    "bernoulli(Tensor self, float? p=None, *, Generator? generator=None) -> Tensor"
+    "bernoulli(Tensor self, float? p=None, *, Generator? generator=None) -> Tensor",
+    tags=("nondeterministic_seeded",),
 )
 def bernoulli(self: Tensor, p: float | None, generator: Any) -> Any:
     """1 with the probability of each element, or `p`, else 0."""
@@ -271,7 +272,8 @@ def _ends(self: Tensor) -> tuple[tuple[str, float], ...]:
 
 @composite(
     "multinomial(Tensor self, int num_samples, bool replacement=False, *,"
-    " Generator? generator=None) -> Tensor"
+    " Generator? generator=None) -> Tensor",
+    tags=("nondeterministic_seeded",),
 )
 def multinomial(
     self: Tensor, num_samples: int, replacement: bool, generator: Any

@@ -12,13 +12,14 @@ from functools import cache
 from typing import Any
 
 from runtime.errors.operands import DTypeRefused, WrongOption
-from runtime.operators import calling
+from runtime.operators import calling, written
 from runtime.operators import methods as _methods  # noqa: F401  # installs itself
 from runtime.operators.call import core
-from runtime.operators.calling import (
+from runtime.operators.calling import function
+from runtime.operators.public import public
+from runtime.operators.written import (
     chunk,
     clamp,
-    function,
     narrow,
     scatter,
     sort,
@@ -27,7 +28,6 @@ from runtime.operators.calling import (
     unbind,
     where,
 )
-from runtime.operators.public import public
 from runtime.schema.binding import Binder, binder, converters_of
 from runtime.schema.checked import checked
 from runtime.schema.parser import parse_schema
@@ -37,7 +37,7 @@ from runtime.tensors.tensor import Tensor
 OPERATORS = tuple(
     name
     for name, each in public().items()
-    if each.function and name not in calling.WRITTEN
+    if each.function and name not in written.WRITTEN
 )
 _WRITTEN = (
     *("zeros", "ones", "full", "empty", "arange", "rand", "randn", "randint"),
@@ -45,7 +45,7 @@ _WRITTEN = (
     *("full_like", "rand_like", "randn_like"),
 )
 _TESTS = ("allclose", "is_tensor")
-FUNCTIONS = (*OPERATORS, *_WRITTEN, *_TESTS, *calling.WRITTEN)
+FUNCTIONS = (*OPERATORS, *_WRITTEN, *_TESTS, *written.WRITTEN)
 
 __all__ = [
     "FUNCTIONS",
@@ -79,7 +79,7 @@ __all__ = [
     "zeros_like",
 ]
 
-globals().update({**calling.WRITTEN, **{name: function(name) for name in OPERATORS}})
+globals().update({**written.WRITTEN, **{name: function(name) for name in OPERATORS}})
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from runtime.errors.operator import IndexOutOfRange
-from runtime.operators.agreement import INDICES, index_dtype, misfit, require_ndim
+from runtime.operators.agreement import INDICES, misfit, place_dtype, require_ndim
 from runtime.operators.backends import table_of
 from runtime.operators.plan import (
     BOOL,
@@ -40,7 +40,7 @@ _PLANNED: Geometry = -1, ()
 def plan_gather(call: str, self: Tensor, dim: int, index: Tensor) -> Plan:
     """The result has the shape of `index`, which may be smaller than `self`."""
     device = same_device(call, self, index)
-    index_dtype(call, "index", index)
+    place_dtype(call, "index", index)
     place = one_dim(call, dim, self.shape)
     if index.numel():
         check_cover(call, place, ("index", index), ("self", self))
@@ -86,7 +86,7 @@ def _gather(
         one_or_more(table, out),
         one_or_more(table, self),
         dim,
-        one_or_more(table, index),
+        as_dtype(table, one_or_more(table, index), INT64),
     )
 
 

@@ -23,7 +23,7 @@ from runtime.errors.call import CallError
 from runtime.errors.key import UnknownDevice
 from runtime.errors.operator import ShapesDoNotFit
 from runtime.errors.tensor import UnfitValue
-from runtime.operators import calling
+from runtime.operators import calling, written
 from runtime.operators.call import core, found
 from runtime.operators.install import install as install_operators
 from runtime.operators.public import public
@@ -265,7 +265,7 @@ def install_methods() -> None:
     """Put every method and Python operator on `Tensor`."""
     install_operators()
     for name, each in public().items():
-        if each.method and name not in calling.WRITTEN:
+        if each.method and name not in written.WRITTEN:
             install(name, _method(name))
     for symbol, name in ARITHMETIC.items():
         install(f"__{symbol}__", arithmetic(f"__{symbol}__", name))
@@ -277,8 +277,8 @@ def install_methods() -> None:
         install(name, checked(_conversion(name, DType.named(kind))))
     for name in ("view", "reshape", "expand"):
         install(f"{name}_as", checked(like(name)))
-    for name, method in calling.WRITTEN.items():
-        if name not in calling.NO_METHODS:
+    for name, method in written.WRITTEN.items():
+        if name not in written.NO_METHODS:
             install(name, method)
     for name, single in _SINGLE.items():
         # Python itself calls those of its operators, and calls them right.
@@ -300,12 +300,14 @@ _SINGLE: dict[str, Method | property] = {
     # NumPy's scalars and arrays leave the operation to the tensor (torch's number).
     "__array_priority__": property(lambda self: 1000),
     "T": property(transposed),
-    "clamp_": calling.clamp_,
+    "clamp_": written.clamp_,
+    "masked_fill_": written.masked_fill_,
+    "round_": written.round_,
     "cpu": cpu,
     "cuda": cuda,
     "mT": property(matrices_transposed),
     "pin_memory": pin_memory,
-    "scatter_": calling.scatter_,
+    "scatter_": written.scatter_,
     "to": to,
     "type_as": type_as,
     "untyped_storage": untyped_storage,

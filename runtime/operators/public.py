@@ -13,7 +13,7 @@ out=       the argument `out` of the function
 ========== ==========================================================================
 
 Rule: an overload adds no name, and a name that begins with `_` is not public; what
-chooses among several is written in `runtime.operators.calling`, as is what takes other
+chooses among several is written in `runtime.operators.written`, as is what takes other
 arguments than its operator.
 """
 

@@ -11,9 +11,9 @@ from typing import Any
 from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.operators.agreement import (
     INDICES,
-    index_dtype,
     misfit,
     one_dtype,
+    place_dtype,
     require_ndim,
 )
 from runtime.operators.gathering import check_cover, check_places, one_or_more
@@ -75,7 +75,7 @@ def number_in(call: str, argument: str, value: Number, dtype: DType) -> Number:
 
 
 def _check_index(call: str, self: Tensor, dim: int, index: Tensor) -> int:
-    index_dtype(call, "index", index)
+    place_dtype(call, "index", index)
     place = one_dim(call, dim, self.shape)
     if index.numel():
         check_cover(call, place, ("index", index), ("self", self))
@@ -119,7 +119,7 @@ def _put(
         return
     if isinstance(src, Tensor):
         src = one_or_more(table, src)
-    places = one_or_more(table, index)
+    places = as_dtype(table, one_or_more(table, index), INT64)
     table[kernel](one_or_more(table, out), dim, places, src)
 
 

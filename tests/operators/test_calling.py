@@ -4,18 +4,14 @@ import pytest
 
 from runtime.errors.call import CallError
 from runtime.operators.calling import (
-    Ordered,
     alone,
-    clamp,
     function,
     plain,
-    scatter,
     sizes,
-    sort,
-    split,
     takes_one,
     writing,
 )
+from runtime.operators.written import Ordered, clamp, scatter, sort, split
 from tests.operators.made import shown, tensor
 
 

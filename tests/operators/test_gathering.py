@@ -90,7 +90,7 @@ WRONG: dict[str, Refused] = {
     "gather dtype": (
         lambda: core.gather(MATRIX, 0, tensor([[1.0]])),
         DTypeRefused,
-        "`core::gather` does not take `index` of dtype float32.\n  fits: int64",
+        "`core::gather` does not take `index` of dtype float32.\n  fits: int32, int64",
     ),
     "gather dimensions": (
         lambda: core.gather(MATRIX, 0, tensor([1])),

@@ -101,15 +101,16 @@ def test_written_functions_say_what_is_wrong() -> None:
     x = matrix()
     index = tensor([[0]], "int64")
     with pytest.raises(UnknownArgument) as caught:
-        x.scatter(0, index, 1.0, reduce="add")
+        x.scatter(0, index, 1.0, reducing="add")
     assert str(caught.value) == (
-        "`scatter` has no argument `reduce`.\n"
-        "  call:   scatter(<Tensor>, 0, <Tensor>, 1.0, reduce='add')\n"
-        "  schema: scatter(self, dim, index, src, *, out=None)"
+        "`scatter` has no argument `reducing`.\n"
+        "  call:   scatter(<Tensor>, 0, <Tensor>, 1.0, reducing='add')\n"
+        "  schema: scatter(self, dim, index, src, *, reduce=None, out=None)\n"
+        "  near:   reduce"
     )
     assert x.tolist() == matrix().tolist()
     with pytest.raises(UnknownArgument):
-        x.scatter_(0, index, 1.0, reduce="add")
+        x.scatter_(0, index, 1.0, reducing="add")
     assert x.tolist() == matrix().tolist()
     with pytest.raises(TooManyArguments):
         x.chunk(2, 0, 1)

@@ -1,0 +1,537 @@
+"""Written functions: what is more than the call of one operator.
+
+True only here: which of several operators a call means, by the kinds of its arguments,
+and words for arguments that no operator has (`unbiased`, `decimals`, `as_tuple`,
+`reduce`, "same", ...).  All that they compute operators do.
+
+Rule: a function of `WRITTEN` stands before the public operator of its name (see
+`runtime.operators.public`), as a function, and as a method unless it is one of
+`NO_METHODS`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from numpy import ndarray
+
+from runtime.errors.operands import WrongOption
+from runtime.operators.call import core
+from runtime.operators.calling import function, named, plain, spelled, writing
+from runtime.operators.words import worded
+from runtime.schema.binding import binder, converters_of
+from runtime.schema.checked import checked
+from runtime.schema.excerpt import shortened
+from runtime.schema.numbers import MISMATCH
+from runtime.schema.parser import parse_schema
+from runtime.schema.types import IntType
+from runtime.schema.values import converter
+from runtime.tensors.making import wrap_number
+from runtime.tensors.tensor import Tensor
+
+Function = Callable[..., Any]
+
+
+class Ordered(NamedTuple):
+    """What `sort`, `topk`, `max` and `min` find: the values, and where each was."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@checked
+def clamp(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002  # the schema's names
+    """Every element brought between `min` and `max`: numbers, or tensors."""
+    by_tensor = isinstance(min, Tensor) or isinstance(max, Tensor)
+    low, high = _bounds(self, min, max) if by_tensor else (min, max)
+    if out is None:
+        return (core.clamp_Tensor if by_tensor else core.clamp)(self, low, high)
+    run = core.clamp_Tensor_out if by_tensor else core.clamp_out
+    return run(self, low, high, out=out)
+
+
+@checked
+def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Any:  # noqa: A002  # the schema's names
+    """`clamp`, in place."""
+    if isinstance(min, Tensor) or isinstance(max, Tensor):
+        return core.clamp__Tensor(self, *_bounds(self, min, max))
+    return core.clamp_(self, min, max)
+
+
+def _bounds(self: Tensor, *given: Any) -> tuple[Any, ...]:
+    """The bounds, numbers among them as tensors."""
+    return tuple(
+        wrap_number(each, self.device) if isinstance(each, (int, float)) else each
+        for each in given
+    )
+
+
+@worded
+@checked
+def scatter(
+    self: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any,
+    *,
+    reduce: str | None = None,
+    out: Tensor | None = None,
+) -> Any:
+    """`src`, a tensor or a number, put where `index` says.
+
+    `reduce` is "add" or "multiply": what is there already takes part.
+    """
+    if reduce is not None:
+        found = _joined_with(self, dim, index, src, reduce)
+        return found if out is None else core.copy_(out, found)
+    if isinstance(src, Tensor):
+        return function("scatter")(self, dim, index, src, out=out)
+    if out is None:
+        return core.scatter_value(self, dim, index, src)
+    return core.scatter_value_out(self, dim, index, src, out=out)
+
+
+@worded
+@checked
+def scatter_(
+    self: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None
+) -> Any:
+    """`scatter`, in place."""
+    if reduce is not None:
+        return core.copy_(self, _joined_with(self, dim, index, src, reduce))
+    run = core.scatter_ if isinstance(src, Tensor) else core.scatter__value
+    return run(self, dim, index, src)
+
+
+def _joined_with(self: Any, dim: int, index: Any, src: Any, reduce: str) -> Any:
+    """The elements with `src` added, or multiplied, where the index says."""
+    if reduce not in ("add", "multiply"):
+        raise WrongOption(
+            operator="scatter",
+            argument="reduce",
+            found=repr(reduce),
+            fits="'add' or 'multiply'",
+        )
+    if not isinstance(src, Tensor):
+        src = core.full(index.shape, src, dtype=self.dtype, device=self.device)
+    if reduce == "add":
+        return core.scatter_add(self, dim, index, src)
+    found = self
+    # One place of the index after the other: within one, no target is named twice.
+    for place in range(index.size(dim) if index.shape else 1):
+        at = _place(index, dim, place)
+        there = core.gather(found, dim, at)
+        factor = core.mul(there, core.expand(_cut(src, dim, place, at.shape), at.shape))
+        found = core.scatter(found, dim, at, factor)
+    return core.clone(found) if found is self else found
+
+
+def _cut(src: Any, dim: int, place: int, shape: Any) -> Any:
+    """The part of the source that an index of that shape reads."""
+    for at, size in enumerate(shape):
+        src = core.slice(src, at, 0, size) if at != dim % len(shape) else src
+    return _place(src, dim, place)
+
+
+def _place(tensor: Any, dim: int, place: int) -> Any:
+    return core.slice(tensor, dim, place, place + 1) if tensor.shape else tensor
+
+
+@worded
+@checked
+def split(self: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Pieces of one size, or of the sizes in a list."""
+    run = core.split if hasattr(split_size, "__index__") else core.split_sizes
+    return tuple(run(self, split_size, dim))
+
+
+@worded
+@checked
+def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """At most that many pieces of one size; the last may be smaller.
+
+    Of a dimension of size 0 there are exactly that many.
+    """
+    chunks = _integer("chunk", "chunks", chunks)
+    if chunks < 1:
+        raise WrongOption(
+            operator="chunk", argument="chunks", found=str(chunks), fits="1 and more"
+        )
+    size = self.size(dim)
+    if not size:
+        return tuple(core.split_sizes(self, [0] * chunks, dim))
+    return tuple(core.split(self, -(-size // chunks), dim))
+
+
+@worded
+@checked
+def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """Every place of a dimension as a view."""
+    return tuple(core.select(self, dim, place) for place in range(self.size(dim)))
+
+
+@worded
+@checked
+def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """`length` places of a dimension from `start`, as a view."""
+    start = _integer("narrow", "start", start)
+    length = _integer("narrow", "length", length)
+    size = self.size(dim)
+    first = start + size if start < 0 else start
+    if not 0 <= first <= first + length <= size:
+        raise WrongOption(
+            operator="narrow",
+            argument="start and length",
+            found=f"{start} and {length}",
+            fits=f"a part of dimension {dim}, which has size {size}",
+        )
+    part: Tensor = core.slice(self, dim, first, first + length)
+    return part
+
+
+def _integer(name: str, argument: str, value: Any) -> int:
+    """An argument of a written function as an integer, which no bool is.
+
+    Raises `WrongOption`.
+    """
+    number = _TO_INTEGER(value)
+    if not isinstance(number, int):
+        raise WrongOption(
+            operator=name, argument=argument, found=shortened(value), fits="an integer"
+        )
+    return number
+
+
+_TO_INTEGER = converter(IntType, None, True)
+
+
+def extreme(name: str, pair: str) -> Function:
+    """`max` or `min`: of all elements, along a dimension, or of two tensors."""
+    whole, along, both = writing(name), plain(f"{name}_dim"), function(pair)
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not args:
+            if not kwargs:
+                return whole(self)
+            # As NumPy calls it, of all elements.
+            if kwargs.get("axis", True) is None:
+                del kwargs["axis"]
+        if "other" in kwargs or (args and isinstance(args[0], (Tensor, ndarray))):
+            return both(self, *args, **kwargs)
+        if args or "dim" in kwargs or "axis" in kwargs:
+            return Ordered(*along(self, *args, **kwargs))
+        return whole(self, **kwargs)
+
+    named(name, call)
+    call.__doc__ = f"""The {pair} of all elements, or along a dimension, or of two.
+
+    `{name}(x)` is one number; `{name}(x, dim, keepdim=False)` the values and the first
+    place of each, as `.values` and `.indices`; `{name}(x, other)` is `{pair}`.
+    """
+    del call.__signature__  # type: ignore[attr-defined]  # which `named` has set
+    return call
+
+
+def _truth(value: object) -> object:
+    """A bool as it is."""
+    return value if isinstance(value, bool) else MISMATCH
+
+
+def spread(name: str) -> Function:
+    """`var` or `std`, which take `unbiased` where the schema has `correction`."""
+    run = function(name)
+    schema = parse_schema(
+        f"{name}(Tensor self, int[1]? dim=None, bool unbiased=True, "
+        "bool keepdim=False, *, Tensor? out=None) -> Tensor"
+    )
+    turns = [*converters_of(schema, defined_only=True, integers_only=True)]
+    # No number is meant: `var(0, 1)` asks for two dimensions.
+    turns[2] = turns[3] = _truth
+    bind = binder(schema, tuple(turns))
+
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # `var(False)`: a bool is no dimension.
+        if len(args) == 1 and type(args[0]) is bool and "unbiased" not in kwargs:
+            return call(self, unbiased=args[0], **kwargs)
+        if len(args) < 2 and "unbiased" not in kwargs:
+            return run(self, *args, **kwargs)
+        if "axis" in kwargs and "dim" not in kwargs:
+            kwargs["dim"] = kwargs.pop("axis")
+        _, dim, unbiased, keepdim, out = bind((self, *args), kwargs)
+        return run(self, dim, correction=int(unbiased), keepdim=keepdim, out=out)
+
+    return named(name, call)
+
+
+@checked
+def sort(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
+    """The values in order along a dimension, and where each was."""
+    return Ordered(*plain("sort")(self, *args, **kwargs))
+
+
+@checked
+def topk(self: Tensor, *args: Any, **kwargs: Any) -> Ordered:
+    """The greatest or least values along a dimension, and where each was."""
+    return Ordered(*plain("topk")(self, *args, **kwargs))
+
+
+@checked
+def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
+    """One of two by a condition; with a condition alone, where it is true.
+
+    A condition without dimensions is one of one element then, as upstream has it.
+    """
+    if args or kwargs:
+        return function("where")(condition, *args, **kwargs)
+    if not condition.shape:
+        condition = core.reshape(condition, [1])
+    return unbind(core.nonzero(condition), 1)
+
+
+@worded
+@checked
+def nonzero(self: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
+    """The indices of what is not 0, one a row, or a tensor for each dimension."""
+    if as_tuple:
+        return where(self)
+    return function("nonzero")(self, out=out) if out is not None else core.nonzero(self)
+
+
+@checked
+def round(self: Tensor, *, decimals: int = 0, out: Any = None) -> Any:  # noqa: A001  # upstream's name
+    """The nearest number of so many decimals, the even one of two."""
+    if not decimals:
+        return function("round")(self, out=out)
+    scale = 10.0 ** abs(decimals)
+    forth, back = (core.mul, core.div) if decimals > 0 else (core.div, core.mul)
+    found = back(core.round(forth(self, scale)), scale)
+    return found if out is None else core.copy_(out, found)
+
+
+@checked
+def round_(self: Tensor, *, decimals: int = 0) -> Any:
+    """`round`, in place."""
+    return core.copy_(self, round(self, decimals=decimals))
+
+
+@checked
+def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Any:
+    """A number put where the mask is true, or a tensor of no dimensions."""
+    if not isinstance(value, Tensor):
+        return core.masked_fill(self, mask, value)
+    return core.where(mask, _one(self, value), self)
+
+
+@checked
+def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Any:
+    """`masked_fill`, in place."""
+    if not isinstance(value, Tensor):
+        return core.masked_fill_(self, mask, value)
+    return core.copy_(self, core.where(mask, _one(self, value), self))
+
+
+def _one(self: Tensor, value: Tensor) -> Tensor:
+    """The one number of a tensor as elements of another.  Raises `WrongOption`."""
+    if value.shape:
+        raise WrongOption(
+            operator="masked_fill",
+            argument="value",
+            found=f"a tensor of shape {value.shape}",
+            fits="a number, or a tensor without dimensions",
+        )
+    made: Tensor = core.to(value, dtype=self.dtype)
+    return made
+
+
+@checked
+def dropout(
+    input: Tensor,  # noqa: A002  # the schema's name
+    p: float = 0.5,
+    train: bool = True,
+    inplace: bool = False,
+    *,
+    training: bool | None = None,
+) -> Any:
+    """Zeros at random with probability `p`, the rest scaled up.
+
+    `training` is `train`, by the name that layers have for it.
+    """
+    found = core.dropout(input, p, train if training is None else training)
+    return core.copy_(input, found) if inplace else found
+
+
+@checked
+def conv2d(
+    input: Tensor,  # noqa: A002  # the schema's name
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Any:
+    """The cross-correlation of images with kernels, over two dimensions.
+
+    `padding` may be "valid", none, or "same": as much as keeps the size, of which the
+    odd place comes last.  Raises `WrongOption` for another word, and for "same" with a
+    stride.
+    """
+    if not isinstance(padding, str):
+        return core.conv2d(input, weight, bias, stride, padding, dilation, groups)
+    steps = stride if isinstance(stride, (list, tuple)) else (stride, stride)
+    apart = dilation if isinstance(dilation, (list, tuple)) else (dilation, dilation)
+    if padding not in ("same", "valid") or (padding == "same" and {*steps} != {1}):
+        raise WrongOption(
+            operator="conv2d",
+            argument="padding",
+            found=f"{padding!r} with stride {stride}",
+            fits="numbers, 'valid', or 'same' with a stride of 1",
+        )
+    if padding == "valid":
+        return core.conv2d(input, weight, bias, stride, 0, dilation, groups)
+    kernel = weight.shape[-2:]
+    whole = [step * (size - 1) for step, size in zip(apart, kernel, strict=True)]
+    more = [total % 2 for total in whole]
+    if any(more):
+        input = core.pad(input, [0, more[1], 0, more[0]])  # noqa: A001  # as above
+    sides = [total // 2 for total in whole]
+    return core.conv2d(input, weight, bias, stride, sides, dilation, groups)
+
+
+@checked
+def max_pool2d(*args: Any, return_indices: bool = False, **kwargs: Any) -> Any:
+    """The greatest element of every window of images, and where each was, if asked."""
+    name = "max_pool2d_with_indices" if return_indices else "max_pool2d"
+    return plain(name)(*args, **kwargs)
+
+
+@checked
+def clip(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Any:  # noqa: A002  # the schema's names
+    """`clamp`, by NumPy's name."""
+    return clamp(self, min, max, out=out)
+
+
+@checked
+def lerp(self: Tensor, end: Tensor, weight: Any) -> Any:
+    """From one tensor to another, by a part of the way: a number, or a tensor."""
+    run = core.lerp_Tensor if isinstance(weight, Tensor) else core.lerp_Scalar
+    return run(self, end, weight)
+
+
+@worded
+@checked
+def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None) -> Any:
+    """Every element, or slice, several times: one number, or one for each."""
+    if isinstance(repeats, Tensor):
+        return core.repeat_interleave_self_Tensor(self, repeats, dim)
+    return core.repeat_interleave_self_int(self, repeats, dim)
+
+
+@worded
+@checked
+def norm(
+    self: Tensor,
+    p: Any = "fro",
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Any:
+    """The length of vectors: the p-th root of the sum of the p-th powers.
+
+    `p` may be "fro", which is 2.  Raises `WrongOption` for any other name.
+    """
+    if isinstance(p, str):
+        if p != "fro":
+            raise WrongOption(
+                operator="norm", argument="p", found=repr(p), fits="'fro', or a number"
+            )
+        p = 2
+    dims = [dim] if hasattr(dim, "__index__") else dim
+    return core.norm(self, p, dims, keepdim, **spelled({"dtype": dtype}))
+
+
+@worded
+@checked
+def unique(
+    self: Tensor,
+    sorted: bool = True,  # noqa: A002  # upstream's name
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The different elements, or slices along `dim`, in order.
+
+    With the place of each element among them, and how often each occurs, if that is
+    asked for.  They are in order whatever `sorted` says.
+    """
+    values, inverse, counts = core._unique(self, return_inverse, return_counts, dim)
+    found = [values]
+    if return_inverse:
+        found.append(inverse)
+    if return_counts:
+        found.append(counts)
+    return tuple(found) if len(found) > 1 else values
+
+
+@checked
+def einsum(equation: str, *operands: Any) -> Any:
+    """Sums of products by Einstein's convention: one letter for each dimension."""
+    if len(operands) == 1 and not isinstance(operands[0], Tensor):
+        operands = tuple(operands[0])
+    return core.einsum(equation, list(operands))
+
+
+@checked
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """The coordinates of a grid: each line of them over all others, as views."""
+    if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
+        tensors = tuple(tensors[0])
+    return tuple(core.meshgrid(list(tensors), indexing=indexing))
+
+
+@checked
+def searchsorted(sorted_sequence: Tensor, input: Any, **options: Any) -> Any:  # noqa: A002  # upstream's name
+    """Where numbers would stand in lines that are in order.
+
+    Options: out_int32, right, side, sorter.
+    """
+    if not isinstance(input, Tensor):
+        input = wrap_number(input)  # noqa: A001  # as above
+    return core.searchsorted(sorted_sequence, input, **options)
+
+
+# Written functions that are no methods, or are other ones.
+NO_METHODS = (
+    *("conv2d", "dropout", "einsum", "max_pool2d", "meshgrid", "searchsorted"),
+    "where",
+)
+
+# What is more than the call of one operator, by name.
+WRITTEN: dict[str, Function] = {
+    **{name: spread(name) for name in ("var", "std")},
+    "max": extreme("max", "maximum"),
+    "min": extreme("min", "minimum"),
+    "chunk": chunk,
+    "clamp": clamp,
+    "clip": clip,
+    "conv2d": conv2d,
+    "dropout": dropout,
+    "einsum": einsum,
+    "lerp": lerp,
+    "masked_fill": masked_fill,
+    "max_pool2d": max_pool2d,
+    "meshgrid": meshgrid,
+    "narrow": narrow,
+    "nonzero": nonzero,
+    "norm": norm,
+    "repeat_interleave": repeat_interleave,
+    "round": round,
+    "searchsorted": searchsorted,
+    "scatter": scatter,
+    "sort": sort,
+    "split": split,
+    "topk": topk,
+    "unbind": unbind,
+    "unique": unique,
+    "where": where,
+}
