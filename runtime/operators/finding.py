@@ -24,6 +24,7 @@ from runtime.operators.plan import (
 from runtime.operators.structured import Written, composite
 from runtime.schema.codes import DType
 from runtime.tensors.elements import info
+from runtime.tensors.handled import is_handled
 from runtime.tensors.tensor import Tensor
 
 INT32 = DType.named("int32")
@@ -263,9 +264,15 @@ def bernoulli(self: Tensor, p: float | None, generator: Any) -> Any:
     return core.to(core.lt(drawn, self if p is None else p), dtype=self.dtype)
 
 
+def _readable(self: Tensor) -> bool:
+    """Whether there are elements, and nobody else to handle what is asked of them."""
+    here = self.device.type != "meta" and self.numel() > 0
+    return here and not is_handled(self)
+
+
 def _ends(self: Tensor) -> tuple[tuple[str, float], ...]:
-    """The least and the greatest element; both 0 where nothing can be read."""
-    if self.device.type == "meta" or not self.numel():
+    """The least and the greatest element, where they can be read."""
+    if not _readable(self):
         return ()
     return ("self", core.min(self).item()), ("self", core.max(self).item())
 
@@ -290,7 +297,7 @@ def multinomial(
             found=str(num_samples),
             fits=f"1 to {size}, or more with replacement",
         )
-    if self.device.type != "meta":
+    if _readable(self):
         total = core.sum(self, [-1])
         bad = not bool(core.all(core.isfinite(total)).item())
         if bad or core.min(self).item() < 0 or core.min(total).item() <= 0:
