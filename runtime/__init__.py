@@ -10,6 +10,7 @@ Rules:
 - a public name is in `__all__`, and in `_LAZY` as well if it is lazy.
 """
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from runtime.dispatch import (
@@ -43,13 +44,14 @@ if TYPE_CHECKING:
         no_grad,
         set_grad_enabled,
     )
-    from runtime.custom import custom_op, infer_schema
+    from runtime.custom import custom_op, define, impl, infer_schema
     from runtime.custom.opcheck import opcheck
     from runtime.dispatch.teaching import PythonDispatcher
     from runtime.kernels.threads import get_num_threads, set_num_threads
     from runtime.python_dispatch import Context, TorchDispatchMode
     from runtime.tensors import (
         Generator,
+        Size,
         Storage,
         Tensor,
         as_tensor,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
         result_type,
         tensor,
     )
+    from runtime.tensors.limits import finfo, iinfo
 
 __all__ = [
     "Context",
@@ -78,6 +81,7 @@ __all__ = [
     "PythonDispatcher",
     "Registration",
     "Schema",
+    "Size",
     "Storage",
     "Tensor",
     "TorchDispatchMode",
@@ -87,14 +91,20 @@ __all__ = [
     "custom_op",
     "default_dispatcher",
     "default_generator",
+    "define",
+    "device",
     "direct",
+    "dtype",
     "enable_grad",
     "exclude_keys",
     "fallthrough",
+    "finfo",
     "from_dlpack",
     "from_numpy",
     "full_after",
     "get_num_threads",
+    "iinfo",
+    "impl",
     "include_keys",
     "infer_schema",
     "inference_mode",
@@ -113,6 +123,9 @@ __all__ = [
     "tensor",
 ]
 
+# What programs for torch call the classes of dtypes and of devices.
+dtype, device = DType, Device
+
 # The operators of the default dispatcher, by attribute; `core` is the runtime's own.
 ops = Operators(default_dispatcher, {"core": "runtime.whole"})
 
@@ -122,6 +135,7 @@ _LAZY = {
     "Function": "runtime.autograd",
     "Generator": "runtime.tensors",
     "PythonDispatcher": "runtime.dispatch.teaching",
+    "Size": "runtime.tensors",
     "Storage": "runtime.tensors",
     "Tensor": "runtime.whole",
     "TorchDispatchMode": "runtime.python_dispatch",
@@ -129,10 +143,14 @@ _LAZY = {
     "autocast": "runtime.autograd",
     "custom_op": "runtime.custom",
     "default_generator": "runtime.tensors",
+    "define": "runtime.custom",
     "enable_grad": "runtime.autograd",
+    "finfo": "runtime.tensors.limits",
     "from_dlpack": "runtime.tensors",
     "from_numpy": "runtime.tensors",
     "get_num_threads": "runtime.kernels.threads",
+    "iinfo": "runtime.tensors.limits",
+    "impl": "runtime.custom",
     "infer_schema": "runtime.custom",
     "inference_mode": "runtime.autograd",
     "is_grad_enabled": "runtime.autograd",
@@ -146,6 +164,9 @@ _LAZY = {
     "tensor": "runtime.whole",
 }
 
+
+# Numbers that programs for torch take from it.
+_CONSTANTS = ("e", "inf", "nan", "pi")
 
 # Modules of the surface, loaded like the names.
 _MODULES = ("autograd", "cuda", "library", "python_dispatch", "random", "testing")
@@ -175,7 +196,9 @@ def _loaded(name: str) -> Any:
         if home != "runtime.dispatch.teaching":
             load("runtime.whole")
         return getattr(load(home), name)
-    if name in DType.NAMES:
+    if name in _CONSTANTS:
+        return getattr(math, name)
+    if name in DType.NAMES or name in DType.SYNONYMS:
         return DType.named(name)
     if name in MemoryFormat.NAMES:
         return MemoryFormat.named(name)
@@ -190,4 +213,7 @@ def _unknown(name: str) -> AttributeError:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    functions = load("runtime.whole").functions.FUNCTIONS
+    dtypes = (*DType.NAMES, *DType.SYNONYMS, *MemoryFormat.NAMES)
+    lazy = (*_LAZY, *_MODULES, *_CONSTANTS, *dtypes, *functions)
+    return sorted({*globals(), *__all__, *lazy})

@@ -53,25 +53,66 @@ DEFAULT = "default"
 _KEPT: dict[str, Library] = {}
 
 
+@overload
+def define(
+    qualname: Library, schema: str, alias_analysis: str = ""
+) -> Callable[[Given], Given]: ...
+
+
+@overload
 def define(
     qualname: str,
     schema: str,
     *,
     lib: Library | None = None,
     tags: str | Iterable[str] = (),
-) -> Registration:
+) -> Registration: ...
+
+
+def define(
+    qualname: Library | str,
+    schema: str,
+    alias_analysis: str = "",
+    *,
+    lib: Library | None = None,
+    tags: str | Iterable[str] = (),
+) -> Any:
     """Define an operator, as `define("mylib::f", "(Tensor x) -> Tensor")`.
+
+    `define(library, "f(Tensor x) -> Tensor")` decorates the function that is registered
+    at the library's key, or for all backends, under the schema.
 
     Raises:
         NotQualified: the name has no namespace.
         MalformedSignature: the schema is not of the form above.
         SchemaSyntaxError, SchemaError, Conflict: as `Library.define`.
     """
+    if isinstance(qualname, Library):
+        return partial(_defined, qualname, schema, alias_analysis)
     name = qualified(qualname)
     full = signature_of(name, schema)
     owner = lib or _kept(name.namespace or "")
     debug = None if lib else _registered_at()
     return owner.define(full, "FROM_SCHEMA", tags=tag_names(tags), debug=debug)
+
+
+def _defined(
+    library: Library, schema: str, alias_analysis: str, function: Given
+) -> Given:
+    """Define an operator, and register the function for it: both, or neither."""
+    definition = library.define(schema, alias_analysis)
+    try:
+        library.impl(schema.partition("(")[0].strip(), function)
+    except BaseException:
+        definition.close()
+        raise
+    return function
+
+
+@overload
+def impl(
+    qualname: Library, types: Operator, fn: str | None = None
+) -> Callable[[AnyKernel], AnyKernel]: ...
 
 
 @overload
@@ -95,20 +136,24 @@ def impl(
 
 
 def impl(
-    qualname: Operator,
-    types: str | Iterable[str],
-    fn: Callable[..., Any] | Kernel | None = None,
+    qualname: Library | Operator,
+    types: Any,
+    fn: Any = None,
     *,
     lib: Library | None = None,
 ) -> Any:
     """Register a kernel; without `fn`, a decorator that does.
 
-    `types` are device types, dispatch keys, or `"default"` for all devices.
+    `impl(library, "f", "CPU")` is a decorator, too: of a kernel for an operator of the
+    library, at a key, or at the library's.  Else `types` are device types, dispatch
+    keys, or `"default"` for all devices.
 
     Raises:
         UnknownDevice: a word that is nothing of these.
         LibraryMisuse, Conflict: as `Library.impl`.
     """
+    if isinstance(qualname, Library):
+        return partial(_implemented, qualname, types, fn or None)
     if fn is None:
         return partial(impl, qualname, types, lib=lib)
     handle = handle_of("impl(...)", qualname)
@@ -117,6 +162,13 @@ def impl(
     owner = _owner("impl", handle, lib)
     owner.impl(handle.name, fn, keys, debug=_debug(lib, fn))
     return fn
+
+
+def _implemented(
+    library: Library, name: Any, key: str | None, kernel: AnyKernel
+) -> AnyKernel:
+    library.impl(name, kernel, key)
+    return kernel
 
 
 @overload

@@ -119,11 +119,10 @@ _FACTS: WeakKeyDictionary[Callable[..., Any], Facts] = WeakKeyDictionary()
 
 
 def kernel_of(function: Callable[..., Any] | Kernel, with_keyset: bool) -> Kernel:
-    """The kernel of a callable: typed if it is annotated, python otherwise.
+    """The kernel of a callable: typed if it is annotated whole, python otherwise.
 
     Raises:
-        InferenceError: the callable is annotated in part, or by types that no
-            schema has.
+        InferenceError: the callable is annotated by types that no schema has.
     """
     if isinstance(function, Kernel):
         return function
@@ -157,7 +156,7 @@ def facts_of(function: Callable[..., Any]) -> Facts:
     name = describe(function)
     inferred = infer_schema_of(function)
     if inferred is None:
-        return Facts("python", name)
+        return Facts("python", name, leading_keyset=takes_keyset_first(function))
     from inspect import Parameter, signature
 
     parameters = signature(function).parameters.values()

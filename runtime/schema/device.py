@@ -22,16 +22,20 @@ class Device:
     # A program names few devices.
     MADE: ClassVar[dict[tuple[str, int | None], "Device"]] = {}
 
-    def __new__(cls, type: str, index: int | None = None) -> Self:  # noqa: A002  # the field's own word
-        """The device of this type and index."""
+    def __new__(cls, type: "str | Device", index: int | None = None) -> Self:  # noqa: A002  # the field's own word
+        """The device of this type and index, of that text, or that device itself."""
+        if isinstance(type, Device):
+            return type  # type: ignore[return-value]  # nothing derives from it
         made = cls.MADE.get((type, index))
+        if made is None and index is None and ":" in type:
+            made = cls.parse(type)
         if made is None:
             made = super().__new__(cls)
             object.__setattr__(made, "type", type)
             object.__setattr__(made, "index", index)
             # Whoever comes second gets what the first one made.
             made = cls.MADE.setdefault((type, index), made)
-        return made  # type: ignore[return-value]  # nothing derives from it
+        return made  # type: ignore[return-value]  # as above
 
     @classmethod
     def parse(cls, text: str) -> "Device":

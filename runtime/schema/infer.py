@@ -5,8 +5,9 @@ nameless arguments `_0, _1, ..` and plain integers, an *operator* made of a func
 has the function's own names, symbolic integers and defaults.
 
 Rules:
-- a function without any annotation has no schema: it is called with boxed values;
-- one that is annotated in part is an error, never a guess;
+- a kernel that is not annotated whole (`Any`, `*args` and `**kwargs` say nothing) has
+  no schema, as one without any annotation: it is called with boxed values;
+- an operator made of a function that is annotated in part is an error, never a guess;
 - a leading parameter annotated `KeySet` is no argument;
 - the answer is remembered for each function, without keeping the function alive.
 """
@@ -47,13 +48,12 @@ _KNOWN: WeakKeyDictionary[Callable[..., Any], Schema | None] = WeakKeyDictionary
 
 
 def infer_schema_of(fn: Callable[..., Any]) -> Schema | None:
-    """The schema of a kernel, or None if nothing of `fn` is annotated.
+    """The schema of a kernel, or None unless `fn` is annotated whole.
 
     A callable that shows no signature (a builtin, a ufunc) is not annotated.
 
     Raises:
-        InferenceError: `fn` is annotated in part, takes `*args` or `**kwargs`, or an
-            annotation has no schema type.
+        InferenceError: an annotation has no schema type.
     """
     from types import FunctionType
 
@@ -74,7 +74,7 @@ def takes_keyset_first(fn: Callable[..., Any]) -> bool:
 
 def _infer(fn: Callable[..., Any]) -> Schema | None:
     signature = _signature(fn)
-    if signature is None or not _is_annotated(signature):
+    if signature is None or not _is_whole(signature):
         return None
     arguments = tuple(
         Argument(f"_{index}", _parameter_type(fn, parameter))
@@ -94,7 +94,8 @@ def infer_named_schema(
     one.  The i-th argument, if written to, belongs to the alias set `a{i}`.
 
     Raises:
-        InferenceError: as for `infer_schema_of`; nothing is annotated; a default has
+        InferenceError: as for `infer_schema_of`; `fn` is not annotated whole, or takes
+            `*args` or `**kwargs`; a default has
             no schema form; `mutates` names no parameter, or one that is no tensor.
     """
     signature = _signature(fn)
@@ -192,6 +193,15 @@ def _is_annotated(signature: Signature) -> bool:
     return signature.return_annotation is not empty or any(
         parameter.annotation is not empty for parameter in parameters
     )
+
+
+def _is_whole(signature: Signature) -> bool:
+    """Whether every argument and the result have an annotation that says something."""
+    parameters = _parameters(signature)
+    if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
+        return False
+    said = (*(each.annotation for each in parameters), signature.return_annotation)
+    return not any(each is signature.empty or each is Any for each in said)
 
 
 def _parameters(signature: Signature) -> list[Parameter]:

@@ -16,12 +16,14 @@ from runtime.tensors.making import (
 from runtime.tensors.memory import Memory, register_memory
 from runtime.tensors.methods import install
 from runtime.tensors.promotion import can_cast, promote, result_type
+from runtime.tensors.shape import Size
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 
 __all__ = [
     "Generator",
     "Memory",
+    "Size",
     "Storage",
     "Tensor",
     "array_of",

@@ -22,6 +22,23 @@ from runtime.errors.tensor import (
 
 Ints = tuple[int, ...]
 
+
+class Size(tuple[int, ...]):
+    """The sizes of a tensor, as programs make them: `Size([2, 3])`.
+
+    Tensors themselves say plain tuples, which are equal to these.
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """How many elements a tensor of these sizes has."""
+        return prod(self)
+
+    def __repr__(self) -> str:
+        return f"Size({list(self)})"
+
+
 # Programs see few shapes; each answer is small, and asking for it again costs 60 ns.
 REMEMBERED = 4096
 

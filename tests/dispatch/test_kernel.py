@@ -18,7 +18,6 @@ from runtime.dispatch.kernel import (
     untyped_kernel_of,
 )
 from runtime.errors.registration import NotAKernel
-from runtime.errors.schema import InferenceError
 from runtime.keys import KeySet
 from runtime.keys import keyset as keyset_module
 from runtime.tensors import Tensor
@@ -27,6 +26,13 @@ from tests.dispatch.samples import says, t_t
 
 def named(keys: KeySet, x: Tensor, *, n: int, m: float) -> tuple[int, Tensor]:
     return n, x
+
+
+def any_of_it(*args: Any, **kwargs: Any) -> Any: ...
+
+
+def keyset_first(keyset: KeySet, x):  # type: ignore[no-untyped-def]  # as people write
+    ...
 
 
 def partly(x: Tensor, y) -> Tensor:  # type: ignore[no-untyped-def]  # that is the mistake
@@ -79,9 +85,11 @@ def test_the_annotations_of_a_fallback_tell_nothing() -> None:
     assert (kernel.facts.inferred, kernel.with_keyset) == (None, False)
 
 
-def test_half_an_annotation_is_refused() -> None:
-    with pytest.raises(InferenceError):
-        kernel_of(partly, False)
+def test_half_an_annotation_is_none() -> None:
+    """As people write them: what is said of one argument holds for no other."""
+    assert kernel_of(partly, False).facts.kind == "python"
+    assert kernel_of(any_of_it, False).facts.kind == "python"
+    assert kernel_of(keyset_first, False).with_keyset
 
 
 def test_kernels_as_they_are() -> None:

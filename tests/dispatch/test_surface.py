@@ -52,7 +52,7 @@ def test_every_public_name_is_there_and_is_listed() -> None:
         *("include_keys", "inference_mode", "is_grad_enabled", "linked"),
         *("manual_seed", "named_not_supported", "no_grad", "ops", "parse_schema"),
         *("register_memory", "result_type", "set_grad_enabled", "set_num_threads"),
-        "tensor",
+        *("Size", "define", "device", "dtype", "finfo", "iinfo", "impl", "tensor"),
     }
     assert all(getattr(runtime, name) is not None for name in runtime.__all__)
     assert set(runtime.__all__) <= set(dir(runtime))

@@ -22,6 +22,7 @@ from runtime.schema.infer import (
     infer_named_schema,
     infer_schema_of,
     register_annotation,
+    takes_keyset_first,
 )
 from runtime.schema.types import DeviceType, IntType, ScalarTypeType
 
@@ -103,20 +104,29 @@ def test_annotated_in_part() -> None:
 
     def many(*values: int) -> int: ...
 
+    def anything(x: Tensor, n: Any) -> Tensor: ...
+
+    def keyset_first(keyset: KeySet, x, n):  # type: ignore[no-untyped-def]  # the point
+        ...
+
+    # A kernel that says less than all says nothing; an operator needs to know.
+    for each in (parameter, result, many, anything, keyset_first):
+        assert infer_schema_of(each) is None
+    assert takes_keyset_first(keyset_first)
     with pytest.raises(InferenceError) as caught:
-        infer_schema_of(parameter)
+        infer_named_schema(parameter)
     assert str(caught.value) == (
         "No schema follows from parameter: `n` has no annotation, but others have.\n"
         "Annotate every parameter and the result, or nothing at all."
     )
     with pytest.raises(InferenceError) as caught:
-        infer_schema_of(result)
+        infer_named_schema(result)
     assert str(caught.value) == (
         "No schema follows from result: its result has no annotation, but others"
         " have.\nAnnotate every parameter and the result, or nothing at all."
     )
     with pytest.raises(InferenceError) as caught:
-        infer_schema_of(many)
+        infer_named_schema(many)
     assert (caught.value.place, caught.value.reason) == (
         "values",
         "takes any number of values",
