@@ -11,7 +11,7 @@ from runtime.errors.call import page
 
 
 @dataclass(eq=False, kw_only=True)
-class DivisionByZero(EveryorderError, ZeroDivisionError):
+class DivisionByZero(EveryorderError, ZeroDivisionError, RuntimeError):
     """An integer was to be divided by zero."""
 
     operator: str
@@ -27,7 +27,7 @@ class DivisionByZero(EveryorderError, ZeroDivisionError):
 
 
 @dataclass(eq=False, kw_only=True)
-class NegativeExponent(EveryorderError, ValueError):
+class NegativeExponent(EveryorderError, ValueError, RuntimeError):
     """An integer was to be raised to a negative integer power."""
 
     operator: str

@@ -13,7 +13,7 @@ from runtime.errors.call import page
 
 
 @dataclass(eq=False, kw_only=True)
-class OperandError(EveryorderError):
+class OperandError(EveryorderError, RuntimeError):
     """Base: an operator refuses what it was given; nothing was written."""
 
     operator: str
@@ -176,7 +176,7 @@ class WrongOption(OperandError, ValueError):
 
 
 @dataclass(eq=False, kw_only=True)
-class NoDataToRead(OperandError, RuntimeError):
+class NoDataToRead(OperandError):
     """The result depends on the elements of a tensor that holds none (meta)."""
 
     device: str

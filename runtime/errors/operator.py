@@ -8,7 +8,7 @@ from runtime.errors.operands import OperandError
 
 
 @dataclass(eq=False, kw_only=True)
-class IndexOutOfRange(EveryorderError, IndexError):
+class IndexOutOfRange(EveryorderError, IndexError, RuntimeError):
     """An element of an index tensor names a place that the indexed one lacks.
 
     Nothing was written.  `size` is that of dimension `dim` of the indexed tensor.
@@ -62,7 +62,7 @@ class ShapesDoNotFit(OperandError, ValueError):
 
 
 @dataclass(eq=False, kw_only=True)
-class ViewImpossible(OperandError, RuntimeError):
+class ViewImpossible(OperandError):
     """The elements lie so that no view has the wanted shape: use `reshape`."""
 
     shape: tuple[int, ...]

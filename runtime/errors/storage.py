@@ -31,7 +31,7 @@ class DeviceUnavailable(EveryorderError, RuntimeError):
 
 
 @dataclass(eq=False, kw_only=True)
-class OutOfStorage(EveryorderError, ValueError):
+class OutOfStorage(EveryorderError, ValueError, RuntimeError):
     """A view would reach outside of its storage.
 
     All numbers count elements; `needed` is one past the last element of the view.
@@ -54,7 +54,7 @@ class OutOfStorage(EveryorderError, ValueError):
 
 
 @dataclass(eq=False, kw_only=True)
-class BadStrides(EveryorderError, ValueError):
+class BadStrides(EveryorderError, ValueError, RuntimeError):
     """There is not one stride a dimension, or one is negative or beyond 64 bits."""
 
     shape: tuple[int, ...]

@@ -31,7 +31,7 @@ class NoData(EveryorderError, RuntimeError):
 
 
 @dataclass(eq=False, kw_only=True)
-class TooManyDimensions(EveryorderError, ValueError):
+class TooManyDimensions(EveryorderError, ValueError, RuntimeError):
     """A tensor has more dimensions than an array of NumPy can have."""
 
     asked: str
@@ -79,7 +79,7 @@ class NoGradient(EveryorderError, TypeError):
 
 
 @dataclass(eq=False, kw_only=True)
-class NotOneElement(EveryorderError, ValueError):
+class NotOneElement(EveryorderError, ValueError, RuntimeError):
     """`item()` was asked of a tensor with none, or with more than one element."""
 
     shape: tuple[int, ...]
@@ -206,7 +206,7 @@ class NoLength(EveryorderError, TypeError):
 
 
 @dataclass(eq=False, kw_only=True)
-class ShapesDiffer(EveryorderError, ValueError):
+class ShapesDiffer(EveryorderError, ValueError, RuntimeError):
     """Shapes do not broadcast together."""
 
     shapes: tuple[tuple[int, ...], ...]
@@ -220,7 +220,7 @@ class ShapesDiffer(EveryorderError, ValueError):
 
 
 @dataclass(eq=False, kw_only=True)
-class BadSize(EveryorderError, ValueError):
+class BadSize(EveryorderError, ValueError, RuntimeError):
     """A size does not fit the number of elements, or is no size."""
 
     asked: tuple[int, ...]
@@ -254,7 +254,7 @@ class BadDimension(EveryorderError, IndexError):
 
 
 @dataclass(eq=False, kw_only=True)
-class RepeatedDimension(EveryorderError, ValueError):
+class RepeatedDimension(EveryorderError, ValueError, RuntimeError):
     """A dimension is named more than once."""
 
     dims: tuple[int, ...]

@@ -117,7 +117,7 @@ def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
             fits=f"one number for each of the dimensions {list(dims)}",
         )
     found = self
-    for shift, dim in zip(shifts, dims, strict=True):
+    for shift, dim in zip(shifts, dims, strict=True) if self.shape else ():
         at = one_dim("core::roll", dim, self.shape)
         size = found.shape[at]
         if size and shift % size:
@@ -237,6 +237,8 @@ def take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Any:
         return (*shape[:at], size, *shape[at + 1 :])
 
     shape = broadcast_shapes(but(self.shape, 1), but(indices.shape, 1))
+    size = self.shape[at]
+    indices = core.where(core.lt(indices, 0), core.add(indices, size), indices)
     source = core.expand(self, but(shape, self.shape[at]))
     return core.gather(source, at, core.expand(indices, but(shape, indices.shape[at])))
 
@@ -365,7 +367,12 @@ def pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Any
         if mode == "constant":
             found = _with_constant(found, at, sides, value or 0.0)
         else:
-            found = core.index_select(found, at, _places(self, at, sides, mode))
+            # Less is cut off first: what goes round goes round what is left.
+            size = self.shape[at]
+            low, high = max(-sides[0], 0), size - max(-sides[1], 0)
+            found = core.slice(found, at, low, max(high, low))
+            more = max(sides[0], 0), max(sides[1], 0)
+            found = core.index_select(found, at, _places(found, at, more, mode))
     return core.clone(found) if found is self else found
 
 

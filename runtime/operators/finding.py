@@ -128,7 +128,9 @@ def unique(
     at = 0
     if dim is not None and self.shape:
         at = one_dim("core::unique", dim, self.shape)
-        rows = core.reshape(core.transpose(self, 0, at), [self.shape[at], -1])
+        size = self.shape[at]
+        width = self.numel() // size if size else 0
+        rows = core.reshape(core.transpose(self, 0, at), [size, width])
     count, width = rows.shape
     order = core.arange(count, dtype=INT64, device=self.device)
     # By the last number first, and never out of an order that there is: radix sort.

@@ -5,7 +5,7 @@ are composites: every backend and every gradient has them by what they call.
 """
 
 from collections.abc import Sequence
-from math import inf, sqrt
+from math import inf, prod, sqrt
 from typing import Any
 
 from runtime.errors.operands import WrongOption
@@ -137,25 +137,25 @@ def _per_channel(values: Any, ndim: int) -> Any:
 
 
 @composite(
-    "batch_norm(Tensor input, Tensor? weight=None, Tensor? bias=None,"
-    " Tensor? running_mean=None, Tensor? running_var=None,"
+    "batch_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None,"
+    " Tensor? weight=None, Tensor? bias=None,"
     " bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
     takes=FLOATS,
 )
 def batch_norm(
     input: Tensor,  # noqa: A002  # the schema's name
-    weight: Tensor | None,
-    bias: Tensor | None,
     running_mean: Any,
     running_var: Any,
+    weight: Tensor | None,
+    bias: Tensor | None,
     training: bool,
     momentum: float,
     eps: float,
 ) -> Any:
     """Each channel brought to mean 0 and variance 1, of the batch or as kept.
 
-    As it trains it moves the running mean and variance, which the schema does not say,
-    as it need not.
+    Its arguments are in the order of `torch.nn.functional`.  As it trains it moves the
+    running mean and variance, which the schema does not say, as it need not.
     """
     call, ndim = "core::batch_norm", len(input.shape)
     if ndim < 2:
@@ -234,7 +234,8 @@ def group_norm(
             found=str(num_groups),
             fits=f"a divisor of the channels, the second dimension of {input.shape}",
         )
-    rows = core.reshape(input, [input.shape[0], num_groups, -1])
+    each = prod(input.shape[1:]) // num_groups
+    rows = core.reshape(input, [input.shape[0], num_groups, each])
     found = core.layer_norm(rows, [rows.shape[-1]], eps=eps)
     found = core.reshape(found, input.shape)
     if weight is not None:
@@ -289,8 +290,8 @@ def avg_pool2d(
     """The mean of every window of images."""
     call = "core::avg_pool2d"
     require_ndim(call, ("self", self), 3, 4)
-    kernel, sides = tuple(kernel_size), tuple(padding)
-    steps = tuple(stride) or kernel
+    kernel, sides = _two(kernel_size), _two(padding)
+    steps = _two(stride) or kernel
     if min(kernel) < 1 or min(steps) < 1 or min(sides) < 0 or divisor_override == 0:
         raise WrongOption(
             operator=call,
@@ -323,6 +324,11 @@ def avg_pool2d(
     counted = _padded(ones, sides, kernel, steps, sizes, inside)
     counts = _summed(counted, kernel, steps, sizes)
     return core.div(total, core.reshape(counts, sizes))
+
+
+def _two(numbers: Sequence[int]) -> tuple[int, ...]:
+    """One number for both dimensions, or two; or none."""
+    return tuple(numbers) * 2 if len(numbers) == 1 else tuple(numbers)
 
 
 def _windows(size: int, kernel: int, step: int, side: int, up: bool) -> int:

@@ -48,7 +48,12 @@ _ADDED = "*, Scalar beta=1, Scalar alpha=1"
 
 
 def _added(self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
-    """`beta * self + alpha * product`; of a beta of 0 nothing is taken."""
+    """`beta * self + alpha * product`; of a beta of 0 nothing is taken.
+
+    Of integers the factors are integers, too.
+    """
+    if self.dtype in INTEGERS:
+        beta, alpha = int(beta), int(alpha)
     if alpha != 1:
         product = core.mul(product, alpha)
     if not beta:
@@ -142,8 +147,12 @@ def norm(
         parts = core._parts(self) if self.dtype.is_complex else self
         every = list(range(len(self.shape)))
         along = [one_dim("core::norm", each, self.shape) for each in dims] or every
+        along = along if self.shape else []
         ends = [len(self.shape)] if self.dtype.is_complex else []
-        total = core.sum(core.square(parts), [*along, *ends], keepdim)
+        over = [*along, *ends]
+        total = (
+            core.sum(core.square(parts), over, keepdim) if over else core.square(parts)
+        )
         return _rooted(core.squeeze(total, [-1]) if keepdim and ends else total)
     sizes = core.abs(self)
     if order == inf:

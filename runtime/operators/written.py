@@ -338,6 +338,13 @@ def _one(self: Tensor, value: Tensor) -> Tensor:
             found=f"a tensor of shape {value.shape}",
             fits="a number, or a tensor without dimensions",
         )
+    if value.dtype.is_complex and not self.dtype.is_complex:
+        raise WrongOption(
+            operator="masked_fill",
+            argument="value",
+            found=f"a tensor of {value.dtype}",
+            fits=f"a real number, as the elements are {self.dtype}",
+        )
     made: Tensor = core.to(value, dtype=self.dtype)
     return made
 
@@ -400,6 +407,8 @@ def conv2d(
 @checked
 def max_pool2d(*args: Any, return_indices: bool = False, **kwargs: Any) -> Any:
     """The greatest element of every window of images, and where each was, if asked."""
+    if kwargs.get("stride", 0) is None:
+        del kwargs["stride"]
     name = "max_pool2d_with_indices" if return_indices else "max_pool2d"
     return plain(name)(*args, **kwargs)
 

@@ -336,17 +336,17 @@ def normed(dtype: str) -> list[Sample]:
     x, many = array(dtype, (2, 3, 4), 1), array(dtype, (3,), 2, "positive")
     return [
         Sample(x, many, many, many, many),
-        Sample(x, None, None, many, many, eps=0.5),
-        Sample(array(dtype, (4, 3), 3, layout="sliced"), many, None, None, None, True),
+        Sample(x, many, many, None, None, eps=0.5),
+        Sample(array(dtype, (4, 3), 3, layout="sliced"), None, None, many, None, True),
     ]
 
 
 def batch_norm(
     x: Any,
-    w: Any = None,
-    b: Any = None,
     m: Any = None,
     v: Any = None,
+    w: Any = None,
+    b: Any = None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
@@ -359,14 +359,6 @@ def batch_norm(
     spread = x.var(axes) if training else v
     found = (x - channels(mean)) / np.sqrt(channels(spread) + eps)
     return found * channels(1 if w is None else w) + channels(0 if b is None else b)
-
-
-def torch_batch_norm(torch: Any) -> Any:
-    def call(*given: Any, eps: float = 1e-5) -> Any:
-        none = (None, None, None, None, False, 0.1)
-        return torch.batch_norm(*given, *none[len(given) - 1 :], eps, False)
-
-    return call
 
 
 def grouped(dtype: str) -> list[Sample]:
@@ -420,7 +412,7 @@ LAYERS = (
            reference=lambda x, alpha=1: np.where(x > 0, x, alpha * np.expm1(x)),
            dtypes=FLOATS, torch=layer("elu")),
     OpInfo(name="batch_norm", samples=normed, reference=batch_norm, dtypes=FLOATS,
-           torch=torch_batch_norm, loose=8.0),
+           torch=layer("batch_norm"), loose=8.0),
     OpInfo(name="group_norm", samples=grouped, reference=None, dtypes=FLOATS,
            torch=called("group_norm"), loose=8.0),
     OpInfo(name="rms_norm", samples=lengthened, reference=None, dtypes=FLOATS,
