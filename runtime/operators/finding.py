@@ -130,7 +130,7 @@ def unique(
         at = one_dim("core::unique", dim, self.shape)
         size = self.shape[at]
         width = self.numel() // size if size else 0
-        rows = core.reshape(core.transpose(self, 0, at), [size, width])
+        rows = core.reshape(core.movedim(self, [at], [0]), [size, width])
     count, width = rows.shape
     order = core.arange(count, dtype=INT64, device=self.device)
     # By the last number first, and never out of an order that there is: radix sort.

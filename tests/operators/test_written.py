@@ -49,6 +49,7 @@ CALLS = (
     *("R.norm(R.tensor(3 + 4j), 2, 0)", "F.avg_pool2d(X, (3, 3), (1,), (1,))"),
     *("R.take_along_dim(A, I - 2, 0)", "F.group_norm(X[:0], 3)"),
     *("R.unique(R.zeros(3, 0, 3), dim=1)", "F.max_pool2d(X, 2, stride=None)"),
+    "R.unique(R.tensor([[[0, 0], [1, 0]], [[0, 1], [0, 0]]]), dim=2)",
     *("F.batch_norm(X, V[:3], V[:3].abs(), V[:3], A[0, :3])", "R.roll(V[0], 0)"),
     *("R.addmm(Q, Q, Q[:2], alpha=2.5)", "R.addmm(Q, Q, Q[:2], beta=0.5)"),
 )

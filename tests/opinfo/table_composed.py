@@ -447,12 +447,12 @@ def wild(dtype: str) -> list[Sample]:
 
 
 def repeated(dtype: str) -> list[Sample]:
-    x = Array(np.array([[3, 1, 2], [3, 0, 1], [3, 1, 2]]).astype(dtype))
+    x = given([[3, 1, 2], [3, 0, 1], [3, 1, 2]], dtype)
     return [
         Sample(x, True, True),
         Sample(x, False, True, 0),
         Sample(x, True, True, 1),
-        Sample(Array(np.zeros((0,), dtype)), True, True),
+        Sample(given(np.zeros(0), dtype), True, True),
     ]
 
 
@@ -464,14 +464,14 @@ def unique(x: Any, inverse: bool = False, counts: bool = False, dim: Any = None)
 
 
 def between(dtype: str) -> list[Sample]:
-    line = Array(np.array([0, 1, 1, 3, 5]).astype(dtype))
-    rows = Array(np.array([[0, 2, 4], [1, 1, 3]]).astype(dtype))
-    numbers = Array(np.array([[1, 9, 0], [3, 2, 1]]).astype(dtype))
+    line = given([0, 1, 1, 3, 5], dtype)
+    rows = given([[0, 2, 4], [1, 1, 3]], dtype)
+    numbers = given([[1, 9, 0], [3, 2, 1]], dtype)
     return [
         Sample(line, numbers),
         Sample(line, numbers, right=True),
         Sample(rows, numbers, side="right", out_int32=True),
-        Sample(Array(np.zeros((0,), dtype)), numbers),
+        Sample(given(np.zeros(0), dtype), numbers),
     ]
 
 
@@ -481,7 +481,7 @@ def counted(dtype: str) -> list[Sample]:
         Sample(line),
         Sample(line, None, 5),
         Sample(line, Array(np.array([0.5, 1.0, 2.0, 4.0]))),
-        Sample(Array(np.zeros((0,), dtype)), None, 2),
+        Sample(given(np.zeros(0), dtype), None, 2),
     ]
 
 

@@ -37,8 +37,12 @@ KINKS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("max.other", "min.other"), ("zeros",)),
     **dict.fromkeys(("max_pool2d", "max_pool2d_with_indices"), ("zeros", "ties")),
     **dict.fromkeys(("sort", "topk"), ("zeros", "ties")),
+    "norm": ("zeros", "ties"),
+    "l1_loss": ("zeros", "overlapping"),
+    # A variance of 0 is near the end of its root.
+    "batch_norm": ("zeros",),
     **dict.fromkeys(
-        ("leaky_relu", "elu", "addcdiv", "l1_loss", "acosh", "hypot", "fmod"),
+        ("leaky_relu", "elu", "addcdiv", "acosh", "hypot", "fmod"),
         ("zeros",),
     ),
 }

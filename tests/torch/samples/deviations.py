@@ -1,0 +1,303 @@
+"""Which differences from torch are meant, and which are defects.
+
+Rules:
+- every difference that the samples show belongs to a row here, or is a failure; a row
+  that no difference belongs to any more is a failure as well;
+- a `Deviation` is meant, or says what is not offered; its reason says why;
+- a `Defect` is a wrong answer, or a refusal that nobody wants; it goes when it is
+  mended; an expression shows it, with `m`, the module, and `F`, where its functions of
+  networks are;
+- rows are as narrow as the words allow: a new difference of an operator that is named
+  here is not covered by what was known of it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tests.torch.samples.running import Difference
+
+ANY = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """Differences of one kind whose words and call contain `words`, and the reason.
+
+    `words` are parts with ` ... ` between them, each of which must be there.
+    """
+
+    operators: tuple[str, ...]
+    kind: str
+    words: str
+    reason: str
+
+    def covers(self, found: Difference) -> bool:
+        return (
+            found.kind == self.kind
+            and (found.operator in self.operators or self.operators == ANY)
+            and all(
+                part in f"{found.words} | {found.call}"
+                for part in self.words.split(" ... ")
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Defect(Deviation):
+    """Likewise, what is to be mended; `shown` differs between the two modules."""
+
+    shown: str
+
+
+Row = Deviation | Defect
+
+
+@dataclass(slots=True)
+class Verdict:
+    """The differences of a run, by row."""
+
+    counts: Counter[Row] = field(default_factory=Counter)
+    unlisted: list[Difference] = field(default_factory=list)
+    # (row, operator): nothing belongs to it.
+    stale: list[tuple[Row, str]] = field(default_factory=list)
+
+
+def judged(found: Iterable[Difference], rows: tuple[Row, ...]) -> Verdict:
+    """Every difference with the first row that covers it; stale is what covers none."""
+    verdict, seen = Verdict(), set()
+    for each in found:
+        row = next((row for row in rows if row.covers(each)), None)
+        if row is None:
+            verdict.unlisted.append(each)
+            continue
+        verdict.counts[row] += 1
+        seen.add((row, "*" if row.operators == ANY else each.operator))
+    verdict.stale = [
+        (row, name) for row in rows for name in row.operators if (row, name) not in seen
+    ]
+    return verdict
+
+
+NUMBERS = (
+    *("atan2", "eq", "ge", "gt", "le", "lt", "ne", "max_binary", "maximum"),
+    *("min_binary", "minimum", "logical_and", "logical_or", "logical_xor"),
+    *("remainder", "bitwise_and", "bitwise_or", "bitwise_xor", "pow"),
+)
+
+DEVIATIONS: tuple[Row, ...] = (
+    Deviation(
+        NUMBERS,
+        "accepted",
+        "torch TypeError",
+        "a number is taken for either operand, not only where torch has an overload",
+    ),
+    Deviation(
+        ("cat",),
+        "accepted",
+        "out=float32[4, 6]",
+        "what is read and written is copied first, so the result is what it says",
+    ),
+    Deviation(
+        ("gather",),
+        "accepted",
+        "out=float64[2, 2]",
+        "`out=` takes every dtype that holds the result, as of other operators",
+    ),
+    Deviation(
+        ("roll",), "accepted", "runtime.roll(float32[5], ())", "no shifts shift nothing"
+    ),
+    Deviation(
+        ("roll",),
+        "accepted",
+        "runtime.roll(float32[], 0, 0)",
+        "a tensor without dimensions has dimension 0 for every operator",
+    ),
+    Deviation(
+        ("arange", "bernoulli", "masked_select", "multinomial"),
+        "error type",
+        "UnknownArgument",
+        "there is no form with `out=`",
+    ),
+    Deviation(
+        ("linspace_tensor_overload",),
+        "refused",
+        "takes `Scalar`, but was given a Tensor",
+        "bounds are numbers; reading them from tensors is left to the caller",
+    ),
+    Deviation(
+        ("linspace", "linspace_tensor_overload"),
+        "error type",
+        "WrongArgumentType, torch RuntimeError",
+        "bounds are numbers, so a tensor of any shape has the wrong type",
+    ),
+    Deviation(
+        ("nn_functional_conv1d", "nn_functional_conv2d"),
+        "refused",
+        "does not take `input` of dtype int64",
+        "convolutions of integers are not offered",
+    ),
+    Deviation(
+        ("nn_functional_avg_pool2d",),
+        "refused",
+        "does not take `self` of dtype int64",
+        "means of integers are not offered, as of `mean`",
+    ),
+    Deviation(
+        ("nn_functional_batch_norm",),
+        "refused",
+        "input has no channels",
+        "channels are the second dimension, and one dimension has no second",
+    ),
+    Deviation(
+        ("norm_nuc",),
+        "refused",
+        "does not take 'nuc'",
+        "there are no singular values",
+    ),
+    Deviation(
+        ("repeat_interleave",),
+        "refused",
+        "no argument `output_size`",
+        "a hint that spares a synchronisation; the size is known here",
+    ),
+    Deviation(
+        ("gather",),
+        "refused",
+        "dtype uint8",
+        "torch takes empty indices of any dtype; here the dtype alone decides",
+    ),
+    Deviation(
+        ("sum_to_size",),
+        "dtype",
+        "Tensor.sum_to_size(bool[], ())",
+        "where nothing is summed the tensor itself is the result",
+    ),
+    Deviation(
+        ("nonzero",),
+        "strides",
+        "",
+        "results that are not computed element by element lie row by row",
+    ),
+    Deviation(
+        ("cat",),
+        "strides",
+        "/[8, 1, 4, 2]",
+        "results that are not computed element by element lie row by row",
+    ),
+    Deviation(
+        ("nn_functional_max_pool2d",),
+        "strides",
+        "]/[",
+        "results that are not computed element by element lie row by row",
+    ),
+    Deviation(
+        ("unique",),
+        "strides",
+        "dim=",
+        "results that are not computed element by element lie row by row",
+    ),
+    Deviation(
+        ("baddbmm",),
+        "strides",
+        "[25, 1, 5], torch [25, 5, 1]",
+        "the product is added to its first operand, whose dense strides are kept",
+    ),
+    Deviation(
+        ("topk",),
+        "values",
+        "result 1: ... .topk(int64[",
+        "which of equal elements comes first is not said",
+    ),
+    Deviation(
+        ("nn_functional_layer_norm",),
+        "gradient values",
+        "runtime.layer_norm(float32[1], (1,)",
+        "of one element the gradient is zero, and what is left is rounding in both",
+    ),
+    Deviation(
+        ("nn_functional_group_norm",),
+        "gradient values",
+        "runtime.group_norm(float32[1, 2], 1)",
+        "of two elements the gradient nearly cancels; torch is as far from it",
+    ),
+)
+
+
+def _error(ours: str, theirs: str, shown: str) -> Defect:
+    return Defect(
+        ANY,
+        "error type",
+        f"{ours}, torch {theirs}",
+        f"`except {theirs}` of a program for torch does not see it",
+        shown,
+    )
+
+
+CONVERSIONS = (
+    *("bfloat16", "bool", "byte", "char", "double", "float", "half", "int", "long"),
+    *("short", "cdouble", "cfloat"),
+)
+
+DEFECTS: tuple[Row, ...] = (
+    Defect(
+        ("nn_functional_pad_replicate_negative",),
+        "refused",
+        "for `pad`",
+        "a dimension that is cut to nothing is filled with the last element cut off",
+        "F.pad(m.arange(1., 5.).reshape(1, 1, 4), (-4, 5), 'replicate')",
+    ),
+    Defect(
+        ("linspace",),
+        "values",
+        "dtype=torch.int64",
+        "torch truncates the bounds before it computes the steps",
+        "m.linspace(4.3, -3, 50, dtype=m.int64)",
+    ),
+    Defect(
+        ("nn_functional_conv1d",),
+        "refused",
+        "`padding`, takes `int[1]`, but was given a str",
+        "`padding='valid'` and 'same' are taken by `conv2d`",
+        "F.conv1d(m.ones(1, 1, 4), m.ones(1, 1, 3), padding='same')",
+    ),
+    Defect(
+        ("nn_functional_conv1d",),
+        "error type",
+        "WrongArgumentType, torch RuntimeError",
+        "likewise",
+        "F.conv1d(m.ones(1, 2, 4), m.ones(2, 2, 2), padding='same', groups=3)",
+    ),
+    Defect(
+        CONVERSIONS,
+        "refused",
+        "no argument `memory_format`",
+        "`to` takes it, and these are short for it",
+        "m.ones(2, 2).double(memory_format=m.contiguous_format)",
+    ),
+    Defect(
+        ("bernoulli",),
+        "requires_grad",
+        "False, torch True",
+        "the gradient is zero, not undefined",
+        "m.bernoulli(m.tensor([.5]).requires_grad_()).requires_grad",
+    ),
+    Defect(
+        ("norm",),
+        "requires_grad",
+        "False, torch True",
+        "of a count of what is not zero the gradient is zero, not undefined",
+        "m.norm(m.ones(2).requires_grad_(), 0).requires_grad",
+    ),
+    Defect(
+        ("cat",),
+        "gradient undefined",
+        "[0], ",
+        "the gradient of an empty part is empty, not undefined",
+        "m.autograd.grad(m.cat([e := m.zeros(0).requires_grad_(), "
+        "m.ones(2, 2).requires_grad_()], dim=1).sum(), [e], allow_unused=True)",
+    ),
+    _error("BadDimension", "RuntimeError", "m.narrow(m.tensor(1.), 0, 0, 1)"),
+    _error("NothingToReduce", "IndexError", "m.amax(m.ones(5, 0, 5), dim=1)"),
+    _error("WrongOption", "IndexError", "m.narrow(m.ones(20, 10, 5), 1, 11, 0)"),
+)
