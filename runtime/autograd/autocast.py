@@ -11,6 +11,7 @@ True only here: which operators run in which dtype.
 | widest  | cat, stack, where, ...     | the widest floating dtype among them        |
 
 Rules:
+- an operator's declaration names its family (`runtime.operators.structured`);
 - an operator of no family runs in the dtype of its arguments;
 - float64, integers and tensors of other devices stay as they are;
 - a leaf that requires grad (a weight) is cast once: the copy is kept, in the thread,
@@ -21,7 +22,7 @@ Source of the families: the lists of upstream 2.13.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from runtime.autograd.modes import GRAD, Mode
@@ -32,6 +33,7 @@ from runtime.errors.autograd import AutocastRefused
 from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey
 from runtime.keys.local import View, left_wrongly, view_of
 from runtime.operators.call import NAMESPACE, core, is_defined
+from runtime.operators.registry import FAMILIES
 from runtime.schema.codes import DType
 from runtime.schema.names import OperatorName
 from runtime.tensors.tensor import Tensor
@@ -45,15 +47,6 @@ DEVICES = {
     "cpu": (DispatchKey.AutocastCPU, DType.named("bfloat16")),
     "cuda": (DispatchKey.AutocastCUDA, DType.named("float16")),
 }
-
-LOW = ("mm", "bmm", "matmul", "linear", "conv2d")
-WIDE = (
-    *("exp", "expm1", "log", "log1p", "log2", "log10", "pow", "rsqrt", "reciprocal"),
-    *("sum", "prod", "cumsum", "var", "std", "softmax", "log_softmax"),
-    *("layer_norm", "native_layer_norm", "nll_loss", "nll_loss_forward"),
-    "cross_entropy",
-)
-WIDEST = ("dot", "cat", "stack", "where", "atan2", "index_put", "scatter_add")
 
 
 class _State(threading.local):
@@ -151,22 +144,25 @@ def clear_autocast_cache() -> None:
     STATE.kept = {}
 
 
+def families() -> Iterator[tuple[str, str]]:
+    """The operators that are cast for, each with its family."""
+    for declarations in FAMILIES:
+        for each in declarations:
+            if each.autocast:
+                yield each.name, each.autocast
+
+
 def install_autocast(dispatcher: Dispatcher, origin: str) -> tuple[Library, ...]:
     """Register the autocast kernels of every operator of a family that is defined."""
     libraries = []
     for device, (key, _) in DEVICES.items():
         library = Library(NAMESPACE, "IMPL", key, dispatcher=dispatcher, origin=origin)
         libraries.append(library)
-        families: dict[str, Callable[[str], Any]] = {
-            **dict.fromkeys(WIDEST, _to_widest),
-            **dict.fromkeys(WIDE, _to_wide),
-            **dict.fromkeys(LOW, _to_low),
-        }
-        for name, family in families.items():
+        for name, family in families():
             if not is_defined(dispatcher.state, OperatorName(f"{NAMESPACE}::{name}")):
                 continue
             shown = f"{name}_autocast"
-            kernel = linked(_casting(family(device)), shown)
+            kernel = linked(_casting(_CASTS[family](device)), shown)
             library.impl(name, kernel, debug=shown)
     return tuple(libraries)
 
@@ -217,6 +213,10 @@ def _to_widest(device: str) -> Callable[[tuple[Any, ...]], list[Any]]:
         return [_cast(value, FLOAT32, device, _HALVES) for value in arguments]
 
     return cast
+
+
+# Family -> from a type of device to what casts the arguments.
+_CASTS = {"low": _to_low, "float32": _to_wide, "widest": _to_widest}
 
 
 def _eligible(values: Any, device: str) -> list[Tensor]:

@@ -11,7 +11,7 @@ Rules:
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.errors.arithmetic import NegativeExponent
 from runtime.errors.operands import ShapesRefused, WrongOption
@@ -214,7 +214,7 @@ def plan_pow(call: str, self: Tensor, other: Tensor) -> Plan:
     Raises:
         NegativeExponent: a negative number as the exponent of integers.
     """
-    plan = plan_pair(call, ROWS["pow"], self, other)
+    plan = plan_pair(call, PAIRS["pow"].rows, self, other)
     number = other.number
     dtype = promoted(self, other)
     if dtype in INTEGERS and isinstance(number, int) and number < 0:
@@ -224,34 +224,66 @@ def plan_pow(call: str, self: Tensor, other: Tensor) -> Plan:
 
 _ORDERED = ALL - COMPLEXES
 _BOOL = frozenset({BOOL})
+_BITS = same(INTEGERS | {BOOL})
 
-SCALED: dict[str, Rows] = {
-    "add": {**same(ALL), **_by(_either, same(_BOOL))},
-    "sub": same(NUMBERS),
+
+class Pairwise(NamedTuple):
+    """An operator of two tensors: its rows, what it is for, and how it is offered."""
+
+    rows: Rows
+    says: str
+    in_place: bool = True
+    autocast: str = ""
+
+
+SCALED: dict[str, Pairwise] = {
+    "add": Pairwise(
+        {**same(ALL), **_by(_either, same(_BOOL))},
+        "The sum of both sides, the right one times `alpha`.",
+    ),
+    "sub": Pairwise(
+        same(NUMBERS), "The difference of both sides, the right one times `alpha`."
+    ),
 }
-ROWS: dict[str, Rows] = {
-    "mul": {**same(ALL), **_by("logical_and", same(_BOOL))},
-    "floor_divide": _reals,
-    "remainder": _reals,
-    "atan2": floating(_ORDERED),
-    "eq": truth(ALL),
-    "ne": truth(ALL),
-    "lt": truth(_ORDERED),
-    "le": truth(_ORDERED),
-    "gt": truth(_ORDERED),
-    "ge": truth(_ORDERED),
-    "logical_and": truth(ALL),
-    "logical_or": truth(ALL),
-    "logical_xor": truth(ALL),
-    "bitwise_and": same(INTEGERS | {BOOL}),
-    "bitwise_or": same(INTEGERS | {BOOL}),
-    "bitwise_xor": same(INTEGERS | {BOOL}),
-    "maximum": {**same(_ORDERED), **_by("logical_or", same(_BOOL))},
-    "minimum": {**same(_ORDERED), **_by("logical_and", same(_BOOL))},
-    "pow": same(NUMBERS),
+PAIRS: dict[str, Pairwise] = {
+    "mul": Pairwise(
+        {**same(ALL), **_by("logical_and", same(_BOOL))}, "The product of both sides."
+    ),
+    "floor_divide": Pairwise(_reals, "The quotient, rounded down."),
+    "remainder": Pairwise(_reals, "What division rounded down leaves."),
+    "atan2": Pairwise(
+        floating(_ORDERED),
+        "The angle of the point (other, self), in radians.",
+        autocast="widest",
+    ),
+    "eq": Pairwise(truth(ALL), "Where both sides are equal."),
+    "ne": Pairwise(truth(ALL), "Where both sides differ."),
+    "lt": Pairwise(truth(_ORDERED), "Where the left side is less."),
+    "le": Pairwise(truth(_ORDERED), "Where the left side is not greater."),
+    "gt": Pairwise(truth(_ORDERED), "Where the left side is greater."),
+    "ge": Pairwise(truth(_ORDERED), "Where the left side is not less."),
+    "logical_and": Pairwise(truth(ALL), "Where both sides are not 0."),
+    "logical_or": Pairwise(truth(ALL), "Where either side is not 0."),
+    "logical_xor": Pairwise(truth(ALL), "Where one side is not 0."),
+    "bitwise_and": Pairwise(_BITS, "The bits that both sides have."),
+    "bitwise_or": Pairwise(_BITS, "The bits that either side has."),
+    "bitwise_xor": Pairwise(_BITS, "The bits that one side has."),
+    "maximum": Pairwise(
+        {**same(_ORDERED), **_by("logical_or", same(_BOOL))},
+        "The greater of both sides.",
+        in_place=False,
+    ),
+    "minimum": Pairwise(
+        {**same(_ORDERED), **_by("logical_and", same(_BOOL))},
+        "The lesser of both sides.",
+        in_place=False,
+    ),
+    "pow": Pairwise(
+        same(NUMBERS),
+        "The left side to the power of the right one.",
+        autocast="float32",
+    ),
 }
-# These have no in-place form.
-NOT_IN_PLACE = frozenset({"maximum", "minimum"})
 # Integers are checked for division by zero, which the short way does not.
 CHECKED = frozenset({"floor_divide", "remainder", "pow"})
 PAIR = "Tensor self, Tensor other"
@@ -260,7 +292,7 @@ PAIR = "Tensor self, Tensor other"
 def unchecked(name: str) -> Rows:
     """The rows of an operator whose values need no check."""
     kept = FLOATS | COMPLEXES if name in CHECKED else ALL
-    return {dtype: row for dtype, row in ROWS[name].items() if dtype in kept}
+    return {dtype: row for dtype, row in PAIRS[name].rows.items() if dtype in kept}
 
 
 def _fast_div(general: Callable[..., Any]) -> Callable[..., Any]:
@@ -303,59 +335,36 @@ def _fast_pow(general: Callable[..., Any]) -> Callable[..., Any]:
     return kernel
 
 
-# What each is for.
-SAYS = {
-    "add": "The sum of both sides, the right one times `alpha`.",
-    "sub": "The difference of both sides, the right one times `alpha`.",
-    "mul": "The product of both sides.",
-    "floor_divide": "The quotient, rounded down.",
-    "remainder": "What division rounded down leaves.",
-    "pow": "The left side to the power of the right one.",
-    "maximum": "The greater of both sides.",
-    "minimum": "The lesser of both sides.",
-    "atan2": "The angle of the point (other, self), in radians.",
-    "eq": "Where both sides are equal.",
-    "ne": "Where both sides differ.",
-    "lt": "Where the left side is less.",
-    "le": "Where the left side is not greater.",
-    "gt": "Where the left side is greater.",
-    "ge": "Where the left side is not less.",
-    "logical_and": "Where both sides are not 0.",
-    "logical_or": "Where either side is not 0.",
-    "logical_xor": "Where one side is not 0.",
-    "bitwise_and": "The bits that both sides have.",
-    "bitwise_or": "The bits that either side has.",
-    "bitwise_xor": "The bits that one side has.",
-}
-
 OPERATORS = (
     *(
         Structured(
             name,
             f"{PAIR}, *, Scalar alpha=1",
-            scaled_planner(rows),
-            in_place=True,
+            scaled_planner(each.rows),
+            in_place=each.in_place,
             tags=TAGS,
-            fast=fast_scaled(name, rows),
-            fast_in_place=fast_in_place(name, rows, -1 if name == "sub" else 1),
-            fast_out=fast_out(name, rows),
-            says=SAYS[name],
+            fast=fast_scaled(name, each.rows),
+            fast_in_place=fast_in_place(name, each.rows, -1 if name == "sub" else 1),
+            fast_out=fast_out(name, each.rows),
+            says=each.says,
+            autocast=each.autocast,
         )
-        for name, rows in SCALED.items()
+        for name, each in SCALED.items()
     ),
     *(
         Structured(
             name,
             PAIR,
-            plan_pow if name == "pow" else pair_planner(rows),
-            in_place=name not in NOT_IN_PLACE,
+            plan_pow if name == "pow" else pair_planner(each.rows),
+            in_place=each.in_place,
             tags=TAGS,
             fast=_fast_pow if name == "pow" else fast_binary(name, unchecked(name)),
             fast_in_place=fast_in_place(name, unchecked(name)),
             fast_out=fast_out(name, unchecked(name)),
-            says=SAYS[name],
+            says=each.says,
+            autocast=each.autocast,
         )
-        for name, rows in ROWS.items()
+        for name, each in PAIRS.items()
     ),
     Structured(
         "div",

@@ -160,11 +160,13 @@ OPERATORS = (
         fast=short_cat,
         anywhere=cat_anywhere,
         says="The tensors one after another along a dimension.",
+        autocast="widest",
     ),
     Written(
         "stack(Tensor[] tensors, int dim=0) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::stack", stack)},
         says="The tensors one after another along a new dimension.",
+        autocast="widest",
     ),
     Written(
         "stack.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)",

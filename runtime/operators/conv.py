@@ -193,6 +193,7 @@ OPERATORS = (
         plan_conv,
         out=False,
         says="The cross-correlation of images with kernels, over two dimensions.",
+        autocast="low",
     ),
     Structured(
         "conv2d_backward",

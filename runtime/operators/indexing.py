@@ -289,6 +289,7 @@ OPERATORS = (
         out=False,
         says="Values put where the index tensors say.",
         only="method",
+        autocast="widest",
     ),
     Structured(
         "masked_select",

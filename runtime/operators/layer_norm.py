@@ -197,6 +197,7 @@ OPERATORS = (
         plan_forward,
         returns="(Tensor, Tensor, Tensor)",
         fast=short_forward,
+        autocast="float32",
     ),
     Structured(
         "native_layer_norm_backward",
@@ -210,5 +211,6 @@ OPERATORS = (
         " Tensor? bias=None, float eps=1e-05) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::layer_norm", layer_norm)},
         says="The last dimensions brought to mean 0 and variance 1.",
+        autocast="float32",
     ),
 )

@@ -38,6 +38,7 @@ def _reduced(call: str, loss: Any, reduction: str) -> Any:
     only="function",
     takes=FLOATS,
     wide=True,
+    autocast="float32",
 )
 def mse_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
     """The squares of the differences, or their mean or sum."""
@@ -49,6 +50,7 @@ def mse_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
     only="function",
     takes=FLOATS,
     wide=True,
+    autocast="float32",
 )
 def l1_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
     """The sizes of the differences, or their mean or sum."""
@@ -61,6 +63,7 @@ def l1_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
     only="function",
     takes=FLOATS,
     wide=True,
+    autocast="float32",
 )
 def binary_cross_entropy_with_logits(
     self: Tensor,
@@ -96,6 +99,7 @@ def binary_cross_entropy_with_logits(
     only="function",
     takes=FLOATS,
     wide=True,
+    autocast="float32",
 )
 def softplus(self: Tensor, beta: Any, threshold: Any) -> Any:
     """log(1 + exp(beta x)) / beta, a smooth relu; large elements as they are."""
@@ -217,6 +221,7 @@ def _kept(running: Any, new: Any, momentum: float) -> None:
     " float eps=1e-05) -> Tensor",
     takes=FLOATS,
     wide=True,
+    autocast="float32",
 )
 def group_norm(
     input: Tensor,  # noqa: A002  # the schema's name
@@ -379,7 +384,8 @@ def _summed(
 
 @composite(
     "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1,"
-    " int[1] padding=0, int[1] dilation=1, int groups=1) -> Tensor"
+    " int[1] padding=0, int[1] dilation=1, int groups=1) -> Tensor",
+    autocast="low",
 )
 def conv1d(
     input: Tensor,  # noqa: A002  # the schema's name
@@ -412,6 +418,7 @@ def conv1d(
     only="function",
     takes=FLOATS,
     wide=True,
+    autocast="low",
 )
 def scaled_dot_product_attention(
     query: Tensor,

@@ -104,5 +104,6 @@ OPERATORS = (
         out=False,
         fast=short_linear,
         says="`input @ weight.T + bias`.",
+        autocast="low",
     ),
 )

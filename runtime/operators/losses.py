@@ -299,6 +299,7 @@ OPERATORS = (
         plan_forward,
         returns="(Tensor output, Tensor total_weight)",
         fast=short_forward,
+        autocast="float32",
     ),
     Structured(
         "nll_loss_backward",
@@ -313,11 +314,13 @@ OPERATORS = (
         {"CompositeImplicitAutograd": composed("core::nll_loss", nll_loss)},
         says="The negative log likelihood of the classes.",
         only="function",
+        autocast="float32",
     ),
     Written(
         f"cross_entropy({_ARGUMENTS}, float label_smoothing=0.0) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::cross_entropy", cross_entropy)},
         says="The cross entropy of logits and classes or probabilities.",
         only="function",
+        autocast="float32",
     ),
 )

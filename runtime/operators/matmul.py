@@ -184,23 +184,27 @@ OPERATORS = (
         plan_mm,
         fast=short_mm,
         says="The product of two matrices.",
+        autocast="low",
     ),
     Structured(
         "bmm",
         "Tensor self, Tensor mat2",
         plan_bmm,
         says="The products of two batches of matrices.",
+        autocast="low",
     ),
     Structured(
         "dot",
         "Tensor self, Tensor other",
         plan_dot,
         says="The inner product of two vectors.",
+        autocast="widest",
     ),
     Written(
         "matmul(Tensor self, Tensor other) -> Tensor",
         {"CompositeImplicitAutograd": composed("core::matmul", matmul)},
         says="The product of matrices, vectors, or batches of them.",
+        autocast="low",
     ),
     Written(
         "matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)",

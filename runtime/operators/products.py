@@ -36,7 +36,7 @@ def outer(self: Tensor, vec2: Tensor) -> Any:
     return core.mul(core.unsqueeze(self, 1), vec2)
 
 
-@composite("mv(Tensor self, Tensor vec) -> Tensor")
+@composite("mv(Tensor self, Tensor vec) -> Tensor", autocast="low")
 def mv(self: Tensor, vec: Tensor) -> Any:
     """The product of a matrix and a vector."""
     require_ndim("core::mv", ("self", self), 2)
@@ -63,21 +63,29 @@ def _added(self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
 
 
 @composite(
-    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_ADDED}) -> Tensor", wide=True
+    f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_ADDED}) -> Tensor",
+    wide=True,
+    autocast="low",
 )
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Any:
     """A matrix and the product of two matrices, added."""
     return _added(self, core.mm(mat1, mat2), beta, alpha)
 
 
-@composite(f"addmv(Tensor self, Tensor mat, Tensor vec, {_ADDED}) -> Tensor", wide=True)
+@composite(
+    f"addmv(Tensor self, Tensor mat, Tensor vec, {_ADDED}) -> Tensor",
+    wide=True,
+    autocast="low",
+)
 def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Any:
     """A vector and the product of a matrix and a vector, added."""
     return _added(self, core.mv(mat, vec), beta, alpha)
 
 
 @composite(
-    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_ADDED}) -> Tensor", wide=True
+    f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_ADDED}) -> Tensor",
+    wide=True,
+    autocast="low",
 )
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
     """Matrices and the products of two batches of matrices, added."""
@@ -87,13 +95,18 @@ def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any)
 _SCALED = "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1"
 
 
-@composite(f"addcmul({_SCALED}) -> Tensor", takes=NUMBERS, wide=True)
+@composite(f"addcmul({_SCALED}) -> Tensor", takes=NUMBERS, wide=True, autocast="widest")
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     """`self + value * tensor1 * tensor2`."""
     return core.add(self, core.mul(tensor1, tensor2), alpha=value)
 
 
-@composite(f"addcdiv({_SCALED}) -> Tensor", takes=FLOATS | COMPLEXES, wide=True)
+@composite(
+    f"addcdiv({_SCALED}) -> Tensor",
+    takes=FLOATS | COMPLEXES,
+    wide=True,
+    autocast="widest",
+)
 def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     """`self + value * tensor1 / tensor2`."""
     return core.add(self, core.div(tensor1, tensor2), alpha=value)
@@ -134,6 +147,7 @@ def lerp_by_tensor(self: Tensor, end: Tensor, weight: Tensor) -> Any:
     " ScalarType? dtype=None) -> Tensor",
     takes=FLOATS | COMPLEXES,
     wide=True,
+    autocast="float32",
 )
 def norm(
     self: Tensor, p: Any, dim: Sequence[int] | None, keepdim: bool, dtype: DType | None
@@ -205,7 +219,10 @@ def logaddexp(self: Tensor, other: Tensor) -> Any:
     return core.add(most, core.log1p(rest))
 
 
-@composite("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+@composite(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    autocast="float32",
+)
 def cumprod(self: Tensor, dim: int, dtype: DType | None) -> Any:
     """The products up to each place of a dimension."""
     if dtype is None and self.dtype in INTEGERS | {BOOL}:

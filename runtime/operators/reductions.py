@@ -436,6 +436,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
             tags=_TAGS,
             fast=short_total(name),
             says=SAYS[name],
+            autocast="" if name == "mean" else "float32",
         )
         for name, plan in (
             ("sum", plan_total),
@@ -444,7 +445,12 @@ OPERATORS: tuple[Structured | Written, ...] = (
         )
     ),
     Structured(
-        "var", _SPREAD, plan_var, tags=_TAGS, says="The variance of the elements."
+        "var",
+        _SPREAD,
+        plan_var,
+        tags=_TAGS,
+        says="The variance of the elements.",
+        autocast="float32",
     ),
     Structured(
         "std",
@@ -453,6 +459,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         tags=_TAGS,
         anywhere=composed("core::std", std_anywhere),
         says="The standard deviation of the elements.",
+        autocast="float32",
     ),
     *(
         Structured(
@@ -515,5 +522,6 @@ OPERATORS: tuple[Structured | Written, ...] = (
         plan_cumsum,
         fast=short_cumsum,
         says="The sums up to each place of a dimension.",
+        autocast="float32",
     ),
 )

@@ -180,6 +180,7 @@ OPERATORS = (
         plan_scatter_add,
         in_place=True,
         says="`src` added where the index says along a dimension.",
+        autocast="widest",
     ),
     Structured(
         "index_add",

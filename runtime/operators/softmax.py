@@ -104,6 +104,7 @@ def _both(name: str, says: str) -> tuple[Any, ...]:
             plan_softmax,
             fast=short_softmax(name),
             says=says,
+            autocast="float32",
         ),
         Structured(
             f"{name}_backward",

@@ -88,6 +88,7 @@ def composite(
     wide: bool = False,
     tags: tuple[str, ...] = (),
     explicit: bool = False,
+    autocast: str = "",
 ) -> Callable[..., "Written"]:
     """Declare an operator of a function of others: the schema, and what it is for.
 
@@ -104,7 +105,7 @@ def composite(
         if takes is not ALL:
             run = _refusing(call, run, takes)
         kernels = {key: composed(call, run)}
-        return Written(schema, kernels, tags, says, only)
+        return Written(schema, kernels, tags, says, only, autocast)
 
     return declare
 
@@ -175,7 +176,9 @@ class Written:
 
     A function gets every argument by position; a `Kernel` is registered as it is.
     `says` is what it is for, in one sentence: an operator with one is public, `only` as
-    a `function` or a `method` if that is said; see `runtime.operators.public`.
+    a `function` or a `method` if that is said; see `runtime.operators.public`.  How it
+    runs under autocast is said as `low`, `float32` or `widest`: the families of
+    `runtime.autograd.autocast`.
     """
 
     schema: str
@@ -183,6 +186,7 @@ class Written:
     tags: tuple[str, ...] = ()
     says: str = ""
     only: str = ""
+    autocast: str = ""
 
     @property
     def name(self) -> str:
@@ -220,7 +224,7 @@ class Structured:
         anywhere: the functional form for backends without kernels, and for calls
             without a tensor (CompositeExplicitAutograd).
         functional: False declares the other forms only.
-        says, only: as of `Written`.
+        says, only, autocast: as of `Written`.
     """
 
     name: str
@@ -238,6 +242,7 @@ class Structured:
     functional: bool = True
     says: str = ""
     only: str = ""
+    autocast: str = ""
 
     def defined(self) -> Iterator[Defined]:
         """The operators of all its forms."""

@@ -139,6 +139,7 @@ OPERATORS = (
         tags=TAGS,
         fast=short_where,
         says="One of two tensors, by a condition.",
+        autocast="widest",
     ),
     Structured(
         "clamp",

@@ -140,6 +140,14 @@ TESTS: dict[str, Rows] = {
     "isfinite": _with(truth(ALL), WHOLE, _filled(True)),
 }
 
+# What 16-bit floats are too coarse for.
+_IN_FLOAT32 = frozenset(
+    (
+        *("exp", "expm1", "log", "log1p", "log2", "log10", "rsqrt", "reciprocal"),
+        *("tan", "sinh", "cosh", "asin", "acos"),
+    )
+)
+
 # What each is for.
 SAYS = {
     "acos": "The angle with each cosine, in radians.",
@@ -219,6 +227,7 @@ OPERATORS = (
             tags=("pointwise",),
             fast=fast_unary(name, rows),
             says=SAYS[name],
+            autocast="float32" if name in _IN_FLOAT32 else "",
         )
         for name, rows in ROWS.items()
     ),

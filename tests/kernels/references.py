@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tests.kernels.made import INEXACT, REAL, WHOLE
+from tests.opinfo import table_pointwise as pointwise
 
 UNARY: dict[str, tuple[Callable[[Any], Any], tuple[str, ...]]] = {
     "neg": (np.negative, (*WHOLE, *INEXACT)),
@@ -62,3 +63,20 @@ BINARY = {
     "eq": ("bool", "int64", "float32", "complex64"),
     **{f"bitwise_{name}": ("bool", "uint8", "int64") for name in ("and", "or", "xor")},
 }
+# Of those that nobody wrote down, what their row of samples says.
+_ROWS = {row.name: row for row in pointwise.BINARY if row.name not in BINARY}
+BINARY.update(
+    {
+        name: tuple(d for d in row.dtypes if d in ("bool", "uint8", *WHOLE, *INEXACT))
+        for name, row in _ROWS.items()
+    }
+)
+
+
+def reference_of(name: str) -> Callable[..., Any]:
+    """What a kernel of two operands computes, in NumPy's words."""
+    row = _ROWS.get(name)
+    found = row.reference if row else getattr(np, NUMPY_NAMES.get(name, name))
+    assert found is not None, "a row of two operands has a reference"
+    function: Callable[..., Any] = found
+    return function

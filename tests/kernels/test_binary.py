@@ -7,7 +7,7 @@ from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
 from runtime.kernels.cpu import KERNELS, binary
 from runtime.tensors.making import from_numpy, view_of
 from tests.kernels.made import REAL, agree, data, empty, operand
-from tests.kernels.references import BINARY, NUMPY_NAMES, TO_BOOL
+from tests.kernels.references import BINARY, TO_BOOL, reference_of
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ def test_binary(name: str, dtype: str) -> None:
     a, b = data(dtype, (4, 6)), data(dtype, (4, 6), 1)
     if name in ("floor_divide", "remainder"):
         b[b == 0] = 3
-    function = getattr(np, NUMPY_NAMES.get(name, name))
+    function = reference_of(name)
     kind = "bool" if name in TO_BOOL else dtype
     wide = data(dtype, (4, 12), 2)
     deep = data(dtype, (3, 1, 6), 3).transpose(2, 0, 1)

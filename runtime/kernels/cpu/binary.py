@@ -1,8 +1,8 @@
 """Kernels of two operands: arithmetic, comparison, logic, bits.
 
-True only here: what arithmetic means.  Integers wrap; `floor_divide` and `remainder`
-round down and follow the divisor's sign, as Python's do; `maximum` and `minimum` give
-NaN where either is NaN.  What integers cannot do raises before anything is written.
+True only here: what is more than a function of two elements
+(`runtime.kernels.math.pairs`): factors, powers, and what integers cannot do, which
+raises before anything is written.
 
 Delegated to NumPy: `pow` of inexact numbers and `atan2`, which run on vectors there (an
 element of float32 in 0.4 and 1.4 ns; our `e^(y log x)` in double precision took 2.2).
@@ -15,70 +15,17 @@ import numpy as np
 
 from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
 from runtime.kernels.cpu.copy import copy
-from runtime.kernels.cpu.elementwise import HEAVY, Binary, Scalar
+from runtime.kernels.cpu.elementwise import HEAVY, LIGHT, Binary
 from runtime.kernels.cpu.elementwise_element import element
 from runtime.kernels.cpu.unary import KERNELS as UNARY
 from runtime.kernels.cpu.unary import complex_divide
 from runtime.kernels.jit import Entry, Family
-from runtime.kernels.math import copysign, floor, like
+from runtime.kernels.math import copysign, floor, like, log
+from runtime.kernels.math.pairs import PAIRS, Pair, Reals
 from runtime.kernels.threads import parallel_for
 from runtime.tensors.arrays import array_of, flat_of
 from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
-
-
-def _add(a: Any, b: Any) -> Any:
-    return a + b
-
-
-def _sub(a: Any, b: Any) -> Any:
-    return a - b
-
-
-def _mul(a: Any, b: Any) -> Any:
-    return a * b
-
-
-def _div(a: Any, b: Any) -> Any:
-    return a / b
-
-
-def _maximum(a: Any, b: Any) -> Any:
-    return a if (a > b) | (a != a) else b
-
-
-def _minimum(a: Any, b: Any) -> Any:
-    return a if (a < b) | (a != a) else b
-
-
-def _remainder(a: Any, b: Any) -> Any:
-    rest = np.fmod(a, b)
-    if rest == 0:
-        return copysign(rest, b)
-    return rest + b if (rest < 0) != (b < 0) else rest
-
-
-def _floor_divide(a: Any, b: Any) -> Any:
-    if b == 0:
-        return a / b
-    rest = np.fmod(a, b)
-    # Exact up to rounding: `a - rest` is a multiple of `b`.
-    quotient = (a - rest) / b
-    if (rest != 0) & ((rest < 0) != (b < 0)):
-        quotient = quotient - like(quotient, 1)
-    if quotient == 0:
-        return copysign(quotient, a / b)
-    below = floor(quotient)
-    return below + like(below, 1) if quotient - below > 0.5 else below
-
-
-def _whole_remainder(a: Any, b: Any) -> Any:
-    return a % b
-
-
-def _whole_divide(a: Any, b: Any) -> Any:
-    # The least integer has no opposite: it wraps, where dividing would trap.
-    return -a if b == -1 else a // b
 
 
 def _whole_power(a: Any, b: Any) -> Any:
@@ -96,95 +43,30 @@ def _whole_power(a: Any, b: Any) -> Any:
     return result
 
 
-def _eq(a: Any, b: Any) -> Any:
-    return a == b
+# What the processor has functions of its own for.
+_HERE = Reals(
+    like=like,
+    fmod=np.fmod,
+    copysign=copysign,
+    floor=floor,
+    log=log,
+    complex_log=np.log,
+    complex_divide=complex_divide,
+)
 
 
-def _ne(a: Any, b: Any) -> Any:
-    return a != b
+def _binary(name: str, pair: Pair) -> Binary:
+    return Binary(
+        name,
+        pair.real(_HERE),
+        grain=pair.grain or LIGHT,
+        result="boolean" if pair.truth else "T",
+        whole=pair.whole and pair.whole(_HERE),
+        complex_=pair.complex and pair.complex(_HERE),
+    )
 
 
-def _lt(a: Any, b: Any) -> Any:
-    return a < b
-
-
-def _le(a: Any, b: Any) -> Any:
-    return a <= b
-
-
-def _gt(a: Any, b: Any) -> Any:
-    return a > b
-
-
-def _ge(a: Any, b: Any) -> Any:
-    return a >= b
-
-
-def _logical_and(a: Any, b: Any) -> Any:
-    return (a != 0) & (b != 0)
-
-
-def _logical_or(a: Any, b: Any) -> Any:
-    return (a != 0) | (b != 0)
-
-
-def _logical_xor(a: Any, b: Any) -> Any:
-    return (a != 0) != (b != 0)
-
-
-def _bitwise_and(a: Any, b: Any) -> Any:
-    return a & b
-
-
-def _bitwise_or(a: Any, b: Any) -> Any:
-    return a | b
-
-
-def _bitwise_xor(a: Any, b: Any) -> Any:
-    return a ^ b
-
-
-def _table(result: str, **scalars: Scalar) -> dict[str, Binary]:
-    return {
-        name: Binary(name, scalar, result=result) for name, scalar in scalars.items()
-    }
-
-
-PLAIN = {
-    **_table(
-        "T",
-        add=_add,
-        sub=_sub,
-        mul=_mul,
-        div=_div,
-        maximum=_maximum,
-        minimum=_minimum,
-        bitwise_and=_bitwise_and,
-        bitwise_or=_bitwise_or,
-        bitwise_xor=_bitwise_xor,
-    ),
-    **_table(
-        "boolean",
-        eq=_eq,
-        ne=_ne,
-        lt=_lt,
-        le=_le,
-        gt=_gt,
-        ge=_ge,
-        logical_and=_logical_and,
-        logical_or=_logical_or,
-        logical_xor=_logical_xor,
-    ),
-}
-
-# Numba's own quotient of complex numbers raises where the divisor is zero.
-COMPLEX_DIVIDE = Binary("div_complex", complex_divide, grain=50_000)
-
-# fmod costs about 5 ns an element.
-REMAINDER = Binary("remainder", _remainder, grain=20_000)
-FLOOR_DIVIDE = Binary("floor_divide", _floor_divide, grain=20_000)
-WHOLE_REMAINDER = Binary("remainder_whole", _whole_remainder, grain=50_000)
-WHOLE_DIVIDE = Binary("floor_divide_whole", _whole_divide, grain=50_000)
+PLAIN = {name: _binary(name, pair) for name, pair in PAIRS.items()}
 WHOLE_POWER = Binary("pow_whole", _whole_power, grain=50_000)
 
 
@@ -248,11 +130,6 @@ def _add_scaled(out: Tensor, a: Any, b: Any, alpha: Any) -> None:
         )
 
 
-def div(out: Tensor, a: Any, b: Any) -> None:
-    """`a / b`, infinite or NaN where `b` is zero."""
-    (COMPLEX_DIVIDE if out.dtype.is_complex else PLAIN["div"])(out, a, b)
-
-
 def _is_whole(tensor: Tensor) -> bool:
     return not (tensor.dtype.is_floating or tensor.dtype.is_complex)
 
@@ -264,14 +141,13 @@ def _has_zero(operand: Any, name: str) -> bool:
     return bool(element(name, operand) == 0)
 
 
-def _divider(name: str, real: Binary, whole: Binary) -> Callable[..., None]:
+def _divider(name: str) -> Callable[..., None]:
+    plain = PLAIN[name]
+
     def kernel(out: Tensor, a: Any, b: Any) -> None:
-        if not _is_whole(out):
-            real(out, a, b)
-            return
-        if out.numel() and _has_zero(b, out.dtype.name):
+        if _is_whole(out) and out.numel() and _has_zero(b, out.dtype.name):
             raise DivisionByZero(operator=f"core::{name}", dtype=out.dtype.name)
-        whole(out, a, b)
+        plain(out, a, b)
 
     kernel.__name__ = kernel.__qualname__ = name
     return kernel
@@ -331,9 +207,8 @@ KERNELS: dict[str, Callable[..., None]] = {
     **PLAIN,
     "add": add,
     "sub": sub,
-    "div": div,
-    "floor_divide": _divider("floor_divide", FLOOR_DIVIDE, WHOLE_DIVIDE),
-    "remainder": _divider("remainder", REMAINDER, WHOLE_REMAINDER),
+    "floor_divide": _divider("floor_divide"),
+    "remainder": _divider("remainder"),
     "pow": pow,
     "atan2": atan2,
 }
@@ -344,6 +219,4 @@ def direct_binary(name: str, dtype_name: str) -> Entry:
 
     For dtypes that are computed in.  Raises KeyError for a name that has no such loop.
     """
-    if name == "div" and dtype_name.startswith("complex"):
-        return COMPLEX_DIVIDE.flat[dtype_name]
     return PLAIN[name].flat[dtype_name]

@@ -28,7 +28,9 @@ from runtime.kernels.cpu.elementwise_element import element
 from runtime.kernels.cpu.elementwise_layout import plan
 from runtime.kernels.jit import Entry, Family
 from runtime.kernels.threads import parallel_for
+from runtime.schema.codes import DType
 from runtime.tensors.arrays import flat_of, place_of
+from runtime.tensors.elements import info
 from runtime.tensors.tensor import Tensor
 
 Scalar = Callable[..., Any]
@@ -98,41 +100,89 @@ class Unary:
         return flat_of(contiguous(x)), target
 
 
-class Binary:
-    """One function of two numbers; the output may have another dtype (`result`)."""
+class _Loop(dict[str, Entry]):
+    """The entries of one loop by dtype name, each of the function of its kind."""
 
-    def __init__(
-        self, name: str, scalar: Scalar, *, grain: int = LIGHT, result: str = "T"
-    ) -> None:
-        self.grain = grain
-        self.same = result == "T"
+    __slots__ = ("_at", "_kinds")
 
-        def flat(a: Any, b: Any, out: Any) -> None:
-            for i in range(out.size):
-                out[i] = scalar(a[i], b[i])
+    def __init__(self, kinds: dict[str, tuple[Family, ...]], at: int) -> None:
+        super().__init__()
+        self._kinds = kinds
+        self._at = at
 
-        def onto(b: Any, out: Any) -> None:
-            for i in range(out.size):
-                out[i] = scalar(out[i], b[i])
+    def __missing__(self, name: str) -> Entry:
+        kind = info(DType.named(name)).kind
+        families = self._kinds.get(_KINDS.get(kind, ""), self._kinds[""])
+        self[name] = entry = families[self._at][name]
+        return entry
 
-        def right(a: Any, y: Any, out: Any) -> None:
-            for i in range(out.size):
-                out[i] = scalar(a[i], y)
 
-        def right_onto(y: Any, out: Any) -> None:
-            for i in range(out.size):
-                out[i] = scalar(out[i], y)
+# NumPy's letter of a kind of dtype -> the name of the kind here; others have none.
+_KINDS = {"i": "whole", "u": "whole", "c": "complex"}
 
-        r = f"{result}[::1]"
-        self.flat = Family(name, flat, f"void(T[::1], T[::1], {r})")
-        self.onto = Family(f"{name}_onto", onto, "void(T[::1], T[::1])")
-        self.right = Family(f"{name}_right", right, f"void(T[::1], T, {r})")
-        self.right_onto = Family(f"{name}_right_onto", right_onto, "void(T, T[::1])")
-        self.strided = Family(
+
+def _pairs(name: str, scalar: Scalar, result: str) -> tuple[Family, ...]:
+    """The loops around a function of two numbers: flat, onto, right, right onto it,
+    and strided.
+    """
+
+    def flat(a: Any, b: Any, out: Any) -> None:
+        for i in range(out.size):
+            out[i] = scalar(a[i], b[i])
+
+    def onto(b: Any, out: Any) -> None:
+        for i in range(out.size):
+            out[i] = scalar(out[i], b[i])
+
+    def right(a: Any, y: Any, out: Any) -> None:
+        for i in range(out.size):
+            out[i] = scalar(a[i], y)
+
+    def right_onto(y: Any, out: Any) -> None:
+        for i in range(out.size):
+            out[i] = scalar(out[i], y)
+
+    r = f"{result}[::1]"
+    return (
+        Family(name, flat, f"void(T[::1], T[::1], {r})"),
+        Family(f"{name}_onto", onto, "void(T[::1], T[::1])"),
+        Family(f"{name}_right", right, f"void(T[::1], T, {r})"),
+        Family(f"{name}_right_onto", right_onto, "void(T, T[::1])"),
+        Family(
             f"{name}_strided",
             _strided(scalar),
             f"void(T[::1], int64, T[::1], int64, {r}, int64[::1], int64, int64)",
-        )
+        ),
+    )
+
+
+class Binary:
+    """One function of two numbers; the output may have another dtype (`result`).
+
+    Of integers and of complex numbers it may be another one, `whole` and `complex_`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        scalar: Scalar,
+        *,
+        grain: int = LIGHT,
+        result: str = "T",
+        whole: Scalar | None = None,
+        complex_: Scalar | None = None,
+    ) -> None:
+        self.grain = grain
+        self.same = result == "T"
+        kinds = {"": _pairs(name, scalar, result)}
+        for kind, other in (("whole", whole), ("complex", complex_)):
+            if other is not None:
+                kinds[kind] = _pairs(f"{name}_{kind}", other, result)
+        self.flat = _Loop(kinds, 0)
+        self.onto = _Loop(kinds, 1)
+        self.right = _Loop(kinds, 2)
+        self.right_onto = _Loop(kinds, 3)
+        self.strided = _Loop(kinds, 4)
 
     def __call__(self, out: Tensor, a: Any, b: Any) -> None:
         """Write the function of each pair of elements into `out`."""

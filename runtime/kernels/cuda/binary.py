@@ -9,6 +9,7 @@ in `maximum` and `minimum`.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,66 +21,49 @@ from runtime.kernels.cuda.elementwise import ScalarMaker, family, run
 from runtime.kernels.cuda.jit import Family, device, number_of
 from runtime.kernels.cuda.operand import Number
 from runtime.kernels.cuda.scalars import Scalar
-from runtime.kernels.cuda.unary import (
+from runtime.kernels.math.pairs import (
     ALL,
     FLOATS,
-    INEXACT,
     INTEGERS,
     NUMBERS,
+    PAIRS,
+    Pair,
+    Reals,
 )
 from runtime.tensors.tensor import Tensor
 
 _I = np.int64
-REAL = ("bool", *INTEGERS, *FLOATS)
 
 
-def _is_float(kind: Any) -> bool:
-    return bool(np.issubdtype(kind, np.floating))
+@cache
+def _on(kind: Any) -> Reals:
+    """What the device has functions of its own for, for elements of a type."""
+    return Reals(
+        like=device(lambda x, value: kind(value)),
+        fmod=scalars.fmod,
+        copysign=scalars.copysign,
+        floor=scalars.whole("floor", kind),
+        log=scalars.log,
+        complex_log=scalars.complex_log,
+        complex_divide=scalars.complex_quotient,
+    )
 
 
-def _floor_divide(kind: Any) -> Scalar:
-    if not _is_float(kind):
-        return lambda x, y: x // y
-    zero, one, half = kind(0), kind(1), kind(0.5)
-    fmod, copysign, floor = scalars.fmod, scalars.copysign, scalars.whole("floor", kind)
+def _scalar(pair: Pair) -> ScalarMaker:
+    def make(kind: Any) -> Scalar:
+        if np.issubdtype(kind, np.integer):
+            maker = pair.whole or pair.real
+        elif np.issubdtype(kind, np.complexfloating):
+            maker = pair.complex or pair.real
+        else:
+            maker = pair.real
+        return maker(_on(kind))
 
-    def divide(x, y):  # type: ignore[no-untyped-def]  # compiled for the device
-        """Python's: exact where the quotient alone would round up (CPython, float)."""
-        if y == zero:
-            return kind(x / y)
-        rest = kind(fmod(x, y))
-        quotient = kind((x - rest) / y)
-        if rest != zero and (y < zero) != (rest < zero):
-            quotient = kind(quotient - one)
-        if quotient == zero:
-            return kind(copysign(zero, x / y))
-        lower = kind(floor(quotient))
-        if quotient - lower > half:
-            lower = kind(lower + one)
-        return lower
-
-    return divide
-
-
-def _remainder(kind: Any) -> Scalar:
-    if not _is_float(kind):
-        return lambda x, y: x % y
-    zero, fmod, copysign = kind(0), scalars.fmod, scalars.copysign
-
-    def rest_of(x, y):  # type: ignore[no-untyped-def]  # compiled for the device
-        """The rest of C's division, moved to the divisor's side of zero."""
-        rest = kind(fmod(x, y))
-        if rest == zero:
-            return kind(copysign(zero, y))
-        if (y < zero) != (rest < zero):
-            rest = kind(rest + y)
-        return rest
-
-    return rest_of
+    return make
 
 
 def _power(kind: Any) -> Scalar:
-    if _is_float(kind):
+    if np.issubdtype(kind, np.floating):
         return scalars.power
     if not np.issubdtype(kind, np.integer):
         return lambda x, y: x**y
@@ -105,48 +89,14 @@ def _power(kind: Any) -> Scalar:
     return raised
 
 
-def _maximum(kind: Any) -> Scalar:
-    # Whatever differs from itself is NaN; integers never do.
-    return lambda x, y: x if (x > y or x != x) else y
-
-
-def _minimum(kind: Any) -> Scalar:
-    return lambda x, y: x if (x < y or x != x) else y
-
-
-def _logic(combine: Callable[[bool, bool], bool]) -> ScalarMaker:
-    def make(kind: Any) -> Scalar:
-        zero = kind(0)
-        both = device(combine)
-        return lambda x, y: both(x != zero, y != zero)
-
-    return make
-
-
 # name -> scalar by type, dtypes, letter of the result.
 _ROWS: dict[str, tuple[ScalarMaker, tuple[str, ...], str]] = {
-    "add": (lambda kind: lambda x, y: x + y, ALL, "T"),
-    "sub": (lambda kind: lambda x, y: x - y, NUMBERS, "T"),
-    "mul": (lambda kind: lambda x, y: x * y, ALL, "T"),
-    "div": (scalars.quotient, INEXACT, "T"),
-    "floor_divide": (_floor_divide, (*INTEGERS, *FLOATS), "T"),
-    "remainder": (_remainder, (*INTEGERS, *FLOATS), "T"),
+    **{
+        name: (_scalar(pair), pair.dtypes, "bool" if pair.truth else "T")
+        for name, pair in PAIRS.items()
+    },
     "pow": (_power, NUMBERS, "T"),
-    "maximum": (_maximum, REAL, "T"),
-    "minimum": (_minimum, REAL, "T"),
     "atan2": (lambda kind: scalars.atan2, FLOATS, "T"),
-    "eq": (lambda kind: lambda x, y: x == y, ALL, "bool"),
-    "ne": (lambda kind: lambda x, y: x != y, ALL, "bool"),
-    "lt": (lambda kind: lambda x, y: x < y, REAL, "bool"),
-    "le": (lambda kind: lambda x, y: x <= y, REAL, "bool"),
-    "gt": (lambda kind: lambda x, y: x > y, REAL, "bool"),
-    "ge": (lambda kind: lambda x, y: x >= y, REAL, "bool"),
-    "logical_and": (_logic(lambda a, b: a and b), ALL, "bool"),
-    "logical_or": (_logic(lambda a, b: a or b), ALL, "bool"),
-    "logical_xor": (_logic(lambda a, b: a != b), ALL, "bool"),
-    "bitwise_and": (lambda kind: lambda x, y: x & y, ("bool", *INTEGERS), "T"),
-    "bitwise_or": (lambda kind: lambda x, y: x | y, ("bool", *INTEGERS), "T"),
-    "bitwise_xor": (lambda kind: lambda x, y: x ^ y, ("bool", *INTEGERS), "T"),
 }
 
 FAMILIES: dict[str, Family] = {
