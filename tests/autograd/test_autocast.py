@@ -10,11 +10,13 @@ from runtime.autograd import (
     clear_autocast_cache,
     is_autocast_enabled,
 )
-from runtime.autograd.autocast import STATE
+from runtime.autograd.autocast import STATE, families
 from runtime.errors.autograd import AutocastRefused
 from runtime.keys import LOCAL
 from runtime.operators.call import core
 from tests.autograd.made import grad_of
+from tests.opinfo.info import on_cpu
+from tests.opinfo.table import ROWS
 
 
 def matrix(dtype: str = "float32", **how: Any) -> Tensor:
@@ -108,3 +110,25 @@ def test_what_is_not_served() -> None:
         autocast("cpu", dtype="float64")
     with pytest.raises(AutocastRefused):
         is_autocast_enabled("xla")
+
+
+def _sampled() -> list[tuple[str, str]]:
+    known = {row.name for row in ROWS}
+    found = [*families()]
+    assert {name for name, _ in found} - known <= {"index_put", "addmv"}
+    return [each for each in found if each[0] in known]
+
+
+@pytest.mark.parametrize(("name", "family"), _sampled())
+def test_an_operator_is_cast_for_as_its_declaration_says(
+    name: str, family: str
+) -> None:
+    (row,) = [row for row in ROWS if row.name == name]
+    given = "float32" if family == "low" else "bfloat16"
+    # The first sample is the plainest: no dtype is asked for.
+    args, kwargs = row.samples(given)[0].bound(on_cpu)
+    with autocast("cpu"):
+        found = row.call(*args, **kwargs)
+    first = found[0] if isinstance(found, (list, tuple)) else found
+    wanted = {"low": "bfloat16", "float32": "float32", "widest": given}[family]
+    assert str(first.dtype) == wanted
