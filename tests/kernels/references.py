@@ -67,7 +67,8 @@ BINARY = {
 _ROWS = {row.name: row for row in pointwise.BINARY if row.name not in BINARY}
 BINARY.update(
     {
-        name: tuple(d for d in row.dtypes if d in ("bool", "uint8", *WHOLE, *INEXACT))
+        # Those that the kernel computes in.
+        name: tuple(d for d in row.dtypes if d in INEXACT or row.kind != "floating")
         for name, row in _ROWS.items()
     }
 )

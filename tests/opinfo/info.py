@@ -184,6 +184,8 @@ class OpInfo:
         view: whether results share the storage of the first argument.
         meta: False where the result depends on the elements.
         loose: how much further than rounding results may be apart.
+        kinks: places (of `tests.opinfo.second`) where the slope jumps, or it ends.
+        torch_lacks: dtypes of which torch has no gradient.
     """
 
     name: str
@@ -199,6 +201,8 @@ class OpInfo:
     meta: bool = True
     random: bool = False
     loose: float = 1.0
+    kinks: tuple[str, ...] = ()
+    torch_lacks: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return self.name

@@ -24,7 +24,7 @@ from tests.opinfo.table import ROWS
 DIFFERENTIABLE = [row for row in ROWS if row.gradient and not row.random]
 REAL = [row for row in DIFFERENTIABLE if "float64" in row.dtypes]
 
-# Where the slope of a function jumps, or it ends: row -> places.
+# Where the slope of a function jumps, or it ends, and its row does not say so.
 KINKS: dict[str, tuple[str, ...]] = {
     "abs": ("as it is", "zeros", "expanded", "overlapping"),
     **dict.fromkeys(("log", "log2", "log10", "sqrt", "rsqrt", "relu"), ("zeros",)),
@@ -46,6 +46,13 @@ KINKS: dict[str, tuple[str, ...]] = {
         ("zeros",),
     ),
 }
+
+
+def kinks_of(row: OpInfo) -> set[str]:
+    """The places where the slope of a function jumps, or it ends."""
+    return {*row.kinks, *KINKS.get(row.name, ())}
+
+
 # Not what torch gives, and why.
 OTHERWISE = {
     ("pow", "zeros"): "0 to a power stays 0 where torch has NaN",
@@ -73,7 +80,7 @@ def failing(row: OpInfo, samples: int | None, kinks: bool = False) -> set[str]:
     """The places at which gradients of gradients are not those of differences."""
     wrong = set()
     for point in all_points(row, "float64", samples):
-        if not kinks and point.place in KINKS.get(row.name, ()):
+        if not kinks and point.place in kinks_of(row):
             continue
         function = call_of(point, row.call, on_cpu)
         leaves = [leaf(values) for values in point.leaves]
@@ -103,7 +110,7 @@ def test_gradients_of_gradients_at_every_place(row: OpInfo) -> None:
 @pytest.mark.parametrize("row", REAL, ids=repr)
 def test_gradients_of_gradients_of_every_sample(row: OpInfo) -> None:
     """And what is left out has a reason to be."""
-    assert failing(row, None, kinks=True) == {*KINKS.get(row.name, ())}
+    assert failing(row, None, kinks=True) == kinks_of(row)
 
 
 def compared(row: OpInfo, dtype: str) -> int:
@@ -142,15 +149,9 @@ BESIDE = [
     for dtype in ("float64", "complex128")
     if dtype in row.dtypes and row.torch is not None
 ]
-# torch has no gradients of these.
-NOT_IN_TORCH = {
-    ("floor_divide", "float64"),
-    ("silu", "complex128"),
-    ("embedding", "complex128"),
-}
 
 
 @pytest.mark.torch
 @pytest.mark.parametrize(("row", "dtype"), BESIDE, ids=repr)
 def test_first_and_second_gradients_are_those_of_torch(row: OpInfo, dtype: str) -> None:
-    assert bool(compared(row, dtype)) is not ((row.name, dtype) in NOT_IN_TORCH)
+    assert bool(compared(row, dtype)) is (dtype not in row.torch_lacks)
