@@ -278,6 +278,11 @@ PAIRS: dict[str, Pairwise] = {
         "The lesser of both sides.",
         in_place=False,
     ),
+    "xlogy": Pairwise(
+        floating(ALL),
+        "The left side times the logarithm of the right one; 0 where the left one is.",
+        autocast="widest",
+    ),
     "pow": Pairwise(
         same(NUMBERS),
         "The left side to the power of the right one.",

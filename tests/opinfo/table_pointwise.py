@@ -270,6 +270,8 @@ BINARY = (
     binary("minimum", propagating(np.minimum), ORDERED,
            values=("distinct", "distinct")),
     binary("atan2", np.arctan2, ORDERED, "floating", values=("any", "nonzero")),
+    binary("xlogy", sp.xlogy, ALL, "floating", values=("any", "positive"),
+           kinks=("zeros",), torch_lacks=("complex128",)),
     *(comparison(name, ALL) for name in ("eq", "ne")),
     *(comparison(name, ORDERED) for name in ("lt", "le", "gt", "ge")),
     *(

@@ -124,6 +124,15 @@ FORMULAS: dict[str, Formulas] = {
         "self": lambda grad, self, result: core.mul(grad, core.div(self, result)),
         "other": lambda grad, other, result: core.mul(grad, core.div(other, result)),
     },
+    "xlogy": {
+        "self": lambda grad, self, other: core.masked_fill(
+            # Not the logarithm of a number, which would be rounded to float32.
+            core.xlogy(grad, conj(other)),
+            core.logical_and(core.eq(self, 0), core.eq(other, 0)),
+            0,
+        ),
+        "other": lambda grad, self, other: core.mul(grad, conj(core.div(self, other))),
+    },
     "pow": {"self": _pow_self, "other": _pow_exponent},
     "maximum": {
         "self": _larger,

@@ -175,6 +175,14 @@ def _whole_divide(a: Any, b: Any) -> Any:
     return -a if b == -1 else a // b
 
 
+def _xlogy(log: Scalar) -> Scalar:
+    def xlogy(a: Any, b: Any) -> Any:
+        # 0 even where the logarithm is infinite; a logarithm of NaN is NaN.
+        return a - a if (a == 0) & (b == b) else a * log(b)
+
+    return xlogy
+
+
 def _alike(scalar: Scalar) -> Maker:
     """A function that needs nothing of the device."""
     return lambda on: scalar
@@ -204,4 +212,10 @@ PAIRS: dict[str, Pair] = {
     "bitwise_and": Pair(_alike(_bitwise_and), BITS),
     "bitwise_or": Pair(_alike(_bitwise_or), BITS),
     "bitwise_xor": Pair(_alike(_bitwise_xor), BITS),
+    "xlogy": Pair(
+        lambda on: _xlogy(on.log),
+        INEXACT,
+        complex=lambda on: _xlogy(on.complex_log),
+        grain=100_000,
+    ),
 }
