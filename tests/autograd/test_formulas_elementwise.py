@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 import runtime.autograd as ag
+from runtime import tensor
 from runtime.operators.call import core, found
 from runtime.tensors.making import from_numpy
 from tests.autograd.made import complex_, grad_of, points, real, truth
+from tests.opinfo.table_pointwise import BINARY as ROWS
 
 Function = Callable[..., Any]
 
@@ -216,3 +218,25 @@ def test_equal_maxima_share() -> None:
     x = real([2.0, 1.0, 2.0])
     core.max(x).backward()
     assert grad_of(x).tolist() == [0.5, 0, 0.5]
+
+
+@pytest.mark.parametrize("number", [3, 1.7])
+@pytest.mark.parametrize("name", [row.name for row in ROWS if row.gradient])
+def test_a_number_is_as_exact_as_a_tensor_of_it(name: str, number: float) -> None:
+    """Beside doubles; by itself it would be one of single precision."""
+    function = getattr(core, name)
+    for turned in (False, True):
+        found: list[list[Any]] = []
+        for other in (number, tensor([number, number], dtype="float64")):
+            x = tensor([0.3, 2.9], dtype="float64", requires_grad=True)
+            y = function(other, x) if turned else function(x, other)
+            by = tensor([1.1, 0.7], dtype="float64")
+            slope = ag.grad(y, [x], by, create_graph=True)[0]
+            assert slope is not None
+            found.append([slope.tolist()])
+            if slope.requires_grad:
+                bend = ag.grad(slope, [x], by, allow_unused=True)[0]
+                found[-1].append(None if bend is None else bend.tolist())
+        assert found[0] == [
+            each and pytest.approx(each, rel=1e-14, abs=1e-15) for each in found[1]
+        ]

@@ -46,7 +46,8 @@ def _pow_self(grad: Any, self: Any, other: Any) -> Any:
 
 
 def _pow_exponent(grad: Any, self: Any, other: Any, result: Any) -> Any:
-    slope = core.mul(result, core.log(self))
+    # The logarithm of an integer, by itself, would be one of single precision.
+    slope = core.xlogy(result, self)
     # 0 to a power that is not negative stays 0, though log(0) has no value.
     stays = core.eq(self, 0)
     if not other.dtype.is_complex:
@@ -64,8 +65,13 @@ def _smaller(grad: Any, self: Any, other: Any) -> Any:
     return core.masked_fill(shared, core.gt(self, other), 0)
 
 
+def _square(value: Any) -> Any:
+    # Numbers, by themselves, are of single precision.
+    return core.mul(value, value) if value.number is None else value.number**2
+
+
 def _over_square(grad: Any, self: Any, other: Any) -> Any:
-    length = core.add(core.mul(self, self), core.mul(other, other))
+    length = core.add(_square(self), _square(other))
     # The origin has no angle; by any other length both gradients are 0 there.
     return core.div(grad, core.masked_fill(length, core.eq(length, 0), 1))
 
@@ -126,7 +132,7 @@ FORMULAS: dict[str, Formulas] = {
     },
     "xlogy": {
         "self": lambda grad, self, other: core.masked_fill(
-            # Not the logarithm of a number, which would be rounded to float32.
+            # As in `_pow_exponent`.
             core.xlogy(grad, conj(other)),
             core.logical_and(core.eq(self, 0), core.eq(other, 0)),
             0,
