@@ -59,8 +59,8 @@ from runtime.errors.opcheck import (
 )
 from runtime.errors.operands import (
     DTypeRefused, DevicesDiffer, DimensionOutOfRange, NoDataToRead, NothingToReduce,
-    OperandError, ShapesRefused, TargetDType, TargetOverlaps, TargetShape,
-    WrongOption,
+    OperandError, PartOutOfRange, ShapesRefused, TargetDType, TargetOverlaps,
+    TargetShape, WrongOption,
 )
 from runtime.errors.operator import (
     IndexOutOfRange, IndexRefused, ShapesDoNotFit, ViewImpossible,
@@ -139,7 +139,8 @@ __all__ = [
     "NothingToHandle", "NothingToReduce", "NumberTooLarge", "OpCheckError",
     "OpCheckMisuse", "OperandError", "OperatorGone", "OtherResult", "OutOfMemory",
     "OutOfStorage", "OutRequiresGrad", "OutsideOfHandler", "OverlappingWrite",
-    "OverloadGone", "OverloadNeeded", "OverrideForbidden", "PlainHandler",
+    "OverloadGone", "OverloadNeeded", "OverrideForbidden", "PartOutOfRange",
+    "PlainHandler",
     "PrivateDispatcher", "PutAsideElsewhere", "PythonDispatchError",
     "RepeatedDimension", "ResultsAlias", "RuleTaken", "SavedTensorModified",
     "SchemaDiffers", "SchemaError", "SchemaMismatch", "SchemaNotFound",

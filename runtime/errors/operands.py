@@ -144,7 +144,7 @@ class DimensionOutOfRange(OperandError, IndexError):
 
 
 @dataclass(eq=False, kw_only=True)
-class NothingToReduce(OperandError, ValueError):
+class NothingToReduce(OperandError, ValueError, IndexError):
     """A reduction without an identity over no elements."""
 
     shape: tuple[int, ...]
@@ -173,6 +173,11 @@ class WrongOption(OperandError, ValueError):
             f"`{self.operator}` does not take {self.found} for `{self.argument}`.",
             ("fits", self.fits),
         )
+
+
+@dataclass(eq=False, kw_only=True)
+class PartOutOfRange(WrongOption, IndexError):
+    """A part was asked for that a dimension does not have."""
 
 
 @dataclass(eq=False, kw_only=True)

@@ -235,7 +235,7 @@ class BadSize(EveryorderError, ValueError, RuntimeError):
 
 
 @dataclass(eq=False, kw_only=True)
-class BadDimension(EveryorderError, IndexError):
+class BadDimension(EveryorderError, IndexError, RuntimeError):
     """A tensor has no such dimension."""
 
     dim: int

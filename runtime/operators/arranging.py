@@ -366,6 +366,8 @@ def pad(self: Tensor, pad: Sequence[int], mode: str, value: float | None) -> Any
             continue
         if mode == "constant":
             found = _with_constant(found, at, sides, value or 0.0)
+        elif mode == "replicate":
+            found = core.index_select(found, at, _nearest(found, at, sides))
         else:
             # Less is cut off first: what goes round goes round what is left.
             size = self.shape[at]
@@ -397,11 +399,25 @@ def _with_constant(found: Any, at: int, sides: tuple[int, int], value: float) ->
     return core.cat(parts, at) if len(parts) > 1 else kept
 
 
+def _nearest(self: Tensor, at: int, sides: tuple[int, int]) -> Any:
+    """The places of a dimension with more or less at its ends, which go on."""
+    size, (before, after) = self.shape[at], sides
+    if size < 1 or size + before + after < 0:
+        raise WrongOption(
+            operator="core::pad",
+            argument="pad",
+            found=str(sides),
+            fits=f"at most {size} places less of dimension {at}, which has elements",
+        )
+    numbers = core.add(_numbers(size + before + after, self), -before)
+    return core.clamp(numbers, 0, size - 1)
+
+
 def _places(self: Tensor, at: int, sides: tuple[int, int], mode: str) -> Any:
     """The place of each place of the padded dimension."""
     size, (before, after) = self.shape[at], sides
-    most = {"reflect": size - 1, "circular": size}.get(mode)
-    if size < 1 or (most is not None and max(sides) > most):
+    most = {"reflect": size - 1, "circular": size}[mode]
+    if size < 1 or max(sides) > most:
         raise WrongOption(
             operator="core::pad",
             argument="pad",
@@ -409,8 +425,6 @@ def _places(self: Tensor, at: int, sides: tuple[int, int], mode: str) -> Any:
             fits=f"at most {most} places beside {size}, by mode {mode!r}",
         )
     numbers = core.add(_numbers(size + before + after, self), -before)
-    if mode == "replicate":
-        return core.clamp(numbers, 0, size - 1)
     if mode == "circular":
         return core.remainder(numbers, size)
     # There and back again: what is beyond an end is as far before it.

@@ -280,7 +280,7 @@ PAIRS: dict[str, Pairwise] = {
     ),
     "xlogy": Pairwise(
         floating(ALL),
-        "The left side times the logarithm of the right one; 0 where the left one is.",
+        "The left side times the logarithm of the right one; 0 at 0.",
         autocast="widest",
     ),
     "pow": Pairwise(

@@ -29,6 +29,7 @@ from runtime.operators.plan import (
     FLOAT32,
     FLOAT64,
     INT64,
+    INTEGERS,
     REALS,
     Plan,
     Shape,
@@ -241,6 +242,9 @@ def _linspace(
             )
     if device.type == "meta":
         return empty_tensor((steps,), kind, device)
+    if kind in INTEGERS:
+        # From an integer to an integer, whatever lies between.
+        start, end = int(start), int(end)
     table = table_for(device)
     points = empty_tensor((steps,), FLOAT64, device)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0

@@ -251,6 +251,7 @@ def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
 @composite(
     "bernoulli(Tensor self, float? p=None, *, Generator? generator=None) -> Tensor",
     tags=("nondeterministic_seeded",),
+    explicit=True,
 )
 def bernoulli(self: Tensor, p: float | None, generator: Any) -> Any:
     """1 with the probability of each element, or `p`, else 0."""

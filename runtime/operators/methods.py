@@ -135,8 +135,8 @@ def _new(name: str) -> Method:
 
 
 def _conversion(name: str, kind: DType) -> Method:
-    def method(self: Tensor) -> Any:
-        return core.to(self, dtype=kind)
+    def method(self: Tensor, *, memory_format: Any = None) -> Any:
+        return core.to(self, dtype=kind, memory_format=memory_format)
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"The tensor with elements of dtype {kind}."

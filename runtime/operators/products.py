@@ -174,7 +174,8 @@ def norm(
     if order == -inf:
         return core.amin(sizes, dims, keepdim)
     if order == 0:
-        return core.sum(core.to(core.ne(sizes, 0), dtype=sizes.dtype), dims, keepdim)
+        # A count, of which the gradient is 0.
+        return core.sum(core.masked_fill(sizes, core.ne(sizes, 0), 1), dims, keepdim)
     if order == 1:
         return core.sum(sizes, dims, keepdim)
     return _rooted(core.sum(core.pow(sizes, order), dims, keepdim), order)

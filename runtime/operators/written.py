@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from numpy import ndarray
 
-from runtime.errors.operands import WrongOption
+from runtime.errors.operands import PartOutOfRange, WrongOption
 from runtime.operators.call import core
 from runtime.operators.calling import function, named, plain, spelled, writing
+from runtime.operators.public import public
 from runtime.operators.words import worded
 from runtime.schema.binding import binder, converters_of
 from runtime.schema.checked import checked
@@ -178,7 +179,7 @@ def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     size = self.size(dim)
     first = start + size if start < 0 else start
     if not 0 <= first <= first + length <= size:
-        raise WrongOption(
+        raise PartOutOfRange(
             operator="narrow",
             argument="start and length",
             found=f"{start} and {length}",
@@ -366,42 +367,51 @@ def dropout(
     return core.copy_(input, found) if inplace else found
 
 
-@checked
-def conv2d(
-    input: Tensor,  # noqa: A002  # the schema's name
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Any:
-    """The cross-correlation of images with kernels, over two dimensions.
+def convolution(name: str, ndim: int) -> Function:
+    """`conv1d` or `conv2d`, of which the padding may be a word."""
+    run = plain(name)
+
+    def convolve(
+        input: Tensor,  # noqa: A002  # the schema's name
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Any:
+        if not isinstance(padding, str):
+            return run(input, weight, bias, stride, padding, dilation, groups)
+        steps, apart = (
+            each if isinstance(each, (list, tuple)) else (each,) * ndim
+            for each in (stride, dilation)
+        )
+        if padding not in ("same", "valid") or (padding == "same" and {*steps} != {1}):
+            raise WrongOption(
+                operator=name,
+                argument="padding",
+                found=f"{padding!r} with stride {stride}",
+                fits="numbers, 'valid', or 'same' with a stride of 1",
+            )
+        if padding == "valid":
+            return run(input, weight, bias, stride, 0, dilation, groups)
+        kernel = weight.shape[-ndim:]
+        whole = [step * (size - 1) for step, size in zip(apart, kernel, strict=True)]
+        more = [total % 2 for total in whole]
+        if any(more):
+            ends = [end for each in reversed(more) for end in (0, each)]
+            input = core.pad(input, ends)  # noqa: A001  # as above
+        sides = [total // 2 for total in whole]
+        return run(input, weight, bias, stride, sides, dilation, groups)
+
+    convolve.__name__ = convolve.__qualname__ = name
+    convolve.__doc__ = f"""{public()[name].says}
 
     `padding` may be "valid", none, or "same": as much as keeps the size, of which the
     odd place comes last.  Raises `WrongOption` for another word, and for "same" with a
     stride.
     """
-    if not isinstance(padding, str):
-        return core.conv2d(input, weight, bias, stride, padding, dilation, groups)
-    steps = stride if isinstance(stride, (list, tuple)) else (stride, stride)
-    apart = dilation if isinstance(dilation, (list, tuple)) else (dilation, dilation)
-    if padding not in ("same", "valid") or (padding == "same" and {*steps} != {1}):
-        raise WrongOption(
-            operator="conv2d",
-            argument="padding",
-            found=f"{padding!r} with stride {stride}",
-            fits="numbers, 'valid', or 'same' with a stride of 1",
-        )
-    if padding == "valid":
-        return core.conv2d(input, weight, bias, stride, 0, dilation, groups)
-    kernel = weight.shape[-2:]
-    whole = [step * (size - 1) for step, size in zip(apart, kernel, strict=True)]
-    more = [total % 2 for total in whole]
-    if any(more):
-        input = core.pad(input, [0, more[1], 0, more[0]])  # noqa: A001  # as above
-    sides = [total // 2 for total in whole]
-    return core.conv2d(input, weight, bias, stride, sides, dilation, groups)
+    return checked(convolve)
 
 
 @checked
@@ -511,8 +521,8 @@ def searchsorted(sorted_sequence: Tensor, input: Any, **options: Any) -> Any:  #
 
 # Written functions that are no methods, or are other ones.
 NO_METHODS = (
-    *("conv2d", "dropout", "einsum", "max_pool2d", "meshgrid", "searchsorted"),
-    "where",
+    *("conv1d", "conv2d", "dropout", "einsum", "max_pool2d", "meshgrid"),
+    *("searchsorted", "where"),
 )
 
 # What is more than the call of one operator, by name.
@@ -523,7 +533,8 @@ WRITTEN: dict[str, Function] = {
     "chunk": chunk,
     "clamp": clamp,
     "clip": clip,
-    "conv2d": conv2d,
+    "conv1d": convolution("conv1d", 1),
+    "conv2d": convolution("conv2d", 2),
     "dropout": dropout,
     "einsum": einsum,
     "lerp": lerp,

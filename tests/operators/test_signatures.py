@@ -20,10 +20,10 @@ def test_every_function_has_a_signature_and_a_sentence(name: str) -> None:
 
 
 def test_a_signature_is_the_schemas() -> None:
-    assert str(inspect.signature(runtime.conv1d)) == (
-        "(input: 'Tensor', weight: 'Tensor', bias: 'Tensor?' = None, "
-        "stride: 'int[]' = (1,), padding: 'int[]' = (0,), "
-        "dilation: 'int[]' = (1,), groups: 'int' = 1) -> 'Tensor'"
+    assert str(inspect.signature(runtime.avg_pool2d)) == (
+        "(self: 'Tensor', kernel_size: 'int[]', stride: 'int[]' = (), "
+        "padding: 'int[]' = (0, 0), ceil_mode: 'bool' = False, "
+        "count_include_pad: 'bool' = True, divisor_override: 'int?' = None) -> 'Tensor'"
     )
     assert str(inspect.signature(runtime.sum)) == (
         "(self: 'Tensor', dim: 'int[]?' = None, keepdim: 'bool' = False, *, "

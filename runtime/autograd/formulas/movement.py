@@ -25,7 +25,7 @@ def _cat(grad: Any, tensors_shape: tuple[Shape, ...], dim: int) -> list[Any]:
     for shape in tensors_shape:
         if shape == (0,) and len(grad.shape) != 1:
             # What joins as nothing, whatever its other dimensions are.
-            parts.append(None)
+            parts.append(_zeros(grad, shape))
             continue
         parts.append(core.slice(grad, at, start, start + shape[at]))
         start += shape[at]

@@ -112,4 +112,5 @@ FORMULAS: dict[str, Formulas] = {
     "square": {"self": lambda grad, self: core.mul(grad, core.mul(conj(self), 2))},
     "conj": {"self": lambda grad: conj(grad)},
     **{name: {"self": nothing} for name in ("sign", "floor", "ceil", "round", "trunc")},
+    "bernoulli": {"self": nothing},
 }

@@ -221,83 +221,13 @@ DEVIATIONS: tuple[Row, ...] = (
         "runtime.group_norm(float32[1, 2], 1)",
         "of two elements the gradient nearly cancels; torch is as far from it",
     ),
-)
-
-
-def _error(ours: str, theirs: str, shown: str) -> Defect:
-    return Defect(
-        ANY,
-        "error type",
-        f"{ours}, torch {theirs}",
-        f"`except {theirs}` of a program for torch does not see it",
-        shown,
-    )
-
-
-CONVERSIONS = (
-    *("bfloat16", "bool", "byte", "char", "double", "float", "half", "int", "long"),
-    *("short", "cdouble", "cfloat"),
-)
-
-DEFECTS: tuple[Row, ...] = (
-    Defect(
-        ("nn_functional_pad_replicate_negative",),
-        "refused",
-        "for `pad`",
-        "a dimension that is cut to nothing is filled with the last element cut off",
-        "F.pad(m.arange(1., 5.).reshape(1, 1, 4), (-4, 5), 'replicate')",
-    ),
-    Defect(
-        ("linspace",),
-        "values",
-        "dtype=torch.int64",
-        "torch truncates the bounds before it computes the steps",
-        "m.linspace(4.3, -3, 50, dtype=m.int64)",
-    ),
-    Defect(
-        ("nn_functional_conv1d",),
-        "refused",
-        "`padding`, takes `int[1]`, but was given a str",
-        "`padding='valid'` and 'same' are taken by `conv2d`",
-        "F.conv1d(m.ones(1, 1, 4), m.ones(1, 1, 3), padding='same')",
-    ),
-    Defect(
-        ("nn_functional_conv1d",),
-        "error type",
-        "WrongArgumentType, torch RuntimeError",
-        "likewise",
-        "F.conv1d(m.ones(1, 2, 4), m.ones(2, 2, 2), padding='same', groups=3)",
-    ),
-    Defect(
-        CONVERSIONS,
-        "refused",
-        "no argument `memory_format`",
-        "`to` takes it, and these are short for it",
-        "m.ones(2, 2).double(memory_format=m.contiguous_format)",
-    ),
-    Defect(
-        ("bernoulli",),
-        "requires_grad",
-        "False, torch True",
-        "the gradient is zero, not undefined",
-        "m.bernoulli(m.tensor([.5]).requires_grad_()).requires_grad",
-    ),
-    Defect(
+    Deviation(
         ("norm",),
-        "requires_grad",
-        "False, torch True",
-        "of a count of what is not zero the gradient is zero, not undefined",
-        "m.norm(m.ones(2).requires_grad_(), 0).requires_grad",
-    ),
-    Defect(
-        ("cat",),
         "gradient undefined",
-        "[0], ",
-        "the gradient of an empty part is empty, not undefined",
-        "m.autograd.grad(m.cat([e := m.zeros(0).requires_grad_(), "
-        "m.ones(2, 2).requires_grad_()], dim=1).sum(), [e], allow_unused=True)",
+        "0, -1) [",
+        "the gradient of a count is zero, over one dimension as over all",
     ),
-    _error("BadDimension", "RuntimeError", "m.narrow(m.tensor(1.), 0, 0, 1)"),
-    _error("NothingToReduce", "IndexError", "m.amax(m.ones(5, 0, 5), dim=1)"),
-    _error("WrongOption", "IndexError", "m.narrow(m.ones(20, 10, 5), 1, 11, 0)"),
 )
+
+
+DEFECTS: tuple[Row, ...] = ()
