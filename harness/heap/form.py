@@ -30,7 +30,6 @@ from harness.heap.tokens import (
     IGNORED,
     LOWEST_ADDRESS,
     NOTHING,
-    TEXT_IDS,
     WRITTEN,
     Plan,
     Space,
@@ -117,8 +116,7 @@ class Walk(Tokens):
         ignoring = self.ignoring
         readers: dict[int, Any] = dict(HANDLERS)
         reader_of = readers.get
-        none, boolean, cell = type(None), bool, types.CellType
-        only_text = TEXT_IDS.issuperset
+        none, boolean, text, cell = type(None), bool, str, types.CellType
         queue = iter(order)
         queue.__setstate__(done)  # type: ignore[attr-defined]  # every list iterator has it
         number = done - 1
@@ -208,28 +206,35 @@ class Walk(Tokens):
                         if type(key) is not str or key not in left_out
                     }
             # A dict, or the attributes of an instance.
-            size = len(attributes)
-            append(size)
-            if size > 1:
-                keys = list(attributes)
-                if only_text(map(identity, map(type, keys))):
-                    arranged = sorted(keys)
-                    if arranged != keys:
-                        self.orders.append((holder, tuple(keys)))
-                    pairs: Any = [(key, attributes[key]) for key in arranged]
-                else:
+            append(len(attributes))
+            keys = [*attributes]
+            for key in keys:
+                if type(key) is not text:
                     self.number = holder
-                    pairs = arrange(self, attributes.items())
+                    entries: Any = arrange(self, attributes.items())
+                    by_key = False
+                    break
             else:
-                pairs = attributes.items()
+                entries = sorted(keys)
+                if entries != keys:
+                    self.orders.append((holder, tuple(keys)))
+                by_key = True
             if ignoring is not None and ignoring.concerns(attributes):
                 self.number = number
-                pairs = self._without(pairs, holder == number)
-            for key, value in pairs:
-                if type(key) is str:
-                    append(key)
+                if by_key:
+                    entries = [(key, attributes[key]) for key in entries]
+                    by_key = False
+                entries = self._without(entries, holder == number)
+            for entry in entries:
+                if by_key:
+                    append(entry)
+                    value = attributes[entry]
                 else:
-                    self.emit(key)
+                    key, value = entry
+                    if type(key) is text:
+                        append(key)
+                    else:
+                        self.emit(key)
                 t = type(value)
                 if t is str or t is none or t is boolean:
                     append(value)
