@@ -9,8 +9,12 @@ BESIDE_TORCH := tests/operators/test_conv.py tests/operators/test_pool.py \
 	tests/operators/test_factories.py tests/operators/test_views.py \
 	tests/tensors/test_dlpack.py tests/tensors/test_promotion.py \
 	tests/tensors/test_testing.py
-# How the tests are run; under coverage by `make coverage`.
+# How the tests are run, and those of the rest; under coverage by `make coverage`.
 RUN ?= -m pytest
+RUN_REST ?= $(RUN)
+# Of tests that repeat one claim over every operator, dtype, layout or registry:
+# `--thin` for one in so many (see conftest.py), `--thinned` for the others, or all.
+SHARE ?=
 # Which ones; all, unless somebody says otherwise.
 TESTS ?=
 # What explores looks through all that is loaded, and forks it: these run by themselves,
@@ -40,15 +44,15 @@ LONG_OF_RUNTIME := tests/scenarios tests/mutants tests/pairs tests/injection tes
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
-.PHONY: run test test-forking test-exploring test-catalogue test-kernels test-rest test-long \
+.PHONY: run test test-shares test-forking test-exploring test-catalogue test-kernels test-rest test-long \
 	test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
 	clean help
 
 help:
 	@echo "make run       explore the catalogue, print the table, write build/report/"
-	@echo "make test      the tests, in parallel"
+	@echo "make test      the tests, in parallel; of those that repeat one claim, some"
 	@echo "make bench     the benchmarks: ratios, side by side in one run"
-	@echo "make test-long the long legs: the zoo, mutants, every strategy against full"
+	@echo "make test-long the others, and the zoo, mutants, every strategy against full"
 	@echo "make test-extras  what needs the extras torch and cuda, and kernels uncompiled"
 	@echo "make test-gpu  the CUDA kernels on a GPU, if there is one (make cuda first)"
 	@echo "make bench-gpu the CUDA kernels measured, if there is a GPU"
@@ -69,31 +73,35 @@ run: $(STAMP)
 	$(BIN)/everyorder run --report build/report
 
 ifeq ($(strip $(TESTS)),)
-test: test-forking test-exploring test-catalogue test-kernels test-rest
+test:
+	$(MAKE) test-shares SHARE=--thin
 else
 test: $(STAMP)
 	$(BIN)/python $(RUN) -n auto $(TESTS)
 endif
 
+test-shares: test-forking test-exploring test-catalogue test-kernels test-rest
+
 test-forking: $(STAMP)
-	$(BIN)/python $(RUN) -n auto $(FORKING)
+	$(BIN)/python $(RUN) -n auto $(SHARE) $(FORKING)
 
 test-exploring: $(STAMP)
-	$(BIN)/python $(RUN) -n auto $(EXPLORING)
+	$(BIN)/python $(RUN) -n auto $(SHARE) $(EXPLORING)
 
 test-catalogue: $(STAMP)
-	$(BIN)/python $(RUN) -n auto $(OTHERS)
-	$(BIN)/python $(RUN) -n auto $(CATALOGUE) $(addprefix --ignore=,$(OTHERS))
+	$(BIN)/python $(RUN) -n auto $(SHARE) $(OTHERS)
+	$(BIN)/python $(RUN) -n auto $(SHARE) $(CATALOGUE) $(addprefix --ignore=,$(OTHERS))
 
 test-kernels: $(STAMP)
-	$(BIN)/python $(RUN) -n auto $(KERNELS)
+	$(BIN)/python $(RUN) -n auto $(SHARE) $(KERNELS)
 
 test-rest: $(STAMP)
-	$(BIN)/python $(RUN) -n auto \
+	$(BIN)/python $(RUN_REST) -n auto $(SHARE) \
 		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(OTHERS) $(CATALOGUE) $(KERNELS))
 
 ifeq ($(strip $(TESTS)),)
 test-long: $(STAMP)
+	$(MAKE) test-shares SHARE=--thinned
 	$(BIN)/python -m pytest -q -n auto -m long $(FOLLOWED)
 	$(BIN)/python -m pytest -q -n auto -m long $(LONG)
 	$(BIN)/python -m pytest -q -n auto -m long $(LONG_OF_RUNTIME) --ignore=$(FOLLOWED)
@@ -129,7 +137,7 @@ types: $(STAMP)
 COVERED := -m coverage run -m pytest -q
 coverage: $(STAMP)
 	$(BIN)/coverage erase
-	$(MAKE) test test-extras RUN="$(COVERED)"
+	$(MAKE) test-shares test-extras RUN="$(COVERED)"
 	$(MAKE) coverage-report
 
 # Of what is to be covered; all of it, unless somebody says otherwise.

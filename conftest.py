@@ -2,12 +2,16 @@
 
 True only here: an installed project brings its plugin by its entry point; from a bare
 checkout it is named here, and never twice.  Tests that take minutes are skipped, with
-the reason, unless `-m` speaks of them.
+the reason, unless `-m` speaks of them.  Of tests that repeat one claim over every
+operator, dtype, layout or registry, `--thin` runs one in so many, always the same ones,
+and `--thinned` the others: `make test` and `make test-long`.  Whoever says neither runs
+them all.
 """
 
 import gc
 import signal
 from importlib.metadata import entry_points
+from zlib import crc32
 
 import pytest
 
@@ -15,6 +19,16 @@ pytest_plugins = ["pytester"]
 
 if not any(point.value == "everyorder" for point in entry_points(group="pytest11")):
     pytest_plugins.append("everyorder")
+
+# Folder or file -> one in how many of its parametrised tests `--thin` keeps.
+# What compiles, runs every operator or explores every registry counts most.
+THINNED = {
+    "tests/": 3,
+    "tests/kernels/": 5,
+    "tests/operators/": 5,
+    "tests/opinfo/": 5,
+    "tests/zoo/": 5,
+}
 
 LONG = pytest.mark.skip(reason="takes minutes: make test-long, or -m long")
 
@@ -25,10 +39,54 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Which of the tests that repeat one claim are run."""
+    group = parser.getgroup("everyorder's own tests")
+    group.addoption("--thin", action="store_true", help="one in so many of them")
+    group.addoption("--thinned", action="store_true", help="those that --thin leaves")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """What is left out, which deselecting in workers does not say."""
+    kept = ", ".join(f"1 in {many} of {where}" for where, many in THINNED.items())
+    if config.getoption("thin"):
+        return f"thin: of parametrised tests {kept}; the others: make test-long"
+    if config.getoption("thinned"):
+        return f"thinned: the others of what --thin runs {kept}"
+    return None
+
+
+def is_left_out(item: pytest.Item, seen: set[str]) -> bool:
+    """Whether `--thin` leaves a test out; of each function it keeps the first one."""
+    path, _, name = item.nodeid.partition("::")
+    function = f"{path}::{name.partition('[')[0]}"
+    first = function not in seen
+    seen.add(function)
+    if first or "[" not in name:
+        return False
+    names = [folder for folder in THINNED if path.startswith(folder)]
+    return (
+        bool(names) and crc32(item.nodeid.encode()) % THINNED[max(names, key=len)] > 0
+    )
+
+
+def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
+    thin, rest = config.getoption("thin"), config.getoption("thinned")
+    if thin is rest:
+        return
+    seen: set[str] = set()
+    left = [is_left_out(item, seen) for item in items]
+    config.hook.pytest_deselected(
+        items=[item for item, out in zip(items, left, strict=True) if out is thin]
+    )
+    items[:] = [item for item, out in zip(items, left, strict=True) if out is not thin]
+
+
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Leave the long legs to who asks for them."""
+    """Thin out, and leave the long legs to who asks for them."""
+    _thin(config, items)
     if "long" in config.getoption("markexpr"):
         return
     for item in items:

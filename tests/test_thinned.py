@@ -1,0 +1,55 @@
+"""The shares of `make test` and `make test-long`, which miss no test between them."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+NAMES = [
+    *(f"tests/kernels/test_binary.py::test_binary[{n}]" for n in range(200)),
+    "tests/kernels/test_binary.py::test_alone",
+    *(f"tests/schema/test_parser.py::test_text[{n}]" for n in range(90)),
+    *(f"tests/schema/test_parser.py::TestMore::test_one[{n}]" for n in range(2)),
+]
+
+
+def shares(request: pytest.FixtureRequest) -> tuple[list[str], list[str], int]:
+    """What `--thin` runs of NAMES, what `--thinned` runs, and how much was told of."""
+    root = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+    assert root is not None
+    told: list[Any] = []
+    found = []
+    for share in ({"thin": True, "thinned": False}, {"thin": False, "thinned": True}):
+        hook = SimpleNamespace(pytest_deselected=lambda items: told.extend(items))
+        config = SimpleNamespace(getoption=share.__getitem__, hook=hook)
+        items = [SimpleNamespace(nodeid=name) for name in NAMES]
+        root._thin(config, items)
+        found.append([item.nodeid for item in items])
+    return found[0], found[1], len(told)
+
+
+def test_each_test_is_in_one_share(request: pytest.FixtureRequest) -> None:
+    thin, others, told = shares(request)
+    assert sorted(thin + others) == sorted(NAMES)
+    assert told == len(NAMES)
+    assert len([name for name in thin if "kernels" in name]) in range(30, 55)
+    assert len([name for name in thin if "test_text" in name]) in range(20, 45)
+
+
+def test_of_each_function_something_is_left(request: pytest.FixtureRequest) -> None:
+    thin, _, _ = shares(request)
+    assert {re.sub(r"\[.*", "", name) for name in thin} == {
+        re.sub(r"\[.*", "", name) for name in NAMES
+    }
+
+
+def test_a_plain_run_has_both(request: pytest.FixtureRequest) -> None:
+    root = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+    assert root is not None
+    config = SimpleNamespace(getoption=lambda name: False)
+    items = [SimpleNamespace(nodeid=name) for name in NAMES]
+    root._thin(config, items)
+    assert [item.nodeid for item in items] == NAMES
