@@ -126,8 +126,9 @@ __all__ = [
 # What programs for torch call the classes of dtypes and of devices.
 dtype, device = DType, Device
 
-# The operators of the default dispatcher, by attribute; `core` is the runtime's own.
-ops = Operators(default_dispatcher, {"core": "runtime.whole"})
+# The operators of the default dispatcher, by attribute; `core` is the runtime's own,
+# which programs for torch call `aten`.
+ops = Operators(default_dispatcher, {"core": "runtime.whole"}, {"aten": "core"})
 
 # Public names that load their module when they are first asked for.
 _LAZY = {

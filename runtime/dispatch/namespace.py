@@ -5,8 +5,12 @@ overload chooses one.  Each access asks the published state; only the operators 
 namespaces that the runtime itself provides are remembered once they were found, as
 nobody takes them away.
 
-Rule: the overload of a call is the first that its arguments fit, in the order of the
-overload names (the unnamed one first), whatever the order of registration.
+Rules:
+- the overload of a call is the first that its arguments fit, in the order of the
+  overload names (the unnamed one first), whatever the order of registration;
+- upstream has an overload for tensors and one for numbers where the unnamed one here
+  takes numbers as tensors: their names, `Tensor` and `Scalar`, find that one;
+- a namespace may have another name, which counts as long as nobody defines it.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,6 +38,11 @@ from runtime.errors.registration import UnknownOperator
 from runtime.locks import load
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
+from runtime.schema.tags import NUMBERS_AS_TENSORS
+
+
+# What upstream calls the overloads of operators that take a tensor or a number.
+OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
 
 
 class PacketPlace(Place):
@@ -126,6 +135,10 @@ class OperatorPacket(partial[Any]):
         names = self.overloads()
         if not names:
             raise OverloadGone(operator=self._name.name)
+        if overload not in names and overload in OF_NUMBERS:
+            unnamed = OperatorHandle(self._dispatcher, self._name)
+            if NUMBERS_AS_TENSORS in unnamed.tags:
+                return unnamed
         if overload not in names:
             raise NoSuchOverload(
                 operator=self._name.name,
@@ -212,22 +225,28 @@ class Operators:
     """The operators of a dispatcher; `source` finds the dispatcher at each access.
 
     `provided` maps namespaces of the runtime to the module that registers them, which
-    is imported when its namespace is first asked for.
+    is imported when its namespace is first asked for; `also` maps other names of
+    namespaces to them.
     """
 
     def __init__(
         self,
         source: Callable[[], Dispatcher],
         provided: Mapping[str, str] | None = None,
+        also: Mapping[str, str] | None = None,
     ) -> None:
         self._source = source
         self._provided = provided or {}
+        self._also = also or {}
         if source is default_dispatcher:
             PROVIDERS.update(self._provided)
 
     def __getattr__(self, namespace: str) -> OperatorNamespace:
         if namespace.startswith("_"):
             raise AttributeError(namespace)
+        other = self._also.get(namespace)
+        if other is not None and namespace not in self._source().state.namespaces:
+            return getattr(self, other)  # type: ignore[no-any-return]  # one of these
         module = self._provided.get(namespace)
         if module is None:
             return OperatorNamespace(self._source(), namespace)

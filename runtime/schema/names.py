@@ -37,5 +37,9 @@ class OperatorName:
     def __lt__(self, other: "OperatorName") -> bool:
         return (self.name, self.overload) < (other.name, other.overload)
 
+    def __call__(self) -> str:
+        """The full name as text: programs for torch call the name of an operator."""
+        return str(self)
+
     def __str__(self) -> str:
         return f"{self.name}.{self.overload}" if self.overload else self.name

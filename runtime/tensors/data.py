@@ -13,7 +13,12 @@ Rules:
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.tensor import NumberTooLarge, UnevenData, UnsupportedData
+from runtime.errors.tensor import (
+    NumberTooLarge,
+    UnevenData,
+    UnfitValue,
+    UnsupportedData,
+)
 from runtime.schema.checked import checked
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
@@ -30,7 +35,7 @@ from runtime.tensors.handled import check_unhandled
 from runtime.tensors.making import empty_tensor, from_flat, from_numpy, too_large
 from runtime.tensors.memory import resolved
 from runtime.tensors.promotion import promote
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.tensor import FLOAT32, Tensor
 
 if TYPE_CHECKING:
     import numpy as np
@@ -276,3 +281,35 @@ def _check_range(given: "Elements", wanted: DType, facts: ElementInfo) -> None:
         smallest=int(facts.smallest),
         largest=int(facts.largest),
     )
+
+
+# What a tensor is made of, in the order of `Tensor.__init__`.
+_PARTS = (
+    *("_flat", "_shape", "_dtype", "_device", "key_bits"),
+    *("_place", "_requires_grad", "_history", "number"),
+)
+
+
+def fill(made: Tensor, *given: Any, device: Device | str = "cpu") -> None:
+    """Make a tensor what `Tensor(...)` says: of sizes, of data, or of nothing.
+
+    `Tensor(2, 3)` has that shape and any elements, `Tensor([2, 3])` these elements, and
+    `Tensor()` none; the dtype is float32.  `Tensor(other)` has the elements of a
+    tensor.  Raises as `tensor`, and `UnfitValue` for a single number, and for several
+    arguments that are not sizes; a device may come last.
+    """
+    if len(given) > 1 and isinstance(given[-1], (str, Device)):
+        *given, device = given  # type: ignore[assignment]  # read, not kept
+    if all(type(size) is int for size in given):
+        found = empty_tensor(tuple(given) or (0,), FLOAT32, resolved(device))
+    elif len(given) > 1 or isinstance(given[0], (bool, int, float, complex)):
+        raise UnfitValue(
+            asked="Tensor",
+            found=", ".join(repr(each) for each in given)[:60],
+            fits="sizes, or data in lists or an array",
+            remedy="call `tensor`, which takes a number, a dtype and a device",
+        )
+    else:
+        found = tensor(given[0], dtype=FLOAT32, device=device)
+    for name in _PARTS:
+        setattr(made, name, getattr(found, name))

@@ -21,6 +21,7 @@ from runtime.errors.python_dispatch import NotForSubclasses, NotMade, WrongSuper
 from runtime.keys import LOCAL, DispatchKey, full_after
 from runtime.keys.keyset import FULL
 from runtime.keys.local import View, view_of
+from runtime.locks import load
 
 if TYPE_CHECKING:
     from runtime.tensors.tensor import Tensor
@@ -137,11 +138,15 @@ def check_unhandled(tensor: "Tensor", asked: str) -> None:
 
 
 def made_elsewhere(tensor: "Tensor", *args: Any, **kwargs: Any) -> None:
-    """What subclasses have for `__init__`: nothing is left to do.
+    """What subclasses have for `__init__`: nothing is left to do, or all of it.
 
-    Raises `NotMade` if nothing was done before.
+    A tensor that nobody made is one of the data or sizes given, as `Tensor(...)` is.
+    Raises `NotMade` for one with a handler, which decides what it is made of, and as
+    `runtime.tensors.data.fill`.
     """
     try:
         tensor.key_bits  # noqa: B018  # asked for, not used: is it made?
     except AttributeError:
-        raise NotMade(cls=type(tensor).__name__) from None
+        if handler_bits(type(tensor)):
+            raise NotMade(cls=type(tensor).__name__) from None
+        load("runtime.tensors.data").fill(tensor, *args, **kwargs)

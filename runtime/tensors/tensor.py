@@ -15,6 +15,7 @@ is first asked for.  Two slots say where the elements are:
 Rules:
 - `Tensor(flat, shape, dtype, device, key_bits)` is for code that knows the parts, on
   the path of every call: it checks nothing;  `runtime.tensors.making` has the rest;
+  programs call `Tensor(data)` or `Tensor(2, 3)`, which `runtime.tensors.data` fills;
 - `key_bits` is an int, set once; another key set makes another tensor on one storage;
 - a *wrapped number* has `number`: a Python number that stands where a tensor does, and
   takes no part in promotion by its width; its array is made when it is asked for;
@@ -78,7 +79,9 @@ def _fixed(name: str, instead: str) -> Callable[[object, object], None]:
 class Tensor(Surface):
     """A tensor; made by `tensor` and by operators."""
 
+    # Whoever wants to may note something on a tensor.
     __slots__ = (
+        "__dict__",
         "__weakref__",
         "_context",
         "_device",
@@ -105,19 +108,23 @@ class Tensor(Surface):
 
     def __init__(
         self,
-        flat: Array | None = None,
-        shape: tuple[int, ...] = (),
-        dtype: DType = FLOAT32,
-        device: Device = CPU,
+        flat: Any = None,
+        shape: Any = (),
+        dtype: Any = FLOAT32,
+        device: Any = CPU,
         key_bits: int = -1,
+        *more: int,
     ) -> None:
-        if key_bits < 0:  # of a subclass, or of somebody who wants `tensor`
-            made_elsewhere(self)
+        if key_bits < 0 or type(flat) is int:  # not of its parts
+            given = (flat, shape, dtype, device, key_bits)
+            defaults = Tensor.__init__.__defaults__ or ()
+            said = zip(given, defaults, strict=True)
+            made_elsewhere(self, *[v for v, default in said if v is not default], *more)
             return
-        self._flat = flat
-        self._shape = shape
-        self._dtype = dtype
-        self._device = device
+        self._flat: Array | None = flat
+        self._shape: tuple[int, ...] = shape
+        self._dtype: DType = dtype
+        self._device: Device = device
         self.key_bits = key_bits
         self._place: Place | None = None
         self._requires_grad = False

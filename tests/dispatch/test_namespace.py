@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, Operators
+from runtime.dispatch import Dispatcher, Library, Operators, default_dispatcher
 from runtime.errors.call import (
     CallError,
     MissingArgument,
@@ -186,3 +186,29 @@ def test_a_namespace_can_be_copied() -> None:
     ops, library = opened(silent(), plain="int x")
     assert repr(copy(ops.test)) == "<OperatorNamespace test>"
     library.close()
+
+
+def test_overloads_of_upstream_for_tensors_and_numbers() -> None:
+    import runtime
+
+    add = runtime.ops.core.add
+    assert add.Tensor is add.Scalar is add.default
+    assert runtime.ops.core.pow.Tensor_Scalar is runtime.ops.core.pow.default
+    assert add.Scalar(runtime.ones(2), 2).tolist() == [3, 3]
+    with pytest.raises(NoSuchOverload):
+        runtime.ops.core.relu.Tensor  # noqa: B018  # it takes no numbers
+    with pytest.raises(NoSuchOverload):
+        add.Number  # noqa: B018  # nobody calls it that
+    assert runtime.ops.core.clamp.Tensor.name() == "core::clamp.Tensor"
+
+
+def test_another_name_of_a_namespace_counts_until_somebody_defines_it() -> None:
+    import runtime
+
+    assert runtime.ops.aten is runtime.ops.core
+    assert "aten" not in default_dispatcher().state.namespaces
+    with runtime.Library("aten", "FRAGMENT") as library:
+        library.define("mine(Tensor a) -> Tensor")
+        assert str(runtime.ops.aten.mine) == "aten.mine"
+        assert runtime.ops.aten is not runtime.ops.core
+    assert runtime.ops.aten is runtime.ops.core

@@ -345,8 +345,10 @@ def test_a_tensor_of_another_context_is_refused() -> None:
 
 def test_a_class_that_does_not_say_how_it_is_made() -> None:
     with pytest.raises(NotMade) as caught:
-        Plain([1.0])
-    assert caught.value.cls == "Plain"
+        Counted([1.0])
+    assert caught.value.cls == "Counted"
+    made = Plain([1.0])
+    assert (type(made), made.tolist()) == (Plain, [1.0])
 
 
 @pytest.mark.parametrize(

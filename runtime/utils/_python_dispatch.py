@@ -1,0 +1,26 @@
+"""Dispatch to Python, by the path and the names that upstream has for it.
+
+True only here: which name stands for what; `runtime.python_dispatch` explains each.
+"""
+
+from runtime.python_dispatch import (
+    TorchDispatchMode,
+    is_traceable_wrapper_subclass,
+    is_traceable_wrapper_subclass_type,
+    return_and_correct_aliasing,
+)
+from runtime.python_dispatch import current_mode as _get_current_dispatch_mode
+from runtime.python_dispatch import current_modes as _get_current_dispatch_mode_stack
+from runtime.python_dispatch import disable_current_modes as _disable_current_modes
+from runtime.python_dispatch import pop_mode_temporarily as _pop_mode_temporarily
+
+__all__ = [
+    "TorchDispatchMode",
+    "_disable_current_modes",
+    "_get_current_dispatch_mode",
+    "_get_current_dispatch_mode_stack",
+    "_pop_mode_temporarily",
+    "is_traceable_wrapper_subclass",
+    "is_traceable_wrapper_subclass_type",
+    "return_and_correct_aliasing",
+]

@@ -1,0 +1,208 @@
+"""Trees: lists, tuples and dicts within each other, and what lies at their ends.
+
+True only here: what is a node.  Lists, tuples, named tuples, dicts, ordered and default
+dicts and deques are, of exactly these classes or registered ones; all else is a leaf,
+None included.  A dict's children come in its own order.
+
+Rules: a tree that is put together again has the classes it was taken apart from; trees
+that are mapped together must have one structure.  The names are upstream's.
+"""
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from runtime.errors.tensor import UnfitValue
+
+Leaves = list[Any]
+IsLeaf = Callable[[Any], bool]
+# What a node's children are, and what else it takes to make it again.
+Apart = tuple[Iterable[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSpec:
+    """The structure of a tree: of a leaf, `kind` is None and there are no children."""
+
+    kind: type | None
+    context: Any
+    children: tuple["TreeSpec", ...]
+
+    @property
+    def num_leaves(self) -> int:
+        """How many leaves a tree of this structure has."""
+        if self.kind is None:
+            return 1
+        return sum(child.num_leaves for child in self.children)
+
+    def is_leaf(self) -> bool:
+        """Whether the tree is a single leaf."""
+        return self.kind is None
+
+
+_LEAF = TreeSpec(None, None, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    apart: Callable[[Any], Apart]
+    again: Callable[[Iterable[Any], Any], Any]
+
+
+def _items(kind: Callable[..., Any]) -> _Node:
+    """A mapping, made again by `kind` from pairs."""
+    return _Node(
+        lambda tree: (tree.values(), tuple(tree)),
+        lambda children, keys: kind(zip(keys, children, strict=True)),
+    )
+
+
+_NODES: dict[type, _Node] = {
+    list: _Node(lambda tree: (tree, None), lambda children, _: list(children)),
+    tuple: _Node(lambda tree: (tree, None), lambda children, _: tuple(children)),
+    deque: _Node(
+        lambda tree: (tree, tree.maxlen), lambda children, most: deque(children, most)
+    ),
+    dict: _items(dict),
+    OrderedDict: _items(OrderedDict),
+    defaultdict: _Node(
+        lambda tree: (tree.values(), (tree.default_factory, tuple(tree))),
+        lambda children, context: defaultdict(
+            context[0], zip(context[1], children, strict=True)
+        ),
+    ),
+}
+
+
+def register_pytree_node(
+    cls: type,
+    flatten_fn: Callable[[Any], Apart],
+    unflatten_fn: Callable[[Iterable[Any], Any], Any],
+) -> None:
+    """Have a class be a node: `flatten_fn(tree)` gives (children, context).
+
+    Raises `UnfitValue` for a class that is one.
+    """
+    if cls in _NODES:
+        raise UnfitValue(
+            asked="register_pytree_node",
+            found=f"the class {cls.__name__}",
+            fits="a class that is no node yet",
+        )
+    _NODES[cls] = _Node(flatten_fn, unflatten_fn)
+
+
+def _node_of(tree: Any) -> _Node | None:
+    kind = type(tree)
+    found = _NODES.get(kind)
+    if found is None and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return _Node(lambda tree: (tree, None), lambda children, _: kind(*children))
+    return found
+
+
+def _walk(tree: Any, is_leaf: IsLeaf | None, leaves: Leaves) -> TreeSpec:
+    node = None if is_leaf is not None and is_leaf(tree) else _node_of(tree)
+    if node is None:
+        leaves.append(tree)
+        return _LEAF
+    children, context = node.apart(tree)
+    specs = tuple([_walk(child, is_leaf, leaves) for child in children])
+    return TreeSpec(type(tree), context, specs)
+
+
+def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[Leaves, TreeSpec]:
+    """The leaves of a tree, in order, and its structure."""
+    leaves: Leaves = []
+    return leaves, _walk(tree, is_leaf, leaves)
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
+    """The tree of a structure with these leaves.
+
+    Raises `UnfitValue` for another number of them.
+    """
+    given = list(leaves)
+    if len(given) != treespec.num_leaves:
+        raise UnfitValue(
+            asked="tree_unflatten",
+            found=f"{len(given)} leaves",
+            fits=f"{treespec.num_leaves}, as the structure has",
+        )
+    return _built(treespec, iter(given))
+
+
+def _built(spec: TreeSpec, leaves: Iterator[Any]) -> Any:
+    if spec.kind is None:
+        return next(leaves)
+    children = [_built(child, leaves) for child in spec.children]
+    node = _NODES.get(spec.kind)
+    return spec.kind(*children) if node is None else node.again(children, spec.context)
+
+
+def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> Leaves:
+    """The leaves of a tree, in order."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeSpec:
+    """The structure of a tree."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf | None = None
+) -> Any:
+    """A tree of what the function gives for each leaf, and those beside it in `rests`.
+
+    Raises `UnfitValue` where the structures differ.
+    """
+    leaves, spec = tree_flatten(tree, is_leaf)
+    columns = [leaves]
+    for rest in rests:
+        others, structure = tree_flatten(rest, is_leaf)
+        if structure != spec:
+            raise UnfitValue(
+                asked="tree_map",
+                found=f"a tree of {len(others)} leaves in another structure",
+                fits=f"one of the first tree's structure, of {len(leaves)} leaves",
+            )
+        columns.append(others)
+    return tree_unflatten([func(*each) for each in zip(*columns, strict=True)], spec)
+
+
+def tree_map_(
+    func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf | None = None
+) -> Any:
+    """Call the function for each leaf; returns the tree."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def tree_map_only(
+    kinds: type | tuple[type, ...] | Callable[[Any], bool],
+    func: Callable[[Any], Any],
+    tree: Any,
+    is_leaf: IsLeaf | None = None,
+) -> Any:
+    """As `tree_map`, of the leaves of these classes, or that a predicate is true of."""
+    if isinstance(kinds, (type, tuple)):
+        chosen: Any = kinds
+        return tree_map(
+            lambda leaf: func(leaf) if isinstance(leaf, chosen) else leaf,
+            tree,
+            is_leaf=is_leaf,
+        )
+    return tree_map(
+        lambda leaf: func(leaf) if kinds(leaf) else leaf, tree, is_leaf=is_leaf
+    )
+
+
+def tree_any(pred: Callable[[Any], bool], tree: Any) -> bool:
+    """Whether a leaf is one of which the predicate is true."""
+    return any(map(pred, tree_leaves(tree)))
+
+
+def tree_all(pred: Callable[[Any], bool], tree: Any) -> bool:
+    """Whether the predicate is true of all leaves."""
+    return all(map(pred, tree_leaves(tree)))
