@@ -10,6 +10,7 @@ from runtime.custom import (
     CustomOpDef,
     custom_op,
     define,
+    get_ctx,
     get_kernel,
     impl,
     infer_schema,
@@ -34,6 +35,7 @@ __all__ = [
     "define",
     "fallthrough",
     "fallthrough_kernel",
+    "get_ctx",
     "get_kernel",
     "impl",
     "infer_schema",
@@ -47,6 +49,8 @@ __all__ = [
 
 # The name that programs for torch have for it.
 fallthrough_kernel = fallthrough
+# A library is its own scope.
+_scoped_library = Library
 
 
 def __getattr__(name: str) -> Any:

@@ -13,12 +13,15 @@ from runtime.custom.registering import (
     register_kernel,
     register_torch_dispatch,
 )
+from runtime.custom.sizes import FakeContext, get_ctx
 
 __all__ = [
     "CustomOpDef",
+    "FakeContext",
     "HeldKernel",
     "custom_op",
     "define",
+    "get_ctx",
     "get_kernel",
     "impl",
     "infer_schema",

@@ -6,8 +6,6 @@ what there is instead, by the `AttributeError` that any other name gives, too.
 
 # Name -> why it is not there, and what is.
 ABSENT = {
-    "get_ctx": "sizes are numbers here, so that no fake kernel can make one that "
-    "depends on values; let it raise, or return the greatest there can be",
     "impl_abstract": "it is called register_fake",
     "register_effect": "operators run in the order of their calls, and none is left "
     "out",

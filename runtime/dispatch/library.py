@@ -326,6 +326,9 @@ class Library(Closing):
             take_down(self._dispatcher, self._ledger, keys, owned)
         self._dispatcher.disown(self)
 
+    # What programs for torch call.
+    _destroy = close
+
     def _register(
         self, tokens: tuple[Token, ...], exclusive: bool = False
     ) -> Registration:

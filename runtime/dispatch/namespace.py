@@ -40,7 +40,6 @@ from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
 from runtime.schema.tags import NUMBERS_AS_TENSORS
 
-
 # What upstream calls the overloads of operators that take a tensor or a number.
 OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
 

@@ -39,8 +39,8 @@ from runtime.errors.custom_op import (
     DefinitionRefused, FakeNotNeeded, GradientStructure, KeywordOnlyTensor,
     LibraryNeeded, MalformedSignature, MissingFake, MutationMismatch,
     NoDeviceArgument, NoSuchKernel, NotAnOperator, NotFunctional, NotMutable,
-    NotQualified, OtherResult, OverloadNeeded, TagRefused, UnfitKernel,
-    UnknownMutated,
+    NotQualified, OtherResult, OverloadNeeded, SizeNotKnown, TagRefused,
+    UnfitKernel, UnknownMutated,
 )
 from runtime.errors.key import (
     ForeignBits, GuardLeftElsewhere, GuardNotEntered, NoPriority, NotRegistrable,
@@ -145,7 +145,8 @@ __all__ = [
     "RepeatedDimension", "ResultsAlias", "RuleTaken", "SavedTensorModified",
     "SchemaDiffers", "SchemaError", "SchemaMismatch", "SchemaNotFound",
     "SchemaSyntaxError", "ShapesDiffer", "ShapesDoNotFit", "ShapesRefused",
-    "SignatureMismatch", "StackMismatch", "SubclassError", "TagMismatch",
+    "SignatureMismatch", "SizeNotKnown", "StackMismatch", "SubclassError",
+    "TagMismatch",
     "TagRefused", "TargetDType", "TargetOverlaps", "TargetShape",
     "TooManyArguments", "TooManyDimensions", "TooManySchemaArguments",
     "UndeclaredAlias", "UndeclaredWrite", "UndefinedResult", "UnevenData",

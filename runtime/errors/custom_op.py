@@ -371,6 +371,31 @@ class MissingFake(CustomOperatorError, NotImplementedError):
 
 
 @dataclass(eq=False, kw_only=True)
+class SizeNotKnown(CustomOperatorError, NotImplementedError):
+    """A fake kernel asked for a size that depends on elements, where there are none.
+
+    `most` is how many a kernel may ask for while it is checked, 0 where it is not.
+    """
+
+    most: int
+
+    def render(self) -> str:
+        """Why nobody knows, and what a fake kernel can do."""
+        if self.most:
+            return page(
+                f"A fake kernel asked for more than {self.most} sizes that depend on "
+                "elements.",
+                ("fits", f"at most {self.most} calls of new_dynamic_size"),
+            )
+        return page(
+            "A fake kernel asked for a size that depends on elements, of tensors "
+            "without any: sizes are numbers here, and nobody knows this one.",
+            ("to do", "call the operator with elements, or let its fake kernel return "
+             "the greatest there can be; opcheck knows the sizes of real results"),
+        )  # fmt: skip
+
+
+@dataclass(eq=False, kw_only=True)
 class GradientStructure(BrokenPromise, RuntimeError):
     """What `backward` returned does not match the arguments of its operator."""
 

@@ -14,7 +14,7 @@ NAMES = (
     *("Library", "custom_op", "define", "impl", "infer_schema", "get_kernel"),
     *("register_kernel", "register_fake", "register_autograd", "register_autocast"),
     *("register_torch_dispatch", "opcheck", "CustomOpDef", "fallthrough"),
-    "fallthrough_kernel",
+    *("fallthrough_kernel", "get_ctx"),
 )
 
 

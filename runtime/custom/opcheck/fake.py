@@ -8,7 +8,8 @@ Rules:
   nothing can be said;
 - strides are compared where they matter: where there are elements, and more than one
   in the dimension; offsets where a result shares the memory of an argument;
-- an operator whose tag says that results depend on elements is not checked.
+- an operator whose tag says that results depend on elements is not checked;
+- a size that depends on elements (`runtime.custom.sizes`) is that of the real result.
 """
 
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ from runtime.custom.opcheck.memory import shared
 from runtime.custom.opcheck.outcome import equal, told
 from runtime.custom.opcheck.sample import Part, Sample
 from runtime.custom.opcheck.trial import Trial
+from runtime.custom.sizes import Drawn, drawing
 from runtime.errors.call import MissingKernel
 from runtime.errors.custom_op import MissingFake
 from runtime.errors.opcheck import (
@@ -65,7 +67,19 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
         return None
     about = sample.about(TEST)
     try:
-        fake = Trial(sample, on_meta)
+        with drawing(Drawn()) as drawn:
+            fake = Trial(sample, on_meta)
+        if drawn.bounds:
+            known = _known(real, fake, drawn)
+            again = _faked(sample, values)
+            assert again is not None, "it was not before"
+            with drawing(Drawn(known)):
+                fake = Trial(sample, again)
+            for size, (least, most) in zip(known, drawn.bounds, strict=True):
+                if not least <= size <= most:
+                    where, bound = "new_dynamic_size", f"{least} to {most}"
+                    seen = {"real": str(size), "fake": bound, "sample": words}
+                    return FakeDiffers(**about, where=where, aspect="size", **seen)
     except Exception as error:  # whatever it is, it is the finding
         return _raised(about, error, words)
     for part in fake.results:
@@ -79,6 +93,18 @@ def _compared(sample: Sample, values: Sequence[Any], words: str) -> OpCheckError
     where, aspect, one, other = difference
     return FakeDiffers(
         **about, where=where, aspect=aspect, real=one, fake=other, sample=words
+    )
+
+
+def _known(real: Trial, fake: Trial, drawn: Drawn) -> tuple[int, ...]:
+    """The sizes that real results have where the fake ones have those drawn."""
+    found: dict[int, int] = {}
+    for one, other in zip(real.results, fake.results, strict=False):
+        for size, mark in zip(one.tensor.shape, other.tensor.shape, strict=False):
+            found.setdefault(mark, size)
+    least = [low for low, _ in drawn.bounds]
+    return tuple(
+        [found.get(mark, low) for mark, low in zip(drawn.known, least, strict=False)]
     )
 
 
