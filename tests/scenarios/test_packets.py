@@ -111,6 +111,7 @@ def _found_then(target: Dispatcher) -> list[str]:
         f"the same packet: {ops.math.power is packet is kept.overloadpacket}",
         f"the same handle: {packet.default is kept}",
         f"the same namespace: {ops.math is ops.math}",
+        f"remembered: {'default' in vars(packet)}",
     ]
 
 
