@@ -44,6 +44,7 @@ from runtime.autograd.recording import (
 )
 from runtime.autograd.saved import SavedOutput, checked, save_output
 from runtime.autograd.views import (
+    TURNED,
     Layout,
     Replay,
     edge_of,
@@ -58,6 +59,8 @@ from runtime.errors.autograd import (
 )
 from runtime.keys import LOCAL
 from runtime.operators.call import core
+from runtime.schema.codes import DType
+from runtime.tensors.handled import PYTHON
 from runtime.tensors.shape import may_overlap_itself, span
 from runtime.tensors.tensor import Tensor
 
@@ -169,6 +172,8 @@ def showing(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
                 # What it has become, it is without looking at its base again.
                 history.view.version = shown._version
                 history.view.replay = None
+                if shown._dtype is not history.view.base._dtype:
+                    history.view.made = history.view.made or TURNED
         except BaseException:
             unrecorded([(shown, version)], recipe.operator, node.next_edges)
             raise
@@ -214,11 +219,19 @@ def _become(tensor: Tensor, history: History, node: Node, number: int) -> None:
 class _Shown:
     """Gives a saved result of a call on a view back, as a view of the new base."""
 
-    __slots__ = ("_layout", "_node")
+    __slots__ = ("_dtype", "_layout", "_node", "_replay")
 
-    def __init__(self, node: "ReferenceType[CopySlices]", layout: Layout) -> None:
+    def __init__(
+        self,
+        node: "ReferenceType[CopySlices]",
+        layout: Layout,
+        dtype: DType,
+        replay: Replay | None,
+    ) -> None:
         self._node = node
         self._layout = layout
+        self._dtype = dtype
+        self._replay = replay
 
     def __call__(self, saved: SavedOutput, operator: str, argument: str) -> Tensor:
         alias = checked(saved, operator, argument)
@@ -227,10 +240,12 @@ class _Shown:
             return alias
         assert alias._place is not None, "an alias shares a storage"
         shape, strides, offset = self._layout
-        base = Tensor(None, shape, alias.dtype, alias.device, alias.key_bits)
+        base = Tensor(None, shape, self._dtype, alias.device, alias.key_bits)
         base._place = alias._place[0], offset, strides
         base._history = History(node)
         base._requires_grad = True
+        if self._replay is not None and alias.dtype is not self._dtype:
+            return self._replay(base)
         shown: Tensor = core.as_strided(base, *layout_of(alias))
         return shown
 
@@ -256,7 +271,7 @@ class CopySlices(Node):
         self._base = layout_of(base)
         self._view = layout_of(view)
         self._replay = replay
-        self.shown = _Shown(ref(self), self._base)
+        self.shown = _Shown(ref(self), self._base, base.dtype, replay)
 
     @property
     def operator(self) -> str:
@@ -276,7 +291,8 @@ class CopySlices(Node):
             shape, strides, offset = self._view
             part = core.as_strided(whole, shape, strides, offset - self._base[2])
         else:
-            whole = core.clone(gradient)
+            handled = gradient.key_bits & PYTHON
+            whole = core.clone(gradient) if handled else _laid_out(gradient, self._base)
             part = self._replay(whole)
         given: list[Any] = [None] * len(inner.metas)
         given[self._number] = core.clone(part)

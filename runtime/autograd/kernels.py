@@ -21,7 +21,7 @@ from typing import Any
 from runtime.autograd.modes import GRAD
 from runtime.autograd.recipe import Recipe, is_tensor, is_tensor_list, wrong_result
 from runtime.autograd.saved import TRACKED
-from runtime.autograd.views import Replay, follow
+from runtime.autograd.views import TURNING, Replay, follow, is_replayed
 from runtime.errors.autograd import InferenceTensorUsed, OutRequiresGrad
 from runtime.errors.base import EveryorderError
 from runtime.keys import AFTER_AUTOGRAD, KeySet
@@ -103,8 +103,8 @@ def bumping(schema: Schema) -> Factory:
 def following(schema: Schema, made: str) -> Factory:
     """At ADInplaceOrView, of a view: the result is noted as a view of the first."""
     several = is_tensor_list(schema.returns[0].type)
-    make = _following(len(schema.arguments), several)
     operator, returns = str(schema.name), returner(schema)
+    make = _following(len(schema.arguments), several, operator in TURNING)
 
     def factory(below: Any, keyset: Any) -> Function:
         again = partial(made_again, below.operator, schema, 0)
@@ -252,15 +252,17 @@ def _bumping(count: int, written: tuple[int, ...]) -> Callable[..., Function]:
 
 
 @cache
-def _following(count: int, several: bool) -> Callable[..., Function]:
+def _following(count: int, several: bool, turns: bool) -> Callable[..., Function]:
     given = _given(count)
+    # Strides say nothing of a view in another dtype, nor of the views of one.
+    asked = "" if turns else " if a0.key_bits & PYTHON or is_replayed(a0) else None"
     each = "for view in result: " if several else "view = result; "
     return _made(
         "run, made, operator, returns, again",
         f"def kernel({given}):",
         f"    result = run({given})",
         "    if GRAD.enabled or GRAD.follows:",
-        f"        replay = again({given}) if a0.key_bits & PYTHON else None",
+        f"        replay = again({given}){asked}",
         "        try:",
         f"            {each}follow(a0, view, made, operator, replay)",
         "        except (AttributeError, TypeError) as error:",
@@ -284,6 +286,7 @@ def _made(parameters: str, *lines: str) -> Callable[..., Function]:
     values: dict[str, Any] = {
         "GRAD": GRAD,
         "PYTHON": PYTHON,
+        "is_replayed": is_replayed,
         "TRACKED": TRACKED,
         "any_requires_grad": any_requires_grad,
         "EXHAUSTED": EXHAUSTED,

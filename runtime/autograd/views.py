@@ -41,6 +41,7 @@ from runtime.tensors.tensor import Tensor
 SEVERAL = "it was made together with others by one call"
 NO_GRAD = "it was made in no_grad()"
 BY_FUNCTION = "it was made by a Function"
+TURNED = "it shows another dtype, and was turned in place"
 
 # Views of one base are counted only when there are this many: most have few.
 _PRUNED_AT = 16
@@ -60,10 +61,23 @@ def layout_of(tensor: Tensor) -> Layout:
     return tensor.shape, tensor.strides, tensor.offset
 
 
+# Operators whose views have another dtype.
+TURNING = frozenset({"core::view_as_real", "core::view_as_complex", "core::view.dtype"})
+
+
+def is_replayed(tensor: Tensor) -> bool:
+    """Whether a tensor is a view that is made again by operators."""
+    history = tensor._history
+    return history is not None and (
+        history.view is not None and history.view.replay is not None
+    )
+
+
 class ViewOf:
     """What a view knows: its base, how it was made, and which version it knows of.
 
-    `replay` makes it again; None is `as_strided`.
+    `replay` makes it again, in another dtype or of what Python handles; None is
+    `as_strided`.
     """
 
     __slots__ = ("base", "made", "operator", "replay", "version")

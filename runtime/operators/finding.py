@@ -103,7 +103,7 @@ def count_nonzero(self: Tensor, dim: Sequence[int] | None) -> Any:
 def angle(self: Tensor) -> Any:
     """The angle of complex numbers, in radians; pi for negative real ones."""
     if self.dtype.is_complex:
-        parts = core._parts(self)
+        parts = core.view_as_real(self)
         return core.atan2(core.select(parts, -1, 1), core.select(parts, -1, 0))
     if self.dtype not in FLOATS:
         self = core.to(self, dtype=FLOAT32)

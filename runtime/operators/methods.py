@@ -115,6 +115,33 @@ def _listed(name: str) -> Method:
     return calling.named(name, method)
 
 
+def _view() -> Method:
+    """`view`, of sizes or of a dtype."""
+    of_sizes, of_dtype = found("view"), found("view_dtype")
+    general = _listed("view")
+
+    def view(self: Tensor, *given: Any, **kwargs: Any) -> Any:
+        if kwargs or not given:
+            if kwargs.keys() == {"dtype"}:
+                return of_dtype(self, kwargs["dtype"])
+            return general(self, *given, **kwargs)
+        if type(given[0]) is DType:
+            return of_dtype(self, *given)
+        return of_sizes(self, calling.sizes(given))
+
+    return calling.named("view", view)
+
+
+def _real(name: str) -> property:
+    """`x.real` or `x.imag`, which can be set as well."""
+    read = found(name)
+
+    def write(self: Tensor, value: Any) -> None:
+        set_item(read(self), ..., value)
+
+    return property(lambda self: read(self), write)
+
+
 def _new(name: str) -> Method:
     """A method that makes a tensor of another size."""
     run = found(name)
@@ -265,7 +292,7 @@ def install_methods() -> None:
     """Put every method and Python operator on `Tensor`."""
     install_operators()
     for name, each in public().items():
-        if each.method and name not in written.WRITTEN:
+        if each.method and name not in written.WRITTEN and name != "view":
             install(name, _method(name))
     for symbol, name in ARITHMETIC.items():
         install(f"__{symbol}__", arithmetic(f"__{symbol}__", name))
@@ -277,6 +304,9 @@ def install_methods() -> None:
         install(name, checked(_conversion(name, DType.named(kind))))
     for name in ("view", "reshape", "expand"):
         install(f"{name}_as", checked(like(name)))
+    install("view", checked(_view()))
+    for name in ("real", "imag"):
+        install(name, _real(name))
     for name, method in written.WRITTEN.items():
         if name not in written.NO_METHODS:
             install(name, method)

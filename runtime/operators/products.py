@@ -158,7 +158,7 @@ def norm(
     dims, order = list(dim or ()), 2.0 if p is None else float(p)
     if order == 2:
         # Without the sizes, whose slopes end at zero.
-        parts = core._parts(self) if self.dtype.is_complex else self
+        parts = core.view_as_real(self) if self.dtype.is_complex else self
         every = list(range(len(self.shape)))
         along = [one_dim("core::norm", each, self.shape) for each in dims] or every
         along = along if self.shape else []

@@ -25,10 +25,10 @@ from runtime.operators.call import core
 from runtime.operators.expanding import check_count, expand
 from runtime.operators.plan import PLAIN, one_dim
 from runtime.operators.structured import Written, composed
-from runtime.schema.codes import MemoryFormat
-from runtime.tensors.elements import complex_dtype, real_dtype
+from runtime.schema.codes import DType
+from runtime.tensors.elements import complex_dtype, itemsize, real_dtype
 from runtime.tensors.making import view_of
-from runtime.tensors.shape import check_bounds, contiguous_strides, view_strides
+from runtime.tensors.shape import check_bounds, view_strides
 from runtime.tensors.tensor import Tensor, claimed
 
 Ints = tuple[int, ...]
@@ -249,14 +249,15 @@ def as_strided(
     offset = self.offset if storage_offset is None else storage_offset
     shape, strides = tuple(size), tuple(stride)
     check_count("core::as_strided", shape)
+    held = self.storage().nbytes() // itemsize(self.dtype)
     try:
-        check_bounds(shape, strides, offset, self.storage().count)
+        check_bounds(shape, strides, offset, held)
     except (BadStrides, OutOfStorage) as error:
         raise WrongOption(
             operator="core::as_strided",
             argument="size, stride and storage_offset",
             found=f"{shape}, {strides} and {offset}",
-            fits=f"a view of the {self.storage().count} elements of the storage",
+            fits=f"a view of the {held} elements of the storage",
         ) from error
     return view_of(self, shape, strides, offset)
 
@@ -352,47 +353,110 @@ def _in_place(schema: str, function: Callable[..., Tensor], says: str) -> Writte
     return Written(schema, kernels, ("inplace", "inplace_view"), says=says)
 
 
-def parts(self: Tensor) -> Tensor:
+def view_as_real(self: Tensor) -> Tensor:
     """The real and the imaginary parts of complex numbers, in a last dimension."""
     if not self.dtype.is_complex:
         raise DTypeRefused(
-            operator="core::_parts",
+            operator="core::view_as_real",
             argument="self",
             dtype=str(self.dtype),
             fits="complex64, complex128",
         )
-    strides = tuple(2 * stride for stride in self.strides)
-    shown = view_of(
-        self, (*self.shape, 2), (*strides, 1), 2 * self.offset, real_dtype(self.dtype)
+    _, offset, given = self._place or claimed(self)
+    strides = tuple([2 * stride for stride in given])
+    return view_of(
+        self, (*self.shape, 2), (*strides, 1), 2 * offset, real_dtype(self.dtype)
     )
-    copied: Tensor = core.clone(shown)
-    return copied
 
 
-def joined(self: Tensor) -> Tensor:
-    """The complex numbers whose parts are in a last dimension of size 2."""
+def view_as_complex(self: Tensor) -> Tensor:
+    """The complex numbers whose parts are in a last dimension, one beside the other."""
+    call = "core::view_as_complex"
     if self.dtype not in PLAIN:
         raise DTypeRefused(
-            operator="core::_joined",
+            operator=call,
             argument="self",
             dtype=str(self.dtype),
             fits="float32, float64",
         )
     if self.shape[-1:] != (2,):
         raise ShapesDoNotFit(
-            operator="core::_joined",
+            operator=call,
             shapes=(("self", self.shape),),
             reason="the last dimension has not two parts",
             fits="a last dimension of size 2",
         )
-    whole: Tensor = core.clone(
-        self, memory_format=MemoryFormat.named("contiguous_format")
+    _, offset, strides = self._place or claimed(self)
+    if strides[-1] != 1 or any(stride % 2 for stride in strides[:-1]) or offset % 2:
+        raise WrongOption(
+            operator=call,
+            argument="self",
+            found=f"a tensor of strides {strides}, {offset} elements into its storage",
+            fits="stride 1 in the last dimension, and even numbers else: "
+            "contiguous() has them",
+        )
+    halved = tuple([stride // 2 for stride in strides[:-1]])
+    dtype = complex_dtype(self.dtype)
+    return view_of(self, self.shape[:-1], halved, offset // 2, dtype)
+
+
+def view_dtype(self: Tensor, dtype: DType) -> Tensor:
+    """The bytes of the elements as elements of another dtype.
+
+    Of another size, the last dimension has more or fewer of them: it has stride 1, and
+    to become fewer, its size, offset and the other strides must be whole ones.
+    """
+    call, old, new = "core::view.dtype", itemsize(self.dtype), itemsize(dtype)
+    _, offset, strides = self._place or claimed(self)
+    if old == new:
+        return view_of(self, self.shape, strides, offset, dtype)
+    shape = self.shape
+    if not shape or (strides[-1] != 1 and shape[-1] != 1):
+        raise _unfit(call, self, dtype)
+    if old > new:
+        times = old // new
+        wider = tuple([stride * times for stride in strides[:-1]])
+        return view_of(
+            self, (*shape[:-1], shape[-1] * times), (*wider, 1), offset * times, dtype
+        )
+    times = new // old
+    if shape[-1] % times or offset % times or any(s % times for s in strides[:-1]):
+        raise _unfit(call, self, dtype)
+    fewer = tuple([stride // times for stride in strides[:-1]])
+    return view_of(
+        self, (*shape[:-1], shape[-1] // times), (*fewer, 1), offset // times, dtype
     )
-    shape = self.shape[:-1]
-    strides = contiguous_strides(shape)
-    shown = view_of(whole, shape, strides, 0, complex_dtype(self.dtype))
-    copied: Tensor = core.clone(shown)
-    return copied
+
+
+def _unfit(call: str, self: Tensor, dtype: DType) -> WrongOption:
+    """The error that elements do not lie so that others can be shown there."""
+    return WrongOption(
+        operator=call,
+        argument="dtype",
+        found=f"{dtype} of {self.dtype} in shape {self.shape}, strides {self.strides}, "
+        f"{self.offset} elements into the storage",
+        fits="a dtype of the same size; another one where the last dimension has "
+        "stride 1 and all is made of whole elements",
+    )
+
+
+def real(self: Tensor) -> Any:
+    """The real parts of complex numbers; real numbers as they are."""
+    if not self.dtype.is_complex:
+        return self
+    return core.select(core.view_as_real(self), -1, 0)
+
+
+def imag(self: Tensor) -> Any:
+    """The imaginary parts of complex numbers."""
+    if not self.dtype.is_complex:
+        raise DTypeRefused(
+            operator="core::imag",
+            argument="self",
+            dtype=str(self.dtype),
+            fits="complex64, complex128: the others have none",
+        )
+    return core.select(core.view_as_real(self), -1, 1)
 
 
 OPERATORS = (
@@ -474,8 +538,31 @@ OPERATORS = (
         diagonal,
         says="A view of the diagonal of two dimensions.",
     ),
-    _view("_parts(Tensor self) -> Tensor", parts),
-    _view("_joined(Tensor self) -> Tensor", joined),
+    _view(
+        "view_as_real(Tensor(a) self) -> Tensor(a)",
+        view_as_real,
+        says="A view of complex numbers as pairs of their parts.",
+        only="function",
+    ),
+    _view(
+        "view_as_complex(Tensor(a) self) -> Tensor(a)",
+        view_as_complex,
+        says="A view of pairs of numbers as complex ones.",
+        only="function",
+    ),
+    _view("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", view_dtype),
+    Written(
+        "real(Tensor(a) self) -> Tensor(a)",
+        {"CompositeImplicitAutograd": composed("core::real", real)},
+        says="A view of the real parts; real numbers as they are.",
+        only="function",
+    ),
+    Written(
+        "imag(Tensor(a) self) -> Tensor(a)",
+        {"CompositeImplicitAutograd": composed("core::imag", imag)},
+        says="A view of the imaginary parts of complex numbers.",
+        only="function",
+    ),
     # Without history: what records it is above.
     _view(
         "detach(Tensor(a) self) -> Tensor(a)",

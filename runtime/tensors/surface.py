@@ -18,6 +18,8 @@ class Surface:
 
     if TYPE_CHECKING:
         data: Any
+        real: Any
+        imag: Any
         _make_subclass: Any
         _make_wrapper_subclass: Any
         as_subclass: Any

@@ -530,6 +530,7 @@ FINDING = (
            kind="free", gradient=False, torch=called("searchsorted")),
     OpInfo(name="bincount", samples=counted, reference=None, dtypes=INTEGERS,
            kind="free", gradient=False, meta=False, torch=called("bincount")),
+    # Its slope is 0, which no differences of what is drawn show.
     OpInfo(name="bernoulli", samples=drawn, reference=None, dtypes=FLOATS, random=True,
            gradient=False),
     OpInfo(name="multinomial", samples=weighed, reference=None, dtypes=FLOATS,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tests.opinfo.info import D, OpInfo, Sample
-from tests.opinfo.samples import ALL, array
+from tests.opinfo.samples import ALL, COMPLEXES, array
 from tests.opinfo.table_pointwise import aten, by_name
 
 Samples = Callable[[str], list[Sample]]
@@ -88,8 +88,17 @@ def same(x: Any, *_: Any, **__: Any) -> Any:
 
 def view_row(name: str, samples: Samples, reference: Any, **more: Any) -> OpInfo:
     more.setdefault("torch", by_name(name))
-    return OpInfo(name=name, samples=samples, reference=reference, dtypes=ALL,
-                  view=True, **more)  # fmt: skip
+    more.setdefault("dtypes", ALL)
+    return OpInfo(name=name, samples=samples, reference=reference, view=True, **more)
+
+
+def paired(x: Any) -> Any:
+    """Complex numbers as pairs of their parts."""
+    return np.stack([x.real, x.imag], -1)
+
+
+def bits_samples(dtype: str) -> list[Sample]:
+    return [Sample(array(dtype, (2, 4), 1), D("int8" if dtype == "uint8" else "uint8"))]
 
 
 def _reshape(x: Any, size: Any) -> Any:
@@ -129,6 +138,17 @@ VIEWS = (
     view_row("diagonal", plain(((3, 4), ()), ((3, 4), (1,)), ((3, 4), (-1,)),
                                ((2, 3, 3), (0, -1, 0)), ((2, 2), (2,))),
              np.diagonal),
+    view_row("view_as_real", laid_out((2, 3), ()), paired, dtypes=COMPLEXES,
+             kind="real"),
+    view_row("view_as_complex", plain(((3, 2), ()), ((2,), ()), ((0, 2), ())),
+             lambda x: x[..., 0] + 1j * x[..., 1], dtypes=("float32", "float64"),
+             kind="free"),
+    # NumPy's array of a sample is wider than the tensor: torch says what its bytes are.
+    view_row("view.dtype", bits_samples, None, kind="free", gradient=False,
+             torch=method("view")),
+    view_row("real", laid_out((2, 3), ()), lambda x: x.real, kind="real"),
+    view_row("imag", laid_out((2, 3), ()), lambda x: x.imag, dtypes=COMPLEXES,
+             kind="real"),
     view_row("detach", laid_out((2, 3), ()), same, torch=method("detach"),
              gradient=False),
     view_row("alias", laid_out((2, 3), ()), same, torch=aten("alias")),

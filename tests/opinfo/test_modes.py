@@ -68,8 +68,8 @@ def test_autocast(row: OpInfo) -> None:
             assert (one is None) == (other is None)
             if one is not None and not isinstance(one, bool):
                 np.testing.assert_allclose(
-                    np.asarray(one).astype(np.float64),
-                    np.asarray(other).astype(np.float64),
+                    np.asarray(one).astype(np.complex128),
+                    np.asarray(other).astype(np.complex128),
                     rtol=0.05,
                     atol=0.1,
                     err_msg=f"{row.name} in {dtype}",

@@ -10,7 +10,7 @@ from tests.opinfo.info import Array, OpInfo, Sample, listed, on_cpu, storage_of
 from tests.opinfo.table import ROWS
 
 # One real dtype where there is one: sharing does not depend on the elements.
-PREFERRED = ("float32", "int64", "bool")
+PREFERRED = ("float32", "int64", "bool", "complex64")
 
 
 def dtype_for(row: OpInfo) -> str:

@@ -108,8 +108,8 @@ FORMULAS: dict[str, Formulas] = {
         )
     },
     "alias": {"self": lambda grad: grad},
-    "_parts": {"self": lambda grad: core._joined(grad)},
-    "_joined": {"self": lambda grad: core._parts(grad)},
+    "view_as_real": {"self": lambda grad: core.view_as_complex(core.contiguous(grad))},
+    "view_as_complex": {"self": lambda grad: core.view_as_real(grad)},
     "slice_backward": {
         "grad": lambda grad0, dim, start, end, step: core.slice(
             grad0, dim, start, end, step
