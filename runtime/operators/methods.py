@@ -84,7 +84,8 @@ def _method(name: str) -> Method:
         return _alone(name)
     if name.startswith("new_"):
         return _new(name)
-    if len(arguments) == 1 and unwrap_optional(arguments[0].type) == ListType(IntType):
+    by_place = [each for each in arguments if not each.kwarg_only]
+    if len(by_place) == 1 and unwrap_optional(by_place[0].type) == ListType(IntType):
         return _listed(name)
     return _general(name)
 
@@ -106,6 +107,8 @@ def _listed(name: str) -> Method:
 
     def method(self: Tensor, *given: Any, **kwargs: Any) -> Any:
         if kwargs or not given:
+            if len(given) > 1:
+                given = (calling.sizes(given),)
             try:
                 return run(self, *given, **kwargs)
             except CallError as error:

@@ -126,7 +126,11 @@ def test_the_line_is_the_programs_also_through_a_wrapper() -> None:
 SIZED = ("_unique", "bincount", "one_hot", "repeat_interleave.self_Tensor")
 
 
-@pytest.mark.parametrize("row", ROWS, ids=repr)
+# A wrapper keeps the shape that it was made with, whatever becomes of what it wraps.
+SHAPED = [row for row in ROWS if row.name != "resize_"]
+
+
+@pytest.mark.parametrize("row", SHAPED, ids=repr)
 def test_every_operator_makes_what_it_would_make(row: OpInfo) -> None:
     mode = FakeTensorMode()
 

@@ -98,8 +98,12 @@ def test_gradients_are_those_without_wrappers(
     assert plain(wrapped.grad).tolist() == bare.grad.tolist()
 
 
+# A wrapper keeps the shape that it was made with, whatever becomes of what it wraps.
+SHAPED = [row for row in ROWS if not row.random and row.name != "resize_"]
+
+
 @pytest.mark.parametrize("layer", ["wrapper", "lazy"])
-@pytest.mark.parametrize("row", [row for row in ROWS if not row.random], ids=repr)
+@pytest.mark.parametrize("row", SHAPED, ids=repr)
 def test_every_operator_through_a_layer(row: OpInfo, layer: str) -> None:
     def wrapped(value: Any) -> Any:
         return nest(value, layer) if isinstance(value, Tensor) else value

@@ -247,6 +247,9 @@ def _cast(torch: Any) -> Callable[..., Any]:
 COPIES = (
     OpInfo(name="clone", samples=laid_out((2, 3), ()), reference=same, dtypes=ALL,
            torch=lambda torch: torch.clone),
+    OpInfo(name="resize_", samples=plain(((2, 3), ([3, 2],)), ((2, 3), ([1, 2],))),
+           reference=lambda x, size: np.resize(x, size), dtypes=ALL, gradient=False,
+           torch=method("resize_")),
     OpInfo(name="_to_copy", samples=casting_samples, reference=cast, dtypes=ALL,
            kind="free", torch=_cast, smooth=lambda: [
                Sample(array("float64", (2, 3), 1), dtype=D("complex128")),
