@@ -35,6 +35,12 @@ from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
 
 if TYPE_CHECKING:
+    from runtime import autograd as autograd
+    from runtime import cuda as cuda
+    from runtime import library as library
+    from runtime import python_dispatch as python_dispatch
+    from runtime import random as random
+    from runtime import testing as testing
     from runtime.autograd import (
         Function,
         autocast,
@@ -47,6 +53,7 @@ if TYPE_CHECKING:
     )
     from runtime.custom import custom_op, define, impl, infer_schema
     from runtime.custom.opcheck import opcheck
+    from runtime.declared import *  # noqa: F403  # the names that are lazy
     from runtime.dispatch.teaching import PythonDispatcher
     from runtime.kernels.threads import get_num_threads, set_num_threads
     from runtime.python_dispatch import Context, TorchDispatchMode
@@ -176,7 +183,7 @@ _CONSTANTS = ("e", "inf", "nan", "pi")
 _MODULES = ("autograd", "cuda", "library", "python_dispatch", "random", "testing")
 
 
-def __getattr__(name: str) -> Any:
+def _found(name: str) -> Any:
     """A lazy name, loaded; it is an ordinary one from then on.
 
     Names of dtypes are lazy too, and so are the functions of operators: `zeros`,
@@ -188,6 +195,11 @@ def __getattr__(name: str) -> Any:
         found = _loaded(name)
         globals()[name] = found
     return found
+
+
+if not TYPE_CHECKING:
+    # A checker knows the names, and says which there are not.
+    __getattr__ = _found
 
 
 def _loaded(name: str) -> Any:

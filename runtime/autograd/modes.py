@@ -27,7 +27,7 @@ Rules:
 import threading
 from collections.abc import Callable, Generator
 from types import GeneratorType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from runtime.errors.mode import ModeMisuse
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
@@ -50,6 +50,10 @@ class _Grad(threading.local):
 
 GRAD = _Grad()
 RECORDS.append(lambda: GRAD.enabled)
+
+
+# What is decorated.
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Mode:
@@ -76,7 +80,7 @@ class Mode:
         """A fresh mode like this one, for one call of a decorated function."""
         return type(self)()
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: F) -> F:
         """The function, always run inside of this mode.
 
         Raises `ModeMisuse` for a coroutine function.
@@ -95,7 +99,7 @@ class Mode:
                 return _driven(self._again, result)
             return result
 
-        return wrapped
+        return wrapped  # type: ignore[return-value]  # it has the signature of what it wraps
 
 
 def _driven(
@@ -183,7 +187,7 @@ class set_grad_enabled(_Records):  # noqa: N801  # used as a verb
         self._before, self._entry, GRAD.enabled = None, entry, self._inside
         return self
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: F) -> F:
         """The function, always run so; the thread is as before the mode was made."""
         if self._before is not None:
             GRAD.enabled, self._before = self._before, None

@@ -17,9 +17,9 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from re import DOTALL, fullmatch
-from typing import Any, overload
+from typing import Any, Protocol, overload
 
-from runtime.custom.definition import CustomOpDef, Devices, keys_of
+from runtime.custom.definition import CustomOpDef, Devices, P, R, keys_of
 from runtime.custom.inference import holds_tensors, names_of, schema_of, tag_names
 from runtime.custom.kernel import kernel_of
 from runtime.custom.live import live
@@ -42,10 +42,17 @@ from runtime.schema.schema import Schema
 COMPLIANT = "pt2_compliant_tag"
 
 
+class Custom(Protocol):
+    """What `custom_op` without a function is: it keeps the signature."""
+
+    def __call__(self, function: Callable[P, R], /) -> CustomOpDef[P, R]:
+        """The operator of the function."""
+
+
 @overload
 def custom_op(
     name: str,
-    fn: Callable[..., Any],
+    fn: Callable[P, R],
     /,
     *,
     mutates_args: Iterable[str] | str,
@@ -53,7 +60,7 @@ def custom_op(
     schema: str | None = None,
     tags: str | Iterable[str] | None = None,
     dispatcher: Dispatcher | None = None,
-) -> CustomOpDef: ...
+) -> CustomOpDef[P, R]: ...
 
 
 @overload
@@ -67,7 +74,7 @@ def custom_op(
     schema: str | None = None,
     tags: str | Iterable[str] | None = None,
     dispatcher: Dispatcher | None = None,
-) -> Callable[[Callable[..., Any]], CustomOpDef]: ...
+) -> Custom: ...
 
 
 def custom_op(
@@ -112,7 +119,7 @@ def custom_op(
     names = tag_names(tags)
     chosen = dispatcher or default_dispatcher()
 
-    def make(function: Callable[..., Any]) -> CustomOpDef:
+    def make(function: Callable[P, R]) -> CustomOpDef[P, R]:
         full = _named(name, function, mutates_args, schema, names)
         _check(full, function, device_types, names)
         older = live(chosen, str(full.name))

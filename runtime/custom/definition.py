@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
 
 from runtime.autograd.kernels import refusing_out
 from runtime.custom.absent import missing
@@ -55,6 +55,9 @@ from runtime.schema.schema import Schema
 
 Function = Callable[..., Any]
 Given = TypeVar("Given", bound=Function)
+# What the function of an operator takes and gives.
+P = ParamSpec("P")
+R = TypeVar("R")
 # One device type, several, or None for all at once.
 Devices = str | Iterable[str] | None
 
@@ -69,7 +72,7 @@ def keys_of(devices: Devices) -> tuple[DispatchKey, ...]:
     return tuple(dict.fromkeys(key_of_device(name) for name in names))
 
 
-class CustomOpDef:
+class CustomOpDef(Generic[P, R]):
     """An operator made of a Python function; calling it calls the operator.
 
     Made by `custom_op`.  `handle` is its `OperatorHandle`, `schema` its schema.  Raises
@@ -87,7 +90,7 @@ class CustomOpDef:
     def __init__(
         self,
         schema: Schema,
-        function: Function,
+        function: Callable[P, R],
         devices: Devices,
         tags: tuple[str, ...],
         dispatcher: Dispatcher,
@@ -135,7 +138,7 @@ class CustomOpDef:
             refuse = linked(refusing_out(self.schema), "out_autograd")
             self._library.impl(self.name, refuse, "Autograd")
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the operator.
 
         Raises `OperatorGone` once it was closed, also if there is another one of its
@@ -143,7 +146,7 @@ class CustomOpDef:
         """
         if self._closed:
             raise OperatorGone(operator=self.name)
-        return self.handle(*args, **kwargs)
+        return self.handle(*args, **kwargs)  # type: ignore[no-any-return]  # what its function gives
 
     @overload
     def register_kernel(self, device_types: Devices, fn: Given, /) -> Given: ...

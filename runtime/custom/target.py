@@ -19,7 +19,7 @@ from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
 
 # What stands for an operator.
-Operator = str | OperatorHandle | OperatorPacket | CustomOpDef
+Operator = str | OperatorHandle | OperatorPacket | CustomOpDef[..., Any]
 
 
 def handle_of(call: str, op: Operator) -> OperatorHandle:
@@ -53,7 +53,7 @@ def schema_known(handle: OperatorHandle) -> Schema:
     return dispatcher_of(handle).find_schema_or_raise(str(handle.name))
 
 
-def custom_of(handle: OperatorHandle) -> CustomOpDef | None:
+def custom_of(handle: OperatorHandle) -> CustomOpDef[..., Any] | None:
     """The live custom operator behind a handle, None if it is of another kind."""
     found = live(dispatcher_of(handle), str(handle.name))
     return found if isinstance(found, CustomOpDef) else None

@@ -15,7 +15,7 @@ Rules:
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import (
@@ -39,6 +39,9 @@ from runtime.locks import load
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
 from runtime.schema.tags import NUMBERS_AS_TENSORS
+
+if TYPE_CHECKING:
+    from runtime.declared import Core
 
 # What upstream calls the overloads of operators that take a tensor or a number.
 OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
@@ -236,6 +239,9 @@ class Operators:
     ) -> None:
         self._source = source
         self._provided = provided or {}
+        if TYPE_CHECKING:
+            self.core: Core
+            self.aten: Core
         self._also = also or {}
         if source is default_dispatcher:
             PROVIDERS.update(self._provided)

@@ -296,7 +296,8 @@ def local_scalar(self: Tensor) -> bool | int | float | complex:
     Raises:
         NotOneElement, NoData: there is none to read.
     """
-    return self.item()
+    number: bool | int | float | complex = self.item()
+    return number
 
 
 _BACKENDS = ("CPU", "CUDA", "Meta")

@@ -21,8 +21,8 @@ def number_of(tensor: Tensor, device: Device) -> Number | None:
     if number is not None:
         return number
     if tensor.device is not device and not tensor.shape and device.type != "meta":
-        return tensor.item()
-    return None
+        number = tensor.item()
+    return number
 
 
 def number_for(number: Number, dtype: DType) -> Number:

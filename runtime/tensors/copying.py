@@ -123,7 +123,8 @@ def _give(made: "Tensor", state: Any) -> None:
     """Put the state of `_state_of` on a tensor."""
     # Of the class: the tensor may answer for what it wraps, which it has not yet.
     if hasattr(type(made), "__setstate__"):
-        made.__setstate__(state)
+        restored: Any = made
+        restored.__setstate__(state)
         return
     attributes, slots = state if isinstance(state, tuple) else (state, None)
     if attributes:

@@ -330,7 +330,7 @@ class Tensor(Surface):
         """
         return forced_array(self) if force else shared_array(self, "numpy()")
 
-    def item(self) -> Number:
+    def item(self) -> Any:
         """The one element as a Python number.
 
         Raises `NoData` on `meta`, and `NotOneElement` for another number of elements.

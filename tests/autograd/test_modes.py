@@ -101,7 +101,7 @@ def test_a_decorated_generator_takes_what_is_sent_and_thrown() -> None:
             except KeyError as error:
                 got = error.args
 
-    running = echo()
+    running: Any = echo()
     next(running)
     assert running.send(3) == 3
     assert running.throw(KeyError("a")) == ("a",)

@@ -44,6 +44,7 @@ def test_a_function_becomes_an_operator() -> None:
 
 def test_an_argument_called_self() -> None:
     schema = "(Tensor self) -> Tensor"
+    made: Any
     with custom_op("mine::f", lambda s: s * 2, mutates_args=(), schema=schema) as made:
         assert made(self=tensor([1.0])).tolist() == [2.0]
 
@@ -81,7 +82,7 @@ def test_an_overload() -> None:
 
 def test_a_written_schema() -> None:
     schema = "(Tensor x, int n=3) -> (Tensor, Tensor)"
-    made = custom_op(
+    made: Any = custom_op(
         "mine::f", lambda x, n: (x * n, x + n), mutates_args=(), schema=schema
     )
     with made:

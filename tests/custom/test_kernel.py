@@ -25,7 +25,7 @@ def test_every_argument_comes_as_kernels_see_it() -> None:
         return 1
 
     with custom_op("mine::f", record, mutates_args=()) as made:
-        given = (1, 2)
+        given: Any = (1, 2)
         results = repeatedly(
             lambda: made(tensor([1.0]), DType.named("float64"), given, beta=True)
         )
@@ -99,8 +99,8 @@ def test_an_operator_of_nothing() -> None:
 
     with custom_op("mine::f", seven, mutates_args=()) as made:
         assert [r.tolist() for r in repeatedly(made)][-1] == [7.0]
-    with custom_op("mine::f", pair, mutates_args=()) as made:
-        assert [r.tolist() for r in repeatedly(made)[-1]] == [[7.0], [8.0]]
+    with custom_op("mine::f", pair, mutates_args=()) as other:
+        assert [r.tolist() for r in repeatedly(other)[-1]] == [[7.0], [8.0]]
 
 
 async def later(x: Tensor) -> Tensor:

@@ -197,6 +197,7 @@ def test_what_shares_nothing(function: Callable[..., Any]) -> None:
 
 
 def test_none_among_the_arguments() -> None:
+    f: Any
     with custom_op("mine::f", lambda x, y: x + 1, mutates_args=(), schema=MAYBE) as f:
         assert [r.tolist() for r in repeatedly(lambda: f(tensor([1.0])))] == [
             [2.0]

@@ -209,6 +209,7 @@ def test_another_name_of_a_namespace_counts_until_somebody_defines_it() -> None:
     assert "aten" not in default_dispatcher().state.namespaces
     with runtime.Library("aten", "FRAGMENT") as library:
         library.define("mine(Tensor a) -> Tensor")
-        assert str(runtime.ops.aten.mine) == "aten.mine"
+        aten: Any = runtime.ops.aten
+        assert str(aten.mine) == "aten.mine"
         assert runtime.ops.aten is not runtime.ops.core
     assert runtime.ops.aten is runtime.ops.core

@@ -98,11 +98,11 @@ class QuantizedTensor(Tensor):
 
     def centred(self) -> Tensor:
         """The integers as int32, less the zero point."""
-        return self.values.to(runtime.int32) - self.zero_point  # type: ignore[no-any-return]  # a tensor
+        return self.values.to(runtime.int32) - self.zero_point
 
     def dequantize(self) -> Tensor:
         """The numbers as a plain tensor; gradients pass."""
-        return ops.core.clone(self)  # type: ignore[no-any-return]  # a tensor
+        return ops.core.clone(self)
 
     def __tensor_flatten__(self) -> tuple[list[str], None]:
         return ["values", "scale", "zero_point"], None
@@ -127,7 +127,7 @@ def numbers(value: Any) -> Any:
 def encoded(exact: Tensor, scale: Tensor, zero_point: Tensor | int) -> Tensor:
     """Numbers as int8, cut off at the ends."""
     steps = (exact / scale).round() + zero_point
-    return ops.core.clamp(steps, LEAST, GREATEST).to(runtime.int8)  # type: ignore[no-any-return]  # a tensor
+    return ops.core.clamp(steps, LEAST, GREATEST).to(runtime.int8)
 
 
 def step(exact: Tensor, least: int) -> Tensor:
@@ -136,7 +136,7 @@ def step(exact: Tensor, least: int) -> Tensor:
     # Zeros fit anything, and 2 to minus infinity is no scale.
     greatest = greatest + GREATEST * (greatest == 0)
     powers = (greatest / GREATEST).log2().ceil()
-    return 2.0 ** ops.core.clamp(powers, least)  # type: ignore[no-any-return]  # a tensor
+    return 2.0 ** ops.core.clamp(powers, least)
 
 
 def fitted(total: Tensor, unit: Tensor) -> QuantizedTensor:

@@ -28,7 +28,8 @@ READING = ("_local_scalar", "equal", "masked_select", "nonzero")
 
 def fake(*shape: int, device: str = "cpu") -> FakeTensor:
     with FakeTensorMode():
-        made: FakeTensor = runtime.empty(*shape, device=device)
+        made = runtime.empty(*shape, device=device)
+    assert isinstance(made, FakeTensor)
     return made
 
 

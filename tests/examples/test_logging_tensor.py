@@ -155,6 +155,7 @@ def test_it_never_learns_of_autograd() -> None:
     x = LoggingTensor(inside, requires_grad=True)
     assert not x.elem.requires_grad
     y = x.exp()
+    assert isinstance(y, LoggingTensor)
     assert y.requires_grad
     assert not y.elem.requires_grad
 

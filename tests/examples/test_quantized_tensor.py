@@ -107,7 +107,7 @@ def test_gradients_pass_but_where_it_cuts_off() -> None:
 
 
 def test_a_leaf_gets_plain_gradients() -> None:
-    w = quantize(tensor(MATRIX)).detach().requires_grad_()
+    w: Any = quantize(tensor(MATRIX)).detach().requires_grad_()
     (w @ w).relu().dequantize().sum().backward()
     exact = tensor(MATRIX, requires_grad=True)
     (exact @ exact).relu().sum().backward()
@@ -123,7 +123,8 @@ def test_nobody_asks_for_the_scale() -> None:
     assert isinstance(y, QuantizedTensor)
     assert (type(y.values), y.values.dtype) == (FakeTensor, runtime.int8)
     assert (y.shape, str(y.device)) == ((1000, 1000), "cuda:0")
-    assert y.scale.mode is mode
+    scale: Any = y.scale
+    assert scale.mode is mode
 
 
 def test_what_it_computes_can_be_read() -> None:

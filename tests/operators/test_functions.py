@@ -1,5 +1,8 @@
 """Functions: every name is there, and says sizes, dtypes and devices as people do."""
 
+# What a type checker refuses is called here on purpose.
+# mypy: disable-error-code="arg-type, call-arg, call-overload, misc"
+
 import inspect
 from typing import Any
 

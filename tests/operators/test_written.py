@@ -1,5 +1,8 @@
 """Written functions: the forms in which arguments come that one operator has not."""
 
+# What a type checker refuses is called here on purpose.
+# mypy: disable-error-code="arg-type, call-arg, call-overload, misc"
+
 from collections.abc import Callable
 from typing import Any
 

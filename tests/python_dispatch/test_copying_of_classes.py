@@ -134,7 +134,7 @@ def test_slots_survive(way: Any) -> None:
     assert other.hidden() == ["secret"]
     assert (other.hidden() is made.hidden()) is (way is copy)
     assert not hasattr(other, "never")
-    bare = runtime.tensor([1.0]).as_subclass(Bare)
+    bare: Any = runtime.tensor([1.0]).as_subclass(Bare)
     assert not hasattr(way(bare), "word")
     bare.word = "kept"
     other = way(bare)

@@ -74,8 +74,9 @@ def test_nested_wrappers_come_apart_and_together() -> None:
         "a",
         3,
     )
-    made = unflatten([leaves[3], *leaves[:2]], plan)
-    assert type(made) is Pair
+    made: Any = unflatten([leaves[3], *leaves[:2]], plan)
+    kind: type = type(made)
+    assert kind is Pair
     assert (made.word, made.other.word) == ("a", "b")
     assert made.inner.inner is leaves[3]
     assert made.other.other.inner.inner is leaves[1]

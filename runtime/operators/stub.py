@@ -1,0 +1,384 @@
+"""Stubs: what a type checker is told of methods, functions and operators.
+
+True only here: how a schema reads in Python's types.  Names that are installed when the
+runtime is imported cannot be seen by a checker; they are written down in two modules
+that exist as stubs only, `runtime.tensors.declared` and `runtime.declared`, made of the
+declarations and never by hand:
+
+    python -m runtime.operators.stub            says whether they are as they should be
+    python -m runtime.operators.stub --write    writes them
+
+Rules: an argument may be written as people write it (a dtype by name, one size for
+several), and a result is what it is; a function that chooses among operators says its
+own types, and `CHOICES` those that depend on the arguments.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Callable, Iterator
+from inspect import Parameter, Signature, getsource, signature
+from pathlib import Path
+from typing import Any
+
+from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.locks import load
+from runtime.operators import functions
+from runtime.operators.call import NAMESPACE
+from runtime.schema.argument import Argument
+from runtime.schema.codes import DType, MemoryFormat
+from runtime.schema.names import OperatorName
+from runtime.schema.schema import Schema
+from runtime.schema.tags import NUMBERS_AS_TENSORS
+from runtime.schema.types import (
+    IntType,
+    ListType,
+    OptionalType,
+    SymIntType,
+    Type,
+    unwrap_optional,
+)
+from runtime.tensors.methods import METHODS
+from runtime.tensors.tensor import Tensor
+
+ROOT = Path(__file__).parents[1]
+METHODS_FILE = ROOT / "tensors" / "declared.pyi"
+NAMES_FILE = ROOT / "declared.pyi"
+
+# The type of a schema -> that of an argument.
+TYPES = {
+    "Tensor": "Tensor",
+    "int": "builtins.int",
+    "SymInt": "builtins.int",
+    "float": "builtins.float",
+    "bool": "builtins.bool",
+    "complex": "builtins.complex",
+    "str": "builtins.str",
+    "Scalar": "Number",
+    "ScalarType": "DType | builtins.str",
+    "Device": "Device | builtins.str",
+    "Generator": "Generator",
+    "MemoryFormat": "MemoryFormat",
+}
+
+_ONE = "Tensor"
+_PAIR = "Ordered"
+# What depends on the arguments: the parameters behind the tensor, and the result.
+CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
+    **dict.fromkeys(
+        ("max", "min"),
+        (
+            ("*, out: Tensor | None = ...", _ONE),
+            ("dim: builtins.int, keepdim: builtins.bool = ...", _PAIR),
+            ("other: Tensor, *, out: Tensor | None = ...", _ONE),
+        ),
+    ),
+    "view": (
+        ("*size: builtins.int | Sequence[builtins.int]", _ONE),
+        ("dtype: DType", _ONE),
+    ),
+    "nonzero": (
+        ("*, as_tuple: Literal[False] = ..., out: Tensor | None = ...", _ONE),
+        ("*, as_tuple: Literal[True]", "tuple[Tensor, ...]"),
+    ),
+}
+# Functions that give other things than a tensor, and do not say what.
+RESULTS = {
+    "sort": _PAIR,
+    "topk": _PAIR,
+    "meshgrid": "tuple[Tensor, ...]",
+    "unique": "Any",
+    "max_pool2d": "Any",
+    "tolist": "Any",
+    "__setitem__": "None",
+}
+# Operators of Python that any other object may be the other side of.
+_IN_PLACE = ("__i",)
+
+
+def taken(kind: Type, as_number: bool = False) -> str:
+    """What an argument of a type may be given as."""
+    if isinstance(kind, OptionalType):
+        return f"{taken(unwrap_optional(kind), as_number)} | None"
+    if isinstance(kind, ListType):
+        if unwrap_optional(kind.element) in (IntType, SymIntType):
+            return "builtins.int | Sequence[builtins.int]"
+        return f"Sequence[{taken(kind.element)}]"
+    name = TYPES.get(str(kind), "Any")
+    return f"{name} | Number" if name == "Tensor" and as_number else name
+
+
+def given(schema: Schema) -> str:
+    """What an operator returns."""
+    kinds = [_given(each.type) for each in schema.returns]
+    if len(kinds) == 1:
+        return kinds[0]
+    return f"tuple[{', '.join(kinds)}]" if kinds else "None"
+
+
+def _given(kind: Type) -> str:
+    if isinstance(kind, OptionalType):
+        return f"{_given(unwrap_optional(kind))} | None"
+    if isinstance(kind, ListType):
+        return f"list[{_given(kind.element)}]"
+    return {"DType | builtins.str": "DType", "Device | builtins.str": "Device"}.get(
+        TYPES.get(str(kind), "Any"), TYPES.get(str(kind), "Any")
+    )
+
+
+def _parameters(schema: Schema, as_number: bool, sizes: bool) -> Iterator[str]:
+    """The arguments; `sizes` says that the only one by place may come one by one."""
+    named = False
+    for argument in schema.arguments:
+        kind = taken(argument.type, as_number)
+        if argument.kwarg_only and not named:
+            named = True
+            if not sizes:
+                yield "*"
+        if sizes and not argument.kwarg_only and _is_sizes(argument):
+            yield f"*{argument.name}: builtins.int | Sequence[builtins.int]"
+            continue
+        default = " = ..." if argument.has_default else ""
+        yield f"{argument.name}: {kind}{default}"
+
+
+def _is_sizes(argument: Argument) -> bool:
+    return unwrap_optional(argument.type) == ListType(IntType)
+
+
+def _takes_sizes(schema: Schema) -> bool:
+    by_place = [each for each in schema.arguments[1:] if not each.kwarg_only]
+    return len(by_place) == 1 and _is_sizes(by_place[0])
+
+
+def _schema_of(name: str) -> tuple[Schema, bool] | None:
+    """The schema of an operator, and whether it takes numbers for tensors."""
+    state = default_dispatcher().state
+    entry = state.entry(OperatorName(f"{NAMESPACE}::{name}"))
+    if entry is None or not entry.definitions or entry.schema is None:
+        return None
+    return entry.schema, NUMBERS_AS_TENSORS in entry.definitions[0].tags
+
+
+def _has_out(name: str) -> bool:
+    return default_dispatcher().state.entry(
+        OperatorName(f"{NAMESPACE}::{name}", "out")
+    ) is not None  # fmt: skip
+
+
+def of_operator(name: str, method: bool) -> str:
+    """The line of a function or a method that is one operator."""
+    found = _schema_of(name)
+    assert found is not None, "it is asked of operators"
+    schema, as_number = found
+    parameters = [*_parameters(schema, as_number, method and _takes_sizes(schema))]
+    result = given(schema)
+    if method:
+        parameters[0] = "self"
+        if name.endswith("_") and result == "Tensor":
+            result = "Self"
+    elif _has_out(name):
+        parameters += ["out: Tensor | None = ..."] if "*" in parameters else [
+            "*", "out: Tensor | None = ..."
+        ]  # fmt: skip
+    return f"def {name}({', '.join(parameters)}) -> {result}: ..."
+
+
+def of_function(name: str, function: Callable[..., Any], method: bool) -> str:
+    """The line of a function or a method that is written by hand."""
+    told = signature(function)
+    parameters, named = [], False
+    for each in told.parameters.values():
+        default = "" if each.default is Parameter.empty else " = ..."
+        if each.kind is Parameter.VAR_POSITIONAL:
+            named = True
+            parameters.append(f"*{each.name}: Any")
+        elif each.kind is Parameter.VAR_KEYWORD:
+            parameters.append(f"**{each.name}: Any")
+        elif each.name == "self":
+            parameters.append("self" if method else "self: Tensor")
+        else:
+            if each.kind is Parameter.KEYWORD_ONLY and not named:
+                named = True
+                parameters.append("*")
+            parameters.append(f"{each.name}: {_annotated(each.annotation)}{default}")
+    if method and not parameters[0].startswith("self"):
+        # The tensor comes first, whatever it is called there.
+        parameters[:1] = (
+            ["self", *parameters[:1]] if parameters[0][0] == "*" else ["self"]
+        )
+    result = RESULTS.get(name) or _annotated(told.return_annotation)
+    if result == "Any" and name not in RESULTS and _computes(function):
+        result = "Tensor"
+    return f"def {name}({', '.join(parameters)}) -> {result}: ..."
+
+
+def _computes(function: Callable[..., Any]) -> bool:
+    """Whether a function is one of operators, which give tensors."""
+    return function.__module__.startswith("runtime.operators")
+
+
+def _annotated(annotation: Any) -> str:
+    """An annotation, if the stub knows its names."""
+    if annotation in (Parameter.empty, Signature.empty):
+        return "Any"
+    text = annotation if isinstance(annotation, str) else None
+    if text is None:
+        text = getattr(annotation, "__name__", "") or str(annotation)
+        if "[" in str(annotation) or "|" in str(annotation):
+            text = str(annotation)
+    text = re.sub(r"runtime(\.\w+)+\.", "", text).replace("NoneType", "None")
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        # A type of the schema language.
+        return "Any"
+    known = {"Tensor", "int", "float", "bool", "str", "None", "tuple", "list", "object"}
+    known |= {"DType", "Device", "Generator", "MemoryFormat", "Ordered", "Storage"}
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    if not names <= known:
+        return "Any"
+    # Methods and dtypes have the names of Python's types.
+    return re.sub(r"\b(int|float|bool|str)\b", r"builtins.\1", text)
+
+
+def _declared_by_hand() -> set[str]:
+    """The names that the class says itself."""
+    found = set()
+    for node in ast.walk(ast.parse(getsource(Tensor))):
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+        elif isinstance(node, ast.Assign):
+            found |= {each.id for each in node.targets if isinstance(each, ast.Name)}
+    return found
+
+
+def methods() -> Iterator[str]:
+    """The lines of the class of methods."""
+    by_hand = _declared_by_hand()
+    for name, method in sorted(METHODS.items()):
+        if name in by_hand:
+            continue
+        if isinstance(method, property):
+            kind = "Tensor" if name in ("T", "mT", "real", "imag", "data") else "Any"
+            yield f"@property\ndef {name}(self) -> {kind}: ..."
+            if method.fset is not None:
+                yield f"@{name}.setter\ndef {name}(self, value: Any) -> None: ..."
+        elif name in CHOICES:
+            for parameters, result in CHOICES[name]:
+                yield f"@overload\ndef {name}(self, {parameters}) -> {result}: ..."
+        elif isinstance(method, staticmethod):
+            yield f"@staticmethod\ndef {name}(*args: Any, **kwargs: Any) -> Any: ..."
+        elif name.startswith("__") and name not in ("__getitem__", "__setitem__"):
+            yield _of_python(name, method)
+        elif name.startswith("new_"):
+            yield f"def {name}(self, *size: Any, **options: Any) -> Tensor: ..."
+        elif _is_operator(method):
+            yield of_operator(name, method=True)
+        else:
+            yield of_function(name, method, method=True)
+
+
+def _is_operator(function: Callable[..., Any]) -> bool:
+    """Whether a function is one operator, as its documentation says."""
+    return "Schema: `" in (function.__doc__ or "")
+
+
+def _of_python(name: str, method: Callable[..., Any]) -> str:
+    """The line of an operator of Python, whose other side may be anything."""
+    count = len(signature(method).parameters)
+    other = ", other: Any" if count > 1 else ""
+    result = "Self" if name.startswith(_IN_PLACE) and name != "__invert__" else "Tensor"
+    line = f"def {name}(self{other}) -> {result}: ..."
+    return f"{line}  # type: ignore[override]" if name in ("__eq__", "__ne__") else line
+
+
+def names() -> Iterator[str]:
+    """The lines of the module: functions, then dtypes and formats."""
+    for name in sorted(functions.FUNCTIONS):
+        if name in CHOICES:
+            for parameters, result in CHOICES[name]:
+                line = f"def {name}(self: Tensor, {parameters}) -> {result}: ..."
+                yield f"@overload\n{line}"
+        elif name in functions.OPERATORS:
+            yield of_operator(name, method=False)
+        else:
+            yield of_function(name, getattr(functions, name), method=False)
+    for name in sorted({*DType.NAMES, *DType.SYNONYMS}):
+        yield f"{name}: DType"
+    for name in sorted(MemoryFormat.NAMES):
+        yield f"{name}: MemoryFormat"
+    for name in ("e", "inf", "nan", "pi"):
+        yield f"{name}: builtins.float"
+
+
+def operators() -> Iterator[str]:
+    """The lines of the class of the runtime's own operators."""
+    found: dict[str, set[str]] = {}
+    for entry in default_dispatcher().state.namespaces[NAMESPACE].values():
+        if entry.definitions and entry.schema is not None:
+            found.setdefault(entry.name.base, set()).add(given(entry.schema))
+    for name, results in sorted(found.items()):
+        result = results.pop() if len(results) == 1 else "Any"
+        yield f"{name}: Packet[{result}]"
+
+
+_HEAD = '''"""{says}
+
+Made of the declarations by `python -m runtime.operators.stub --write`.
+"""
+
+import builtins
+from collections.abc import Sequence
+from typing import Any, Generic, Literal, Self, TypeVar, overload
+
+from runtime.dispatch.namespace import OperatorPacket
+from runtime.operators.written import Ordered
+from runtime.schema.codes import DType, MemoryFormat
+from runtime.schema.device import Device
+from runtime.tensors.generator import Generator
+from runtime.tensors.storage import Storage
+from runtime.tensors.tensor import Tensor
+
+Number = builtins.bool | builtins.int | builtins.float | builtins.complex
+'''
+
+
+def texts() -> dict[Path, str]:
+    """What the files have to be."""
+    says = "The methods of tensors that are installed."
+    inside = "\n".join(methods()).replace("\n", "\n    ")
+    of_methods = f"{_HEAD.format(says=says)}\nclass Declared:\n    {inside}\n"
+    says = "The functions, dtypes and operators of the runtime."
+    inside = "\n".join(operators()).replace("\n", "\n    ")
+    lines = "\n".join(names())
+    packet = (
+        'R = TypeVar("R")\n\nclass Packet(OperatorPacket, Generic[R]):\n'
+        "    def __call__(self, *args: Any, **kwargs: Any) -> R: ...\n"
+    )
+    of_names = (
+        f"{_HEAD.format(says=says)}{packet}\nclass Core:\n    {inside}\n\n{lines}\n"
+    )
+    return {METHODS_FILE: of_methods, NAMES_FILE: of_names}
+
+
+def main(arguments: list[str]) -> int:
+    """Write the files, or say which of them are not as they should be."""
+    stale = 0
+    for path, text in texts().items():
+        if "--write" in arguments:
+            path.write_text(text, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            stale += 1
+            print(
+                f"{path.name} is not what the declarations say: write it anew"
+            )  # a command
+    return min(stale, 1)
+
+
+if __name__ == "__main__":
+    # Everything that installs methods.
+    load("runtime.whole")
+    sys.exit(main(sys.argv[1:]))
