@@ -98,11 +98,19 @@ def alone(gradient: Tensor) -> bool:
 
 
 def joined(before: Tensor, gradient: Tensor) -> Tensor:
-    """The sum of two gradients that meet; in the first one, if that is the engine's."""
+    """The sum of two gradients that meet; in the first one, if that is the engine's.
+
+    Only where both lie alike: how a sum of its own lies must not depend on who has a
+    reference, since later sums round by the order in memory.
+    """
     if (
         not GRAD.enabled
         and before.device.type in _WRITES
         and before.shape == gradient.shape
+        and (
+            before._place is gradient._place is None
+            or before.strides == gradient.strides
+        )
         and alone(before)
     ):
         core.add_(before, gradient)

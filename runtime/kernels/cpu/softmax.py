@@ -5,7 +5,9 @@ exponentials and their sum, quotient.  Along rows, sums are taken leaf by leaf i
 float64; along columns, block by block of rows likewise.
 
 Rules: sums of rows may be reassociated, differences may not: of 1e30 and its like, the
-peak must go first, in a sweep of its own.  The greatest element is found among the bits
+peak must go first, in a sweep of its own.  A loop that adds up writes nothing: where it
+does, the compiler asks whether the arrays overlap, and takes another order of the sum
+where they might, so that a result would depend on addresses.  The greatest element is found among the bits
 (see `runtime.kernels.cpu.reduce_bodies`); it may miss a NaN, which then comes back
 through the sum; a row of -inf gives NaN, as inf - inf is.
 """
@@ -62,10 +64,16 @@ def rows_of(logarithm: bool) -> Any:
                 part = row[first : first + LEAF]
                 to = made[first : first + LEAF]
                 some = like(peak, 0.0)
-                for i in range(len(part)):
-                    e = exp(part[i] - peak)
-                    to[i] = part[i] - peak if logarithm else e
-                    some += e
+                if logarithm:
+                    for i in range(len(part)):
+                        some += exp(part[i] - peak)
+                    for i in range(len(part)):
+                        to[i] = part[i] - peak
+                else:
+                    for i in range(len(part)):
+                        to[i] = exp(part[i] - peak)
+                    for i in range(len(part)):
+                        some += to[i]
                 total += some
             rest = like(peak, log(total) if logarithm else 1.0 / total)
             for i in range(length):
