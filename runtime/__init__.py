@@ -133,7 +133,8 @@ __all__ = [
 ]
 
 # What programs for torch call the classes of dtypes and of devices.
-dtype, device = DType, Device
+dtype = DType
+device = Device
 
 # The operators of the default dispatcher, by attribute; `core` is the runtime's own,
 # which programs for torch call `aten`.

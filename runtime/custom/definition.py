@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
 
 from runtime.autograd.kernels import refusing_out
 from runtime.custom.absent import missing
@@ -327,9 +327,11 @@ class CustomOpDef(Generic[P, R]):
         """The one schema, as every operator has a tuple of those that are live."""
         return (self.schema,)
 
-    def __getattr__(self, name: str) -> Any:
-        # Asked for what nothing else has; it may be a name of torch.library's.
-        raise missing(f"{type(self).__name__!r} object", name, self)
+    if not TYPE_CHECKING:
+        # A checker says by itself what there is not.
+        def __getattr__(self, name: str) -> Any:
+            # It may be a name of torch.library's.
+            raise missing(f"{type(self).__name__!r} object", name, self)
 
     def __copy__(self) -> Self:
         return self

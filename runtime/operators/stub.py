@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterator
 from inspect import Parameter, Signature, getsource, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.locks import load
@@ -55,41 +55,125 @@ TYPES = {
     "complex": "builtins.complex",
     "str": "builtins.str",
     "Scalar": "Number",
-    "ScalarType": "DType | builtins.str",
+    "ScalarType": "DType | builtins.str | builtins.type[Any]",
     "Device": "Device | builtins.str",
     "Generator": "Generator",
     "MemoryFormat": "MemoryFormat",
+    "Layout": "Layout",
 }
 
 _ONE = "Tensor"
 _PAIR = "Ordered"
+_SIZES = "builtins.int | Sequence[builtins.int]"
+_BOOL = "builtins.bool = ..."
+_OUT = "out: Tensor | None = ..."
+_MANY = "tuple[Tensor, ...]"
 # What depends on the arguments: the parameters behind the tensor, and the result.
 CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(
         ("max", "min"),
         (
-            ("*, out: Tensor | None = ...", _ONE),
-            ("dim: builtins.int, keepdim: builtins.bool = ...", _PAIR),
-            ("other: Tensor, *, out: Tensor | None = ...", _ONE),
+            (f"*, {_OUT}", _ONE),
+            (f"dim: builtins.int, keepdim: {_BOOL}", _PAIR),
+            (f"other: Tensor, *, {_OUT}", _ONE),
         ),
     ),
+    **dict.fromkeys(
+        ("var", "std"),
+        (
+            (
+                f"dim: {_SIZES} | None = ..., *, correction: Number | None = ..., "
+                f"keepdim: {_BOOL}, {_OUT}",
+                _ONE,
+            ),
+            (
+                f"dim: {_SIZES} | None = ..., unbiased: {_BOOL}, keepdim: {_BOOL}, "
+                f"*, {_OUT}",
+                _ONE,
+            ),
+        ),
+    ),
+    "unique": tuple(
+        (f"sorted: {_BOOL}, {flags}, dim: builtins.int | None = ...", result)
+        for flags, result in (
+            (
+                "return_inverse: Literal[False] = ..., "
+                "return_counts: Literal[False] = ...",
+                _ONE,
+            ),
+            (f"*, return_inverse: Literal[True], return_counts: {_BOOL}", _MANY),
+            (f"return_inverse: {_BOOL}, *, return_counts: Literal[True]", _MANY),
+        )
+    ),
     "view": (
-        ("*size: builtins.int | Sequence[builtins.int]", _ONE),
+        ("*size: builtins.int", _ONE),
+        (f"size: {_SIZES}", _ONE),
         ("dtype: DType", _ONE),
     ),
     "nonzero": (
         ("*, as_tuple: Literal[False] = ..., out: Tensor | None = ...", _ONE),
-        ("*, as_tuple: Literal[True]", "tuple[Tensor, ...]"),
+        ("*, as_tuple: Literal[True]", _MANY),
     ),
+}
+# The same of functions that are no methods, or are other ones; all parameters.
+_POOL = (
+    f"self: Tensor, kernel_size: {_SIZES}, stride: {_SIZES} | None = ..., "
+    f"padding: {_SIZES} = ..., dilation: {_SIZES} = ..., ceil_mode: {_BOOL}, *, "
+)
+FUNCTION_CHOICES: dict[str, tuple[tuple[str, str], ...]] = {
+    "max_pool2d": (
+        (f"{_POOL}return_indices: Literal[False] = ...", _ONE),
+        (f"{_POOL}return_indices: Literal[True]", "tuple[Tensor, Tensor]"),
+    ),
+    "where": (
+        ("condition: Tensor", _MANY),
+        ("condition: Tensor, self: Tensor | Number, other: Tensor | Number", _ONE),
+    ),
+}
+_NUMBER = "Tensor | Number"
+# The arguments of functions written by hand that take, by their own words, anything.
+ARGUMENTS = {
+    "device": "Device | builtins.str | builtins.int | None",
+    "dilation": _SIZES,
+    "dim": f"{_SIZES} | None",
+    "dtype": f"{TYPES['ScalarType']} | None",
+    "end": "Number | None",
+    "fill_value": "Number",
+    "high": _SIZES,
+    "input": _NUMBER,
+    "inputs": "Tensor | Sequence[Tensor] | None",
+    "max": f"{_NUMBER} | None",
+    "memory_format": "MemoryFormat | None",
+    "min": f"{_NUMBER} | None",
+    "operands": "Tensor | Sequence[Tensor]",
+    "other": _NUMBER,
+    "out": "Tensor | None",
+    "p": "Number | builtins.str",
+    "padding": f"{_SIZES} | builtins.str",
+    "repeats": "Tensor | builtins.int",
+    "size": _SIZES,
+    "split_size": _SIZES,
+    "src": _NUMBER,
+    "start": "Number",
+    "step": "Number",
+    "stride": _SIZES,
+    "tensors": "Tensor | Sequence[Tensor]",
+    "value": _NUMBER,
+    "weight": _NUMBER,
+}
+# What `to` takes by its place: a tensor, a dtype, a device, and two words of truth.
+_TARGET = f"Tensor | {TYPES['ScalarType']} | Device | builtins.bool | None"
+# What the head of a stub imports, and Python's own types.
+KNOWN = {
+    *("Callable", "DType", "Device", "Generator", "Kind", "Layout", "MemoryFormat"),
+    *("Ordered", "RemovableHandle", "Sequence", "Storage", "Tensor", "Any", "None"),
+    *("bool", "float", "int", "list", "object", "str", "tuple", "type"),
 }
 # Functions that give other things than a tensor, and do not say what.
 RESULTS = {
     "sort": _PAIR,
     "topk": _PAIR,
-    "meshgrid": "tuple[Tensor, ...]",
-    "unique": "Any",
-    "max_pool2d": "Any",
-    "tolist": "Any",
+    "meshgrid": _MANY,
     "__setitem__": "None",
 }
 # Operators of Python that any other object may be the other side of.
@@ -121,8 +205,8 @@ def _given(kind: Type) -> str:
         return f"{_given(unwrap_optional(kind))} | None"
     if isinstance(kind, ListType):
         return f"list[{_given(kind.element)}]"
-    return {"DType | builtins.str": "DType", "Device | builtins.str": "Device"}.get(
-        TYPES.get(str(kind), "Any"), TYPES.get(str(kind), "Any")
+    return {"ScalarType": "DType", "Device": "Device"}.get(
+        str(kind), TYPES.get(str(kind), "Any")
     )
 
 
@@ -136,7 +220,7 @@ def _parameters(schema: Schema, as_number: bool, sizes: bool) -> Iterator[str]:
             if not sizes:
                 yield "*"
         if sizes and not argument.kwarg_only and _is_sizes(argument):
-            yield f"*{argument.name}: builtins.int | Sequence[builtins.int]"
+            yield f"*{argument.name}: builtins.int"
             continue
         default = " = ..." if argument.has_default else ""
         yield f"{argument.name}: {kind}{default}"
@@ -166,13 +250,18 @@ def _has_out(name: str) -> bool:
     ) is not None  # fmt: skip
 
 
-def of_operator(name: str, method: bool) -> str:
-    """The line of a function or a method that is one operator."""
+def of_operator(name: str, method: bool, one_by_one: bool = False) -> str:
+    """The line of a function or a method that is one operator.
+
+    `one_by_one`: with the numbers of its only list as arguments of their own.
+    """
     found = _schema_of(name)
     assert found is not None, "it is asked of operators"
     schema, as_number = found
-    parameters = [*_parameters(schema, as_number, method and _takes_sizes(schema))]
-    result = given(schema)
+    # One that is written by hand may give a class of its own.
+    special = RESULTS.get(name)
+    parameters = [*_parameters(schema, as_number, one_by_one)]
+    result = special or given(schema)
     if method:
         parameters[0] = "self"
         if name.endswith("_") and result == "Tensor":
@@ -192,25 +281,47 @@ def of_function(name: str, function: Callable[..., Any], method: bool) -> str:
         default = "" if each.default is Parameter.empty else " = ..."
         if each.kind is Parameter.VAR_POSITIONAL:
             named = True
-            parameters.append(f"*{each.name}: Any")
+            kind = _TARGET if name == "to" else ARGUMENTS.get(each.name, "Any")
+            parameters.append(f"*{each.name}: {kind}")
         elif each.kind is Parameter.VAR_KEYWORD:
-            parameters.append(f"**{each.name}: Any")
+            parameters += _options(name, each.name, named)
         elif each.name == "self":
             parameters.append("self" if method else "self: Tensor")
         else:
             if each.kind is Parameter.KEYWORD_ONLY and not named:
                 named = True
                 parameters.append("*")
-            parameters.append(f"{each.name}: {_annotated(each.annotation)}{default}")
+            kind = _annotated(each.annotation)
+            # An item may be set to whatever makes a tensor.
+            if kind == "Any" and name[:2] != "__":
+                kind = ARGUMENTS.get(each.name, kind)
+            parameters.append(f"{each.name}: {kind}{default}")
     if method and not parameters[0].startswith("self"):
         # The tensor comes first, whatever it is called there.
         parameters[:1] = (
             ["self", *parameters[:1]] if parameters[0][0] == "*" else ["self"]
         )
     result = RESULTS.get(name) or _annotated(told.return_annotation)
+    if method and name[-1] == "_" != name[0] and result in ("Any", "Tensor"):
+        result = "Self"
     if result == "Any" and name not in RESULTS and _computes(function):
         result = "Tensor"
     return f"def {name}({', '.join(parameters)}) -> {result}: ..."
+
+
+def _options(name: str, rest: str, named: bool) -> Iterator[str]:
+    """The keyword arguments that a function hands on to its operator."""
+    found = _schema_of(name)
+    if found is None or rest not in ("options", "kwargs"):
+        yield f"**{rest}: Any"
+        return
+    options = [each for each in found[0].arguments if each.kwarg_only]
+    if not named:
+        yield "*"
+    for each in options:
+        yield f"{each.name}: {taken(each.type)} = ..."
+    if name != "to" and any(each.name == "dtype" for each in options):
+        yield f"requires_grad: {_BOOL}"
 
 
 def _computes(function: Callable[..., Any]) -> bool:
@@ -222,24 +333,25 @@ def _annotated(annotation: Any) -> str:
     """An annotation, if the stub knows its names."""
     if annotation in (Parameter.empty, Signature.empty):
         return "Any"
+    if isinstance(annotation, TypeVar):
+        return "Kind"
     text = annotation if isinstance(annotation, str) else None
     if text is None:
         text = getattr(annotation, "__name__", "") or str(annotation)
         if "[" in str(annotation) or "|" in str(annotation):
             text = str(annotation)
-    text = re.sub(r"runtime(\.\w+)+\.", "", text).replace("NoneType", "None")
+    text = re.sub(r"(runtime|typing|collections)(\.\w+)*\.", "", text)
+    text = text.replace("NoneType", "None").replace("~T", "Kind")
     try:
         tree = ast.parse(text)
     except SyntaxError:
         # A type of the schema language.
         return "Any"
-    known = {"Tensor", "int", "float", "bool", "str", "None", "tuple", "list", "object"}
-    known |= {"DType", "Device", "Generator", "MemoryFormat", "Ordered", "Storage"}
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    if not names <= known:
+    if not names <= KNOWN:
         return "Any"
     # Methods and dtypes have the names of Python's types.
-    return re.sub(r"\b(int|float|bool|str)\b", r"builtins.\1", text)
+    return re.sub(r"\b(int|float|bool|str|type)\b", r"builtins.\1", text)
 
 
 def _declared_by_hand() -> set[str]:
@@ -262,23 +374,44 @@ def methods() -> Iterator[str]:
         if name in by_hand:
             continue
         if isinstance(method, property):
-            kind = "Tensor" if name in ("T", "mT", "real", "imag", "data") else "Any"
+            told = signature(method.fget) if method.fget is not None else Signature()
+            kind = _annotated(told.return_annotation)
+            if name in ("real", "imag"):
+                kind = "Tensor"
             yield f"@property\ndef {name}(self) -> {kind}: ..."
             if method.fset is not None:
-                yield f"@{name}.setter\ndef {name}(self, value: Any) -> None: ..."
+                value = "Tensor" if name == "data" else _NUMBER
+                yield f"@{name}.setter\ndef {name}(self, value: {value}) -> None: ..."
         elif name in CHOICES:
             for parameters, result in CHOICES[name]:
                 yield f"@overload\ndef {name}(self, {parameters}) -> {result}: ..."
         elif isinstance(method, staticmethod):
-            yield f"@staticmethod\ndef {name}(*args: Any, **kwargs: Any) -> Any: ..."
+            yield f"@staticmethod\n{of_function(name, method.__func__, method=False)}"
         elif name.startswith("__") and name not in ("__getitem__", "__setitem__"):
             yield _of_python(name, method)
         elif name.startswith("new_"):
-            yield f"def {name}(self, *size: Any, **options: Any) -> Tensor: ..."
-        elif _is_operator(method):
-            yield of_operator(name, method=True)
+            yield from _of_new(name)
+        elif _is_operator(method) or name in ("sort", "topk"):
+            schema = _schema_of(name)
+            if schema is not None and _takes_sizes(schema[0]):
+                overloads = (of_operator(name, True, sizes) for sizes in (True, False))
+                yield from (f"@overload\n{line}" for line in overloads)
+            else:
+                yield of_operator(name, method=True)
         else:
             yield of_function(name, method, method=True)
+
+
+def _of_new(name: str) -> Iterator[str]:
+    """The lines of `new_zeros` and its like."""
+    options = ", ".join(_options(name, "options", True))
+    if name == "new_full":
+        sizes = [f"size: {_SIZES}, fill_value: Number, *"]
+    else:
+        sizes = ["*size: builtins.int", f"size: {_SIZES}, *"]
+    for size in sizes:
+        mark = "@overload\n" if len(sizes) > 1 else ""
+        yield f"{mark}def {name}(self, {size}, {options}) -> Tensor: ..."
 
 
 def _is_operator(function: Callable[..., Any]) -> bool:
@@ -302,7 +435,10 @@ def names() -> Iterator[str]:
             for parameters, result in CHOICES[name]:
                 line = f"def {name}(self: Tensor, {parameters}) -> {result}: ..."
                 yield f"@overload\n{line}"
-        elif name in functions.OPERATORS:
+        elif name in FUNCTION_CHOICES:
+            for parameters, result in FUNCTION_CHOICES[name]:
+                yield f"@overload\ndef {name}({parameters}) -> {result}: ..."
+        elif name in functions.OPERATORS or name in ("sort", "topk"):
             yield of_operator(name, method=False)
         else:
             yield of_function(name, getattr(functions, name), method=False)
@@ -331,18 +467,20 @@ Made of the declarations by `python -m runtime.operators.stub --write`.
 """
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 
+from runtime.autograd.node import RemovableHandle
 from runtime.dispatch.namespace import OperatorPacket
 from runtime.operators.written import Ordered
-from runtime.schema.codes import DType, MemoryFormat
+from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
 from runtime.tensors.generator import Generator
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 
 Number = builtins.bool | builtins.int | builtins.float | builtins.complex
+Kind = TypeVar("Kind", bound=Tensor)
 '''
 
 

@@ -87,7 +87,7 @@ def handlers() -> Iterator[Row]:
 
     Same, Modal = minimal(Tensor, TorchDispatchMode)  # noqa: N806  # classes
     TheirSame, TheirModal = minimal(torch.Tensor, TheirMode)  # noqa: N806  # as above
-    x = Tensor._make_subclass(Same, runtime.ones(2))
+    x: Tensor = Tensor._make_subclass(Same, runtime.ones(2))
     y = torch.Tensor._make_subclass(TheirSame, torch.ones(2))
     p, q = runtime.ones(2), torch.ones(2)
     add, plus = ops.core.add.default, torch.ops.aten.add.Tensor

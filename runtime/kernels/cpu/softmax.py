@@ -7,9 +7,9 @@ float64; along columns, block by block of rows likewise.
 Rules: sums of rows may be reassociated, differences may not: of 1e30 and its like, the
 peak must go first, in a sweep of its own.  A loop that adds up writes nothing: where it
 does, the compiler asks whether the arrays overlap, and takes another order of the sum
-where they might, so that a result would depend on addresses.  The greatest element is found among the bits
-(see `runtime.kernels.cpu.reduce_bodies`); it may miss a NaN, which then comes back
-through the sum; a row of -inf gives NaN, as inf - inf is.
+where they might, so that a result would depend on addresses.  The greatest element is
+found among the bits (see `runtime.kernels.cpu.reduce_bodies`); it may miss a NaN, which
+then comes back through the sum; a row of -inf gives NaN, as inf - inf is.
 """
 
 from collections.abc import Callable
