@@ -4,16 +4,13 @@ True only here: which shapes and dtypes join.  Dtypes promote; a tensor of shape
 joins with anything and adds nothing, as it does in torch.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from runtime.errors.operands import WrongOption
 from runtime.errors.operator import ShapesDoNotFit
-from runtime.operators.backends import table_of
 from runtime.operators.call import core
-from runtime.operators.expanding import MOST, check_count
-from runtime.operators.plan import CPU, KernelTable, Plan, one_dim, same_device
-from runtime.operators.produce import fresh
+from runtime.operators.expanding import check_count
+from runtime.operators.plan import KernelTable, Plan, one_dim, same_device
 from runtime.operators.rows import as_dtype
 from runtime.operators.structured import Structured, Written, composed
 from runtime.operators.targets import hand_over
@@ -58,6 +55,8 @@ def plan_cat(call: str, tensors: Sequence[Tensor], dim: int) -> Plan:
         total += shape[place]
     shape = (*first[:place], total, *first[place + 1 :])
     check_count(call, (total,))
+    if all(each.dtype is dtype for each in kept):
+        return Plan(((shape, dtype),), device, (kept, place))
     return Plan(((shape, dtype),), device, (kept, place, dtype), kernel=_run)
 
 
@@ -71,7 +70,7 @@ def _run(
 def cat_anywhere(tensors: Sequence[Tensor], dim: int) -> Tensor:
     """`cat` by copies into the parts of a new tensor, on whatever backend."""
     planned = plan_cat("core::cat", tensors, dim)
-    (output,), (kept, place, _) = planned.outputs, planned.arguments
+    (output,), (kept, place, *_) = planned.outputs, planned.arguments
     assert output is not None, "there is one result"
     shape, dtype = output
     made: Tensor = core.empty(shape, dtype=dtype, device=planned.device)
@@ -81,36 +80,6 @@ def cat_anywhere(tensors: Sequence[Tensor], dim: int) -> Tensor:
         core.copy_(core.slice(made, place, start, end), each)
         start = end
     return made
-
-
-def short_cat(general: Callable[..., Any]) -> Callable[..., Any]:
-    """Tensors of one shape and dtype in host memory need no plan."""
-
-    def kernel(tensors: list[Tensor], dim: int) -> Any:
-        if not tensors:
-            return general(tensors, dim)
-        first = tensors[0]
-        shape, dtype = first.shape, first.dtype
-        if not shape or shape == (0,):
-            return general(tensors, dim)
-        for each in tensors:
-            if (
-                each.dtype is not dtype
-                or each.shape != shape
-                or each.device is not CPU
-                or each.number is not None
-            ):
-                return general(tensors, dim)
-        place = one_dim("core::cat", dim, shape)
-        total = shape[place] * len(tensors)
-        joined = (*shape[:place], total, *shape[place + 1 :])
-        if total > MOST:
-            return general(tensors, dim)
-        made = fresh(joined, dtype, CPU)
-        table_of("CPU")["cat"](made, tensors, place)
-        return made
-
-    return kernel
 
 
 def _require_some(call: str, tensors: Sequence[Tensor]) -> None:
@@ -157,7 +126,7 @@ OPERATORS = (
         "cat",
         "Tensor[] tensors, int dim=0",
         plan_cat,
-        fast=short_cat,
+        remembers=True,
         anywhere=cat_anywhere,
         says="The tensors one after another along a dimension.",
         autocast="widest",

@@ -17,21 +17,21 @@ Rules:
 from typing import Any
 
 from runtime.errors.operands import NoDataToRead, ShapesRefused, WrongOption
-from runtime.operators.backends import table_for, table_of
+from runtime.operators.backends import table_for
 from runtime.operators.call import core
 from runtime.operators.factories import pinned
 from runtime.operators.fast import SERIAL, fast_fill
 from runtime.operators.memory_format import laid, strides_of
 from runtime.operators.number import number_for
 from runtime.operators.plan import CPU, Plan, Shape, same_device
-from runtime.operators.produce import check_apart, clashes, fresh
+from runtime.operators.produce import check_apart, clashes
 from runtime.operators.scalar import check_fill
 from runtime.operators.structured import Structured, Written
 from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
-from runtime.tensors.making import empty_tensor, from_flat, host_tensor, view_of
+from runtime.tensors.making import empty_tensor, from_flat, view_of
 from runtime.tensors.memory import is_host, memory_of, resolved
-from runtime.tensors.order import LAST, PRESERVE
+from runtime.tensors.order import PRESERVE
 from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor, flat_of
 
@@ -82,22 +82,6 @@ def _copied_shortly(target: Tensor, source: Tensor) -> bool:
     # NumPy minds an overlap.
     to[...] = given
     return True
-
-
-def short_clone(general: Any) -> Any:
-    """Elements in host memory need no plan."""
-
-    def kernel(self: Tensor, memory_format: MemoryFormat | None) -> Any:
-        flat = self._flat
-        if self.device is not CPU or flat is None or memory_format in LAST:
-            return general(self, memory_format)
-        if len(flat) <= SERIAL:
-            return host_tensor(flat.copy(), self.shape, self.dtype)
-        result = fresh(self.shape, self.dtype, CPU)
-        table_of("CPU")["copy"](result, self)
-        return result
-
-    return kernel
 
 
 def fitting(call: str, shape: Shape, source: Shape) -> None:
@@ -341,7 +325,7 @@ OPERATORS = (
         "clone",
         "Tensor self, *, MemoryFormat? memory_format=None",
         plan_clone,
-        fast=short_clone,
+        remembers=True,
         says="A copy.",
     ),
     Written(

@@ -2,39 +2,23 @@
 
 True only here: the shapes of `gather` and `index_select`.  The numbers themselves are
 checked by the kernel, before it writes.
-
-Rule: what is found out of shapes alone is remembered, so that a call of tensors in host
-memory whose shapes were seen before needs no plan.
 """
-
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any
 
 from runtime.errors.operator import IndexOutOfRange
 from runtime.operators.agreement import INDICES, misfit, place_dtype, require_ndim
-from runtime.operators.backends import table_of
 from runtime.operators.plan import (
     BOOL,
-    CPU,
     INT64,
     KernelTable,
     Plan,
-    Shape,
     one_dim,
     require_dtype,
     same_device,
 )
-from runtime.operators.produce import fresh
 from runtime.operators.rows import as_dtype, shaped
-from runtime.operators.structured import Fast, Structured
+from runtime.operators.structured import Structured
 from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.tensor import Tensor
-
-# A dimension counted from the front, and the shape of a result.
-Geometry = tuple[int, Shape]
-# What the plan is to judge.
-_PLANNED: Geometry = -1, ()
 
 
 def plan_gather(call: str, self: Tensor, dim: int, index: Tensor) -> Plan:
@@ -45,7 +29,9 @@ def plan_gather(call: str, self: Tensor, dim: int, index: Tensor) -> Plan:
     if index.numel():
         check_cover(call, place, ("index", index), ("self", self))
     outputs = ((index.shape, self.dtype),)
-    return Plan(outputs, device, (self, place, index), kernel=_gather)
+    plain = index.dtype is INT64 and index.shape and index.numel()
+    kernel = None if plain and self.shape else _gather
+    return Plan(outputs, device, (self, place, index), kernel=kernel)
 
 
 def check_cover(
@@ -114,7 +100,9 @@ def plan_index_select(call: str, self: Tensor, dim: int, index: Tensor) -> Plan:
                 ("index", index),
             )
     outputs = ((shape, self.dtype),)
-    return Plan(outputs, device, (self, place, index), kernel=_index_select)
+    plain = index.dtype is INT64 and index.shape and shape and 0 not in shape
+    kernel = None if plain else _index_select
+    return Plan(outputs, device, (self, place, index), kernel=kernel)
 
 
 def _index_select(
@@ -127,51 +115,6 @@ def _index_select(
     table["index_select"](
         one_or_more(table, out), one_or_more(table, self), dim, numbers
     )
-
-
-def _short(name: str, geometry: Callable[[Shape, int, Shape], Geometry]) -> Fast:
-    """Tensors in host memory whose shapes fit need no plan."""
-
-    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
-        def kernel(self: Tensor, dim: int, index: Tensor) -> Any:
-            place, shape = geometry(self.shape, dim, index.shape)
-            if (
-                place < 0
-                or index.dtype is not INT64
-                or not self.device is index.device is CPU
-            ):
-                return general(self, dim, index)
-            made = fresh(shape, self.dtype, CPU)
-            table_of("CPU")[name](made, self, place, index)
-            return made
-
-        return kernel
-
-    return wrap
-
-
-# Programs see few shapes.
-@lru_cache(maxsize=1024)
-def _gathered(shape: Shape, dim: int, chosen: Shape) -> Geometry:
-    """The dimension, counted from the front, and the shape of the result."""
-    count = len(shape)
-    if not -count <= dim < count == len(chosen) or 0 in chosen:
-        return _PLANNED
-    place = dim % count
-    sizes = enumerate(zip(chosen, shape, strict=True))
-    fits = all(size <= room or at == place for at, (size, room) in sizes)
-    return (place, chosen) if fits else _PLANNED
-
-
-@lru_cache(maxsize=1024)
-def _selected(shape: Shape, dim: int, chosen: Shape) -> Geometry:
-    """The dimension, counted from the front, and the shape of the result."""
-    count = len(shape)
-    if not -count <= dim < count or len(chosen) != 1:
-        return _PLANNED
-    place = dim % count
-    selected = (*shape[:place], *chosen, *shape[place + 1 :])
-    return _PLANNED if 0 in selected else (place, selected)
 
 
 def check_places(
@@ -210,14 +153,14 @@ OPERATORS = (
         "gather",
         _ARGUMENTS,
         plan_gather,
-        fast=_short("gather", _gathered),
+        remembers=True,
         says="The elements along a dimension that the index names.",
     ),
     Structured(
         "index_select",
         _ARGUMENTS,
         plan_index_select,
-        fast=_short("index_select", _selected),
+        remembers=True,
         says="The places of a dimension that the index names.",
     ),
 )

@@ -6,27 +6,18 @@ that nothing is lost between the two directions; weight and bias have the dtype 
 input, or float32 beside an input of sixteen bits.
 """
 
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from math import prod
-from typing import Any
+from collections.abc import Sequence
 
 from runtime.errors.operands import DTypeRefused
 from runtime.operators.agreement import computing, misfit, require_shape
-from runtime.operators.backends import table_of
 from runtime.operators.call import core
 from runtime.operators.plan import (
-    CPU,
     FLOATS,
-    PLAIN,
     Plan,
-    Shape,
     require_dtype,
     same_device,
 )
-from runtime.operators.produce import fresh
 from runtime.operators.structured import Structured, Written, composed
-from runtime.schema.codes import DType
 from runtime.tensors.elements import compute_dtype
 from runtime.tensors.tensor import Tensor
 
@@ -91,51 +82,6 @@ def plan_forward(
     )
 
 
-# Programs have few layers; each answer is a number and a shape.
-@lru_cache(maxsize=1024)
-def _groups(shape: Shape, normalized: Shape) -> tuple[int, Shape] | None:
-    """The elements of a group, and the shape of the means; None if it does not fit."""
-    count = len(normalized)
-    if not count or shape[-count:] != normalized:
-        return None
-    return prod(normalized), shape[:-count] + (1,) * count
-
-
-def _is_affine(given: Tensor | None, normalized: Shape, dtype: DType) -> bool:
-    return given is None or (
-        given.shape == normalized and given.dtype is dtype and given.device is CPU
-    )
-
-
-def short_forward(general: Callable[..., Any]) -> Callable[..., Any]:
-    """Plain tensors that fit need no plan."""
-
-    def kernel(
-        x: Tensor,
-        normalized_shape: Sequence[int],
-        weight: Tensor | None,
-        bias: Tensor | None,
-        eps: float,
-    ) -> Any:
-        dtype, normalized = x.dtype, tuple(normalized_shape)
-        found = _groups(x.shape, normalized)
-        if (
-            found is None
-            or dtype not in PLAIN
-            or x.device is not CPU
-            or not _is_affine(weight, normalized, dtype)
-            or not _is_affine(bias, normalized, dtype)
-        ):
-            return general(x, normalized_shape, weight, bias, eps)
-        inner, groups = found
-        made = fresh(x.shape, dtype, CPU)
-        mean, rstd = fresh(groups, dtype, CPU), fresh(groups, dtype, CPU)
-        table_of("CPU")["layer_norm"](made, mean, rstd, x, inner, weight, bias, eps)
-        return made, mean, rstd
-
-    return kernel
-
-
 def plan_backward(
     call: str,
     grad: Tensor,
@@ -196,7 +142,7 @@ OPERATORS = (
         "Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps",
         plan_forward,
         returns="(Tensor, Tensor, Tensor)",
-        fast=short_forward,
+        remembers=True,
         autocast="float32",
     ),
     Structured(

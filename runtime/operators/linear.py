@@ -4,7 +4,6 @@ True only here: how an input with any number of dimensions becomes the rows that
 kernel takes, and the shape of the result.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from runtime.operators.agreement import (
@@ -14,16 +13,12 @@ from runtime.operators.agreement import (
     require_ndim,
     require_shape,
 )
-from runtime.operators.backends import table_of
 from runtime.operators.plan import (
-    CPU,
     NUMBERS,
-    PLAIN,
     KernelTable,
     Plan,
     same_device,
 )
-from runtime.operators.produce import fresh
 from runtime.operators.rows import as_rows
 from runtime.operators.structured import Structured
 from runtime.tensors.tensor import Tensor
@@ -52,38 +47,9 @@ def plan_linear(call: str, x: Tensor, weight: Tensor, bias: Tensor | None) -> Pl
         )
     require_shape(call, ("bias", bias), (features,))
     outputs = (((*x.shape[:-1], features), dtype),)
+    kernel = None if len(x.shape) == 2 else _run
     arguments = (x, weight, bias)
-    return Plan(outputs, device, arguments, computing(dtype), kernel=_run)
-
-
-def short_linear(general: Callable[..., Any]) -> Callable[..., Any]:
-    """Matrices of one plain dtype in host memory need no plan."""
-
-    def kernel(x: Tensor, weight: Tensor, bias: Tensor | None) -> Any:
-        dtype, rows, columns = x.dtype, x.shape, weight.shape
-        if (
-            dtype in PLAIN
-            and weight.dtype is dtype
-            and x.device is CPU
-            and weight.device is CPU
-            and len(rows) == 2
-            and len(columns) == 2
-            and rows[1] == columns[1]
-            and (
-                bias is None
-                or (
-                    bias.dtype is dtype
-                    and bias.device is CPU
-                    and bias.shape == columns[:1]
-                )
-            )
-        ):
-            result = fresh((rows[0], columns[0]), dtype, CPU)
-            table_of("CPU")["linear"](result, x, weight, bias)
-            return result
-        return general(x, weight, bias)
-
-    return kernel
+    return Plan(outputs, device, arguments, computing(dtype), kernel=kernel)
 
 
 def _run(
@@ -102,7 +68,7 @@ OPERATORS = (
         "Tensor input, Tensor weight, Tensor? bias=None",
         plan_linear,
         out=False,
-        fast=short_linear,
+        remembers=True,
         says="`input @ weight.T + bias`.",
         autocast="low",
     ),

@@ -21,11 +21,12 @@ from runtime.operators.agreement import (
     require_shape,
 )
 from runtime.operators.call import core
-from runtime.operators.losses_short import REDUCTIONS, short_backward, short_forward
 from runtime.operators.plan import FLOATS, KernelTable, Plan, same_device
 from runtime.operators.structured import Structured, Written, composed
 from runtime.tensors.making import view_of
 from runtime.tensors.tensor import Tensor
+
+REDUCTIONS = ("none", "mean", "sum")
 
 
 def _classes(shape: tuple[int, ...]) -> int:
@@ -91,7 +92,7 @@ def plan_forward(
         (self, target, weight, reduction, ignore_index),
         computing(self.dtype),
         (0, 2),
-        kernel=_forward,
+        kernel=_forward if len(self.shape) == 1 else "nll_loss",
     )
 
 
@@ -104,11 +105,8 @@ def _forward(
     *options: Any,
 ) -> None:
     # The kernel knows batches only: one line of scores is a batch of one.
-    if len(self.shape) == 1:
-        self, target = _batch(self), _batch(target)
-        if options[1] == "none":
-            out = _batch(out)
-    table["nll_loss"](out, total, self, target, *options)
+    out = _batch(out) if options[1] == "none" else out
+    table["nll_loss"](out, total, _batch(self), _batch(target), *options)
 
 
 def _batch(tensor: Tensor) -> Tensor:
@@ -147,7 +145,7 @@ def plan_backward(
         (grad, target, weight, total_weight, reduction, ignore_index),
         computing(self.dtype),
         (0, 2, 3),
-        kernel=_backward,
+        kernel=_backward if len(self.shape) == 1 else None,
     )
 
 
@@ -161,11 +159,9 @@ def _backward(
     reduction: str,
     ignore_index: int,
 ) -> None:
-    if len(made.shape) == 1:
-        made, target = _batch(made), _batch(target)
-        grad = _batch(grad) if reduction == "none" else grad
+    grad = _batch(grad) if reduction == "none" else grad
     table["nll_loss_backward"](
-        made, grad, target, weight, total, reduction, ignore_index
+        _batch(made), grad, _batch(target), weight, total, reduction, ignore_index
     )
 
 
@@ -298,7 +294,7 @@ OPERATORS = (
         _ARGUMENTS,
         plan_forward,
         returns="(Tensor output, Tensor total_weight)",
-        fast=short_forward,
+        remembers=True,
         autocast="float32",
     ),
     Structured(
@@ -307,7 +303,7 @@ OPERATORS = (
         " int ignore_index, Tensor total_weight",
         plan_backward,
         out=False,
-        fast=short_backward,
+        remembers=True,
     ),
     Written(
         f"nll_loss({_ARGUMENTS}) -> Tensor",

@@ -5,15 +5,10 @@ exactly their number of dimensions; `matmul` takes every shape that the Array AP
 and brings it to one of the three by views, so that it needs no derivative of its own.
 """
 
-from collections.abc import Callable
-from typing import Any
-
 from runtime.errors.operator import ShapesDoNotFit
 from runtime.operators.agreement import computing, misfit, one_dtype, require_ndim
-from runtime.operators.backends import table_of
 from runtime.operators.call import core
-from runtime.operators.plan import CPU, NUMBERS, PLAIN, Plan, same_device
-from runtime.operators.produce import fresh
+from runtime.operators.plan import NUMBERS, Plan, same_device
 from runtime.operators.structured import Structured, Written, composed
 from runtime.operators.targets import hand_over
 from runtime.tensors.shape import broadcast_shapes
@@ -33,28 +28,6 @@ def plan_mm(call: str, self: Tensor, mat2: Tensor) -> Plan:
         raise _inner(call, ("self", self), ("mat2", mat2), inner, depth)
     outputs = (((rows, columns), dtype),)
     return Plan(outputs, device, (self, mat2), computing(dtype))
-
-
-def short_mm(general: Callable[..., Any]) -> Callable[..., Any]:
-    """Matrices of one plain dtype in host memory need no plan."""
-
-    def kernel(self: Tensor, mat2: Tensor) -> Any:
-        dtype, left, right = self.dtype, self.shape, mat2.shape
-        if (
-            dtype in PLAIN
-            and mat2.dtype is dtype
-            and self.device is CPU
-            and mat2.device is CPU
-            and len(left) == 2
-            and len(right) == 2
-            and left[1] == right[0]
-        ):
-            result = fresh((left[0], right[1]), dtype, CPU)
-            table_of("CPU")["mm"](result, self, mat2)
-            return result
-        return general(self, mat2)
-
-    return kernel
 
 
 def plan_bmm(call: str, self: Tensor, mat2: Tensor) -> Plan:
@@ -182,7 +155,7 @@ OPERATORS = (
         "mm",
         "Tensor self, Tensor mat2",
         plan_mm,
-        fast=short_mm,
+        remembers=True,
         says="The product of two matrices.",
         autocast="low",
     ),

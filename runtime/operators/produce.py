@@ -58,13 +58,13 @@ from runtime.tensors.tensor import Tensor, claimed, flat_of
 def produce(plan: Plan, table: KernelTable, own: str) -> Any:
     """Run the plan into fresh tensors; the one result, or a tuple of several."""
     outputs, device, arguments, compute, cast, start, kernel, pointwise, _ = plan
-    if pointwise and (order := _order(plan)) is not None:
+    if pointwise and (order := order_of(plan)) is not None:
         return _placed(produce(_turned(plan, order), table, own), order)
     if compute is not None:
         arguments = prepared(arguments, compute, cast, device, table)
     if len(outputs) == 1 and (only := outputs[0]) is not None:
         shape, dtype = only
-        made = _made_dtype(dtype, compute)
+        made = made_dtype(dtype, compute)
         result = fresh(shape, made, device)
         if plan.strides is not None and not is_contiguous(shape, plan.strides):
             result = view_of(result, shape, plan.strides, 0)
@@ -78,7 +78,7 @@ def produce(plan: Plan, table: KernelTable, own: str) -> Any:
     results = [
         None
         if each is None
-        else empty_tensor(each[0], _made_dtype(each[1], compute), device)
+        else empty_tensor(each[0], made_dtype(each[1], compute), device)
         for each in outputs
     ]
     if start is not None:
@@ -94,7 +94,7 @@ def produce(plan: Plan, table: KernelTable, own: str) -> Any:
     )
 
 
-def _order(plan: Plan) -> Shape | None:
+def order_of(plan: Plan) -> Shape | None:
     """The order in which a pointwise result lies in memory; None if row-major."""
     only = plan.outputs[0]
     assert only is not None, "a pointwise operator has a result"
@@ -123,7 +123,7 @@ def _is_turned(value: Any) -> bool:
 def _turned(plan: Plan, order: Shape) -> Plan:
     """The plan with its dimensions in the order of memory."""
     only = plan.outputs[0]
-    assert only is not None, "see `_order`"
+    assert only is not None, "see `order_of`"
     shape, dtype = only
     arguments = tuple(
         _permuted(each, order)
@@ -180,7 +180,7 @@ def fresh(shape: tuple[int, ...], dtype: DType, device: Device) -> Tensor:
 
 def pretend(plan: Plan) -> Any:
     """The results of a plan on meta: shapes, strides and dtypes, no elements."""
-    if plan.pointwise and (order := _order(plan)) is not None:
+    if plan.pointwise and (order := order_of(plan)) is not None:
         return _placed(pretend(_turned(plan, order)), order)
     results = [
         None if each is None else empty_tensor(each[0], each[1], plan.device)
@@ -219,7 +219,7 @@ def write_to(
             resize_empty(target, shape)
         return target
     compute, start = plan.compute, plan.start
-    made = _made_dtype(dtype, compute)
+    made = made_dtype(dtype, compute)
     kernel = plan.kernel or own
     arguments = plan.arguments
     if compute is not None:
@@ -335,7 +335,7 @@ def prepared(
     return tuple(ready)
 
 
-def _made_dtype(dtype: DType, compute: DType | None) -> DType:
+def made_dtype(dtype: DType, compute: DType | None) -> DType:
     """What the kernel makes of an output of `dtype` when it computes in `compute`."""
     return dtype if compute is None or compute is dtype else compute_dtype(dtype)
 

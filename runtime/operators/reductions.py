@@ -17,18 +17,15 @@ from math import prod
 from typing import Any
 
 from runtime.errors.operands import NothingToReduce, WrongOption
-from runtime.operators.backends import table_of
 from runtime.operators.call import core
 from runtime.operators.plan import (
     BOOL,
     COMPLEXES,
-    CPU,
     FLOAT64,
     FLOATS,
     INT64,
     INTEGERS,
     NUMBERS,
-    PLAIN,
     REALS,
     Plan,
     Shape,
@@ -36,7 +33,6 @@ from runtime.operators.plan import (
     one_dim,
     require_dtype,
 )
-from runtime.operators.produce import fresh
 from runtime.operators.structured import Structured, Written, composed
 from runtime.schema.codes import DType
 from runtime.tensors.elements import compute_dtype, real_dtype
@@ -314,97 +310,6 @@ def std_anywhere(
     return root
 
 
-def short_total(name: str) -> Callable[..., Any]:
-    """Totals of plain tensors in their own dtype need no plan."""
-    call = f"core::{name}"
-
-    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
-        def kernel(
-            self: Tensor, dim: list[int] | None, keepdim: bool, dtype: DType | None
-        ) -> Any:
-            kind = self.dtype
-            if dtype is not None or kind not in PLAIN or self.device is not CPU:
-                return general(self, dim, keepdim, dtype)
-            given = tuple(dim) if dim else ()
-            dims, shape = _geometry(call, self.shape, given, keepdim)
-            result = fresh(shape, kind, CPU)
-            table_of("CPU")[name](result, self, dims)
-            return result
-
-        return kernel
-
-    return wrap
-
-
-def short_extreme(call: str, name: str) -> Callable[..., Any]:
-    """Extremes of plain tensors with elements need no plan."""
-
-    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
-        def kernel(self: Tensor, dim: list[int] | None, keepdim: bool) -> Any:
-            kind = self.dtype
-            if kind not in PLAIN or self.device is not CPU or 0 in self.shape:
-                return general(self, dim, keepdim)
-            given = tuple(dim) if dim else ()
-            dims, shape = _geometry(call, self.shape, given, keepdim)
-            result = fresh(shape, kind, CPU)
-            table_of("CPU")[name](result, self, dims)
-            return result
-
-        return kernel
-
-    return wrap
-
-
-def short_all(name: str) -> Callable[..., Any]:
-    """Nor do those of all elements."""
-
-    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
-        def kernel(self: Tensor) -> Any:
-            kind, dims = self.dtype, self.shape
-            if kind not in PLAIN or self.device is not CPU or 0 in dims:
-                return general(self)
-            result = fresh((), kind, CPU)
-            table_of("CPU")[name](result, self, tuple(range(len(dims))))
-            return result
-
-        return kernel
-
-    return wrap
-
-
-def short_place(name: str) -> Callable[..., Any]:
-    """Nor do their places."""
-    call = f"core::{name}"
-
-    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
-        def kernel(self: Tensor, dim: int | None, keepdim: bool) -> Any:
-            if self.dtype not in PLAIN or self.device is not CPU:
-                return general(self, dim, keepdim)
-            at, shape = _place_geometry(call, self.shape, dim, keepdim)
-            result = fresh(shape, INT64, CPU)
-            table_of("CPU")[name](result, self, at)
-            return result
-
-        return kernel
-
-    return wrap
-
-
-def short_cumsum(general: Callable[..., Any]) -> Callable[..., Any]:
-    """Nor running sums in their own dtype."""
-
-    def kernel(self: Tensor, dim: int, dtype: DType | None) -> Any:
-        kind, shape = self.dtype, self.shape
-        if dtype is not None or kind not in PLAIN or self.device is not CPU:
-            return general(self, dim, dtype)
-        place = one_dim("core::cumsum", dim, shape)
-        result = fresh(shape, kind, CPU)
-        table_of("CPU")["cumsum"](result, self, place)
-        return result
-
-    return kernel
-
-
 _DIMS = "Tensor self, int[1]? dim=None, bool keepdim=False"
 _SPREAD = (
     "Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
@@ -434,7 +339,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
             f"{_DIMS}, *, ScalarType? dtype=None",
             plan,
             tags=_TAGS,
-            fast=short_total(name),
+            remembers=True,
             says=SAYS[name],
             autocast="" if name == "mean" else "float32",
         )
@@ -448,6 +353,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         "var",
         _SPREAD,
         plan_var,
+        remembers=True,
         tags=_TAGS,
         says="The variance of the elements.",
         autocast="float32",
@@ -467,7 +373,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
             "Tensor self",
             plan_all,
             tags=_TAGS,
-            fast=short_all(name),
+            remembers=True,
             says=SAYS[name],
         )
         for name in ("max", "min")
@@ -496,13 +402,20 @@ OPERATORS: tuple[Structured | Written, ...] = (
             plan_extreme,
             kernel=name,
             tags=_TAGS,
-            fast=short_extreme(f"core::a{name}", name),
+            remembers=True,
             says=SAYS[f"a{name}"],
         )
         for name in ("max", "min")
     ),
     *(
-        Structured(name, _DIMS, truth_planner(name), tags=_TAGS, says=SAYS[name])
+        Structured(
+            name,
+            _DIMS,
+            truth_planner(name),
+            tags=_TAGS,
+            remembers=True,
+            says=SAYS[name],
+        )
         for name in ("any", "all")
     ),
     *(
@@ -511,7 +424,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
             _PLACE,
             plan_place,
             tags=_TAGS,
-            fast=short_place(name),
+            remembers=True,
             says=SAYS[name],
         )
         for name in ("argmax", "argmin")
@@ -520,7 +433,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         "cumsum",
         "Tensor self, int dim, *, ScalarType? dtype=None",
         plan_cumsum,
-        fast=short_cumsum,
+        remembers=True,
         says="The sums up to each place of a dimension.",
         autocast="float32",
     ),

@@ -4,22 +4,17 @@ True only here: over which dimension, in which dtype.  A wanted dtype is convert
 before anything is computed; without one the input has to be of floating-point numbers.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from runtime.operators.agreement import computing, one_dtype, require_shape
-from runtime.operators.backends import table_of
 from runtime.operators.plan import (
     ALL,
-    CPU,
     FLOATS,
-    PLAIN,
     Plan,
     one_dim,
     require_dtype,
     same_device,
 )
-from runtime.operators.produce import fresh
 from runtime.operators.structured import Structured
 from runtime.schema.codes import DType
 from runtime.tensors.elements import compute_dtype
@@ -52,57 +47,13 @@ def plan_backward(call: str, grad: Tensor, result: Tensor, dim: int) -> Plan:
     return Plan(outputs, device, arguments, computing(dtype), (0, 1))
 
 
-def short_softmax(name: str) -> Callable[..., Any]:
-    """Plain tensors need no plan."""
-    call = f"core::{name}"
-
-    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
-        def kernel(self: Tensor, dim: int, dtype: DType | None) -> Any:
-            kind, shape = self.dtype, self.shape
-            if dtype is not None or kind not in PLAIN or self.device is not CPU:
-                return general(self, dim, dtype)
-            place = one_dim(call, dim, shape)
-            result = fresh(shape, kind, CPU)
-            table_of("CPU")[name](result, self, place)
-            return result
-
-        return kernel
-
-    return wrap
-
-
-def short_backward(name: str) -> Callable[..., Any]:
-    """Plain tensors that fit need no plan."""
-    call = f"core::{name}"
-
-    def wrap(general: Callable[..., Any]) -> Callable[..., Any]:
-        def kernel(grad: Tensor, result: Tensor, dim: int) -> Any:
-            kind, shape = result.dtype, result.shape
-            if (
-                kind not in PLAIN
-                or grad.dtype is not kind
-                or grad.shape != shape
-                or grad.device is not CPU
-                or result.device is not CPU
-            ):
-                return general(grad, result, dim)
-            place = one_dim(call, dim, shape)
-            made = fresh(shape, kind, CPU)
-            table_of("CPU")[name](made, grad, result, place)
-            return made
-
-        return kernel
-
-    return wrap
-
-
 def _both(name: str, says: str) -> tuple[Any, ...]:
     return (
         Structured(
             name,
             "Tensor self, int dim, ScalarType? dtype=None",
             plan_softmax,
-            fast=short_softmax(name),
+            remembers=True,
             says=says,
             autocast="float32",
         ),
@@ -111,7 +62,7 @@ def _both(name: str, says: str) -> tuple[Any, ...]:
             "Tensor grad, Tensor result, int dim",
             plan_backward,
             out=False,
-            fast=short_backward(f"{name}_backward"),
+            remembers=True,
         ),
     )
 

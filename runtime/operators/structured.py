@@ -32,7 +32,9 @@ Rules:
 - a planning function makes all checks; what a kernel checks (index values, division of
   integers by zero) it checks before it writes, so nothing is ever written in part;
   errors name the operator as it was called;
-- `fast` may wrap the functional CPU kernel, `fast_in_place` and `fast_out` the others:
+- the functional CPU kernel remembers its plans if the declaration says so
+  (`runtime.operators.remembered`);
+- `fast` may wrap it instead, `fast_in_place` and `fast_out` the other forms:
   `fast(general)` returns the function that is called instead, and calls `general` with
   the same arguments for all but the calls that it does itself; it is only ever a
   shorter way to the same result;
@@ -48,9 +50,7 @@ from inspect import signature
 from typing import Any
 
 from runtime.dispatch.kernel import Kernel, direct
-from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
 from runtime.errors.operands import OperandError
-from runtime.errors.operator import IndexOutOfRange
 from runtime.operators.backends import MODULES, table_of
 from runtime.operators.call import core
 from runtime.operators.plan import (
@@ -63,11 +63,9 @@ from runtime.operators.plan import (
     require_dtype,
 )
 from runtime.operators.produce import pretend, produce, write_to
+from runtime.operators.remembered import VALUES_REFUSED, remembering
 from runtime.schema.codes import DType
 from runtime.tensors.tensor import Tensor
-
-# Errors of values, which a kernel raises by its own name: the caller's is put there.
-VALUES_REFUSED = (DivisionByZero, NegativeExponent, IndexOutOfRange)
 
 # What a composite may be refused by the operators that it calls.
 REFUSALS = (OperandError, *VALUES_REFUSED)
@@ -220,6 +218,7 @@ class Structured:
         kernel: the kernel's name, if it is not the operator's.
         in_place, out: which other forms there are.
         tags: of every form.
+        remembers: whether the functional form on the CPU remembers its plans.
         fast, fast_in_place, fast_out: wrap those kernels of the CPU, see the module.
         anywhere: the functional form for backends without kernels, and for calls
             without a tensor (CompositeExplicitAutograd).
@@ -235,6 +234,7 @@ class Structured:
     in_place: bool = False
     out: bool = True
     tags: tuple[str, ...] = ()
+    remembers: bool = False
     fast: Fast | None = None
     fast_in_place: Fast | None = None
     fast_out: Fast | None = None
@@ -295,6 +295,9 @@ class Structured:
                 error.operator = call
                 raise
 
+        if key == "CPU" and self.remembers:
+            results = self.returns.count("Tensor")
+            return remembering(call, self.arguments, results, plan, own, general)
         if self.fast is None or key != "CPU":
             return general
         return self.fast(general)

@@ -3,22 +3,17 @@
 True only here: a condition is bool and takes no part in promotion.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from runtime.errors.operands import DevicesDiffer, DTypeRefused, WrongOption
-from runtime.operators.backends import table_of
 from runtime.operators.binary import TAGS, broadcast
 from runtime.operators.plan import (
     ALL,
     BOOL,
     COMPLEXES,
-    CPU,
-    PLAIN,
     Plan,
     common_device,
 )
-from runtime.operators.produce import fresh
 from runtime.operators.scalar import check_fill
 from runtime.operators.structured import Structured
 from runtime.operators.unary import refuse, same
@@ -58,32 +53,6 @@ def plan_where(call: str, condition: Tensor, self: Tensor, other: Tensor) -> Pla
         (1, 2),
         pointwise=True,
     )
-
-
-def short_where(general: Callable[..., Any]) -> Callable[..., Any]:
-    """Tensors of one shape and dtype, row by row in host memory, need no plan."""
-
-    def kernel(condition: Tensor, self: Tensor, other: Tensor) -> Any:
-        shape, dtype = self.shape, self.dtype
-        if (
-            dtype is not other.dtype
-            or dtype not in PLAIN
-            or condition.dtype is not BOOL
-            or not condition.shape == shape == other.shape
-            or condition.number is not None
-            or self.number is not None
-            or other.number is not None
-            or condition.device is not CPU
-            or self.device is not CPU
-            or other.device is not CPU
-            or not condition._place is self._place is other._place is None
-        ):
-            return general(condition, self, other)
-        result = fresh(shape, dtype, CPU)
-        table_of("CPU")["where"](result, condition, self, other)
-        return result
-
-    return kernel
 
 
 _BOUNDED = same(ALL - COMPLEXES - {BOOL})
@@ -137,7 +106,7 @@ OPERATORS = (
         "Tensor condition, Tensor self, Tensor other",
         plan_where,
         tags=TAGS,
-        fast=short_where,
+        remembers=True,
         says="One of two tensors, by a condition.",
         autocast="widest",
     ),
@@ -147,6 +116,7 @@ OPERATORS = (
         plan_clamp,
         in_place=True,
         tags=("pointwise",),
+        remembers=True,
     ),
     Structured(
         "clamp.Tensor",
@@ -162,6 +132,7 @@ OPERATORS = (
         in_place=True,
         out=False,
         tags=("pointwise",),
+        remembers=True,
         says="A number put where the mask is true.",
     ),
 )

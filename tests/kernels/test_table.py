@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.kernels.cpu import KERNELS
+from runtime.kernels.cpu import KERNELS, READY
 from tests.kernels.references import BINARY, TESTS, UNARY
 
 # What the other files of the folder bring.
@@ -31,5 +31,9 @@ def test_two_kernels_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) ->
     from runtime.kernels.cpu import fill, table
 
     monkeypatch.setitem(fill.KERNELS, "add", fill.fill)
-    with pytest.raises(AssertionError, match="two CPU kernels are called add"):
-        table._merged()
+    with pytest.raises(AssertionError, match="two of KERNELS are called add"):
+        table._merged("KERNELS")
+
+
+def test_what_is_made_ready_has_a_kernel() -> None:
+    assert set(READY) <= set(KERNELS)

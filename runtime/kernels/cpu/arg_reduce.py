@@ -10,11 +10,13 @@ Rules: the first of equal elements counts (-0.0 equals 0.0); a NaN is more extre
 any number, and the first NaN counts.
 """
 
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
-from runtime.kernels.cpu.reduce_axis import TILE, along, dense, result
+from runtime.kernels.cpu.operand import Geometry, Ints, Run, in_rows, nothing
+from runtime.kernels.cpu.reduce_axis import REMEMBERED, TILE, along, dense, result
 from runtime.kernels.cpu.reduce_layout import Array
 from runtime.kernels.jit import Family
 from runtime.kernels.threads import parallel_for
@@ -71,42 +73,55 @@ class _Search:
     def __init__(self, name: Literal["argmax", "argmin"], beats: Any) -> None:
         self.search = getattr(np.ndarray, name)
         self.columns = Family(f"{name}_columns", columns_of(beats), COLUMNS)
+        self.call = lru_cache(REMEMBERED)(self._call)
 
     def __call__(self, out: Tensor, x: Tensor, dim: int | None) -> None:
         """Write the places along `dim`, or in the whole tensor, into `out`."""
-        a, to = dense(x), result(out)
-        if not to.size:
-            return
-        if dim is None or len(x.shape) <= 1:
-            to[0] = self.search(a) if a.size < 2 * PIECE else self.whole(a)
-            return
-        outer, length, inner, tasks, grain = along(x.shape, dim)
-        if tasks < 2 * grain:
-            if inner == 1:
-                self.search(a.reshape(outer, length), 1, to)
-            else:
-                entry = self.columns[x.dtype.name]
-                entry(a, to, np.empty(TILE, a.dtype), 0, tasks, length, inner)
-            return
-        self.share(a, to, (outer, length, inner, tasks, grain))
+        self.call(x.shape, dim, x.dtype.name)(dense(x), result(out))
 
-    def share(self, a: Array, to: Array, sizes: tuple[int, int, int, int, int]) -> None:
-        """The same on several threads."""
-        outer, length, inner, tasks, grain = sizes
+    def ready(self, out: Geometry, x: Geometry, dim: int | None) -> Run:
+        """The same before there are elements."""
+        return self.call(x.shape, dim, x.dtype.name)
+
+    def _call(self, shape: Ints, dim: int | None, name: str) -> Run:
+        """From the rows of the input to the places."""
+        search = self.search
+        if dim is None or len(shape) <= 1:
+
+            def whole(a: Array, to: Array) -> None:
+                to[0] = search(a) if a.size < 2 * PIECE else self.whole(a)
+
+            return whole
+        if 0 in shape:
+            return nothing
+        outer, length, inner, tasks, grain = along(shape, dim)
         if inner == 1:
-            rows = a.reshape(outer, length)
+
+            def rows(a: Array, to: Array) -> None:
+                table = a.reshape(outer, length)
+                if outer < 2 * grain:
+                    search(table, 1, to)
+                    return
+
+                def run(lo: int, hi: int) -> None:
+                    search(table[lo:hi], 1, to[lo:hi])
+
+                parallel_for(outer, grain, run)
+
+            return rows
+        entry = self.columns[name]
+
+        def columns(a: Array, to: Array) -> None:
+            if tasks < 2 * grain:
+                entry(a, to, np.empty(TILE, a.dtype), 0, tasks, length, inner)
+                return
 
             def run(lo: int, hi: int) -> None:
-                self.search(rows[lo:hi], 1, to[lo:hi])
+                entry(a, to, np.empty(TILE, a.dtype), lo, hi, length, inner)
 
-            parallel_for(outer, grain, run)
-            return
-        entry = self.columns[a.dtype.name]
+            parallel_for(tasks, grain, run)
 
-        def run_columns(lo: int, hi: int) -> None:
-            entry(a, to, np.empty(TILE, a.dtype), lo, hi, length, inner)
-
-        parallel_for(tasks, grain, run_columns)
+        return columns
 
     def whole(self, a: Array) -> int:
         """The place in a flat array."""
@@ -122,3 +137,4 @@ class _Search:
 
 
 KERNELS = {"argmax": _Search("argmax", above), "argmin": _Search("argmin", under)}
+READY = {name: in_rows(each.ready) for name, each in KERNELS.items()}

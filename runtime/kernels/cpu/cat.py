@@ -11,7 +11,17 @@ from itertools import zip_longest
 from math import prod
 from typing import Any
 
-from runtime.kernels.cpu.operand import WORDS, Ints, dense_words
+import numpy as np
+
+from runtime.kernels.cpu.operand import (
+    FORMS,
+    WORDS,
+    Geometry,
+    Ints,
+    Run,
+    dense_words,
+    viewer,
+)
 from runtime.kernels.cpu.walks import GRAIN, REMEMBERED
 from runtime.kernels.jit import Family
 from runtime.kernels.threads import parallel_for
@@ -75,17 +85,49 @@ def cat(out: Tensor, tensors: Sequence[Tensor], dim: int) -> None:
 
     An empty tensor of one dimension fits everywhere, as NumPy's old rule has it.
     """
-    name = WORDS[out.dtype]
-    entry = _BLOCKS[name]
-    plain = name == out.dtype.name
-    target = dense_words(out)
+    sources = [dense_words(tensor) for tensor in tensors]
     shapes = tuple([tensor.shape for tensor in tensors])
-    pitch, outer, pairs = _pairs(out.shape, dim, shapes)
+    layout = _pairs(out.shape, dim, shapes)
+    _join(_BLOCKS[WORDS[out.dtype]], sources, dense_words(out), *layout)
+
+
+def _ready(out: Geometry, tensors: Sequence[Geometry], dim: int) -> Run:
+    entry, form = _BLOCKS[WORDS[out.dtype]], FORMS[out.dtype]
+    shapes = tuple([each.shape for each in tensors])
+    layout = _pairs(out.shape, dim, shapes)
+    views = [None if each.strides is None else viewer(each) for each in tensors]
+    plain = form is None and not any(views)
+    pitch, outer, pairs = layout
+    if plain and len(pairs) == 1 and pitch * outer < 2 * GRAIN:
+        ((i, j, at, width, other),) = pairs
+        return lambda arrays, to: entry(
+            to, arrays[i], arrays[j], pitch, at, width, other, 0, outer
+        )
+
+    def run(arrays: Sequence[Any], to: Any) -> None:
+        if not plain:
+            rows = [
+                np.ascontiguousarray(view(array)).reshape(-1) if view else array
+                for view, array in zip(views, arrays, strict=True)
+            ]
+            arrays = [each if form is None else each.view(form) for each in rows]
+            to = to if form is None else to.view(form)
+        _join(entry, arrays, to, *layout)
+
+    return run
+
+
+def _join(
+    entry: Any,
+    sources: Sequence[Any],
+    target: Any,
+    pitch: int,
+    outer: int,
+    pairs: tuple[Pair, ...],
+) -> None:
+    """Block beside block."""
     for i, j, at, width, other in pairs:
-        one, other_one = tensors[i], tensors[j]
-        first, second = one._flat, other_one._flat
-        if first is None or second is None or not plain:
-            first, second = dense_words(one), dense_words(other_one)
+        first, second = sources[i], sources[j]
         if (width + other) * outer < 2 * GRAIN:
             entry(target, first, second, pitch, at, width, other, 0, outer)
         elif outer == 1:
@@ -117,3 +159,4 @@ def _share_rows(entry: Any, arguments: tuple[Any, ...], outer: int) -> None:
 
 
 KERNELS = {"cat": cat}
+READY = {"cat": _ready}

@@ -11,12 +11,15 @@ different dimensions is copied block by block, so that both sides stay in the se
 cache (3162 x 3162 float32: 11 ms instead of 24).
 """
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from runtime.kernels.cpu.operand import Geometry, Run, viewer
 from runtime.kernels.threads import parallel_for
 from runtime.tensors.arrays import array_of, flat_of
+from runtime.tensors.elements import itemsize
 from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
@@ -100,4 +103,23 @@ def _fastest(array: Any) -> int:
     return -min(steps)[1] if steps else 0
 
 
+def _copied(source: Any, target: Any) -> None:
+    target[...] = source
+
+
+def _assigned(source: Any, target: Any) -> None:
+    assign(target, source)
+
+
+def _ready(dst: Geometry, src: Geometry) -> Run | None:
+    if dst.shape != src.shape:
+        return None
+    if src.strides is None:
+        small = itemsize(dst.dtype) * prod(dst.shape) < 2 * GRAIN_BYTES
+        return _copied if small and src.dtype is dst.dtype else _assigned
+    shape, view = dst.shape, viewer(src)
+    return lambda source, target: assign(target.reshape(shape), view(source))
+
+
 KERNELS = {"copy": copy}
+READY = {"copy": _ready}

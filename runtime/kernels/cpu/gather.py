@@ -6,8 +6,16 @@ An index that repeats along the inner dimensions (stride 0) gathers whole rows.
 
 from runtime.kernels.cpu.bounds import refused
 from runtime.kernels.cpu.lines import READ
-from runtime.kernels.cpu.operand import WORDS, Ints, integers, strides_of, words
-from runtime.kernels.cpu.walks import Call, Walks, along
+from runtime.kernels.cpu.operand import (
+    WORDS,
+    Geometry,
+    Ints,
+    Run,
+    integers,
+    strides_of,
+    words,
+)
+from runtime.kernels.cpu.walks import Call, Walks, along, checked
 from runtime.schema.codes import DType
 from runtime.tensors.tensor import Tensor
 
@@ -51,4 +59,11 @@ def gather(out: Tensor, x: Tensor, dim: int, index: Tensor) -> None:
         raise refused(chosen, index.shape, x.shape, "core::gather", dim)
 
 
+def _ready(out: Geometry, x: Geometry, dim: int, index: Geometry) -> Run:
+    """By an index of int64."""
+    call = _WALKS[x.dtype, x.shape, x.strides, dim, index.shape, index.strides, None]
+    return checked(call, x, dim, index, "core::gather")
+
+
 KERNELS = {"gather": gather}
+READY = {"gather": _ready}

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.kernels.cpu.operand import Operand, Run, in_rows
 from runtime.kernels.cpu.reduce import SUM, planned
 from runtime.kernels.cpu.reduce_axis import dense, grain_of, result
 from runtime.kernels.cpu.reduce_bodies import LEAF
@@ -23,6 +24,7 @@ from runtime.kernels.cpu.reduce_layout import Array, Pass
 from runtime.kernels.jit import Family
 from runtime.kernels.math import like
 from runtime.kernels.threads import parallel_for
+from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.tensor import Tensor
 
 # Rows that add up to one row of partial gradients: few enough for threads to share
@@ -167,29 +169,54 @@ def layer_norm(
     eps: float,
 ) -> None:
     """Normalise the last `inner` elements; scale by `weight`, shift by `bias`."""
-    to, means, rstds, a = result(out), result(mean), result(rstd), dense(x)
+    given = [dense(each) for each in (weight, bias) if each is not None]
+    run = _ready(out, mean, rstd, x, inner, weight, bias, eps)
+    run(dense(x), *given, result(out), result(mean), result(rstd))
+
+
+def _ready(
+    out: Operand,
+    mean: Operand,
+    rstd: Operand,
+    x: Operand,
+    inner: int,
+    weight: Operand | None,
+    bias: Operand | None,
+    eps: float,
+) -> Run:
     if not inner:
-        means.fill(np.nan)
-        rstds.fill(np.nan)
-        return
+        return _of_nothing
     affine = weight is not None or bias is not None
-    w = a[:inner] if weight is None else dense(weight)
-    b = a[:inner] if bias is None else dense(bias)
-    if affine and weight is None:
-        w = np.ones(inner, a.dtype)
-    if affine and bias is None:
-        b = np.zeros(inner, a.dtype)
     entry = _FORWARD[affine][out.dtype.name]
-    grain = grain_of(inner)
-    if means.size < 2 * grain:
-        entry(to, means, rstds, a, w, b, inner, eps)
-        return
+    grain, form = grain_of(inner), numpy_dtype(out.dtype)
 
-    def run(lo: int, hi: int) -> None:
-        some = slice(lo * inner, hi * inner)
-        entry(to[some], means[lo:hi], rstds[lo:hi], a[some], w, b, inner, eps)
+    def normalise(
+        a: Array, w: Array, b: Array, to: Array, means: Array, rstds: Array
+    ) -> None:
+        if means.size < 2 * grain:
+            entry(to, means, rstds, a, w, b, inner, eps)
+            return
 
-    parallel_for(means.size, grain, run)
+        def run(lo: int, hi: int) -> None:
+            some = slice(lo * inner, hi * inner)
+            entry(to[some], means[lo:hi], rstds[lo:hi], a[some], w, b, inner, eps)
+
+        parallel_for(means.size, grain, run)
+
+    if weight is not None and bias is not None:
+        return normalise
+    if weight is not None:
+        zeros = np.zeros(inner, form)
+        return lambda a, w, *outputs: normalise(a, w, zeros, *outputs)
+    if bias is not None:
+        ones = np.ones(inner, form)
+        return lambda a, b, *outputs: normalise(a, ones, b, *outputs)
+    return lambda a, *outputs: normalise(a, a[:inner], a[:inner], *outputs)
+
+
+def _of_nothing(*arrays: Array) -> None:
+    for each in arrays[-2:]:
+        each.fill(np.nan)
 
 
 def layer_norm_backward(
@@ -276,3 +303,4 @@ KERNELS: dict[str, Callable[..., None]] = {
     "layer_norm": layer_norm,
     "layer_norm_backward": layer_norm_backward,
 }
+READY = {"layer_norm": in_rows(_ready, outputs=3)}

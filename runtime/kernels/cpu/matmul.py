@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.blas import SMALL, multiply
+from runtime.kernels.cpu.blas import GEMM, SMALL, multiply
 from runtime.kernels.cpu.gemm import entry
+from runtime.kernels.cpu.operand import Geometry, Run, viewer
 from runtime.kernels.cpu.reduce_axis import grain_of, result
 from runtime.kernels.cpu.reduce_layout import Array
 from runtime.kernels.jit import Family
@@ -160,6 +161,36 @@ def mm(out: Tensor, a: Tensor, b: Tensor) -> None:
     _product(array_of(out), array_of(a), array_of(b))
 
 
+def _ready_mm(out: Geometry, a: Geometry, b: Geometry) -> Run:
+    rows, inner = a.shape
+    columns, dtype = b.shape[1], out.dtype
+    if _is_small(out, a, b):
+        if dtype in WHOLE:
+            loop = _INTEGERS[dtype.name]
+            return lambda x, y, to: loop(to, x, y, inner, columns)
+        found = entry(dtype.name) if dtype in REAL else None
+        if found is not None:
+            gemm, address = found
+            none = _NONE[dtype]
+            return lambda x, y, to: gemm(
+                to, x, y, none, rows, columns, inner, False, address
+            )
+    return _ready_product(out, a, b)
+
+
+def _is_small(out: Geometry, *operands: Geometry) -> bool:
+    """As `_small`, of matrices that lie row by row."""
+    rows, columns = out.shape
+    work = operands[0].shape[1] * rows * columns
+    in_order = all(each.strides is None for each in operands)
+    return in_order and rows > 1 and columns > 1 and 0 < work <= SMALL
+
+
+def _ready_product(out: Geometry, a: Geometry, b: Geometry) -> Run:
+    shape, left, right = out.shape, viewer(a), viewer(b)
+    return lambda x, y, to: _product(to.reshape(shape), left(x), right(y))
+
+
 def bmm(out: Tensor, a: Tensor, b: Tensor) -> None:
     """The products of as many pairs of matrices."""
     _product(array_of(out), array_of(a), array_of(b))
@@ -184,24 +215,53 @@ def linear(out: Tensor, x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
             columns = weight.shape[0]
             gemm(to, left, right, added, rows, columns, inner, True, address)
             return
-    _product(array_of(out), array_of(x), array_of(weight).T)
+    table = array_of(out)
+    _product(table, array_of(x), array_of(weight).T)
     if bias is not None:
-        _add_rows(out, bias)
+        _add_rows(table, array_of(bias))
 
 
-def _add_rows(out: Tensor, bias: Tensor) -> None:
-    """Add `bias` to every row."""
-    to, added = result(out), flat_of(bias)
-    if added is not None and out.dtype in REAL and to.size < 2 * ADDED:
-        _ROWS[out.dtype.name](to, added)
+def _add_rows(table: Array, values: Array) -> None:
+    """Add `values` to every row."""
+    name = table.dtype.name
+    if name in GEMM and table.size < 2 * ADDED and values.flags.c_contiguous:
+        _ROWS[name](table.reshape(-1), values)
         return
-    table, values = array_of(out), array_of(bias)
 
     def run(lo: int, hi: int) -> None:
         with np.errstate(all="ignore"):
             np.add(table[lo:hi], values, table[lo:hi])
 
-    parallel_for(out.shape[0], max(1, ADDED // max(1, out.shape[1])), run)
+    parallel_for(len(table), max(1, ADDED // max(1, table.shape[1])), run)
+
+
+def _ready_linear(
+    out: Geometry, x: Geometry, weight: Geometry, bias: Geometry | None
+) -> Run:
+    (rows, inner), columns = x.shape, weight.shape[0]
+    found = entry(out.dtype.name) if out.dtype in REAL else None
+    if found and _is_small(out, x, weight) and not (bias and bias.strides):
+        gemm, address = found
+        none = _NONE[out.dtype]
+        if bias is None:
+            return lambda a, w, to: gemm(
+                to, a, w, none, rows, columns, inner, True, address
+            )
+        return lambda a, w, b, to: gemm(
+            to, a, w, b, rows, columns, inner, True, address
+        )
+    left, right = viewer(x), viewer(weight)
+    if bias is None:
+        return lambda a, w, to: _product(to.reshape(rows, columns), left(a), right(w).T)
+    added = viewer(bias)
+
+    def run(a: Array, w: Array, b: Array, to: Array) -> None:
+        table = to.reshape(rows, columns)
+        _product(table, left(a), right(w).T)
+        _add_rows(table, added(b))
+
+    return run
 
 
 KERNELS = {"mm": mm, "bmm": bmm, "dot": dot, "linear": linear}
+READY = {"mm": _ready_mm, "bmm": _ready_product, "linear": _ready_linear}

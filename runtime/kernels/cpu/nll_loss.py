@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from runtime.errors.operator import IndexOutOfRange
+from runtime.kernels.cpu.operand import Operand, Run, in_rows
 from runtime.kernels.cpu.reduce_axis import dense, result
 from runtime.kernels.cpu.reduce_layout import Array
 from runtime.kernels.jit import Family
@@ -131,11 +132,10 @@ def _targets(target: Tensor) -> Array:
     return flat if target.dtype.name == "int64" else flat.astype(np.int64)
 
 
-def _check(bad: int, targets: Array, classes: int) -> None:
-    """Refuse the target at a position that a kernel found bad."""
-    if bad >= 0:
-        index = int(targets[bad])
-        raise IndexOutOfRange(operator="nll_loss", index=index, size=classes, dim=1)
+def _refusal(bad: int, targets: Array, classes: int) -> IndexOutOfRange:
+    """What says that the target at a position is bad."""
+    index = int(targets[bad])
+    return IndexOutOfRange(operator="nll_loss", index=index, size=classes, dim=1)
 
 
 def nll_loss(
@@ -151,20 +151,32 @@ def nll_loss(
 
     Raises `IndexOutOfRange` for a target that is no class; nothing is written then.
     """
+    run = _ready(out, total_weight, logp, target, weight, reduction, ignore_index)
+    given = () if weight is None else (dense(weight),)
+    run(dense(logp), _targets(target), *given, result(out), result(total_weight))
+
+
+def _ready(
+    out: Operand,
+    total_weight: Operand,
+    logp: Operand,
+    target: Operand,
+    weight: Operand | None,
+    reduction: str,
+    ignore_index: int,
+) -> Run:
+    """Of targets in int64."""
+    entry, way = _LOSSES[out.dtype.name], REDUCTIONS[reduction]
     classes, positions = _layout(logp.shape)
-    targets, to, a = _targets(target), result(out), dense(logp)
-    bad = _LOSSES[out.dtype.name](
-        to,
-        result(total_weight),
-        a,
-        targets,
-        a[:0] if weight is None else dense(weight),
-        classes,
-        positions,
-        ignore_index,
-        REDUCTIONS[reduction],
-    )
-    _check(bad, targets, classes)
+
+    def run(a: Array, targets: Array, w: Array, to: Array, total: Array) -> None:
+        bad = entry(to, total, a, targets, w, classes, positions, ignore_index, way)
+        if bad >= 0:
+            raise _refusal(bad, targets, classes)
+
+    if weight is not None:
+        return run
+    return lambda a, targets, *outputs: run(a, targets, a[:0], *outputs)
 
 
 def nll_loss_backward(
@@ -180,20 +192,36 @@ def nll_loss_backward(
 
     Raises `IndexOutOfRange` for a target that is no class; nothing is written then.
     """
+    run = _ready_back(dx, grad, target, weight, total_weight, reduction, ignore_index)
+    given = () if weight is None else (dense(weight),)
+    run(dense(grad), _targets(target), *given, dense(total_weight), result(dx))
+
+
+def _ready_back(
+    dx: Operand,
+    grad: Operand,
+    target: Operand,
+    weight: Operand | None,
+    total_weight: Operand,
+    reduction: str,
+    ignore_index: int,
+) -> Run:
+    """Of targets in int64."""
+    entry, way = _GRADIENTS[dx.dtype.name], REDUCTIONS[reduction]
     classes, positions = _layout(dx.shape)
-    targets, to = _targets(target), result(dx)
-    bad = _GRADIENTS[dx.dtype.name](
-        to,
-        dense(grad),
-        dense(total_weight),
-        targets,
-        to[:0] if weight is None else dense(weight),
-        classes,
-        positions,
-        ignore_index,
-        REDUCTIONS[reduction],
-    )
-    _check(bad, targets, classes)
+
+    def run(g: Array, targets: Array, w: Array, total: Array, to: Array) -> None:
+        bad = entry(to, g, total, targets, w, classes, positions, ignore_index, way)
+        if bad >= 0:
+            raise _refusal(bad, targets, classes)
+
+    if weight is not None:
+        return run
+    return lambda g, targets, total, to: run(g, targets, to[:0], total, to)
 
 
 KERNELS = {"nll_loss": nll_loss, "nll_loss_backward": nll_loss_backward}
+READY = {
+    "nll_loss": in_rows(_ready, outputs=2),
+    "nll_loss_backward": in_rows(_ready_back),
+}

@@ -4,21 +4,36 @@ True only here: elements whose value does not matter are moved as words of their
 so that few compiled kernels serve every dtype; the commonest dtypes are words of their
 own, which saves a view.
 
-Rules: nothing here copies, except `dense` and `integers` where they say so; strides
+Rules: nothing here copies, except `dense`, `integers` and `in_rows`; strides
 and offsets count elements of the tensor's own dtype; None stands for the strides of
 row-major order, so that they need not be computed for a look-up.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from runtime.schema.codes import DType
-from runtime.tensors.elements import SUPPORTED, itemsize
+from runtime.tensors.elements import SUPPORTED, itemsize, numpy_dtype
 from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor, array_of, flat_of, place_of
 
 Ints = tuple[int, ...]
+
+
+class Geometry(NamedTuple):
+    """What a kernel is made ready for: a tensor without its elements."""
+
+    shape: Ints
+    dtype: DType
+    # None: row by row.
+    strides: Ints | None
+
+
+# What a kernel can be made ready for, and what is made: called with flat arrays.
+Operand = Tensor | Geometry
+Run = Callable[..., Any]
 
 # (flat array, offset of the first element, strides or None)
 Lying = tuple[Any, int, Ints | None]
@@ -34,7 +49,7 @@ WORDS = {
 }
 
 # dtype -> what its array is viewed as.
-_FORMS = {
+FORMS = {
     dtype: None if dtype.name == name else np.dtype(name)
     for dtype, name in WORDS.items()
 }
@@ -57,7 +72,7 @@ def words(tensor: Tensor) -> Lying:
     """Where a tensor lies, its elements as words."""
     array: Any
     array, offset, strides = lying(tensor)
-    form = _FORMS[tensor.dtype]
+    form = FORMS[tensor.dtype]
     return (array if form is None else array.view(form)), offset, strides
 
 
@@ -66,7 +81,7 @@ def dense_words(tensor: Tensor) -> Any:
     flat = tensor._flat
     if flat is None:
         flat = dense(tensor)
-    form = _FORMS[tensor.dtype]
+    form = FORMS[tensor.dtype]
     return flat if form is None else flat.view(form)
 
 
@@ -86,3 +101,40 @@ def integers(tensor: Tensor) -> Lying:
 def strides_of(shape: Ints, strides: Ints | None) -> Ints:
     """Strides as numbers, also where None stands for them."""
     return contiguous_strides(shape) if strides is None else strides
+
+
+def nothing(*arrays: Any) -> None:
+    """What is run where there are no elements."""
+
+
+def viewer(tensor: Geometry) -> Callable[[Any], Any]:
+    """From the array of a tensor's elements to the N-d array of the tensor."""
+    shape, dtype, strides = tensor
+    if strides is None:
+        return lambda array: array.reshape(shape)
+    size, form = itemsize(dtype), numpy_dtype(dtype)
+    steps = tuple(stride * size for stride in strides)
+    # Bytes, because ml_dtypes' arrays are no buffers for others.
+    return lambda array: np.ndarray(shape, form, array.view(np.uint8), 0, steps)
+
+
+def in_rows(ready: Callable[..., Any], outputs: int = 1) -> Callable[..., Any]:
+    """`ready` of a kernel that reads rows only: what lies otherwise is copied first."""
+
+    def ready_in_rows(*parts: Any) -> Any:
+        run = ready(*parts)
+        tensors = [each for each in parts[outputs:] if isinstance(each, Geometry)]
+        if run is None or all(each.strides is None for each in tensors):
+            return run
+        views = [None if each.strides is None else viewer(each) for each in tensors]
+
+        def copied(*arrays: Any) -> Any:
+            rows = [
+                np.ascontiguousarray(view(array)).reshape(-1) if view else array
+                for view, array in zip(views, arrays, strict=False)
+            ]
+            return run(*rows, *arrays[len(rows) :])
+
+        return copied
+
+    return ready_in_rows

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.kernels.cpu.operand import Geometry
 from runtime.kernels.cpu.reduce_axis import result
 from runtime.kernels.cpu.reduce_bodies import (
     BLOCK,
@@ -154,13 +155,17 @@ def _rows(
     grain = -(-GRAIN // min(length, leaf))
     entry = operation.rows[name, form.name]
     last = float(divisor) if leaves == 1 else 1.0
-    fixed = (leaves, length, stride, leaf, operation.first(form), last)
+    first = operation.first(form)
 
     def leaf_by_leaf(a: Array, out: Array) -> None:
         if count < 2 * grain:
-            entry(a, out, 0, *fixed)
-        else:
-            parallel_for(count, grain, lambda lo, hi: entry(a, out[lo:hi], lo, *fixed))
+            entry(a, out, 0, leaves, length, stride, leaf, first, last)
+            return
+
+        def run(lo: int, hi: int) -> None:
+            entry(a, out[lo:hi], lo, leaves, length, stride, leaf, first, last)
+
+        parallel_for(count, grain, run)
 
     if leaves == 1:
         return leaf_by_leaf
@@ -179,10 +184,17 @@ def _columns(
     tasks = outer * blocks * -(-inner // TILE)
     grain = -(-GRAIN // (min(length, BLOCK) * min(inner, TILE)))
     entry = operation.columns[name, form.name]
-    fixed = (length, row, stride, inner, float(divisor) if blocks == 1 else 1.0)
+    last = float(divisor) if blocks == 1 else 1.0
 
     def block_by_block(a: Array, out: Array) -> None:
-        parallel_for(tasks, grain, lambda lo, hi: entry(a, out, lo, hi, *fixed))
+        if tasks < 2 * grain:
+            entry(a, out, 0, tasks, length, row, stride, inner, last)
+            return
+
+        def run(lo: int, hi: int) -> None:
+            entry(a, out, lo, hi, length, row, stride, inner, last)
+
+        parallel_for(tasks, grain, run)
 
     if blocks == 1:
         return block_by_block
@@ -285,16 +297,30 @@ def _kernel(by_dtype: dict[str, Operation], other: Operation, doc: str) -> Kerne
     return kernel
 
 
+def _ready(by_dtype: dict[str, Operation], other: Operation) -> Callable[..., Call]:
+    """What makes the same ready."""
+
+    def ready(out: Geometry, x: Geometry, dims: Ints) -> Call:
+        operation = by_dtype.get(out.dtype.name, other)
+        key = x.shape, x.strides, dims, x.dtype.name, out.dtype.name
+        return _make_ready(operation, *key)
+
+    return ready
+
+
 def _floats(operation: Operation) -> dict[str, Operation]:
     return dict.fromkeys(("float32", "float64", "complex64", "complex128"), operation)
 
 
-KERNELS: dict[str, Kernel] = {
-    "sum": _kernel(_floats(SUM), _COUNT, "The sum: pairwise of floats, or mod 2**64."),
-    "mean": _kernel({}, MEAN, "The sum by the number of elements; NaN of none."),
-    "prod": _kernel(_floats(_PROD), _INT_PROD, "The product; of integers mod 2**64."),
-    "max": _kernel(_MAX, _INT_MAX, "The greatest element; NaN where there is one."),
-    "min": _kernel(_MIN, _INT_MIN, "The least element; NaN where there is one."),
-    "any": _kernel({}, _ANY, "Whether an element is true; false where none is."),
-    "all": _kernel({}, _ALL, "Whether all elements are true; true where none is."),
+# By the dtype of the output, for any other, and what it does.
+_ROWS: dict[str, tuple[dict[str, Operation], Operation, str]] = {
+    "sum": (_floats(SUM), _COUNT, "The sum: pairwise of floats, or mod 2**64."),
+    "mean": ({}, MEAN, "The sum by the number of elements; NaN of none."),
+    "prod": (_floats(_PROD), _INT_PROD, "The product; of integers mod 2**64."),
+    "max": (_MAX, _INT_MAX, "The greatest element; NaN where there is one."),
+    "min": (_MIN, _INT_MIN, "The least element; NaN where there is one."),
+    "any": ({}, _ANY, "Whether an element is true; false where none is."),
+    "all": ({}, _ALL, "Whether all elements are true; true where none is."),
 }
+KERNELS: dict[str, Kernel] = {name: _kernel(*row) for name, row in _ROWS.items()}
+READY = {name: _ready(*row[:2]) for name, row in _ROWS.items()}

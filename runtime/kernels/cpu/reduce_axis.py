@@ -22,6 +22,9 @@ TILE = 512
 # Elements for a thread: 10 us and more of any kernel along an axis.
 GRAIN = 1 << 15
 
+# Geometries of each kernel; programs see few.
+REMEMBERED = 1024
+
 
 def dense(x: Tensor) -> Array:
     """The elements in row-major order; a copy if they do not lie so."""
@@ -43,7 +46,7 @@ def around(shape: tuple[int, ...], dim: int) -> tuple[int, int, int]:
     return prod(shape[:dim]), shape[dim], prod(shape[dim + 1 :])
 
 
-@lru_cache(1024)
+@lru_cache(REMEMBERED)
 def along(shape: tuple[int, ...], dim: int) -> tuple[int, int, int, int, int]:
     """(outer, length, inner, tasks, grain): `around`, and how the work is cut.
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from runtime.kernels.cpu.operand import Geometry
 from runtime.kernels.cpu.reduce import (
     GRAIN,
     REMEMBERED,
@@ -217,4 +218,10 @@ def var(out: Tensor, x: Tensor, dims: Ints, correction: float) -> None:
     call(flat_input(x), result(out))
 
 
+def _ready(out: Geometry, x: Geometry, dims: Ints, correction: float) -> Call:
+    names = x.dtype.name, out.dtype.name
+    return _make_ready(x.shape, x.strides, dims, *names, correction)
+
+
 KERNELS = {"var": var}
+READY = {"var": _ready}

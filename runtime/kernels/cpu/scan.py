@@ -5,13 +5,18 @@ complex128 for complex64, int64 for integers; so a long running sum keeps its di
 Along rows it is one chain of additions (NumPy's too); along columns a row of totals.
 """
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.reduce_axis import TILE, along, dense, result
+from runtime.kernels.cpu.operand import Geometry, Ints, Run, in_rows, nothing
+from runtime.kernels.cpu.reduce_axis import REMEMBERED, TILE, along, dense, result
+from runtime.kernels.cpu.reduce_layout import Array
 from runtime.kernels.jit import Family
 from runtime.kernels.threads import parallel_for
+from runtime.schema.codes import DType
+from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.tensor import Tensor
 
 # kind of the output -> the type of its totals
@@ -72,46 +77,50 @@ _COLUMNS = {
 
 def cumsum(out: Tensor, x: Tensor, dim: int) -> None:
     """The sum of all elements up to each, along `dim`."""
-    a, to = dense(x), result(out)
-    if not to.size:
-        return
-    outer, length, inner, tasks, grain = along(x.shape, dim)
-    kind = to.dtype.kind
+    _call(x.shape, dim, x.dtype, out.dtype)(dense(x), result(out))
+
+
+def _ready(out: Geometry, x: Geometry, dim: int) -> Run:
+    return _call(x.shape, dim, x.dtype, out.dtype)
+
+
+@lru_cache(REMEMBERED)
+def _call(shape: Ints, dim: int, dtype: DType, wide: DType) -> Run:
+    """From the rows of the input to those of the output."""
+    if 0 in shape:
+        return nothing
+    outer, length, inner, tasks, grain = along(shape, dim)
+    names = dtype.name, wide.name
+    kind = numpy_dtype(wide).kind
     if inner > 1:
-        entry = _COLUMNS[kind][x.dtype.name, out.dtype.name]
-        if tasks < 2 * grain:
-            entry(a, to, np.empty(TILE, TOTALS[kind]), 0, tasks, length, inner)
-        else:
-            _share_columns(entry, a, to, kind, (length, inner, tasks, grain))
-        return
-    entry = _ROWS[kind][x.dtype.name, out.dtype.name]
-    if outer < 2 * grain:
-        entry(a, to, _ZEROS[kind], length)
-    else:
-        _share_rows(entry, a, to, kind, (length, outer, grain))
+        entry, form = _COLUMNS[kind][names], TOTALS[kind]
 
+        def columns(a: Array, to: Array) -> None:
+            if tasks < 2 * grain:
+                entry(a, to, np.empty(TILE, form), 0, tasks, length, inner)
+                return
 
-def _share_columns(
-    entry: Any, a: Any, to: Any, kind: str, sizes: tuple[int, int, int, int]
-) -> None:
-    length, inner, tasks, grain = sizes
+            def run(lo: int, hi: int) -> None:
+                entry(a, to, np.empty(TILE, form), lo, hi, length, inner)
 
-    def run(lo: int, hi: int) -> None:
-        entry(a, to, np.empty(TILE, TOTALS[kind]), lo, hi, length, inner)
+            parallel_for(tasks, grain, run)
 
-    parallel_for(tasks, grain, run)
+        return columns
+    entry, zeros = _ROWS[kind][names], _ZEROS[kind]
 
+    def rows(a: Array, to: Array) -> None:
+        if outer < 2 * grain:
+            entry(a, to, zeros, length)
+            return
 
-def _share_rows(
-    entry: Any, a: Any, to: Any, kind: str, sizes: tuple[int, int, int]
-) -> None:
-    length, outer, grain = sizes
+        def run(lo: int, hi: int) -> None:
+            some = slice(lo * length, hi * length)
+            entry(a[some], to[some], zeros, length)
 
-    def run(lo: int, hi: int) -> None:
-        some = slice(lo * length, hi * length)
-        entry(a[some], to[some], _ZEROS[kind], length)
+        parallel_for(outer, grain, run)
 
-    parallel_for(outer, grain, run)
+    return rows
 
 
 KERNELS = {"cumsum": cumsum}
+READY = {"cumsum": in_rows(_ready)}

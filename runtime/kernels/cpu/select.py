@@ -8,8 +8,16 @@ of the index.
 from runtime.kernels.cpu.adding import Number, Sums
 from runtime.kernels.cpu.bounds import refused
 from runtime.kernels.cpu.lines import READ
-from runtime.kernels.cpu.operand import WORDS, Ints, integers, strides_of, words
-from runtime.kernels.cpu.walks import Call, Walks, along
+from runtime.kernels.cpu.operand import (
+    WORDS,
+    Geometry,
+    Ints,
+    Run,
+    integers,
+    strides_of,
+    words,
+)
+from runtime.kernels.cpu.walks import Call, Walks, along, checked
 from runtime.kernels.jit import Family
 from runtime.schema.codes import DType
 from runtime.tensors.tensor import Tensor
@@ -87,4 +95,12 @@ def index_add(
         raise refused(chosen, index.shape, out.shape, "core::index_add", dim)
 
 
+def _ready(out: Geometry, x: Geometry, dim: int, index: Geometry) -> Run:
+    """By an index of int64."""
+    own, steps = index.shape, index.strides
+    call = _SELECTED[x.dtype, x.shape, x.strides, dim, own, steps, None, out.shape]
+    return checked(call, x, dim, index, "core::index_select")
+
+
 KERNELS = {"index_select": index_select, "index_add": index_add}
+READY = {"index_select": _ready}

@@ -13,12 +13,15 @@ then comes back through the sum; a row of -inf gives NaN, as inf - inf is.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from runtime.kernels.cpu.reduce_axis import TILE, along, dense, result
+from runtime.kernels.cpu.operand import Geometry, Ints, Run, in_rows, nothing
+from runtime.kernels.cpu.reduce_axis import REMEMBERED, TILE, along, dense, result
 from runtime.kernels.cpu.reduce_bodies import BLOCK, LEAF
+from runtime.kernels.cpu.reduce_layout import Array
 from runtime.kernels.jit import Family
 from runtime.kernels.math import bits, exp, from_bits, like, log
 from runtime.kernels.threads import parallel_for
@@ -221,33 +224,48 @@ def back_columns_of(logarithm: bool) -> Any:
     return body
 
 
+READY: dict[str, Run] = {}
+
+
 def _forward(name: str, by_rows: Any, by_columns: Any, doc: str) -> Kernel:
     rows = Family(f"{name}_rows", by_rows, ROWS, fastmath=True)
     columns = Family(f"{name}_columns", by_columns, COLUMNS)
 
-    def kernel(out: Tensor, x: Tensor, dim: int) -> None:
-        a, to = dense(x), result(out)
-        if not to.size:
-            return
-        outer, length, inner, tasks, grain = along(x.shape, dim)
-        family = rows if inner == 1 else columns
-        entry = family[out.dtype.name]
+    @lru_cache(REMEMBERED)
+    def call(shape: Ints, dim: int, name: str) -> Run:
+        if 0 in shape:
+            return nothing
+        outer, length, inner, tasks, grain = along(shape, dim)
+        entry = (rows if inner == 1 else columns)[name]
 
-        def run(lo: int, hi: int) -> None:
-            entry(a[lo * length : hi * length], to[lo * length : hi * length], length)
+        def by_row(a: Array, to: Array) -> None:
+            if outer < 2 * grain:
+                entry(a, to, length)
+                return
 
-        def run_columns(lo: int, hi: int) -> None:
-            room, totals = np.empty(2 * TILE, to.dtype), np.empty(TILE)
-            entry(a, to, room, totals, lo, hi, length, inner)
+            def run(lo: int, hi: int) -> None:
+                some = slice(lo * length, hi * length)
+                entry(a[some], to[some], length)
 
-        if inner > 1:
-            parallel_for(tasks, grain, run_columns)
-        elif outer < 2 * grain:
-            entry(a, to, length)
-        else:
             parallel_for(outer, grain, run)
 
+        def by_column(a: Array, to: Array) -> None:
+            def run(lo: int, hi: int) -> None:
+                room, totals = np.empty(2 * TILE, to.dtype), np.empty(TILE)
+                entry(a, to, room, totals, lo, hi, length, inner)
+
+            parallel_for(tasks, grain, run)
+
+        return by_row if inner == 1 else by_column
+
+    def kernel(out: Tensor, x: Tensor, dim: int) -> None:
+        call(x.shape, dim, out.dtype.name)(dense(x), result(out))
+
+    def ready(out: Geometry, x: Geometry, dim: int) -> Run:
+        return call(x.shape, dim, out.dtype.name)
+
     kernel.__doc__ = doc
+    READY[name] = in_rows(ready)
     return kernel
 
 
@@ -255,30 +273,42 @@ def _backward(name: str, by_rows: Any, by_columns: Any, doc: str) -> Kernel:
     rows = Family(f"{name}_rows", by_rows, BACK_ROWS, fastmath=True)
     columns = Family(f"{name}_columns", by_columns, BACK_COLUMNS)
 
-    def kernel(out: Tensor, grad: Tensor, outcome: Tensor, dim: int) -> None:
-        to, g, y = result(out), dense(grad), dense(outcome)
-        if not to.size:
-            return
-        outer, length, inner, tasks, grain = along(out.shape, dim)
-        family = rows if inner == 1 else columns
-        entry = family[out.dtype.name]
+    @lru_cache(REMEMBERED)
+    def call(shape: Ints, dim: int, name: str) -> Run:
+        if 0 in shape:
+            return nothing
+        outer, length, inner, tasks, grain = along(shape, dim)
+        entry = (rows if inner == 1 else columns)[name]
 
-        def run(lo: int, hi: int) -> None:
-            some = slice(lo * length, hi * length)
-            entry(to[some], g[some], y[some], length)
+        def by_row(g: Array, y: Array, to: Array) -> None:
+            if outer < 2 * grain:
+                entry(to, g, y, length)
+                return
 
-        def run_columns(lo: int, hi: int) -> None:
-            room, totals = np.empty(TILE, to.dtype), np.empty(TILE)
-            entry(to, g, y, room, totals, lo, hi, length, inner)
+            def run(lo: int, hi: int) -> None:
+                some = slice(lo * length, hi * length)
+                entry(to[some], g[some], y[some], length)
 
-        if inner > 1:
-            parallel_for(tasks, grain, run_columns)
-        elif outer < 2 * grain:
-            entry(to, g, y, length)
-        else:
             parallel_for(outer, grain, run)
 
+        def by_column(g: Array, y: Array, to: Array) -> None:
+            def run(lo: int, hi: int) -> None:
+                room, totals = np.empty(TILE, to.dtype), np.empty(TILE)
+                entry(to, g, y, room, totals, lo, hi, length, inner)
+
+            parallel_for(tasks, grain, run)
+
+        return by_row if inner == 1 else by_column
+
+    def kernel(out: Tensor, grad: Tensor, outcome: Tensor, dim: int) -> None:
+        run = call(out.shape, dim, out.dtype.name)
+        run(dense(grad), dense(outcome), result(out))
+
+    def ready(out: Geometry, grad: Geometry, outcome: Geometry, dim: int) -> Run:
+        return call(out.shape, dim, out.dtype.name)
+
     kernel.__doc__ = doc
+    READY[name] = in_rows(ready)
     return kernel
 
 

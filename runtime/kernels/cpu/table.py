@@ -1,4 +1,4 @@
-"""The one table of CPU kernels: name to function, merged from the modules.
+"""The tables of CPU kernels: name to function, merged from the modules.
 
 True only here: which module brings which kernel is found by looking into the folder,
 so that a new module needs no entry; two modules that bring the same name are a defect
@@ -6,7 +6,11 @@ of this folder and refused when it is imported.
 
 Rules: a kernel is called `kernel(*outputs, *arguments)`, writes into its outputs and
 returns nothing; what it may take for granted is said by `runtime.operators`, which
-prepares the arguments.  Importing the table imports NumPy; Numba follows at the first
+prepares the arguments.  One that is in `READY`, too, can be made ready before there are
+elements: `ready(*outputs, *arguments)` gets a `Geometry` for each tensor, and gives
+`run(*arrays)`, which is called with the flat array of each tensor among the arguments,
+from its first element on, and then of each output; or None, where only the kernel
+knows how.  Importing the table imports NumPy; Numba follows at the first
 compilation.
 """
 
@@ -16,16 +20,17 @@ from pathlib import Path
 from typing import Any
 
 
-def _merged() -> dict[str, Callable[..., Any]]:
+def _merged(what: str) -> dict[str, Callable[..., Any]]:
     table: dict[str, Callable[..., Any]] = {}
     for file in sorted(Path(__file__).parent.glob("*.py")):
         if file.stem in ("__init__", "table"):
             continue
         module = import_module(f"runtime.kernels.cpu.{file.stem}")
-        for name, kernel in getattr(module, "KERNELS", {}).items():
-            assert name not in table, f"two CPU kernels are called {name}"
+        for name, kernel in getattr(module, what, {}).items():
+            assert name not in table, f"two of {what} are called {name}"
             table[name] = kernel
     return table
 
 
-KERNELS = _merged()
+KERNELS = _merged("KERNELS")
+READY = _merged("READY")

@@ -7,7 +7,7 @@ Rules: bounds that an integer dtype cannot hold are moved to what it can; NaN, i
 elements or in a bound, stays NaN.
 """
 
-from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,12 @@ from runtime.kernels.cpu.copy import contiguous, copy
 from runtime.kernels.cpu.elementwise import LIGHT, SPECIALISED
 from runtime.kernels.cpu.elementwise_element import element
 from runtime.kernels.cpu.fill import fill
+from runtime.kernels.cpu.operand import Geometry, Run
 from runtime.kernels.jit import Family
 from runtime.kernels.threads import parallel_for
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import flat_of
-from runtime.tensors.elements import info, numpy_dtype
+from runtime.tensors.elements import info, itemsize, numpy_dtype
 from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.shape import broadcast_strides
 from runtime.tensors.tensor import Tensor
@@ -75,8 +76,7 @@ def where(out: Tensor, cond: Tensor, a: Any, b: Any) -> None:
     """Elements of `a` where `cond` is true, of `b` elsewhere."""
     target = flat_of(out)
     assert target is not None, "outputs are contiguous"
-    name = out.dtype.name
-    words = name if name in SPECIALISED else _WORDS[target.itemsize]
+    name, words = out.dtype.name, _words(out.dtype)
     if type(a) is Tensor and type(b) is Tensor and name == words:
         x, y, mask = a._flat, b._flat, cond._flat
         flat = x is not None and y is not None and mask is not None
@@ -110,16 +110,43 @@ def where(out: Tensor, cond: Tensor, a: Any, b: Any) -> None:
     parallel_for(target.size, LIGHT, run)
 
 
+def _ready_where(out: Geometry, cond: Geometry, a: Any, b: Any) -> Run | None:
+    """Of small rows of one shape, and numbers."""
+    given = [each for each in (cond, a, b) if isinstance(each, Geometry)]
+    alike = all(each.shape == out.shape and each.strides is None for each in given)
+    if not alike or prod(out.shape) >= 2 * LIGHT:
+        return None
+    words = _words(out.dtype)
+    if isinstance(a, Geometry) and isinstance(b, Geometry):
+        entry = BOTH[words]
+        if words == out.dtype.name:
+            return entry
+        return lambda mask, x, y, to: entry(
+            mask, x.view(words), y.view(words), to.view(words)
+        )
+    if isinstance(b, Geometry):
+        word, entry = _word(a, out.dtype), NUMBER_LEFT[words]
+        return lambda mask, y, to: entry(mask, word, y.view(words), to.view(words))
+    return None
+
+
+def _words(dtype: DType) -> str:
+    """What elements are moved as."""
+    return dtype.name if dtype.name in SPECIALISED else _WORDS[itemsize(dtype)]
+
+
+def _word(number: Any, dtype: DType) -> Any:
+    """A number as a word."""
+    one = np.empty(1, numpy_dtype(dtype))
+    name = dtype.name
+    one[0] = element("float32" if name in ("float16", "bfloat16") else name, number)
+    return one.view(_words(dtype))[0]
+
+
 def _moved(operand: Any, out: Tensor, words: str) -> Any:
     """A flat array of words, or one word for all."""
-    name = out.dtype.name
     if not isinstance(operand, Tensor):
-        one = np.empty(1, numpy_dtype(out.dtype))
-        if name in ("float16", "bfloat16"):
-            one[0] = element("float32", operand)
-        else:
-            one[0] = element(name, operand)
-        return one.view(words)[0]
+        return _word(operand, out.dtype)
     if operand.shape != out.shape and all(size == 1 for size in operand.shape):
         return _elements(operand, operand.shape).view(words)[0]
     return _elements(operand, out.shape).view(words)
@@ -186,6 +213,17 @@ def clamp(out: Tensor, x: Tensor, lo: Any, hi: Any) -> None:
         )
 
 
+def _ready_clamp(out: Geometry, x: Geometry, lo: Any, hi: Any) -> Run | None:
+    """Of small rows, between numbers."""
+    if x != out or prod(out.shape) >= 2 * LIGHT or lo != lo or hi != hi:
+        return None
+    if isinstance(lo, Geometry) or isinstance(hi, Geometry):
+        return None
+    name = out.dtype.name
+    low, high, entry = _limit(name, lo, -1), _limit(name, hi, 1), CLAMP[name]
+    return lambda a, to: entry(a, low, high, to)
+
+
 def _bound(bound: Any, out: Tensor) -> Any:
     """A bound as an operand; one that may share memory with the output is copied."""
     if isinstance(bound, Tensor) and bound is out:
@@ -195,9 +233,11 @@ def _bound(bound: Any, out: Tensor) -> Any:
     return bound
 
 
-@lru_cache(maxsize=256)
 def _limit(name: str, bound: Any, side: int) -> Any:
-    """The bound in that dtype; where there is none, its end."""
+    """The bound in that dtype; where there is none, its end.
+
+    Not remembered by its value: -0.0 equals 0.0.
+    """
     facts = info(DType.named(name))
     if facts.kind == "f":
         return element(name, side * float("inf") if bound is None else bound)
@@ -207,3 +247,4 @@ def _limit(name: str, bound: Any, side: int) -> Any:
 
 
 KERNELS = {"where": where, "clamp": clamp}
+READY = {"where": _ready_where, "clamp": _ready_clamp}

@@ -14,9 +14,10 @@ columns, and when they write, only such as have different targets.
 from collections.abc import Callable
 from typing import Any
 
-from runtime.kernels.cpu.bounds import beyond, neighbours, outside
+from runtime.kernels.cpu.bounds import beyond, neighbours, outside, refused
 from runtime.kernels.cpu.lines import READ
 from runtime.kernels.cpu.lines_plan import COLS, ROWS, STEP, Ints, Plan, plan
+from runtime.kernels.cpu.operand import FORMS, Geometry, Run
 from runtime.kernels.jit import Entry, Family
 from runtime.kernels.threads import parallel_for
 
@@ -94,6 +95,20 @@ def ready(
         return False
 
     return call
+
+
+def checked(call: Call, x: Geometry, dim: int, index: Geometry, operator: str) -> Run:
+    """The call from the first elements on, which says by itself what is refused."""
+    form = FORMS[x.dtype]
+
+    def run(source: Any, places: Any, target: Any) -> None:
+        if form is not None:
+            source, target = source.view(form), target.view(form)
+        if call(source, places, target, 0, 0, 0, 0):
+            chosen = places, 0, index.strides
+            raise refused(chosen, index.shape, x.shape, operator, dim)
+
+    return run
 
 
 def _whole_rows(walk: Plan) -> bool:
