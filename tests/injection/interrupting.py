@@ -71,7 +71,7 @@ _ENDS: dict[CodeType, frozenset[int]] = {}
 def _ends_of_blocks(code: CodeType) -> frozenset[int]:
     """The offsets of what does nothing, such as `try:`, and where blocks are left.
 
-    A `with` block is left by `__exit__(None, None, None)`.
+    A `with` block is left by `__exit__(None, None, None)`, below what it returns.
     """
     found = list(dis.get_instructions(code))
     nothing = [each.opname == "LOAD_CONST" and each.argval is None for each in found]
@@ -79,6 +79,8 @@ def _ends_of_blocks(code: CodeType) -> frozenset[int]:
     for at, follows in enumerate(found[3:]):
         if all(nothing[at : at + 3]) and follows.opname in ("PRECALL", "CALL"):
             ends.add(found[at].offset)
+            if at and found[at - 1].opname == "SWAP":
+                ends.add(found[at - 1].offset)
     return frozenset(ends)
 
 

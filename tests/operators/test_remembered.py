@@ -9,6 +9,9 @@ import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import ref
 
@@ -17,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime import locks
 from runtime.errors.base import EveryorderError
 from runtime.errors.operator import IndexOutOfRange
 from runtime.kernels import get_num_threads, set_num_threads
@@ -37,6 +41,7 @@ from runtime.schema.codes import DType
 from runtime.tensors.arrays import array_of
 from runtime.tensors.making import view_of, wrap_number
 from runtime.tensors.tensor import Tensor
+from tests.injection.interrupting import at_lines
 from tests.operators.made import made
 
 Call = tuple[Any, ...]
@@ -521,46 +526,34 @@ def test_threads_that_race_get_what_is_theirs() -> None:
     assert len(memory_of(run)) <= MOST + len(workers)
 
 
-class Interrupted(BaseException):
-    """Stands for Ctrl-C."""
+RUNTIME = (str(Path(remembered.__file__).parents[1]),)
 
 
-def interrupted_at(line: int, run: Callable[..., Any], *arguments: Any) -> bool:
-    """Whether the call has so many lines, at the last of which it is interrupted."""
-    left = line
-
-    def trace(frame: Any, event: str, argument: Any) -> Any:
-        nonlocal left
-        if event == "line":
-            left -= 1
-            if not left:
-                raise Interrupted
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        run(*arguments)
-    except Interrupted:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
+def free_of(lock: Any) -> bool:
+    """Whether a thread finds the lock free."""
+    if not lock.acquire(blocking=False):
+        return False
+    lock.release()
+    return True
 
 
 @pytest.mark.parametrize("met", [0, 1, 2])
 def test_an_interrupted_call_leaves_nothing_half_made(met: int) -> None:
     """At every line of a first, a second and a remembered call."""
     x, expected = made("f", [[1.0, 2.0], [3.0, 4.0]]), [4.0, 6.0]
-    line = 1
+    seen = 0
     while True:
         run = with_memory(DECLARED["sum"])
         for _ in range(met):
             run(x, [0], False, None)
-        if not interrupted_at(line, run, x, [0], False, None):
+        program = partial(run, x, [0], False, None)
+        if at_lines(program, RUNTIME, seen + 1) is None:
             break
         for _ in range(3):
-            assert run(x, [0], False, None).tolist() == expected
+            assert program().tolist() == expected
         assert all(each is None or len(each) == 5 for each in memory_of(run).values())
-        line += 1
-    assert line > 5
+        seen += 1
+    assert seen > 5
+    # A thread that forks would wait for them.
+    with ThreadPoolExecutor(1) as another:
+        assert all(another.map(free_of, locks._AWAITED))
