@@ -82,7 +82,7 @@ def judged(found: Iterable[Difference], rows: tuple[Row, ...]) -> Verdict:
 NUMBERS = (
     *("atan2", "eq", "ge", "gt", "le", "lt", "ne", "max_binary", "maximum"),
     *("min_binary", "minimum", "logical_and", "logical_or", "logical_xor"),
-    *("remainder", "bitwise_and", "bitwise_or", "bitwise_xor", "pow"),
+    *("remainder", "bitwise_and", "bitwise_or", "bitwise_xor", "pow", "xlogy"),
 )
 
 DEVIATIONS: tuple[Row, ...] = (
