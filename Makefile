@@ -13,8 +13,10 @@ BESIDE_TORCH := tests/operators/test_conv.py tests/operators/test_pool.py \
 RUN ?= -m pytest
 RUN_REST ?= $(RUN)
 # Of tests that repeat one claim over every operator, dtype, layout or registry:
-# `--thin` for one in so many (see conftest.py), `--thinned` for the others, or all.
+# `--thin` for one in so many (see conftest.py), `--thinned` for the others, or all; the
+# others are run together with what is marked as long.
 SHARE ?=
+OTHER_SHARE := --thinned -m "long or not long"
 # Which ones; all, unless somebody says otherwise.
 TESTS ?=
 # What explores looks through all that is loaded, and forks it: these run by themselves,
@@ -27,7 +29,8 @@ EXPLORING := tests/engine tests/expectations tests/report tests/zoo tests/heap
 OF_DISPATCHERS := $(addprefix tests/scenario/test_,condensed.py dispatcher.py \
 	effects.py exploring.py fronts.py leftovers.py recorder.py registrations.py \
 	scenario.py uses.py)
-FOLLOWING := tests/scenario/test_created.py tests/scenarios/test_teaching.py
+FOLLOWING := tests/scenario/test_created.py tests/scenarios/test_teaching.py \
+	tests/scenarios/test_verdicts_followed.py
 # What makes scenarios of registries, and what is explored of others', likewise.
 OTHERS := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
 	$(wildcard tests/scenario/test_*.py)) \
@@ -37,10 +40,6 @@ OTHERS := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
 CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples tests/scenario
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
 KERNELS := tests/kernels tests/opinfo
-# Where the long legs are: those in small processes, and those of the runtime.
-FOLLOWED := tests/scenarios/test_verdicts_followed.py
-LONG := tests/zoo tests/engine tests/cli tests/plugin
-LONG_OF_RUNTIME := tests/scenarios tests/mutants tests/pairs tests/injection tests/opinfo
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
@@ -100,14 +99,11 @@ test-rest: $(STAMP)
 		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(OTHERS) $(CATALOGUE) $(KERNELS))
 
 ifeq ($(strip $(TESTS)),)
-test-long: $(STAMP)
-	$(MAKE) test-shares SHARE=--thinned
-	$(BIN)/python -m pytest -q -n auto -m long $(FOLLOWED)
-	$(BIN)/python -m pytest -q -n auto -m long $(LONG)
-	$(BIN)/python -m pytest -q -n auto -m long $(LONG_OF_RUNTIME) --ignore=$(FOLLOWED)
+test-long:
+	$(MAKE) test-shares SHARE='$(OTHER_SHARE)'
 else
 test-long: $(STAMP)
-	$(BIN)/python -m pytest -q -n auto -m long $(TESTS)
+	$(BIN)/python $(RUN) -n auto -m long $(TESTS)
 endif
 
 test-extras: $(STAMP)

@@ -5,7 +5,7 @@ checkout it is named here, and never twice.  Tests that take minutes are skipped
 the reason, unless `-m` speaks of them.  Of tests that repeat one claim over every
 operator, dtype, layout or registry, `--thin` runs one in so many, always the same ones,
 and `--thinned` the others: `make test` and `make test-long`.  Whoever says neither runs
-them all.
+them all.  Long ones are in no share: `-m` alone decides about them.
 """
 
 import gc
@@ -70,16 +70,23 @@ def is_left_out(item: pytest.Item, seen: set[str]) -> bool:
     )
 
 
+def is_long(item: pytest.Item) -> bool:
+    """Whether a test takes minutes."""
+    return item.get_closest_marker("long") is not None
+
+
 def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
     thin, rest = config.getoption("thin"), config.getoption("thinned")
     if thin is rest:
         return
     seen: set[str] = set()
-    left = [is_left_out(item, seen) for item in items]
-    config.hook.pytest_deselected(
-        items=[item for item, out in zip(items, left, strict=True) if out is thin]
-    )
-    items[:] = [item for item, out in zip(items, left, strict=True) if out is not thin]
+    kept: list[pytest.Item] = []
+    others: list[pytest.Item] = []
+    for item in items:
+        out = is_left_out(item, seen) is thin and not is_long(item)
+        (others if out else kept).append(item)
+    config.hook.pytest_deselected(items=others)
+    items[:] = kept
 
 
 def pytest_collection_modifyitems(
@@ -89,9 +96,8 @@ def pytest_collection_modifyitems(
     _thin(config, items)
     if "long" in config.getoption("markexpr"):
         return
-    for item in items:
-        if item.get_closest_marker("long") is not None:
-            item.add_marker(LONG)
+    for item in filter(is_long, items):
+        item.add_marker(LONG)
 
 
 def pytest_collection_finish() -> None:

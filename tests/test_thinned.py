@@ -1,4 +1,7 @@
-"""The shares of `make test` and `make test-long`, which miss no test between them."""
+"""The shares of `make test` and `make test-long`, which miss no test between them.
+
+Long tests are in both; without `-m` they are skipped, with the reason.
+"""
 
 import re
 from pathlib import Path
@@ -8,12 +11,24 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parent.parent
+LONG = [f"tests/zoo/test_zoo.py::test_all[{n}]" for n in range(20)]
 NAMES = [
     *(f"tests/kernels/test_binary.py::test_binary[{n}]" for n in range(200)),
     "tests/kernels/test_binary.py::test_alone",
     *(f"tests/schema/test_parser.py::test_text[{n}]" for n in range(90)),
     *(f"tests/schema/test_parser.py::TestMore::test_one[{n}]" for n in range(2)),
 ]
+
+
+def items() -> list[Any]:
+    """Tests by these names."""
+    return [
+        SimpleNamespace(
+            nodeid=name,
+            get_closest_marker={"long": name in LONG or None}.__getitem__,
+        )
+        for name in [*NAMES, *LONG]
+    ]
 
 
 def shares(request: pytest.FixtureRequest) -> tuple[list[str], list[str], int]:
@@ -25,9 +40,10 @@ def shares(request: pytest.FixtureRequest) -> tuple[list[str], list[str], int]:
     for share in ({"thin": True, "thinned": False}, {"thin": False, "thinned": True}):
         hook = SimpleNamespace(pytest_deselected=lambda items: told.extend(items))
         config = SimpleNamespace(getoption=share.__getitem__, hook=hook)
-        items = [SimpleNamespace(nodeid=name) for name in NAMES]
-        root._thin(config, items)
-        found.append([item.nodeid for item in items])
+        kept = items()
+        root._thin(config, kept)
+        assert [item.nodeid for item in kept[-len(LONG) :]] == LONG
+        found.append([item.nodeid for item in kept[: -len(LONG)]])
     return found[0], found[1], len(told)
 
 
@@ -50,6 +66,6 @@ def test_a_plain_run_has_both(request: pytest.FixtureRequest) -> None:
     root = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
     assert root is not None
     config = SimpleNamespace(getoption=lambda name: False)
-    items = [SimpleNamespace(nodeid=name) for name in NAMES]
-    root._thin(config, items)
-    assert [item.nodeid for item in items] == NAMES
+    kept = items()
+    root._thin(config, kept)
+    assert [item.nodeid for item in kept] == [*NAMES, *LONG]

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from tests.zoo.entry import Entry, Player
+from tests.zoo.model import Reply
 from tests.zoo.oracle import ends, operations, play
 from tests.zoo.registries import CLASSES, PLACES, SEEDS_BUILDING, SEEDS_TEST, entries
 from tests.zoo.verdicts import Known, known
@@ -17,15 +18,6 @@ ALL = [*entries(SEEDS_BUILDING), *entries(SEEDS_TEST)]
 PARTS = 8
 HISTORIES = 4
 LONGEST = 12
-
-
-@pytest.fixture(scope="module")
-def truths() -> Iterator[dict[str, Known]]:
-    """What is true of each entry, by its name."""
-    found = {entry.name: known(entry) for entry in ALL}
-    yield found
-    # The harness scans the process for what changes; this need not be walked.
-    found.clear()
 
 
 @pytest.fixture
@@ -51,6 +43,20 @@ def differs(entry: Entry, random: Random) -> str | None:
                 break
             state = after
     return None
+
+
+def constant(entry: Entry, truth: Known) -> Iterator[tuple[str, int, set[Reply]]]:
+    """What has one answer only, and makes nothing: steps, uses and the look."""
+    for operation in range(entry.model.steps + entry.model.uses + 1):
+        answers = {
+            answer
+            for (_, asked), found in truth.oracle.events.items()
+            if asked == operation
+            for answer in found
+        }
+        made = operation < entry.model.steps and "done" in answers
+        if not made and len(answers) < 2:
+            yield entry.name, operation, answers
 
 
 @pytest.mark.usefixtures("_no_collector")
@@ -100,16 +106,17 @@ def test_an_entry_is_told_by_its_seed() -> None:
     "seeds", [SEEDS_BUILDING, SEEDS_TEST], ids=["building", "test"]
 )
 @pytest.mark.parametrize("kind", CLASSES)
-def test_each_class_has_faulty_and_sound_ones(
-    kind: str, seeds: range, truths: dict[str, Known]
-) -> None:
-    expected = {truths[entry.name].expected for entry in entries(seeds, kind)}
+def test_each_class_is_worth_having(kind: str, seeds: range) -> None:
+    """It has faulty ones and sound ones, and nothing in them is vacuous."""
+    truths = [(entry, known(entry)) for entry in entries(seeds, kind)]
+    expected = {truth.expected for _, truth in truths}
     if kind == "flaky":
         assert expected == {"flaky"}
     elif kind == "once per process":
         assert "not fresh" in expected
     else:
         assert {"faulty", "correct"} <= expected
+    assert [found for each in truths for found in constant(*each)] == []
 
 
 def test_every_place_is_used_by_the_seeds_of_both() -> None:
@@ -118,30 +125,12 @@ def test_every_place_is_used_by_the_seeds_of_both() -> None:
     assert missing == []
 
 
-def test_depths_and_lengths_reach_far(truths: dict[str, Known]) -> None:
+def test_depths_and_lengths_reach_far() -> None:
     """Order of depth 1 to 4; registering again up to the fourth time."""
     told = {kind: [e.variant for e in ALL if e.kind == kind] for kind in CLASSES}
     depths = {each.count("True)") + each.count("False)") for each in told["order"]}
     assert {1, 2, 3, 4} <= depths
     limits = {limit for limit in (2, 3, 4) if f"limit={limit}" in str(told["again"])}
     assert limits == {2, 3, 4}
-    assert {2, 3, 4, 5, 7} <= {each.oracle.length for each in truths.values()}
-
-
-@pytest.mark.parametrize("part", range(4))
-def test_nothing_is_vacuous(part: int, truths: dict[str, Known]) -> None:
-    """Each use and each look gives two answers at least, and so does no step only."""
-    constant = []
-    for entry in ALL[part::4]:
-        events = truths[entry.name].oracle.events
-        for operation in range(entry.model.steps + entry.model.uses + 1):
-            answers = {
-                answer
-                for (_, asked), found in events.items()
-                if asked == operation
-                for answer in found
-            }
-            made = operation < entry.model.steps and "done" in answers
-            if not made and len(answers) < 2:
-                constant.append((entry.name, operation, answers))
-    assert constant == []
+    far = [entry for entry in ALL if entry.kind in ("order", "again")]
+    assert {2, 3, 4, 5, 7} <= {known(entry).oracle.length for entry in far}
