@@ -12,6 +12,8 @@ BESIDE_TORCH := tests/operators/test_conv.py tests/operators/test_pool.py \
 # How the tests are run, and those of the rest; under coverage by `make coverage`.
 RUN ?= -m pytest
 RUN_REST ?= $(RUN)
+# In a process for each core; who has nothing left to do takes over from the others.
+PARALLEL := -n auto --dist worksteal
 # Of tests that repeat one claim over every operator, dtype, layout or registry:
 # `--thin` for one in so many (see conftest.py), `--thinned` for the others, or all; the
 # others are run together with what is marked as long.
@@ -29,8 +31,7 @@ EXPLORING := tests/engine tests/expectations tests/report tests/zoo tests/heap
 OF_DISPATCHERS := $(addprefix tests/scenario/test_,condensed.py dispatcher.py \
 	effects.py exploring.py fronts.py leftovers.py recorder.py registrations.py \
 	scenario.py uses.py)
-FOLLOWING := tests/scenario/test_created.py tests/scenarios/test_teaching.py \
-	tests/scenarios/test_verdicts_followed.py
+FOLLOWING := tests/scenario/test_created.py tests/scenarios/test_teaching.py
 # What makes scenarios of registries, and what is explored of others', likewise.
 OTHERS := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
 	$(wildcard tests/scenario/test_*.py)) \
@@ -38,6 +39,8 @@ OTHERS := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
 	$(FOLLOWING) tests/test_readme.py
 # What is explored of the runtime.
 CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples tests/scenario
+# What loads the runtime while it is collected, and follows objects: long, and alone.
+FOLLOWED := tests/scenarios/test_verdicts_followed.py
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
 KERNELS := tests/kernels tests/opinfo
 BIN := $(VENV)/bin
@@ -76,42 +79,44 @@ test:
 	$(MAKE) test-shares SHARE=--thin
 else
 test: $(STAMP)
-	$(BIN)/python $(RUN) -n auto $(TESTS)
+	$(BIN)/python $(RUN) $(PARALLEL) $(TESTS)
 endif
 
 test-shares: test-forking test-exploring test-catalogue test-kernels test-rest
 
 test-forking: $(STAMP)
-	$(BIN)/python $(RUN) -n auto $(SHARE) $(FORKING)
+	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(FORKING)
 
 test-exploring: $(STAMP)
-	$(BIN)/python $(RUN) -n auto $(SHARE) $(EXPLORING)
+	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(EXPLORING)
 
 test-catalogue: $(STAMP)
-	$(BIN)/python $(RUN) -n auto $(SHARE) $(OTHERS)
-	$(BIN)/python $(RUN) -n auto $(SHARE) $(CATALOGUE) $(addprefix --ignore=,$(OTHERS))
+	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(OTHERS)
+	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(CATALOGUE) \
+		$(addprefix --ignore=,$(OTHERS) $(FOLLOWED))
 
 test-kernels: $(STAMP)
-	$(BIN)/python $(RUN) -n auto $(SHARE) $(KERNELS)
+	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(KERNELS)
 
 test-rest: $(STAMP)
-	$(BIN)/python $(RUN_REST) -n auto $(SHARE) \
+	$(BIN)/python $(RUN_REST) $(PARALLEL) $(SHARE) \
 		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(OTHERS) $(CATALOGUE) $(KERNELS))
 
 ifeq ($(strip $(TESTS)),)
 test-long:
 	$(MAKE) test-shares SHARE='$(OTHER_SHARE)'
+	$(BIN)/python $(RUN) $(PARALLEL) -m long $(FOLLOWED)
 else
 test-long: $(STAMP)
-	$(BIN)/python $(RUN) -n auto -m long $(TESTS)
+	$(BIN)/python $(RUN) $(PARALLEL) -m long $(TESTS)
 endif
 
 test-extras: $(STAMP)
-	$(BIN)/python $(RUN) -n auto -m torch
-	EVERYORDER_ALL_KERNELS=1 $(BIN)/python -m pytest -q -n auto tests/cuda/test_compile.py
-	$(BIN)/python $(RUN) -n auto --ignore=tests/cuda/test_compile.py tests/cuda \
+	$(BIN)/python $(RUN) $(PARALLEL) -m torch
+	EVERYORDER_ALL_KERNELS=1 $(BIN)/python -m pytest -q $(PARALLEL) tests/cuda/test_compile.py
+	$(BIN)/python $(RUN) $(PARALLEL) --ignore=tests/cuda/test_compile.py tests/cuda \
 		$(BESIDE_TORCH)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) -n auto -m "not torch" tests/kernels
+	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) $(PARALLEL) -m "not torch" tests/kernels
 
 test-gpu: $(STAMP)
 	$(BIN)/python -m pytest -n0 -rs tests/cuda

@@ -20,8 +20,9 @@ from tests.mutants.trial import Order, Trial, run
 MEMORY = Memory.read()
 UP_TO_DATE = "bring the file up to date: python -m tests.mutants.mechanical --write"
 
-# So many items share the work, however many processes there are.
-CHUNKS = 8
+# So many items share the work, however many processes there are: small ones, so that
+# none is left working alone.
+CHUNKS = 24
 
 
 @pytest.mark.long
