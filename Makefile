@@ -9,6 +9,9 @@ BESIDE_TORCH := tests/operators/test_conv.py tests/operators/test_pool.py \
 	tests/operators/test_factories.py tests/operators/test_views.py \
 	tests/tensors/test_dlpack.py tests/tensors/test_promotion.py \
 	tests/tensors/test_testing.py
+# Files with tests beside torch; the longest first.
+OF_TORCH = tests/torch $(shell grep -rl --include='test_*.py' 'mark\.torch' tests \
+	| grep -v ^tests/torch | sort)
 # How the tests are run, and those of the rest; under coverage by `make coverage`.
 RUN ?= -m pytest
 RUN_REST ?= $(RUN)
@@ -112,8 +115,8 @@ test-long: $(STAMP)
 endif
 
 test-extras: $(STAMP)
-	$(BIN)/python $(RUN) $(PARALLEL) -m torch
-	EVERYORDER_ALL_KERNELS=1 $(BIN)/python -m pytest -q $(PARALLEL) tests/cuda/test_compile.py
+	$(BIN)/python -m pytest -q $(PARALLEL) -m torch $(OF_TORCH)
+	$(BIN)/python -m pytest -q $(PARALLEL) tests/cuda/test_compile.py
 	$(BIN)/python $(RUN) $(PARALLEL) --ignore=tests/cuda/test_compile.py tests/cuda \
 		$(BESIDE_TORCH)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) $(PARALLEL) -m "not torch" tests/kernels
