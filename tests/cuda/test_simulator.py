@@ -19,11 +19,13 @@ SIMULATED = Path(__file__).parent / "simulated"
 def test_kernels_in_the_simulator() -> None:
     """Every kernel against the CPU's, whose bodies run uncompiled here, too."""
     variables = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
-    command = (sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider")
+    # Workers of their own: a block's threads hold the interpreter lock in turn.
+    command = [sys.executable, "-m", "pytest", "-q", "-n2", "--dist", "worksteal"]
+    outside = {k: v for k, v in os.environ.items() if "PYTEST_XDIST" not in k}
     done = subprocess.run(
-        [*command, str(SIMULATED)],
+        [*command, "-p", "no:cacheprovider", str(SIMULATED)],
         cwd=ROOT,
-        env={**os.environ, **variables},
+        env={**outside, **variables},
         capture_output=True,
         text=True,
         timeout=290,
