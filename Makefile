@@ -46,6 +46,8 @@ CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples tests/scen
 FOLLOWED := tests/scenarios/test_verdicts_followed.py
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
 KERNELS := tests/kernels tests/opinfo
+# Many tests start processes, which need not compile our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 

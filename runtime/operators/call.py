@@ -38,6 +38,17 @@ class Core:
 
 def found(name: str) -> OperatorHandle:
     """The handle of `name` or `name_overload`.  Raises `UnknownOperator`."""
+    handle = sought(name)
+    if handle is None:
+        entries = default_dispatcher().state.namespaces.get(NAMESPACE, {}).values()
+        known = sorted({entry.name.name for entry in entries if entry.definitions})
+        full = f"{NAMESPACE}::{name}"
+        raise UnknownOperator(operator=full, near=nearest(full, known))
+    return handle
+
+
+def sought(name: str) -> OperatorHandle | None:
+    """The handle of `name` or `name_overload`, None where there is no such operator."""
     dispatcher = default_dispatcher()
     state = dispatcher.state
     full = f"{NAMESPACE}::{name}"
@@ -49,9 +60,7 @@ def found(name: str) -> OperatorHandle:
         candidate = OperatorName(full[:at], full[at + 1 :])
         if is_defined(state, candidate):
             return OperatorHandle(dispatcher, candidate)
-    entries = state.namespaces.get(NAMESPACE, {}).values()
-    known = sorted({entry.name.name for entry in entries if entry.definitions})
-    raise UnknownOperator(operator=full, near=nearest(full, known))
+    return None
 
 
 def is_defined(state: DispatcherState, name: OperatorName) -> bool:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from runtime.errors.call import CallError
-from runtime.operators.call import found
+from runtime.operators.call import found, sought
 from runtime.operators.signatures import described, signature_of
 from runtime.operators.words import again
 from runtime.schema.device import Device
@@ -32,9 +32,7 @@ def sizes(given: tuple[Any, ...]) -> Sequence[int]:
 @cache
 def function(name: str) -> Function:
     """The operator as a function; `out=` chooses the overload that writes there."""
-    try:
-        found(f"{name}_out")
-    except LookupError:
+    if sought(f"{name}_out") is None:
         return named(name, plain(name))
     return named(name, alone(name) if takes_one(name) else writing(name))
 

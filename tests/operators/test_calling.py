@@ -1,5 +1,8 @@
 """How people call operators: `out=`, sizes, and numbers where overloads take them."""
 
+import subprocess
+import sys
+
 import pytest
 
 from runtime.errors.call import CallError
@@ -33,6 +36,14 @@ def test_out_chooses_the_overload(make: object) -> None:
     assert shown(run(x, out=None)) == ("float32", [-1.0, 2.0])
     with pytest.raises(CallError):
         run(object())
+
+
+def test_making_functions_looks_for_no_names_like_theirs() -> None:
+    """Half a second, when what has no `out=` was asked for as an operator."""
+    program = "import sys, runtime.whole; print('difflib' in sys.modules)"
+    command = [sys.executable, "-c", program]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert said.stdout == "False\n"
 
 
 def test_functions_are_made_once_and_named() -> None:
