@@ -121,7 +121,7 @@ test-extras: $(STAMP)
 	$(BIN)/python -m pytest -q $(PARALLEL) tests/cuda/test_compile.py
 	$(BIN)/python $(RUN) $(PARALLEL) --ignore=tests/cuda/test_compile.py tests/cuda \
 		$(BESIDE_TORCH)
-	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) $(PARALLEL) -m "not torch" tests/kernels
+	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) $(PARALLEL) --thin -m "not torch" tests/kernels
 
 test-gpu: $(STAMP)
 	$(BIN)/python -m pytest -n0 -rs tests/cuda

@@ -16,14 +16,20 @@ ROOT = Path(__file__).resolve().parents[2]
 SIMULATED = Path(__file__).parent / "simulated"
 
 
-def test_kernels_in_the_simulator() -> None:
-    """Every kernel against the CPU's, whose bodies run uncompiled here, too."""
+@pytest.mark.parametrize("share", ["--thin", "--thinned"])
+def test_kernels_in_the_simulator(share: str) -> None:
+    """Every kernel against the CPU's, whose bodies run uncompiled here, too.
+
+    Coverage, where it is measured, is that of the first share: the threads of all
+    blocks take twice as long if they are watched.
+    """
     variables = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
-    # Workers of their own: a block's threads hold the interpreter lock in turn.
-    command = [sys.executable, "-m", "pytest", "-q", "-n2", "--dist", "worksteal"]
-    outside = {k: v for k, v in os.environ.items() if "PYTEST_XDIST" not in k}
+    outside = dict(os.environ)
+    if share == "--thinned":
+        outside = {k: v for k, v in outside.items() if "COVERAGE_PROCESS" not in k}
+    command = (sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider")
     done = subprocess.run(
-        [*command, "-p", "no:cacheprovider", str(SIMULATED)],
+        [*command, share, str(SIMULATED)],
         cwd=ROOT,
         env={**outside, **variables},
         capture_output=True,
