@@ -24,6 +24,7 @@ the same value (a slot that did is seen); buffers of more than 64 MB; C objects 
 refer to nothing and have no accessor, whose methods `calls` tells.
 """
 
+import enum
 import functools
 import gc
 import sys
@@ -47,9 +48,11 @@ from harness.heap.flat import (
     unchanged,
 )
 from harness.heap.in_c import ClassToken
+from harness.heap.layout import mro_of
 from harness.heap.noise import (
     NOISE_ATTRIBUTES,
     NOISE_MODULES,
+    NOISE_OF_FLAGS,
     NOISE_PATHS,
     NOISE_UNLESS_NAMED,
 )
@@ -476,9 +479,13 @@ class _Comparison:
         name = reference(self._objects[owner], self._objects[now], namespace)
         holder = self._parents[owner] if namespace else owner
         assert holder is not None, "what refers to a namespace has been entered"
-        kind = type(self._objects[holder])
-        names = NOISE_ATTRIBUTES.get(class_name(kind))
-        return names is not None and name.removeprefix(".") in names
+        found = self._objects[holder]
+        names = NOISE_ATTRIBUTES.get(class_name(type(found)), frozenset())
+        if issubclass(type(found), type) and any(
+            each is enum.Flag for each in mro_of(found)
+        ):
+            names |= NOISE_OF_FLAGS
+        return name.removeprefix(".") in names
 
     def _path(self, now: int) -> str:
         """The shortest path that names a container."""

@@ -27,7 +27,7 @@ from harness.heap.layout import (
     qualname_of,
     short_name_of,
 )
-from harness.heap.noise import NOISE_OF_CLASSES, NOISE_OF_ENUMS
+from harness.heap.noise import NOISE_OF_CLASSES, NOISE_OF_FLAGS
 from harness.heap.proxies import PROXIES, proxied, target
 from harness.heap.reach import write_code, write_function, write_module
 from harness.heap.tokens import IGNORED, WRITTEN, Tokens, Written
@@ -116,8 +116,8 @@ def write_class(stream: Tokens, o: type) -> None:
 def _attributes(stream: Tokens, o: type, path: str) -> None:
     namespace = namespace_of(o)
     left_out = _OF_ABC | NOISE_OF_CLASSES if abstract.abstract(o) else NOISE_OF_CLASSES
-    if any(each is enum.EnumMeta for each in mro_of(type(o))):
-        left_out |= NOISE_OF_ENUMS
+    if any(each is enum.Flag for each in mro_of(o)):
+        left_out |= NOISE_OF_FLAGS
     entries = [
         (key, value)
         for key, value in namespace.items()

@@ -52,7 +52,6 @@ NOISE_UNLESS_NAMED: Mapping[str, str] = {
 NOISE_PATHS: Mapping[str, str] = {
     "*.__warningregistry__": "which warnings were shown once",
     "warnings.onceregistry": "which warnings were shown once",
-    "*._value2member_map_": "members of a Flag put together are equal whenever made",
     "*.__slotnames__": "copyreg remembers the slots of a class",
     "sys.path_importer_cache": "finders are equal whenever they are made",
     "sys.last_*": "what an interactive interpreter showed last",
@@ -87,9 +86,10 @@ NOISE_ATTRIBUTES: Mapping[str, frozenset[str]] = {
     "enum.Enum": frozenset({"_inverted_"}),
 }
 
-# The same of all classes, and of those that are enumerations.
+# The same of all classes, and of flags.  Other enumerations have all their members from
+# the beginning: who adds to the table registers something.
 NOISE_OF_CLASSES = frozenset({"__slotnames__"})
-NOISE_OF_ENUMS = frozenset({"_value2member_map_"})
+NOISE_OF_FLAGS = frozenset({"_value2member_map_"})
 
 # Variables of closures in `functools`: a single dispatch forgets what it found when it
 # registers, or when any ABC does.

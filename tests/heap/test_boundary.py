@@ -126,6 +126,11 @@ PLACES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("planted.Box.__name__",),
     ),
     "class attribute": ("class Box: n = 0", "Box.n = 1", ("planted.Box.n",)),
+    "value of an enumeration": (
+        "import enum\nclass Color(enum.Enum):\n    RED = 1",
+        "Color._value2member_map_['crimson'] = Color.RED",
+        ("planted.Color._value2member_map_",),
+    ),
     "list of a class": (
         "class Box: seen = []",
         "Box.seen.append(1)",

@@ -145,6 +145,12 @@ case(
     lambda o: setattr(o.x, "note", 1),
     lambda o: delattr(o.x, "note"),
 )
+case(
+    "another value of an enum member",
+    lambda: Box(x=Color.RED),
+    lambda o: Color._value2member_map_.update(crimson=Color.RED),
+    lambda o: Color._value2member_map_.pop("crimson"),
+)
 
 Pair = collections.namedtuple("Pair", "a b")
 case("a named tuple", lambda: Box(x=Pair(1, [])), lambda o: o.x.b.append(1))
