@@ -9,7 +9,8 @@ Rules:
 - a scan runs no user code, and a snapshot keeps nothing alive that anybody could miss;
 - members of the followed state are not entered: what changes in them is seen there;
 - noise is data, each entry with its reason: pure caches, and the tools that look on,
-  unless operations name them;
+  unless operations name them; what is put in the place of a function there is told all
+  the same (`bindings.py`);
 - what cannot be told to be the same is told as changed.
 
 How it works: as long as a walk meets the same references as the one before, it knows
@@ -37,6 +38,7 @@ from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 from harness.engine.protocol import Caveat
+from harness.heap.bindings import Bindings, bindings, rebound
 from harness.heap.flat import (
     Level,
     Node,
@@ -85,6 +87,7 @@ class Snapshot:
     values: tuple[Any, ...]
     thread: Mapping[str, Hashable]
     variables: Mapping[int, tuple[str, Hashable]]
+    bindings: Bindings
     met: frozenset[int]
 
     def same(self, roots: list[Any], excluded: frozenset[int]) -> bool:
@@ -129,6 +132,10 @@ class Extent:
     members: frozenset[int] = frozenset()
     names: frozenset[tuple[int, str]] = frozenset()
     modules: frozenset[str] = frozenset()
+
+    def includes(self, space: int, name: str) -> bool:
+        """Whether a name of a namespace, or of a class, is followed."""
+        return space in self.members or (space, name) in self.names
 
     def ignores(self, module: str) -> bool:
         """Whether what belongs to a module may change unseen."""
@@ -177,14 +184,17 @@ class Boundary:
         roots, excluded = _roots(values), extent.members
         if snapshot.same(roots, excluded):
             now = replace(
-                snapshot, thread=thread_state(), variables=variables(excluded)
+                snapshot,
+                thread=thread_state(),
+                variables=variables(excluded),
+                bindings=bindings(),
             )
-            told = _of_thread(snapshot, now, excluded)
+            told = _beside_containers(snapshot, now, extent)
             now = now if told else snapshot  # which knows its containers
         else:
             walk = _walk(values, extent)
             now = _snapshot(roots, walk, extent)
-            told = _of_thread(snapshot, now, excluded)
+            told = _beside_containers(snapshot, now, extent)
             told += _Comparison(snapshot, walk, values, extent).told()
         return tuple(dict.fromkeys(told)), now
 
@@ -204,22 +214,28 @@ def _snapshot(roots: list[Any], walk: Walk, extent: Extent) -> Snapshot:
         tuple(walk.values),
         thread_state(),
         variables(extent.members),
+        bindings(),
         walk.met,
     )
 
 
-def _of_thread(before: Snapshot, now: Snapshot, excluded: frozenset[int]) -> list[str]:
-    """What changed that a thread keeps outside of containers, in words."""
+def _beside_containers(before: Snapshot, now: Snapshot, extent: Extent) -> list[str]:
+    """What changed that no container shows: words for it, or paths."""
     told = [
         what
         for what in sorted(now.thread.keys() | before.thread.keys())
         if now.thread.get(what) != before.thread.get(what)
     ]
     was, new = before.variables, now.variables
-    return told + [
+    told += [
         (new.get(each) or was[each])[0]
         for each in {**was, **new}
-        if each not in excluded and new.get(each) != was.get(each)
+        if each not in extent.members and new.get(each) != was.get(each)
+    ]
+    return told + [
+        path
+        for path, space in rebound(before.bindings, now.bindings)
+        if not extent.includes(space, path.rpartition(".")[2])
     ]
 
 

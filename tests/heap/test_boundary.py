@@ -5,6 +5,7 @@ import decimal
 import gc
 import logging
 import os
+import pkgutil
 import platform
 import signal
 import sys
@@ -481,6 +482,42 @@ CLEAN: dict[str, tuple[str, str]] = {
 
 def test_clean_operations_tell_nothing() -> None:
     assert tell(CLEAN) == dict.fromkeys(CLEAN, ())
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        ("re", "compile"),
+        ("re", "planted"),
+        ("linecache", "getline"),
+        ("tokenize", "open"),
+        ("traceback", "print_exc"),
+        ("traceback:TracebackException", "format"),
+        ("_frozen_importlib", "_load"),
+        ("zipimport:zipimporter", "find_spec"),
+    ],
+)
+def test_what_replaces_a_function_of_a_module_full_of_caches_is_told(
+    place: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = pkgutil.resolve_name(place)
+    boundary = scan()
+    before = boundary.snapshot()
+    monkeypatch.setattr(owner, name, len, raising=False)
+    assert boundary.changed(before) == (f"{place.replace(':', '.')}.{name}",)
+    monkeypatch.undo()
+    assert boundary.changed(before) == ()
+
+
+def test_what_replaces_a_function_that_is_followed_is_not_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = import_module("re")
+    followed = (id(vars(module)), "compile")
+    boundary = Boundary(lambda: Extent(names=frozenset({followed})))
+    before = boundary.snapshot()
+    monkeypatch.setattr(module, "compile", len)
+    assert boundary.changed(before) == ()
 
 
 def test_a_path_through_what_was_looked_at_still_leads_on(
