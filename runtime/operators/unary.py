@@ -126,10 +126,8 @@ ROWS: dict[str, Rows] = {
         ("sin", "cos", "tan", "tanh", "sigmoid", "reciprocal"), floating(ALL)
     ),
     **dict.fromkeys(("sinh", "cosh"), floating(ALL)),
-    **dict.fromkeys(
-        ("asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc"),
-        floating(ALL - COMPLEXES),
-    ),
+    **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh"), floating(ALL)),
+    **dict.fromkeys(("erf", "erfc"), floating(ALL - COMPLEXES)),
     "silu": same(FLOATS | COMPLEXES),
     "logical_not": truth(ALL),
 }

@@ -18,7 +18,8 @@ from runtime.kernels import math
 from runtime.kernels.cpu.copy import contiguous, copy
 from runtime.kernels.cpu.elementwise import HEAVIEST, HEAVY, LIGHT, Scalar, Unary
 from runtime.kernels.jit import Entry, Family
-from runtime.kernels.math import like, sqrt
+from runtime.kernels.math import copysign, like, sqrt
+from runtime.kernels.math.complex_inverse import RealInverse, inverse
 from runtime.kernels.math.complex_plane import Real, plane
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import flat_of
@@ -162,6 +163,10 @@ PLANE = plane(
     Real(np.exp, np.expm1, np.sin, np.cos, np.sinh, np.cosh, np.tanh, _half),
     compiled=lambda function: function,
 )
+INVERSE = inverse(
+    RealInverse(like, copysign, np.arcsinh, np.arctan2, np.log, np.log1p, np.sqrt),
+    compiled=lambda function: function,
+)
 complex_exp = PLANE.exp
 
 
@@ -266,6 +271,7 @@ _COMPLEX: dict[str, Scalar] = {
         name: getattr(PLANE, name)
         for name in ("exp", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh")
     },
+    **INVERSE._asdict(),
     **{
         function.__name__: _numpy_scalar(function)
         for function in (np.log, np.log1p, np.log10, np.sqrt)

@@ -19,6 +19,7 @@ import numpy as np
 
 from runtime.kernels.cuda.jit import device
 from runtime.kernels.cuda.toolkit import SIMULATED
+from runtime.kernels.math.complex_inverse import Inverse, RealInverse, inverse
 from runtime.kernels.math.complex_plane import Plane, Real, plane
 
 Scalar = Callable[..., Any]
@@ -74,6 +75,15 @@ def plane_of(kind: Any) -> Plane:
     part = kind(0.5).real
     half = device(lambda x: x * part)
     return plane(Real(exp, expm1, sin, cos, sinh, cosh, tanh, half), compiled=device)
+
+
+@cache
+def inverse_of(kind: Any) -> Inverse:
+    """The inverse functions of complex numbers of a type."""
+    part = type(kind(0).real)
+    like = device(lambda x, value: part(value))
+    own = RealInverse(like, copysign, asinh, atan2, log, log1p, complex_sqrt)
+    return inverse(own, compiled=device)
 
 
 def _complex_quotient(x, y):  # type: ignore[no-untyped-def]  # compiled for the device

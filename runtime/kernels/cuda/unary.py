@@ -46,9 +46,9 @@ def _by_kind(real: Scalar, over: Scalar) -> ScalarMaker:
     return lambda kind: over if is_complex(kind) else real
 
 
-def _of_plane(name: str) -> ScalarMaker:
+def _of_plane(name: str, plane: Callable[[Any], Any] = scalars.plane_of) -> ScalarMaker:
     def make(kind: Any) -> Scalar:
-        owner = scalars.plane_of(kind) if is_complex(kind) else scalars
+        owner = plane(kind) if is_complex(kind) else scalars
         made: Scalar = getattr(owner, name)
         return made
 
@@ -198,9 +198,11 @@ _ROWS: dict[str, tuple[ScalarMaker, tuple[str, ...], str]] = {
     "sinh": (_of_plane("sinh"), INEXACT, "T"),
     "cosh": (_of_plane("cosh"), INEXACT, "T"),
     **{
-        name: (_of_plane(name), FLOATS, "T")
-        for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc")
+        name: (_of_plane(name, scalars.inverse_of), INEXACT, "T")
+        for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")
     },
+    "erf": (_by_kind(scalars.erf, scalars.erf), FLOATS, "T"),
+    "erfc": (_by_kind(scalars.erfc, scalars.erfc), FLOATS, "T"),
     "reciprocal": (_reciprocal, INEXACT, "T"),
     "square": (lambda kind: lambda x: x * x, NUMBERS, "T"),
     "floor": (_whole("floor"), FLOATS, "T"),
