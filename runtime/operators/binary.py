@@ -123,6 +123,10 @@ def scaled_planner(rows: Rows) -> Callable[..., Plan]:
     """The planning function of `add` and `sub`, which scale their second operand."""
 
     def plan(call: str, self: Tensor, other: Tensor, alpha: Any) -> Plan:
+        # Of bools there is no difference; a number is one, whatever its kind.
+        bools = (each.number is None and each.dtype is BOOL for each in (self, other))
+        if BOOL not in rows and any(bools):
+            raise refuse(call, rows, "self and other", BOOL)
         planned = plan_pair(call, rows, self, other, (alpha,))
         if type(alpha) is not int:
             check_alpha(call, planned.outputs[0][1], alpha)  # type: ignore[index]  # it has one
@@ -251,6 +255,17 @@ PAIRS: dict[str, Pairwise] = {
     ),
     "floor_divide": Pairwise(_reals, "The quotient, rounded down."),
     "remainder": Pairwise(_reals, "What division rounded down leaves."),
+    "fmod": Pairwise(
+        _reals, "What division rounded towards 0 leaves, with the sign of the left."
+    ),
+    "hypot": Pairwise(
+        same(FLOATS), "The length of the hypotenuse of both sides, without overflow."
+    ),
+    "logaddexp": Pairwise(
+        same(FLOATS | COMPLEXES),
+        "The logarithm of the sum of both exponentials, without overflow.",
+        in_place=False,
+    ),
     "atan2": Pairwise(
         floating(_ORDERED),
         "The angle of the point (other, self), in radians.",
@@ -290,7 +305,7 @@ PAIRS: dict[str, Pairwise] = {
     ),
 }
 # Integers are checked for division by zero, which the short way does not.
-CHECKED = frozenset({"floor_divide", "remainder", "pow"})
+CHECKED = frozenset({"floor_divide", "remainder", "fmod", "pow"})
 PAIR = "Tensor self, Tensor other"
 
 

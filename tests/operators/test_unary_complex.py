@@ -114,3 +114,45 @@ def parts(numbers: Any) -> Any:
 def test_a_sigmoid_at_infinity(dtype: str) -> None:
     given = [complex(INF, INF), complex(INF, NAN), complex(INF, 1), complex(-INF, 0)]
     assert core.sigmoid(tensor(given, dtype)).tolist() == [1, 1, 1, 0]
+
+
+# Zeros of either sign, the ends of the cuts, what overflows, infinities and NaN.
+ENDS = (0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, INF, -INF, NAN)
+HUGE = {
+    "complex64": (1e-30, 3e37, -3e37, 1e18),
+    "complex128": (1e-300, 1e308, -1e308, 1e18),
+}
+
+
+@pytest.mark.parametrize("dtype", HUGE)
+@pytest.mark.parametrize(
+    "name", ["asin", "acos", "atan", "asinh", "acosh", "atanh"], ids=str
+)
+def test_inverse_functions_are_those_of_c(name: str, dtype: str) -> None:
+    """On their cuts, at infinities and beside NaN, to the sign of every zero."""
+    parts = (*ENDS, *HUGE[dtype])
+    values = np.array([complex(x, y) for x in parts for y in parts], dtype)
+    with np.errstate(all="ignore"):
+        expected = getattr(np, name.replace("a", "arc", 1))(values)
+    found = getattr(core, name)(tensor(values, dtype)).numpy()
+    for value, one, other in zip(values, found, expected, strict=True):
+        for part in ("real", "imag"):
+            here, there = getattr(one, part), getattr(other, part)
+            rtol = 8 * np.finfo(dtype).eps
+            np.testing.assert_allclose(here, there, rtol, 1e-44, err_msg=str(value))
+            if there == 0:
+                assert np.signbit(here) == np.signbit(there), value
+
+
+def test_logaddexp_of_complex_infinities() -> None:
+    one = tensor(
+        [complex(-INF, 1), complex(INF, 2), complex(NAN, 0), 800 + 1j], "complex128"
+    )
+    two = tensor(
+        [complex(-INF, 2), complex(3, 1), complex(INF, 0), 800 + 1j], "complex128"
+    )
+    found = core.logaddexp(one, two).numpy()
+    assert found[0].real == -INF
+    assert (found[1].real, found[1].imag) == (INF, 2)
+    assert np.isnan(found[2].real)
+    np.testing.assert_allclose(found[3], 800 + np.log(2) + 1j)

@@ -122,12 +122,12 @@ UNARY = (
     ),
     unary("sinh", np.sinh, ALL, "floating", "small", loose=2.0),
     unary("cosh", np.cosh, ALL, "floating", "small", loose=2.0),
-    unary("asin", np.arcsin, ORDERED, "floating", "small", smooth=_between_ones),
-    unary("acos", np.arccos, ORDERED, "floating", "small", smooth=_between_ones),
-    unary("atan", np.arctan, ORDERED, "floating"),
-    unary("asinh", np.arcsinh, ORDERED, "floating"),
-    unary("acosh", np.arccosh, ORDERED, "floating", "positive", smooth=_above_one),
-    unary("atanh", np.arctanh, ORDERED, "floating", "small", smooth=_between_ones),
+    unary("asin", np.arcsin, ALL, "floating", "small", smooth=_between_ones),
+    unary("acos", np.arccos, ALL, "floating", "small", smooth=_between_ones),
+    unary("atan", np.arctan, ALL, "floating"),
+    unary("asinh", np.arcsinh, ALL, "floating"),
+    unary("acosh", np.arccosh, ALL, "floating", "positive", smooth=_above_one),
+    unary("atanh", np.arctanh, ALL, "floating", "small", smooth=_between_ones),
     unary("erf", sp.erf, ORDERED, "floating"),
     unary("erfc", sp.erfc, ORDERED, "floating", loose=4.0),
     unary("reciprocal", np.reciprocal, ALL, "floating", "nonzero"),
@@ -228,6 +228,12 @@ def propagating(choose: Any) -> Callable[..., Any]:
     return lambda a, b: choose(a, np.asarray(b, a.dtype) if np.isscalar(b) else b)
 
 
+def logaddexp(a: Any, b: Any) -> Any:
+    if np.iscomplexobj(a):
+        return np.log(np.exp(a) + np.exp(b))
+    return np.logaddexp(a, b)
+
+
 def power_samples(dtype: str) -> list[Sample]:
     if dtype in INTEGERS:
         a = array(dtype, (3, 4), 1)
@@ -264,6 +270,10 @@ BINARY = (
            values=("distinct", "nonzero", False), torch_lacks=("float64",)),
     binary("remainder", np.remainder, (*INTEGERS, *REALS),
            values=("distinct", "nonzero", False)),
+    binary("fmod", np.fmod, (*INTEGERS, *REALS),
+           values=("distinct", "nonzero", False), kinks=("zeros",)),
+    binary("hypot", np.hypot, REALS, values=("nonzero", "nonzero"), kinks=("zeros",)),
+    binary("logaddexp", logaddexp, FLOATING),
     binary("pow", np.power, NUMBERS, samples=power_samples, loose=4.0),
     binary("maximum", propagating(np.maximum), ORDERED,
            values=("distinct", "distinct")),

@@ -18,6 +18,7 @@ COMPARED = [row for row in (*ROWS, *VARIANTS) if row.torch is not None]
 # These take a Python number beside a tensor; in torch they take tensors.
 NUMBERS_ONLY_HERE = (
     *("maximum", "minimum", "atan2", "logical_and", "logical_or", "logical_xor"),
+    *("hypot", "logaddexp"),
 )
 # Results of these lie row by row here, in torch as its kernels leave them; there `conj`
 # of what is real is a view of it.

@@ -43,7 +43,7 @@ KINKS: dict[str, tuple[str, ...]] = {
     # A variance of 0 is near the end of its root.
     "batch_norm": ("zeros",),
     **dict.fromkeys(
-        ("leaky_relu", "elu", "addcdiv", "acosh", "hypot", "fmod"),
+        ("leaky_relu", "elu", "addcdiv", "acosh"),
         ("zeros",),
     ),
 }

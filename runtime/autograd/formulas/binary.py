@@ -65,6 +65,13 @@ def _smaller(grad: Any, self: Any, other: Any) -> Any:
     return core.masked_fill(shared, core.gt(self, other), 0)
 
 
+def _share(grad: Any, self: Any, other: Any) -> Any:
+    """That of the logarithm of a sum; of equal infinities each has half."""
+    same = core.logical_and(core.eq(self, other), core.isinf(self))
+    apart = core.masked_fill(core.sub(self, other), same, 0)
+    return core.mul(grad, conj(core.sigmoid(apart)))
+
+
 def _square(value: Any) -> Any:
     # Numbers, by themselves, are of single precision.
     return core.mul(value, value) if value.number is None else value.number**2
@@ -129,6 +136,10 @@ FORMULAS: dict[str, Formulas] = {
     "hypot": {
         "self": lambda grad, self, result: core.mul(grad, core.div(self, result)),
         "other": lambda grad, other, result: core.mul(grad, core.div(other, result)),
+    },
+    "logaddexp": {
+        "self": _share,
+        "other": lambda grad, self, other: _share(grad, other, self),
     },
     "xlogy": {
         "self": lambda grad, self, other: core.masked_fill(

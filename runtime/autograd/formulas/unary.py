@@ -57,25 +57,37 @@ def _square_and(self: Any, number: int, sign: int = 1) -> Any:
     return core.add(square if sign > 0 else core.neg(square), number)
 
 
+def _acosh(grad: Any, self: Any) -> Any:
+    if not self.dtype.is_complex:
+        return core.mul(grad, core.rsqrt(_square_and(self, -1)))
+    # The root of a product is on another side of the cut than the product of roots.
+    slope = core.mul(core.rsqrt(core.sub(self, 1)), core.rsqrt(core.add(self, 1)))
+    return core.mul(grad, conj(slope))
+
+
 FORMULAS: dict[str, Formulas] = {
     "sinh": {"self": lambda grad, self: core.mul(grad, conj(core.cosh(self)))},
     "cosh": {"self": lambda grad, self: core.mul(grad, conj(core.sinh(self)))},
     "asin": {
-        "self": lambda grad, self: core.mul(grad, core.rsqrt(_square_and(self, 1, -1)))
+        "self": lambda grad, self: core.mul(
+            grad, conj(core.rsqrt(_square_and(self, 1, -1)))
+        )
     },
     "acos": {
         "self": lambda grad, self: core.neg(
-            core.mul(grad, core.rsqrt(_square_and(self, 1, -1)))
+            core.mul(grad, conj(core.rsqrt(_square_and(self, 1, -1))))
         )
     },
-    "atan": {"self": lambda grad, self: core.div(grad, _square_and(self, 1))},
+    "atan": {"self": lambda grad, self: core.div(grad, conj(_square_and(self, 1)))},
     "asinh": {
-        "self": lambda grad, self: core.mul(grad, core.rsqrt(_square_and(self, 1)))
+        "self": lambda grad, self: core.mul(
+            grad, conj(core.rsqrt(_square_and(self, 1)))
+        )
     },
-    "acosh": {
-        "self": lambda grad, self: core.mul(grad, core.rsqrt(_square_and(self, -1)))
+    "acosh": {"self": _acosh},
+    "atanh": {
+        "self": lambda grad, self: core.div(grad, conj(_square_and(self, 1, -1)))
     },
-    "atanh": {"self": lambda grad, self: core.div(grad, _square_and(self, 1, -1))},
     "erfc": {"self": lambda grad, self: core.neg(_erf(grad, self))},
     "neg": {"self": lambda grad: core.neg(grad)},
     "abs": {"self": _abs},

@@ -132,6 +132,6 @@ FORMULAS: dict[str, Formulas] = {
     },
     **{
         name: {"self": lambda grad: core.zeros_like(grad)}
-        for name in ("fill_", "zero_", "uniform_", "normal_")
+        for name in ("fill_", "zero_", "uniform_", "normal_", "bernoulli_.float")
     },
 }

@@ -18,10 +18,10 @@ from runtime.kernels.cpu.copy import copy
 from runtime.kernels.cpu.elementwise import HEAVY, LIGHT, Binary
 from runtime.kernels.cpu.elementwise_element import element
 from runtime.kernels.cpu.unary import KERNELS as UNARY
-from runtime.kernels.cpu.unary import complex_divide
+from runtime.kernels.cpu.unary import complex_divide, complex_exp
 from runtime.kernels.jit import Entry, Family
-from runtime.kernels.math import copysign, floor, like, log
-from runtime.kernels.math.pairs import PAIRS, Pair, Reals
+from runtime.kernels.math import copysign, exp, floor, like, log, log1p
+from runtime.kernels.math.pairs import DIVIDING, PAIRS, Pair, Reals
 from runtime.kernels.threads import parallel_for
 from runtime.tensors.arrays import array_of, flat_of
 from runtime.tensors.making import empty_tensor
@@ -49,7 +49,11 @@ _HERE = Reals(
     fmod=np.fmod,
     copysign=copysign,
     floor=floor,
+    hypot=np.hypot,
+    exp=exp,
     log=log,
+    log1p=log1p,
+    complex_exp=complex_exp,
     complex_log=np.log,
     complex_divide=complex_divide,
 )
@@ -207,8 +211,7 @@ KERNELS: dict[str, Callable[..., None]] = {
     **PLAIN,
     "add": add,
     "sub": sub,
-    "floor_divide": _divider("floor_divide"),
-    "remainder": _divider("remainder"),
+    **{name: _divider(name) for name in DIVIDING},
     "pow": pow,
     "atan2": atan2,
 }

@@ -21,8 +21,10 @@ from runtime.kernels.cuda.elementwise import ScalarMaker, family, run
 from runtime.kernels.cuda.jit import Family, device, number_of
 from runtime.kernels.cuda.operand import Number
 from runtime.kernels.cuda.scalars import Scalar
+from runtime.kernels.cuda.unary import is_complex
 from runtime.kernels.math.pairs import (
     ALL,
+    DIVIDING,
     FLOATS,
     INTEGERS,
     NUMBERS,
@@ -43,7 +45,11 @@ def _on(kind: Any) -> Reals:
         fmod=scalars.fmod,
         copysign=scalars.copysign,
         floor=scalars.whole("floor", kind),
+        hypot=scalars.hypot,
+        exp=scalars.exp,
         log=scalars.log,
+        log1p=scalars.log1p,
+        complex_exp=scalars.plane_of(kind).exp if is_complex(kind) else scalars.exp,
         complex_log=scalars.complex_log,
         complex_divide=scalars.complex_quotient,
     )
@@ -183,8 +189,7 @@ _OWN: dict[str, Callable[..., None]] = {
     "add": add,
     "sub": sub,
     "pow": pow_,
-    "floor_divide": _divided("floor_divide"),
-    "remainder": _divided("remainder"),
+    **{name: _divided(name) for name in DIVIDING},
 }
 
 KERNELS: dict[str, Callable[..., None]] = {

@@ -33,7 +33,11 @@ class Reals(NamedTuple):
     fmod: Scalar
     copysign: Scalar
     floor: Scalar
+    hypot: Scalar
+    exp: Scalar
     log: Scalar
+    log1p: Scalar
+    complex_exp: Scalar
     complex_log: Scalar
     complex_divide: Scalar
 
@@ -175,6 +179,40 @@ def _whole_divide(a: Any, b: Any) -> Any:
     return -a if b == -1 else a // b
 
 
+def _whole_fmod(a: Any, b: Any) -> Any:
+    rest = a % b
+    return rest - b if (rest != 0) & ((a < 0) != (b < 0)) else rest
+
+
+def _logaddexp(on: Reals) -> Scalar:
+    exp, log1p, log, like = on.exp, on.log1p, on.log, on.like
+
+    def logaddexp(a: Any, b: Any) -> Any:
+        # Equal infinities have no difference; of other numbers one exponential is 1.
+        if a == b:
+            return a + log(like(a, 2))
+        apart = a - b
+        return (b if apart < 0 else a) + log1p(exp(-abs(apart)))
+
+    return logaddexp
+
+
+def _complex_logaddexp(on: Reals) -> Scalar:
+    exp, log, like = on.complex_exp, on.complex_log, on.like
+
+    def logaddexp(a: Any, b: Any) -> Any:
+        if (a != a) | (b != b):
+            parts = a.real + a.imag + b.real + b.imag
+            return complex(parts, parts)
+        least, most = (a, b) if a.real < b.real else (b, a)
+        if (least.real == most.real) & (most.real - most.real != 0):
+            # Both vanish, or both are infinite, each in a direction of its own.
+            return most if most.real < 0 else log(exp(a) + exp(b))
+        return most + log(like(a, 1) + exp(least - most))
+
+    return logaddexp
+
+
 def _xlogy(log: Scalar) -> Scalar:
     def xlogy(a: Any, b: Any) -> Any:
         # 0 even where the logarithm is infinite; a logarithm of NaN is NaN.
@@ -188,6 +226,9 @@ def _alike(scalar: Scalar) -> Maker:
     return lambda on: scalar
 
 
+# What is divided by is no 0 among integers: whoever runs these looks first.
+DIVIDING = ("remainder", "floor_divide", "fmod")
+
 PAIRS: dict[str, Pair] = {
     "add": Pair(_alike(_add), ALL),
     "sub": Pair(_alike(_sub), NUMBERS),
@@ -198,6 +239,9 @@ PAIRS: dict[str, Pair] = {
     "floor_divide": Pair(
         _floor_divide, REALS, whole=_alike(_whole_divide), grain=20_000
     ),
+    "fmod": Pair(lambda on: on.fmod, REALS, whole=_alike(_whole_fmod), grain=20_000),
+    "hypot": Pair(lambda on: on.hypot, FLOATS, grain=20_000),
+    "logaddexp": Pair(_logaddexp, INEXACT, complex=_complex_logaddexp, grain=20_000),
     "maximum": Pair(_alike(_maximum), ORDERED),
     "minimum": Pair(_alike(_minimum), ORDERED),
     "eq": Pair(_alike(_eq), ALL, truth=True),
