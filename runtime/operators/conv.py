@@ -16,13 +16,18 @@ from runtime.operators.agreement import (
     require_ndim,
     require_shape,
 )
-from runtime.operators.plan import FLOATS, KernelTable, Plan, same_device
+from runtime.operators.plan import COMPLEXES, FLOATS, KernelTable, Plan, same_device
+from runtime.operators.rows import in_order, parts
 from runtime.operators.structured import Structured
 from runtime.operators.windows import Pair, pair, places
-from runtime.tensors.making import view_of
+from runtime.tensors.elements import real_dtype
+from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
+# What is convolved, and how a refusal says it.
+TAKEN = FLOATS | COMPLEXES
+FITS = "floating-point and complex numbers"
 Options = tuple[Pair, Pair, Pair, int]
 
 # Programs have few layers; each answer is a handful of numbers.
@@ -109,22 +114,46 @@ def plan_conv(
     """The convolved images."""
     device = same_device(call, x, weight, bias)
     dtype = one_dtype(
-        call,
-        FLOATS,
-        "floating-point numbers",
-        ("input", x),
-        ("weight", weight),
-        ("bias", bias),
+        call, TAKEN, FITS, ("input", x), ("weight", weight), ("bias", bias)
     )
     shape, options = _geometry(call, x, weight, stride, padding, dilation, groups)
     require_shape(call, ("bias", bias), (weight.shape[0],))
     arguments = (x, weight, bias, *options)
     computed = computing(dtype)
-    return Plan(((shape, dtype),), device, arguments, computed, (0, 1, 2), kernel=_run)
+    kernel = _run_complex if dtype in COMPLEXES else _run
+    return Plan(((shape, dtype),), device, arguments, computed, (0, 1, 2), None, kernel)
 
 
 def _run(table: KernelTable, out: Tensor, x: Tensor, *rest: Any) -> None:
     table["conv2d"](batch(out), batch(x), *rest)
+
+
+def _run_complex(
+    table: KernelTable,
+    out: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *options: Any,
+) -> None:
+    """By the parts: real by real less imaginary by imaginary, and the mixed ones."""
+    (xr, xi), (wr, wi) = _copied_parts(table, x), _copied_parts(table, weight)
+    br, bi = (None, None) if bias is None else _copied_parts(table, bias)
+    one, other = (empty_tensor(out.shape, wr.dtype, out.device) for _ in range(2))
+    real, imaginary = parts(out)
+    _run(table, one, xr, wr, br, *options)
+    _run(table, other, xi, wi, None, *options)
+    table["sub"](one, one, other, 1)
+    table["copy"](real, one)
+    _run(table, one, xr, wi, bi, *options)
+    _run(table, other, xi, wr, None, *options)
+    table["add"](one, one, other, 1)
+    table["copy"](imaginary, one)
+
+
+def _copied_parts(table: KernelTable, tensor: Tensor) -> tuple[Tensor, Tensor]:
+    real, imaginary = parts(tensor)
+    return in_order(table, real), in_order(table, imaginary)
 
 
 def batch(image: Tensor) -> Tensor:
@@ -150,12 +179,7 @@ def plan_backward(
     """The gradients of input, weight and bias; None where the mask is false."""
     device = same_device(call, grad, x, weight)
     dtype = one_dtype(
-        call,
-        FLOATS,
-        "floating-point numbers",
-        ("input", x),
-        ("weight", weight),
-        ("grad", grad),
+        call, TAKEN, FITS, ("input", x), ("weight", weight), ("grad", grad)
     )
     shape, options = _geometry(call, x, weight, stride, padding, dilation, groups)
     require_shape(call, ("grad", grad), shape)
@@ -167,7 +191,8 @@ def plan_backward(
     )
     arguments = (grad, x, weight, *options)
     computed = computing(dtype)
-    return Plan(outputs, device, arguments, computed, (0, 1, 2), kernel=_backward)
+    kernel = _backward_complex if dtype in COMPLEXES else _backward
+    return Plan(outputs, device, arguments, computed, (0, 1, 2), None, kernel)
 
 
 def _backward(
@@ -181,6 +206,43 @@ def _backward(
 ) -> None:
     made = None if to_input is None else batch(to_input)
     table["conv2d_backward"](made, to_weight, to_bias, batch(grad), batch(x), *rest)
+
+
+def _backward_complex(
+    table: KernelTable,
+    to_input: Tensor | None,
+    to_weight: Tensor | None,
+    to_bias: Tensor | None,
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    *options: Any,
+) -> None:
+    """By the parts of the gradient, times the conjugates of input and weight."""
+    targets = to_input, to_weight, to_bias
+    split = [_copied_parts(table, each) for each in (grad, x, weight)]
+
+    def run(by: int, of: int) -> list[Tensor | None]:
+        made = [
+            None
+            if each is None
+            else empty_tensor(each.shape, real_dtype(each.dtype), each.device)
+            for each in targets
+        ]
+        operands = split[0][by], split[1][of], split[2][of]
+        _backward(table, made[0], made[1], made[2], *operands, *options)
+        return made
+
+    both, crossed = (run(0, 0), run(1, 1)), (run(1, 0), run(0, 1))
+    for at, target in enumerate(targets):
+        for part, pair_of, how in ((0, both, "add"), (1, crossed, "sub")):
+            if target is None:
+                continue
+            one, other = (made[at] for made in pair_of)
+            # The bias is multiplied by nothing: its gradient is that of its own part.
+            if target is not to_bias:
+                table[how](one, one, other, 1)
+            table["copy"](parts(target)[part], one)
 
 
 _OPTIONS = "int[2] stride{}, int[2] padding{}, int[2] dilation{}, int groups{}"

@@ -25,17 +25,20 @@ from runtime.operators.expanding import MOST
 from runtime.operators.fast import fast_fill
 from runtime.operators.number import number_for
 from runtime.operators.plan import (
+    COMPLEXES,
     CPU,
     FLOAT32,
     FLOAT64,
     INT64,
     INTEGERS,
+    NUMBERS,
     REALS,
     Plan,
     Shape,
     require_dtype,
 )
 from runtime.operators.produce import converted, fresh, produce
+from runtime.operators.rows import parts
 from runtime.operators.scalar import check_fill, default_dtype
 from runtime.operators.structured import Written
 from runtime.schema.codes import DType
@@ -47,6 +50,7 @@ from runtime.tensors.tensor import Tensor, flat_of
 
 OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False"
 SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")
+COMPLEX64 = DType.named("complex64")
 # Where `device` stands among the arguments of every factory.
 DEVICE_AT = -2
 
@@ -229,14 +233,16 @@ def _linspace(
     device: Device,
 ) -> Tensor:
     """Computed in float64, the last element exactly `end`."""
-    kind = dtype or FLOAT32
+    bounds = (("start", start), ("end", end))
+    turned = any(isinstance(number, complex) for _, number in bounds)
+    kind = dtype or (COMPLEX64 if turned else FLOAT32)
     if steps < 0:
         raise WrongOption(
             operator=call, argument="steps", found=repr(steps), fits="0 or more"
         )
-    require_dtype(call, "dtype", kind, REALS, "real dtypes, not bool")
-    for name, number in (("start", start), ("end", end)):
-        if isinstance(number, complex):
+    require_dtype(call, "dtype", kind, NUMBERS, "every dtype but bool")
+    for name, number in bounds:
+        if isinstance(number, complex) and kind not in COMPLEXES:
             raise WrongOption(
                 operator=call, argument=name, found=repr(number), fits="a real number"
             )
@@ -245,6 +251,13 @@ def _linspace(
     if kind in INTEGERS:
         # From an integer to an integer, whatever lies between.
         start, end = int(start), int(end)
+    if kind in COMPLEXES:
+        made = empty_tensor((steps,), kind, device)
+        for part, target in zip(("real", "imag"), parts(made), strict=True):
+            first, last = (getattr(number, part) for number in (start, end))
+            line = _linspace(call, first, last, steps, target.dtype, device)
+            table_for(device)["copy"](target, line)
+        return made
     table = table_for(device)
     points = empty_tensor((steps,), FLOAT64, device)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0

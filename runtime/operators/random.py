@@ -8,12 +8,14 @@ Rules: on meta nothing is drawn; 16-bit floats are drawn as float32 and converte
 """
 
 from collections.abc import Callable
+from math import sqrt
 from typing import Any
 
 from runtime.errors.operands import WrongOption
 from runtime.operators.backends import MODULES, table_for
 from runtime.operators.factories import SEEDED, check_size, factory
 from runtime.operators.plan import (
+    COMPLEXES,
     FLOAT32,
     FLOAT64,
     FLOATS,
@@ -26,9 +28,10 @@ from runtime.operators.produce import converted, produce, write_to
 from runtime.operators.structured import Written
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
-from runtime.tensors.elements import compute_dtype, info
+from runtime.tensors.elements import compute_dtype, info, real_dtype
 from runtime.tensors.generator import Generator, default_generator
-from runtime.tensors.making import empty_tensor
+from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor
 
 _SEEDED = ("nondeterministic_seeded",)
@@ -83,7 +86,11 @@ def drawing(
     return draw
 
 
-def _drawn(name: str, first: float, second: float) -> Callable[..., Tensor]:
+def _drawn(
+    name: str, first: float, second: float, of_part: float
+) -> Callable[..., Tensor]:
+    """The factory of a distribution; `of_part` is `second` of parts of complex ones."""
+
     def make(
         call: str,
         size: list[int],
@@ -92,11 +99,17 @@ def _drawn(name: str, first: float, second: float) -> Callable[..., Tensor]:
         device: Device,
     ) -> Tensor:
         kind = dtype or FLOAT32
-        require_dtype(call, "dtype", kind, FLOATS, "floating-point dtypes")
+        accepted = FLOATS | COMPLEXES
+        require_dtype(call, "dtype", kind, accepted, "floating-point, complex dtypes")
         source = generator_of(call, generator)
         shape = check_size(call, size)
         if device.type == "meta":
             return empty_tensor(shape, kind, device)
+        if kind in COMPLEXES:
+            pairs = (*shape, 2)
+            plan = Plan(((pairs, real_dtype(kind)),), device, (source, first, of_part))
+            drawn = produce(plan, table_for(device), name)
+            return view_of(drawn, shape, contiguous_strides(shape), 0, kind)
         arguments = (source, first, second)
         plan = Plan(((shape, kind),), device, arguments, compute_dtype(kind), ())
         made: Tensor = produce(plan, table_for(device), name)
@@ -182,10 +195,15 @@ OPERATORS = (
         says="Fill with normal random numbers.",
     ),
     factory(
-        f"rand(int[] size, {SEEDED}) -> Tensor", _drawn("uniform", 0.0, 1.0), _SEEDED
+        f"rand(int[] size, {SEEDED}) -> Tensor",
+        _drawn("uniform", 0.0, 1.0, 1.0),
+        _SEEDED,
     ),
     factory(
-        f"randn(int[] size, {SEEDED}) -> Tensor", _drawn("normal", 0.0, 1.0), _SEEDED
+        f"randn(int[] size, {SEEDED}) -> Tensor",
+        # Of a complex number the size has deviation 1.
+        _drawn("normal", 0.0, 1.0, sqrt(0.5)),
+        _SEEDED,
     ),
     factory(
         f"randint(int low, int high, int[] size, {SEEDED}) -> Tensor",

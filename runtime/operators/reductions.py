@@ -33,6 +33,7 @@ from runtime.operators.plan import (
     one_dim,
     require_dtype,
 )
+from runtime.operators.rows import parts
 from runtime.operators.structured import Structured, Written, composed
 from runtime.schema.codes import DType
 from runtime.tensors.elements import compute_dtype, real_dtype
@@ -142,10 +143,7 @@ def _of_parts(
     table: Any, out: Tensor, x: Tensor, dims: tuple[int, ...], divisor: float
 ) -> None:
     """The variance of complex numbers: that of the real and the imaginary parts."""
-    strides, half = tuple(2 * stride for stride in x.strides), real_dtype(x.dtype)
-    real, imaginary = (
-        view_of(x, x.shape, strides, 2 * x.offset + part, half) for part in (0, 1)
-    )
+    real, imaginary = parts(x)
     other = empty_tensor(out.shape, out.dtype, out.device)
     table["var"](out, real, dims, divisor)
     table["var"](other, imaginary, dims, divisor)
@@ -433,6 +431,7 @@ OPERATORS: tuple[Structured | Written, ...] = (
         "cumsum",
         "Tensor self, int dim, *, ScalarType? dtype=None",
         plan_cumsum,
+        in_place=True,
         remembers=True,
         says="The sums up to each place of a dimension.",
         autocast="float32",

@@ -7,6 +7,7 @@ anything: no history, no version.
 
 from runtime.operators.plan import KernelTable
 from runtime.schema.codes import DType
+from runtime.tensors.elements import real_dtype
 from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.shape import contiguous_strides, view_strides
 from runtime.tensors.tensor import Tensor
@@ -48,6 +49,16 @@ def copied(table: KernelTable, tensor: Tensor, dtype: DType) -> Tensor:
 def as_dtype(table: KernelTable, tensor: Tensor, dtype: DType) -> Tensor:
     """The tensor itself if it has the dtype, else a copy that does."""
     return tensor if tensor.dtype is dtype else copied(table, tensor, dtype)
+
+
+def parts(tensor: Tensor) -> tuple[Tensor, Tensor]:
+    """The real and the imaginary parts of complex numbers, as views."""
+    strides, half = tuple(2 * step for step in tensor.strides), real_dtype(tensor.dtype)
+    real, imaginary = (
+        view_of(tensor, tensor.shape, strides, 2 * tensor.offset + part, half)
+        for part in (0, 1)
+    )
+    return real, imaginary
 
 
 def expanded(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:

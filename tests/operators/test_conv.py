@@ -123,7 +123,7 @@ WRONG: dict[str, Refused] = {
         lambda: core.conv2d(tensor(np.ones((1, 1, 2, 2), int)), tensor([[[[1]]]])),
         DTypeRefused,
         "`core::conv2d` does not take `input` of dtype int64. fits: floating-point "
-        "numbers",
+        "and complex numbers",
     ),
 }
 

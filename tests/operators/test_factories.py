@@ -132,18 +132,21 @@ def test_linspace() -> None:
     assert shown(core.linspace(5, 1, 3, dtype=LETTERS["l"])) == ("int64", [5, 3, 1])
     assert core.linspace(0, 1, 0).shape == (0,)
     assert core.linspace(0, 1, 4, device="meta").shape == (4,)
-    for arguments in ((0, 1, -1), (0, 1j, 3)):
-        with pytest.raises(WrongOption):
-            core.linspace(*arguments)
+    turned = core.linspace(1, 2 + 4j, 3)
+    assert shown(turned) == ("complex64", [1, 1.5 + 2j, 2 + 4j])
+    with pytest.raises(WrongOption):
+        core.linspace(0, 1, -1)
+    with pytest.raises(WrongOption):
+        core.linspace(0, 1j, 3, dtype=LETTERS["f"])
 
 
-@pytest.mark.parametrize("letter", "bc")
-def test_ranges_are_of_reals(letter: str) -> None:
+def test_no_range_is_of_bools_and_those_of_steps_are_of_reals() -> None:
     with pytest.raises(DTypeRefused) as caught:
-        core.linspace(0, 1, 3, dtype=LETTERS[letter])
-    assert caught.value.fits == "real dtypes, not bool"
-    with pytest.raises(DTypeRefused):
-        core.arange(3, dtype=LETTERS[letter])
+        core.linspace(0, 1, 3, dtype=LETTERS["b"])
+    assert caught.value.fits == "every dtype but bool"
+    for letter in "bc":
+        with pytest.raises(DTypeRefused):
+            core.arange(3, dtype=LETTERS[letter])
 
 
 @pytest.mark.parametrize("name", ["empty", "zeros", "ones", "rand", "randn"])

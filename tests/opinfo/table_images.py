@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from tests.opinfo.info import OpInfo, Sample
-from tests.opinfo.samples import REALS, array, given, whole
+from tests.opinfo.samples import COMPLEXES, REALS, array, given, whole
 
 Pair = Any
+FLOATING = (*REALS, *COMPLEXES)
 
 
 def pair(value: Any) -> tuple[int, int]:
@@ -89,15 +90,15 @@ def conv_backward(
 ) -> list[Any]:
     """By the definition: each product of the sum gives to both of its factors."""
     padded = np.pad(x, ((0, 0), (0, 0), (p[0], p[0]), (p[1], p[1])))
-    dx, dw = np.zeros(padded.shape), np.zeros(w.shape)
+    dx, dw = np.zeros_like(padded), np.zeros_like(w)
     inner, outer = w.shape[1], w.shape[0] // groups
     for n, o, h, v in np.ndindex(grad.shape):
         first = o // outer * inner
         rows = slice(h * s[0], h * s[0] + d[0] * (w.shape[2] - 1) + 1, d[0])
         columns = slice(v * s[1], v * s[1] + d[1] * (w.shape[3] - 1) + 1, d[1])
         place = (n, slice(first, first + inner), rows, columns)
-        dx[place] += grad[n, o, h, v] * w[o]
-        dw[o] += grad[n, o, h, v] * padded[place]
+        dx[place] += grad[n, o, h, v] * w[o].conj()
+        dw[o] += grad[n, o, h, v] * padded[place].conj()
     inside = dx[:, :, p[0] : p[0] + x.shape[2], p[1] : p[1] + x.shape[3]]
     results = [inside, dw, grad.sum((0, 2, 3))]
     return [r if wanted else None for r, wanted in zip(results, mask, strict=True)]
@@ -236,10 +237,10 @@ def pool_points() -> list[Sample]:
 POOLED = ("uint8", "int8", "int32", "int64", *REALS)
 ROWS = (
     OpInfo(name="conv2d", samples=conv_samples, smooth=conv_points,
-           reference=conv2d, dtypes=REALS,
+           reference=conv2d, dtypes=FLOATING,
            torch=lambda torch: torch.nn.functional.conv2d, loose=30.0),
     OpInfo(name="conv2d_backward", samples=conv_backward_samples,
-           smooth=conv_backward_points, dtypes=REALS,
+           smooth=conv_backward_points, dtypes=FLOATING, torch_lacks=("complex128",),
            reference=conv_backward, torch=_conv_backward, loose=50.0),
     OpInfo(name="max_pool2d_with_indices", samples=pool_samples,
            smooth=pool_points, reference=pool,

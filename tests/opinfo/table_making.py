@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tests.opinfo.info import D, OpInfo, Sample, Seed
-from tests.opinfo.samples import ALL, INTEGERS, REALS, array
+from tests.opinfo.samples import ALL, COMPLEXES, INTEGERS, REALS, array
 from tests.opinfo.table_pointwise import by_name
 
 Samples = Callable[[str], list[Sample]]
@@ -102,7 +102,7 @@ FACTORIES = (
     factory("eye", sized((3,), (2, 4), (3, 1), (0,)),
             as_dtype(lambda n, m=None: np.eye(n, m))),
     factory("linspace", sized((0, 1, 5), (3.0, -1.0, 4), (2, 5, 1), (0, 1, 0)),
-            as_dtype(np.linspace), dtypes=REALS, loose=2.0),
+            as_dtype(np.linspace), dtypes=(*REALS, *COMPLEXES), loose=2.0),
     factory("zeros_like", like(), filled_like(0), kind="free", torch=None),
     factory("ones_like", like(), filled_like(1), kind="free", torch=None),
     factory("full_like", like(1), lambda x, v, **_: np.full(x.shape, v), kind="free",
@@ -179,6 +179,7 @@ WRITERS = (
            reference=lambda x: np.zeros(x.shape), gradient=False),
     random_row("uniform_", seeded(-1.0, 2.0)),
     random_row("normal_", seeded(1.0, 0.5)),
+    random_row("bernoulli_.float", seeded(0.25)),
 )  # fmt: skip
 
 DRAWN: tuple[tuple[Any, ...], ...] = (([200],), ([2, 3],), ([],), ([0, 4],))
