@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from runtime.errors.operands import WrongOption
-from runtime.operators.agreement import misfit
+from runtime.operators.agreement import misfit, one_dtype, require_ndim
 from runtime.operators.call import core
-from runtime.operators.plan import BOOL, INT64, INTEGERS, one_dim, require_dtype
+from runtime.operators.plan import ALL, BOOL, INT64, INTEGERS, one_dim, require_dtype
 from runtime.operators.structured import Written, composite
 from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
@@ -188,6 +188,14 @@ def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
             found=repr(indexing),
             fits="'ij' or 'xy'",
         )
+    for at, each in enumerate(tensors):
+        require_ndim("core::meshgrid", (f"tensor {at}", each), 0, 1)
+    one_dtype(
+        "core::meshgrid",
+        ALL,
+        "every dtype",
+        *((f"tensor {at}", each) for at, each in enumerate(tensors)),
+    )
     lines = [core.reshape(each, [-1]) for each in tensors]
     swapped = indexing == "xy" and len(lines) > 1
     if swapped:
@@ -203,21 +211,23 @@ def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
     return found
 
 
-@composite("hstack(Tensor[] tensors) -> Tensor")
+@composite("hstack(Tensor[] tensors) -> Tensor", out=True)
 def hstack(tensors: Sequence[Tensor]) -> Any:
     """The tensors side by side: along the second dimension, lines along the first."""
     parts = [core.reshape(t, [1]) if not t.shape else t for t in tensors]
     return core.cat(parts, 0 if parts and len(parts[0].shape) == 1 else 1)
 
 
-@composite("vstack(Tensor[] tensors) -> Tensor")
+@composite("vstack(Tensor[] tensors) -> Tensor", out=True)
 def vstack(tensors: Sequence[Tensor]) -> Any:
     """The tensors one above the other, lines as rows."""
     parts = [core.reshape(t, [1, -1]) if len(t.shape) < 2 else t for t in tensors]
     return core.cat(parts, 0)
 
 
-@composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+@composite(
+    "take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", out=True
+)
 def take_along_dim(self: Tensor, indices: Tensor, dim: int | None) -> Any:
     """The elements along a dimension at the places of an index, both broadcast."""
     if dim is None:
@@ -263,21 +273,21 @@ def _matrices(call: str, self: Tensor) -> None:
         )
 
 
-@composite("tril(Tensor self, int diagonal=0) -> Tensor")
+@composite("tril(Tensor self, int diagonal=0) -> Tensor", in_place=True, out=True)
 def tril(self: Tensor, diagonal: int) -> Any:
     """The part of matrices on a diagonal and below it, zeros above."""
     _matrices("core::tril", self)
     return core.masked_fill(self, core.logical_not(_below(self, diagonal)), 0)
 
 
-@composite("triu(Tensor self, int diagonal=0) -> Tensor")
+@composite("triu(Tensor self, int diagonal=0) -> Tensor", in_place=True, out=True)
 def triu(self: Tensor, diagonal: int) -> Any:
     """The part of matrices on a diagonal and above it, zeros below."""
     _matrices("core::triu", self)
     return core.masked_fill(self, _below(self, diagonal - 1), 0)
 
 
-@composite("diag(Tensor self, int diagonal=0) -> Tensor")
+@composite("diag(Tensor self, int diagonal=0) -> Tensor", out=True)
 def diag(self: Tensor, diagonal: int) -> Any:
     """The diagonal of a matrix, or the matrix with a line as its diagonal."""
     if len(self.shape) == 2:
@@ -332,7 +342,8 @@ def one_hot(self: Tensor, num_classes: int) -> Any:
                 fits=f"integers from 0 to below {num_classes}",
             )
     places = _numbers(num_classes, self)
-    return core.to(core.eq(core.unsqueeze(self, -1), places), dtype=INT64)
+    found = core.to(core.eq(core.unsqueeze(self, -1), places), dtype=INT64)
+    return core.contiguous(found)
 
 
 PADDINGS = ("constant", "reflect", "replicate", "circular")

@@ -19,6 +19,7 @@ from runtime.schema.device import Device
 from runtime.tensors.elements import supported
 
 Function = Callable[..., Any]
+_ABSENT = object()
 
 
 def sizes(given: tuple[Any, ...]) -> Sequence[int]:
@@ -54,7 +55,26 @@ def alone(name: str) -> Function:
     """The operator of one tensor, with `out=`."""
     run, into = found(name), found(f"{name}_out")
 
-    def call(self: Any, *, out: Any = None) -> Any:
+    def reread(given: dict[str, Any]) -> Any:
+        """A call by other words than the schema's."""
+        spoken = {
+            word: value
+            for word, value in given.items()
+            if value is not _ABSENT and value is not None
+        }
+        return writing(name)(**spoken)
+
+    def call(
+        self: Any = _ABSENT,
+        *,
+        out: Any = None,
+        input: Any = _ABSENT,  # noqa: A002  # upstream's name
+        inplace: bool | None = None,
+    ) -> Any:
+        if self is _ABSENT or inplace is not None:
+            return reread(
+                {"self": self, "input": input, "inplace": inplace, "out": out}
+            )
         try:
             return run(self) if out is None else into(self, out=out)
         except CallError as error:

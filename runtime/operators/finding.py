@@ -18,9 +18,11 @@ from runtime.operators.plan import (
     FLOAT32,
     FLOATS,
     INT64,
+    PLAIN,
     one_dim,
     require_dtype,
 )
+from runtime.operators.produce import adopt
 from runtime.operators.structured import Written, composite
 from runtime.schema.codes import DType
 from runtime.tensors.elements import info
@@ -73,7 +75,8 @@ def isclose(
 @composite(
     "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)"
     " -> Tensor",
-    takes=ALL - COMPLEXES,
+    in_place=True,
+    out=True,
 )
 def nan_to_num(
     self: Tensor,
@@ -81,16 +84,17 @@ def nan_to_num(
     posinf: float | None,
     neginf: float | None,
 ) -> Any:
-    """Numbers for NaN and infinities: 0 and the greatest ones, if none are given."""
+    """Numbers for NaN and infinities: 0 and the greatest ones by themselves."""
+    if self.dtype.is_complex:
+        pairs = core.nan_to_num(core.view_as_real(self), nan, posinf, neginf)
+        return core.view_as_complex(pairs)
     if self.dtype not in FLOATS:
         return core.clone(self)
     most = float(info(self.dtype).largest)
-    found = core.masked_fill(self, core.isnan(self), 0.0 if nan is None else nan)
-    found = core.masked_fill(
-        found, core.eq(self, inf), most if posinf is None else posinf
-    )
     least = -most if neginf is None else neginf
-    return core.masked_fill(found, core.eq(self, -inf), least)
+    found = core.where(core.isnan(self), 0.0 if nan is None else nan, self)
+    found = core.where(core.eq(self, inf), most if posinf is None else posinf, found)
+    return core.where(core.eq(self, -inf), least, found)
 
 
 @composite("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor")
@@ -99,7 +103,7 @@ def count_nonzero(self: Tensor, dim: Sequence[int] | None) -> Any:
     return core.sum(core.ne(self, 0), dim)
 
 
-@composite("angle(Tensor self) -> Tensor", wide=True)
+@composite("angle(Tensor self) -> Tensor", wide=True, out=True)
 def angle(self: Tensor) -> Any:
     """The angle of complex numbers, in radians; pi for negative real ones."""
     if self.dtype.is_complex:
@@ -123,7 +127,7 @@ def unique(
 ) -> Any:
     """The different elements or slices in order, where each is, and their counts."""
     # Which elements are chosen no gradient changes.
-    self = core.detach(self)
+    source, self = self, core.detach(self)
     rows = core.reshape(self, [-1, 1])
     at = 0
     if dim is not None and self.shape:
@@ -146,9 +150,9 @@ def unique(
     places = core.reshape(core.nonzero(starts), [-1])
     chosen = core.index_select(order, 0, places)
     if dim is None or not self.shape:
-        values = core.index_select(core.reshape(self, [-1]), 0, chosen)
+        values = core.index_select(core.reshape(source, [-1]), 0, chosen)
     else:
-        values = core.index_select(self, at, chosen)
+        values = core.index_select(source, at, chosen)
     inverse = core.empty([0], dtype=INT64, device=self.device)
     counts = inverse
     if return_inverse:
@@ -167,6 +171,7 @@ def unique(
     "searchsorted(Tensor sorted_sequence, Tensor self, *, bool out_int32=False,"
     " bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
     takes=ALL - COMPLEXES,
+    out=True,
 )
 def searchsorted(
     sorted_sequence: Tensor,
@@ -242,7 +247,7 @@ def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
     one: Any = weights
     if one is None:
         one = core.ones(self.shape, dtype=INT64, device=self.device)
-    elif one.dtype not in FLOATS:
+    elif one.dtype not in PLAIN:
         one = core.to(one, dtype=DType.named("float64"))
     none = core.zeros([count], dtype=one.dtype, device=self.device)
     return core.index_add(none, 0, core.to(self, dtype=INT64), one)
@@ -252,10 +257,14 @@ def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
     "bernoulli(Tensor self, float? p=None, *, Generator? generator=None) -> Tensor",
     tags=("nondeterministic_seeded",),
     explicit=True,
+    out=True,
 )
 def bernoulli(self: Tensor, p: float | None, generator: Any) -> Any:
     """1 with the probability of each element, or `p`, else 0."""
-    drawn = core.uniform_(core.empty_like(self), generator=generator)
+    # A number for all is taken of any dtype: what is drawn is compared with it.
+    drawn = core.uniform_(
+        core.empty_like(self, dtype=None if p is None else FLOAT32), generator=generator
+    )
     for name, chance in (("p", p),) if p is not None else _ends(self):
         if not 0 <= chance <= 1:
             raise WrongOption(
@@ -265,6 +274,17 @@ def bernoulli(self: Tensor, p: float | None, generator: Any) -> Any:
                 fits="probabilities, 0 to 1",
             )
     return core.to(core.lt(drawn, self if p is None else p), dtype=self.dtype)
+
+
+@composite(
+    "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None)"
+    " -> Tensor(a!)",
+    tags=("nondeterministic_seeded",),
+    explicit=True,
+)
+def bernoulli_(self: Tensor, p: float, generator: Any) -> Any:
+    """Fill with 1, of probability `p`, and 0."""
+    return adopt(self, core.bernoulli(self, p, generator=generator))
 
 
 def _readable(self: Tensor) -> bool:
@@ -284,6 +304,7 @@ def _ends(self: Tensor) -> tuple[tuple[str, float], ...]:
     "multinomial(Tensor self, int num_samples, bool replacement=False, *,"
     " Generator? generator=None) -> Tensor",
     tags=("nondeterministic_seeded",),
+    out=True,
 )
 def multinomial(
     self: Tensor, num_samples: int, replacement: bool, generator: Any
@@ -328,5 +349,5 @@ def multinomial(
 
 OPERATORS: tuple[Written, ...] = (
     *(angle, isclose, nan_to_num, count_nonzero, unique, searchsorted, bincount),
-    *(bernoulli, multinomial),
+    *(bernoulli, bernoulli_, multinomial),
 )

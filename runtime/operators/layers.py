@@ -11,9 +11,17 @@ from typing import Any
 from runtime.errors.operands import WrongOption
 from runtime.operators.agreement import misfit, require_ndim
 from runtime.operators.call import core
-from runtime.operators.plan import BOOL, FLOATS
+from runtime.operators.plan import (
+    BOOL,
+    COMPLEXES,
+    FLOAT32,
+    FLOATS,
+    HALVES,
+    NUMBERS,
+    require_dtype,
+)
 from runtime.operators.structured import Written, composite
-from runtime.tensors.elements import info
+from runtime.tensors.elements import info, real_dtype
 from runtime.tensors.tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -48,7 +56,7 @@ def mse_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
 @composite(
     'l1_loss(Tensor self, Tensor target, str reduction="mean") -> Tensor',
     only="function",
-    takes=FLOATS,
+    takes=NUMBERS,
     wide=True,
     autocast="float32",
 )
@@ -168,12 +176,10 @@ def batch_norm(
         )
     channels = input.shape[1]
     count = input.numel() // channels if channels else 0
-    for name, each in (
-        ("weight", weight),
-        ("bias", bias),
-        ("running_mean", running_mean),
-        ("running_var", running_var),
-    ):
+    named = ("weight", weight), ("bias", bias)
+    kept = ("running_mean", running_mean), ("running_var", running_var)
+    _parameters(call, input, *named, *kept)
+    for name, each in (*named, *kept):
         if each is not None and each.shape != (channels,):
             raise misfit(
                 call,
@@ -204,7 +210,21 @@ def batch_norm(
         scale = core.mul(scale, weight)
     centred = core.sub(input, _per_channel(mean, ndim))
     found = core.mul(centred, _per_channel(scale, ndim))
-    return found if bias is None else core.add(found, _per_channel(bias, ndim))
+    if bias is not None:
+        found = core.add(found, _per_channel(bias, ndim))
+    return core.to(found, dtype=input.dtype)
+
+
+def _parameters(call: str, like: Tensor, *named: tuple[str, Any]) -> None:
+    """Make sure that they have the dtype of the input; beside 16 bits, or 32 bits.
+
+    Raises `DTypeRefused`.
+    """
+    accepted = {like.dtype, *({FLOAT32} if like.dtype in HALVES else ())}
+    for name, each in named:
+        if each is not None:
+            fits = ", ".join(map(str, accepted))
+            require_dtype(call, name, each.dtype, frozenset(accepted), fits)
 
 
 def _kept(running: Any, new: Any, momentum: float) -> None:
@@ -239,19 +259,22 @@ def group_norm(
             found=str(num_groups),
             fits=f"a divisor of the channels, the second dimension of {input.shape}",
         )
+    _parameters(call, input, ("weight", weight), ("bias", bias))
     each = prod(input.shape[1:]) // num_groups
     rows = core.reshape(input, [input.shape[0], num_groups, each])
     found = core.layer_norm(rows, [rows.shape[-1]], eps=eps)
     found = core.reshape(found, input.shape)
     if weight is not None:
         found = core.mul(found, _per_channel(weight, ndim))
-    return found if bias is None else core.add(found, _per_channel(bias, ndim))
+    if bias is not None:
+        found = core.add(found, _per_channel(bias, ndim))
+    return core.to(found, dtype=input.dtype)
 
 
 @composite(
     "rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None,"
     " float? eps=None) -> Tensor",
-    takes=FLOATS,
+    takes=FLOATS | COMPLEXES,
     wide=True,
 )
 def rms_norm(
@@ -269,10 +292,11 @@ def rms_norm(
             "the last sizes of the input",
             ("input", input),
         )
-    least = float(info(input.dtype).eps) if eps is None else eps
+    least = float(info(real_dtype(input.dtype)).eps) if eps is None else eps
     mean = core.mean(core.square(input), list(range(-last, 0)), True)
     found = core.mul(input, core.rsqrt(core.add(mean, least)))
-    return found if weight is None else core.mul(found, weight)
+    found = found if weight is None else core.mul(found, weight)
+    return core.to(found, dtype=input.dtype)
 
 
 @composite(

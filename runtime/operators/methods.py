@@ -295,7 +295,8 @@ def install_methods() -> None:
     """Put every method and Python operator on `Tensor`."""
     install_operators()
     for name, each in public().items():
-        if each.method and name not in written.WRITTEN and name != "view":
+        written_out = name in written.WRITTEN and name not in written.NO_METHODS
+        if each.method and not written_out and name != "view":
             install(name, _method(name))
     for symbol, name in ARITHMETIC.items():
         install(f"__{symbol}__", arithmetic(f"__{symbol}__", name))
@@ -334,6 +335,9 @@ _SINGLE: dict[str, Method | property] = {
     "__array_priority__": property(lambda self: 1000),
     "T": property(transposed),
     "clamp_": written.clamp_,
+    "bernoulli_": written.bernoulli_,
+    "clip_": written.clamp_,
+    "lerp_": written.lerp_,
     "masked_fill_": written.masked_fill_,
     "round_": written.round_,
     "cpu": cpu,

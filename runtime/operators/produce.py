@@ -285,11 +285,13 @@ def check_apart(target: Tensor, argument: str, call: str) -> None:
         )
 
 
-def adopt(target: Tensor, source: Tensor) -> None:
-    """Let `target`, which has no elements, have the shape and elements of `source`."""
-    resize_empty(target, source.shape)
+def adopt(target: Tensor, source: Tensor) -> Tensor:
+    """Give `target` the elements of `source`, and its shape if it has no elements."""
+    if target.shape != source.shape:
+        resize_empty(target, source.shape)
     if target.device.type != "meta":
         table_for(target.device)["copy"](target, source)
+    return target
 
 
 def converted(tensor: Tensor, dtype: DType, table: KernelTable) -> Tensor:

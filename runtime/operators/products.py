@@ -10,25 +10,27 @@ from math import inf
 from typing import Any
 
 from runtime.errors.operands import WrongOption
-from runtime.operators.agreement import misfit, require_ndim
+from runtime.operators.agreement import misfit, one_dtype, require_ndim
 from runtime.operators.call import core
 from runtime.operators.plan import (
     ALL,
     BOOL,
     COMPLEXES,
+    FLOAT32,
     FLOATS,
+    HALVES,
     INT64,
     INTEGERS,
     NUMBERS,
-    REALS,
     one_dim,
+    require_dtype,
 )
 from runtime.operators.structured import Written, composite
 from runtime.schema.codes import DType
 from runtime.tensors.tensor import Tensor
 
 
-@composite("outer(Tensor self, Tensor vec2) -> Tensor")
+@composite("outer(Tensor self, Tensor vec2) -> Tensor", out=True)
 def outer(self: Tensor, vec2: Tensor) -> Any:
     """The products of each element of one line with each of another."""
     require_ndim("core::outer", ("self", self), 1)
@@ -36,7 +38,7 @@ def outer(self: Tensor, vec2: Tensor) -> Any:
     return core.mul(core.unsqueeze(self, 1), vec2)
 
 
-@composite("mv(Tensor self, Tensor vec) -> Tensor", autocast="low")
+@composite("mv(Tensor self, Tensor vec) -> Tensor", autocast="low", out=True)
 def mv(self: Tensor, vec: Tensor) -> Any:
     """The product of a matrix and a vector."""
     require_ndim("core::mv", ("self", self), 2)
@@ -47,11 +49,12 @@ def mv(self: Tensor, vec: Tensor) -> Any:
 _ADDED = "*, Scalar beta=1, Scalar alpha=1"
 
 
-def _added(self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
+def _added(call: str, self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
     """`beta * self + alpha * product`; of a beta of 0 nothing is taken.
 
     Of integers the factors are integers, too.
     """
+    one_dtype(call, ALL, "every dtype", ("self", self), ("the product", product))
     if self.dtype in INTEGERS:
         beta, alpha = int(beta), int(alpha)
     if alpha != 1:
@@ -66,36 +69,50 @@ def _added(self: Tensor, product: Any, beta: Any, alpha: Any) -> Any:
     f"addmm(Tensor self, Tensor mat1, Tensor mat2, {_ADDED}) -> Tensor",
     wide=True,
     autocast="low",
+    in_place=True,
+    out=True,
 )
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: Any) -> Any:
     """A matrix and the product of two matrices, added."""
-    return _added(self, core.mm(mat1, mat2), beta, alpha)
+    return _added("core::addmm", self, core.mm(mat1, mat2), beta, alpha)
 
 
 @composite(
     f"addmv(Tensor self, Tensor mat, Tensor vec, {_ADDED}) -> Tensor",
     wide=True,
     autocast="low",
+    in_place=True,
+    out=True,
 )
 def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Any:
     """A vector and the product of a matrix and a vector, added."""
-    return _added(self, core.mv(mat, vec), beta, alpha)
+    return _added("core::addmv", self, core.mv(mat, vec), beta, alpha)
 
 
 @composite(
     f"baddbmm(Tensor self, Tensor batch1, Tensor batch2, {_ADDED}) -> Tensor",
     wide=True,
     autocast="low",
+    in_place=True,
+    out=True,
 )
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
     """Matrices and the products of two batches of matrices, added."""
-    return _added(self, core.bmm(batch1, batch2), beta, alpha)
+    return _added("core::baddbmm", self, core.bmm(batch1, batch2), beta, alpha)
 
 
+_INEXACT = "floating-point and complex dtypes"
 _SCALED = "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1"
 
 
-@composite(f"addcmul({_SCALED}) -> Tensor", takes=NUMBERS, wide=True, autocast="widest")
+@composite(
+    f"addcmul({_SCALED}) -> Tensor",
+    takes=NUMBERS,
+    wide=True,
+    autocast="widest",
+    in_place=True,
+    out=True,
+)
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     """`self + value * tensor1 * tensor2`."""
     return core.add(self, core.mul(tensor1, tensor2), alpha=value)
@@ -106,6 +123,8 @@ def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     takes=FLOATS | COMPLEXES,
     wide=True,
     autocast="widest",
+    in_place=True,
+    out=True,
 )
 def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     """`self + value * tensor1 / tensor2`."""
@@ -116,9 +135,12 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
     takes=FLOATS | COMPLEXES,
     wide=True,
+    in_place=True,
+    out=True,
 )
 def lerp_by_number(self: Tensor, end: Tensor, weight: Any) -> Any:
     """From one tensor to another, by a part of the way."""
+    one_dtype("core::lerp", FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
     apart = core.sub(end, self)
     # From the nearer end, so that at either end it is exactly that one.
     if abs(weight) < 0.5:
@@ -130,9 +152,12 @@ def lerp_by_number(self: Tensor, end: Tensor, weight: Any) -> Any:
     "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
     takes=FLOATS | COMPLEXES,
     wide=True,
+    in_place=True,
+    out=True,
 )
 def lerp_by_tensor(self: Tensor, end: Tensor, weight: Tensor) -> Any:
     """From one tensor to another, by a part of the way for each element."""
+    one_dtype("core::lerp", FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
     apart = core.sub(end, self)
     rest = core.add(core.neg(weight), 1)
     return core.where(
@@ -146,15 +171,20 @@ def lerp_by_tensor(self: Tensor, end: Tensor, weight: Tensor) -> Any:
     "norm(Tensor self, Scalar? p=None, int[1]? dim=None, bool keepdim=False, *,"
     " ScalarType? dtype=None) -> Tensor",
     takes=FLOATS | COMPLEXES,
-    wide=True,
     autocast="float32",
+    out=True,
 )
 def norm(
     self: Tensor, p: Any, dim: Sequence[int] | None, keepdim: bool, dtype: DType | None
 ) -> Any:
     """The length of vectors: the p-th root of the sum of the p-th powers."""
     if dtype is not None:
+        fits = COMPLEXES if self.dtype.is_complex else FLOATS
+        require_dtype("core::norm", "dtype", dtype, fits, ", ".join(map(str, fits)))
         self = core.to(self, dtype=dtype)
+    if self.dtype in HALVES:
+        wide = core.norm(core.to(self, dtype=FLOAT32), p, dim, keepdim)
+        return core.to(wide, dtype=self.dtype)
     dims, order = list(dim or ()), 2.0 if p is None else float(p)
     if order == 2:
         # Without the sizes, whose slopes end at zero.
@@ -191,38 +221,28 @@ def _rooted(total: Any, order: float = 2.0) -> Any:
 
 @composite(
     "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    takes=ALL - COMPLEXES,
     wide=True,
+    out=True,
 )
 def logsumexp(self: Tensor, dim: Sequence[int], keepdim: bool) -> Any:
     """The logarithm of the sum of exponentials, without overflow."""
     if self.dtype in INTEGERS | {BOOL}:
-        self = core.to(self, dtype=DType.named("float32"))
+        self = core.to(self, dtype=FLOAT32)
     dims = list(dim) or list(range(len(self.shape)))
     if not self.numel():
         return core.log(core.sum(core.exp(self), dims, keepdim))
-    most = core.detach(core.amax(self, dims, True))
+    real = core.real(self) if self.dtype.is_complex else self
+    most = core.detach(core.amax(real, dims, True))
     most = core.masked_fill(most, core.eq(core.abs(most), inf), 0)
     total = core.log(core.sum(core.exp(core.sub(self, most)), dims, keepdim))
     return core.add(total, most if keepdim else core.reshape(most, total.shape))
 
 
-@composite("logaddexp(Tensor self, Tensor other) -> Tensor", takes=FLOATS, wide=True)
-def logaddexp(self: Tensor, other: Tensor) -> Any:
-    """The logarithm of the sum of both exponentials, without overflow."""
-    most = core.detach(core.maximum(self, other))
-    most = core.masked_fill(most, core.eq(core.abs(most), inf), 0)
-    one, two = core.sub(self, most), core.sub(other, most)
-    # One of the exponentials is 1, which is left out: the same function either way.
-    first = core.add(core.expm1(one), core.exp(two))
-    second = core.add(core.expm1(two), core.exp(one))
-    rest = core.where(core.ge(self, other), first, second)
-    return core.add(most, core.log1p(rest))
-
-
 @composite(
     "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
     autocast="float32",
+    in_place=True,
+    out=True,
 )
 def cumprod(self: Tensor, dim: int, dtype: DType | None) -> Any:
     """The products up to each place of a dimension."""
@@ -239,25 +259,6 @@ def cumprod(self: Tensor, dim: int, dtype: DType | None) -> Any:
         found = core.cat([first, core.mul(rest, moved)], at)
         step *= 2
     return core.clone(found) if found is self else found
-
-
-@composite("fmod(Tensor self, Tensor other) -> Tensor", takes=REALS, explicit=True)
-def fmod(self: Tensor, other: Tensor) -> Any:
-    """What division rounded towards 0 leaves, with the sign of the left side."""
-    rest = core.remainder(core.abs(self), core.abs(other))
-    return core.where(core.lt(self, 0), core.neg(rest), rest)
-
-
-@composite(
-    "hypot(Tensor self, Tensor other) -> Tensor", takes=FLOATS, wide=True, explicit=True
-)
-def hypot(self: Tensor, other: Tensor) -> Any:
-    """The length of the hypotenuse of both sides, without overflow."""
-    most = core.maximum(core.abs(self), core.abs(other))
-    none = core.logical_or(core.eq(most, 0), core.eq(most, inf))
-    most = core.masked_fill(most, none, 1)
-    one, two = core.div(self, most), core.div(other, most)
-    return core.mul(core.sqrt(core.add(core.square(one), core.square(two))), most)
 
 
 @composite("einsum(str equation, Tensor[] tensors) -> Tensor", only="function")
@@ -411,5 +412,5 @@ def _product(sizes: dict[str, int], letters: Sequence[str]) -> int:
 
 OPERATORS: tuple[Written, ...] = (
     *(outer, mv, addmm, addmv, baddbmm, addcmul, addcdiv, lerp_by_number),
-    *(lerp_by_tensor, norm, logsumexp, logaddexp, cumprod, fmod, hypot, einsum),
+    *(lerp_by_tensor, norm, logsumexp, cumprod, einsum),
 )

@@ -38,6 +38,8 @@ Rules:
   `fast(general)` returns the function that is called instead, and calls `general` with
   the same arguments for all but the calls that it does itself; it is only ever a
   shorter way to the same result;
+- a composite is declared by `composite`; its other forms compute the result and then
+  copy it, under the checks of every target;
 - a name is `name` or `name.overload`; the in-place form of `clamp.Tensor` is
   `clamp_.Tensor`, its out= form `clamp.Tensor_out`;
 - what dumps show is the form and the backend: `add_cpu`, `add__cuda`, `add_out_meta`.
@@ -62,11 +64,19 @@ from runtime.operators.plan import (
     Plan,
     require_dtype,
 )
-from runtime.operators.produce import pretend, produce, write_to
+from runtime.operators.produce import (
+    adopt,
+    check_target,
+    pretend,
+    produce,
+    write_to,
+)
 from runtime.operators.remembered import VALUES_REFUSED, remembering
 from runtime.schema.codes import DType
+from runtime.tensors.promotion import result_type
 from runtime.tensors.tensor import Tensor
 
+EXPLICIT = "CompositeExplicitAutograd"
 # What a composite may be refused by the operators that it calls.
 REFUSALS = (OperandError, *VALUES_REFUSED)
 
@@ -87,40 +97,107 @@ def composite(
     tags: tuple[str, ...] = (),
     explicit: bool = False,
     autocast: str = "",
+    in_place: bool = False,
+    out: bool = False,
 ) -> Callable[..., "Written"]:
     """Declare an operator of a function of others: the schema, and what it is for.
 
     The first line of the function's docstring is the sentence that `help()` says.
-    `takes` are the dtypes of its first tensor; `wide` computes 16-bit floats in 32
+    `takes` are the dtypes of its tensors together; `wide` computes 16-bit floats in 32
     bits, and rounds once, at the end.  An `explicit` one has a formula of its own.
+    `in_place` and `out` ask for these forms, too.
     """
-    key = "CompositeExplicitAutograd" if explicit else "CompositeImplicitAutograd"
-    call = f"core::{schema.partition('(')[0]}"
+    key = EXPLICIT if explicit else "CompositeImplicitAutograd"
+    name, _, rest = schema.partition("(")
+    arguments = rest.removesuffix(") -> Tensor")
 
     def declare(function: Callable[..., Any]) -> Written:
         says = (function.__doc__ or "").partition("\n")[0]
         run = _widened(function) if wide else function
         if takes is not ALL:
-            run = _refusing(call, run, takes)
-        kernels = {key: composed(call, run)}
-        return Written(schema, kernels, tags, says, only, autocast)
+            run = _refusing(f"core::{name}", run, takes)
+        forms = []
+        if in_place:
+            written, text = in_place_schema(name, arguments)
+            forms.append(_form(text, key, tags, _onto_self(written, run, explicit)))
+        if out:
+            written, text = out_schema(name, arguments)
+            # Of gradients it knows nothing: autograd refuses it, as every out= form.
+            forms.append(_form(text, EXPLICIT, tags, _onto_out(written, run)))
+        kernels = {key: composed(f"core::{name}", run)}
+        return Written(schema, kernels, tags, says, only, autocast, tuple(forms))
 
     return declare
+
+
+def in_place_schema(name: str, arguments: str) -> tuple[str, str]:
+    """The name and the schema of the form that writes to `self`."""
+    base, dot, overload = name.partition(".")
+    name = f"{base}_{dot}{overload}"
+    written = arguments.replace("Tensor self", "Tensor(a!) self", 1)
+    return name, f"{name}({written}) -> Tensor(a!)"
+
+
+def out_schema(name: str, arguments: str) -> tuple[str, str]:
+    """The name and the schema of the form that writes to `out`."""
+    base, _, overload = name.partition(".")
+    name = f"{base}.{overload}_out" if overload else f"{base}.out"
+    star = "" if "*" in arguments else "*, "
+    before = f"{arguments}, " if arguments else ""
+    return name, f"{name}({before}{star}Tensor(a!) out) -> Tensor(a!)"
+
+
+def _form(
+    schema: str, key: str, tags: tuple[str, ...], function: Callable[..., Any]
+) -> "Defined":
+    shown = f"{shown_name(schema.partition('(')[0])}_{SHOWN_KEYS[key]}"
+    return Defined(schema, tags, ((key, direct(function, shown)),))
+
+
+def _onto_self(
+    name: str, function: Callable[..., Any], explicit: bool
+) -> Callable[..., Any]:
+    """The function, its result copied to its first argument."""
+    call = f"core::{name}"
+
+    def run(self: Tensor, *arguments: Any) -> Any:
+        # Formulas of what it calls may ask for what `self` was.
+        kept = not explicit and self.requires_grad
+        found = function(core.clone(self) if kept else self, *arguments)
+        check_target(self, "self", call, found.shape, found.dtype, found.device)
+        # What autograd has seen already is no second write.
+        return adopt(self, found) if explicit else core.copy_(self, found)
+
+    return composed(call, run)
+
+
+def _onto_out(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, its result copied to its last argument."""
+    call = f"core::{name}"
+
+    def run(*arguments: Any) -> Any:
+        *given, out = arguments
+        found = function(*given)
+        check_target(out, "out", call, found.shape, found.dtype, found.device)
+        return adopt(out, found)
+
+    return composed(call, run)
 
 
 def _refusing(
     call: str, function: Callable[..., Any], takes: frozenset[DType]
 ) -> Callable[..., Any]:
-    """The function, whose first tensor has one of some dtypes."""
+    """The function, whose tensors have one of some dtypes, together."""
     names = [*signature(function).parameters]
     fits = ", ".join(sorted(map(str, takes)))
 
     @wraps(function)
     def run(*arguments: Any) -> Any:
-        for name, each in zip(names, arguments, strict=True):
-            if isinstance(each, Tensor):
-                require_dtype(call, name, each.dtype, takes, fits)
-                break
+        tensors = [each for each in arguments if isinstance(each, Tensor)]
+        if result_type(*tensors) not in takes:
+            for name, each in zip(names, arguments, strict=True):
+                if isinstance(each, Tensor):
+                    require_dtype(call, name, each.dtype, takes, fits)
         return function(*arguments)
 
     return run
@@ -176,7 +253,7 @@ class Written:
     `says` is what it is for, in one sentence: an operator with one is public, `only` as
     a `function` or a `method` if that is said; see `runtime.operators.public`.  How it
     runs under autocast is said as `low`, `float32` or `widest`: the families of
-    `runtime.autograd.autocast`.
+    `runtime.autograd.autocast`.  `forms` are other forms of it, as they are.
     """
 
     schema: str
@@ -185,6 +262,7 @@ class Written:
     says: str = ""
     only: str = ""
     autocast: str = ""
+    forms: tuple[Defined, ...] = ()
 
     @property
     def name(self) -> str:
@@ -192,7 +270,7 @@ class Written:
         return self.schema.partition("(")[0]
 
     def defined(self) -> Iterator[Defined]:
-        """The one operator."""
+        """The operator, and what other forms it has."""
         shown = shown_name(self.schema.partition("(")[0])
         kernels = tuple(
             (
@@ -204,6 +282,7 @@ class Written:
             for key, function in self.kernels.items()
         )
         yield Defined(self.schema, self.tags, kernels)
+        yield from self.forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,33 +325,23 @@ class Structured:
 
     def defined(self) -> Iterator[Defined]:
         """The operators of all its forms."""
-        base, _, overload = self.name.partition(".")
         if self.functional:
             shown = shown_name(self.name)
             kernels = self._kernels(shown, self._functional)
             if self.anywhere is not None:
                 explicit = direct(self.anywhere, f"{shown}_explicit")
-                kernels = (*kernels, ("CompositeExplicitAutograd", explicit))
+                kernels = (*kernels, (EXPLICIT, explicit))
             yield Defined(
                 f"{self.name}({self.arguments}) -> {self.returns}", self.tags, kernels
             )
         if self.in_place:
-            name = f"{base}_.{overload}" if overload else f"{base}_"
-            written = self.arguments.replace("Tensor self", "Tensor(a!) self", 1)
-            yield Defined(
-                f"{name}({written}) -> Tensor(a!)",
-                self.tags,
-                self._kernels(shown_name(name), self._in_place(f"core::{name}")),
-            )
+            name, schema = in_place_schema(self.name, self.arguments)
+            form = self._in_place(f"core::{name}")
+            yield Defined(schema, self.tags, self._kernels(shown_name(name), form))
         if self.out and self.returns.startswith("Tensor"):
-            name = f"{base}.{overload}_out" if overload else f"{base}.out"
-            star = "" if "*" in self.arguments else "*, "
-            before = f"{self.arguments}, " if self.arguments else ""
-            yield Defined(
-                f"{name}({before}{star}Tensor(a!) out) -> Tensor(a!)",
-                self.tags,
-                self._kernels(shown_name(name), self._out(f"core::{name}")),
-            )
+            name, schema = out_schema(self.name, self.arguments)
+            form = self._out(f"core::{name}")
+            yield Defined(schema, self.tags, self._kernels(shown_name(name), form))
 
     def _kernels(
         self, shown: str, form: Callable[[str], Callable[..., Any]]
@@ -351,7 +420,7 @@ class Structured:
 # What dumps show behind the name of a kernel; every other key in lower case.
 SHOWN_KEYS = {
     "CompositeImplicitAutograd": "composite",
-    "CompositeExplicitAutograd": "explicit",
+    EXPLICIT: "explicit",
     "BackendSelect": "select",
 }
 

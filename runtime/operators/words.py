@@ -1,12 +1,14 @@
 """Words: what callers may write where a schema asks for something else.
 
-True only here: the table of other names, and what becomes of arrays, dtypes and devices
+True only here: what becomes of arrays, dtypes and devices
 as people write them.  A call is tried as it is; only when it does not fit its schema is
 it read again, so that a call in the schema's own words pays nothing.
 
 =================== ============================= ==============================
 written             where the schema has          becomes
 =================== ============================= ==============================
+input=              `self` or `indices`           that argument
+inplace=            no such argument              the result, copied to the first
 axis=, axes=        `dim` or `dims`               that argument
 keepdims=, ddof=    `keepdim`, `correction`       that argument
 out=, dtype=None    no such argument              nothing
@@ -20,30 +22,25 @@ float, np.float32   a dtype                       the dtype
 Rule: nothing ran when a call did not fit, so that calling again repeats nothing.
 """
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 from numpy import generic, ndarray
 
 from runtime.errors.call import CallError
 from runtime.schema.argument import Argument
+from runtime.schema.checked import renamed
 from runtime.schema.device import Device
 from runtime.tensors.data import as_tensor
 from runtime.tensors.elements import supported
 from runtime.tensors.making import from_numpy
 from runtime.tensors.tensor import Tensor
 
-# NumPy's words -> the schema's, the first that it has.
-NAMES = {
-    "axis": ("dim", "dims"),
-    "axes": ("dims",),
-    "keepdims": ("keepdim",),
-    "ddof": ("correction",),
-}
-
 # What NumPy passes along as None to whoever has a method of a name that it calls.
 UNSAID = frozenset({"out", "dtype"})
+
+
+# What layers may ask to write over what it is given.
+ACTIVATIONS = frozenset({"relu", "silu", "elu", "leaky_relu"})
 
 
 def again(
@@ -55,6 +52,16 @@ def again(
         CallError: `error`, if there is nothing to read in another way.
         UnsupportedData, UnknownDevice: a dtype or a device that there is not.
     """
+    if "inplace" in kwargs and run.schema.name.base in ACTIVATIONS:
+        rest = {name: value for name, value in kwargs.items() if name != "inplace"}
+        if "input" in rest and "self" not in rest:
+            rest["self"] = rest.pop("input")
+        first = args[0] if args else rest.pop("self", None)
+        if not kwargs["inplace"] or not isinstance(first, Tensor):
+            return run(*(args or (first,)), **rest)
+        # What is to be run backwards is kept as it was.
+        kept = first.clone() if first.requires_grad else first
+        return first.copy_(run(kept, *args[1:], **rest))
     arguments = {argument.name: argument for argument in run.schema.arguments}
     named = _renamed(kwargs, arguments)
     place = next((each.device for each in args if isinstance(each, Tensor)), None)
@@ -76,19 +83,6 @@ def again(
     return run(*listed, **spoken)
 
 
-def worded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A written function that takes NumPy's `axis` for its `dim`."""
-
-    @wraps(function)
-    def taking(*args: Any, **kwargs: Any) -> Any:
-        # Both are for the function to refuse.
-        if "axis" in kwargs and "dim" not in kwargs:
-            kwargs["dim"] = kwargs.pop("axis")
-        return function(*args, **kwargs)
-
-    return taking
-
-
 def read_operand(value: Any, device: Device) -> Any:
     """An array as a tensor, NumPy's number as Python's, all else as it is."""
     if isinstance(value, generic) or (isinstance(value, ndarray) and not value.shape):
@@ -100,14 +94,12 @@ def read_operand(value: Any, device: Device) -> Any:
 
 def _renamed(kwargs: dict[str, Any], arguments: dict[str, Argument]) -> dict[str, Any]:
     """The keyword arguments under the schema's names, less what is `UNSAID`."""
-    named = {}
-    for name, value in kwargs.items():
-        if value is None and name in UNSAID and name not in arguments:
-            continue
-        others = () if name in arguments else NAMES.get(name, ())
-        fit = (other for other in others if other in arguments and other not in kwargs)
-        named[next(fit, name)] = value
-    return named
+    said = {
+        name: value
+        for name, value in kwargs.items()
+        if value is not None or name not in UNSAID or name in arguments
+    }
+    return renamed(said, arguments)
 
 
 def _read(argument: Argument, value: Any, device: Device | None) -> Any:

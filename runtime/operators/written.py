@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from numpy import ndarray
 
 from runtime.errors.operands import PartOutOfRange, WrongOption
+from runtime.operators.agreement import INDICES
 from runtime.operators.call import core
 from runtime.operators.calling import function, named, plain, spelled, writing
+from runtime.operators.plan import FLOATS, require_dtype
 from runtime.operators.public import public
-from runtime.operators.words import worded
 from runtime.schema.binding import binder, converters_of
 from runtime.schema.checked import checked
 from runtime.schema.excerpt import shortened
@@ -66,7 +67,6 @@ def _bounds(self: Tensor, *given: Any) -> tuple[Any, ...]:
     )
 
 
-@worded
 @checked
 def scatter(
     self: Tensor,
@@ -91,7 +91,6 @@ def scatter(
     return core.scatter_value_out(self, dim, index, src, out=out)
 
 
-@worded
 @checked
 def scatter_(
     self: Tensor, dim: int, index: Tensor, src: Any, *, reduce: str | None = None
@@ -137,7 +136,6 @@ def _place(tensor: Any, dim: int, place: int) -> Any:
     return core.slice(tensor, dim, place, place + 1) if tensor.shape else tensor
 
 
-@worded
 @checked
 def split(self: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Pieces of one size, or of the sizes in a list."""
@@ -145,7 +143,6 @@ def split(self: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     return tuple(run(self, split_size, dim))
 
 
-@worded
 @checked
 def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most that many pieces of one size; the last may be smaller.
@@ -163,14 +160,12 @@ def chunk(self: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return tuple(core.split(self, -(-size // chunks), dim))
 
 
-@worded
 @checked
 def unbind(self: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Every place of a dimension as a view."""
     return tuple(core.select(self, dim, place) for place in range(self.size(dim)))
 
 
-@worded
 @checked
 def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
     """`length` places of a dimension from `start`, as a view."""
@@ -209,7 +204,9 @@ def extreme(name: str, pair: str) -> Function:
     """`max` or `min`: of all elements, along a dimension, or of two tensors."""
     whole, along, both = writing(name), plain(f"{name}_dim"), function(pair)
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if self is None:
+            self = kwargs.pop("input", None)
         if not args:
             if not kwargs:
                 return whole(self)
@@ -249,7 +246,9 @@ def spread(name: str) -> Function:
     turns[2] = turns[3] = _truth
     bind = binder(schema, tuple(turns))
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if self is None:
+            self = kwargs.pop("input", None)
         # `var(False)`: a bool is no dimension.
         if len(args) == 1 and type(args[0]) is bool and "unbiased" not in kwargs:
             return call(self, unbiased=args[0], **kwargs)
@@ -288,7 +287,6 @@ def where(condition: Tensor, *args: Any, **kwargs: Any) -> Any:
     return unbind(core.nonzero(condition), 1)
 
 
-@worded
 @checked
 def nonzero(self: Tensor, *, as_tuple: bool = False, out: Any = None) -> Any:
     """The indices of what is not 0, one a row, or a tensor for each dimension."""
@@ -302,6 +300,7 @@ def round(self: Tensor, *, decimals: int = 0, out: Any = None) -> Any:  # noqa: 
     """The nearest number of so many decimals, the even one of two."""
     if not decimals:
         return function("round")(self, out=out)
+    require_dtype("round", "self", self.dtype, FLOATS, "floating-point dtypes")
     scale = 10.0 ** abs(decimals)
     forth, back = (core.mul, core.div) if decimals > 0 else (core.div, core.mul)
     found = back(core.round(forth(self, scale)), scale)
@@ -319,7 +318,7 @@ def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Any:
     """A number put where the mask is true, or a tensor of no dimensions."""
     if not isinstance(value, Tensor):
         return core.masked_fill(self, mask, value)
-    return core.where(mask, _one(self, value), self)
+    return core.contiguous(core.where(mask, _one(self, value), self))
 
 
 @checked
@@ -430,13 +429,31 @@ def clip(self: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> 
 
 
 @checked
-def lerp(self: Tensor, end: Tensor, weight: Any) -> Any:
+def lerp(self: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Any:
     """From one tensor to another, by a part of the way: a number, or a tensor."""
-    run = core.lerp_Tensor if isinstance(weight, Tensor) else core.lerp_Scalar
+    by_tensor = isinstance(weight, Tensor)
+    if out is not None:
+        into = core.lerp_Tensor_out if by_tensor else core.lerp_Scalar_out
+        return into(self, end, weight, out=out)
+    return (core.lerp_Tensor if by_tensor else core.lerp_Scalar)(self, end, weight)
+
+
+@checked
+def lerp_(self: Tensor, end: Tensor, weight: Any) -> Any:
+    """`lerp`, in place."""
+    run = core.lerp__Tensor if isinstance(weight, Tensor) else core.lerp__Scalar
     return run(self, end, weight)
 
 
-@worded
+@checked
+def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Any:
+    """Fill with 1 and 0; `p`, a number or a tensor, says how likely 1 is."""
+    if not isinstance(p, Tensor):
+        return core.bernoulli__float(self, p, generator=generator)
+    chances = core.expand(p, self.shape)
+    return core.copy_(self, core.bernoulli(chances, generator=generator))
+
+
 @checked
 def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None) -> Any:
     """Every element, or slice, several times: one number, or one for each."""
@@ -445,7 +462,6 @@ def repeat_interleave(self: Tensor, repeats: Any, dim: int | None = None) -> Any
     return core.repeat_interleave_self_int(self, repeats, dim)
 
 
-@worded
 @checked
 def norm(
     self: Tensor,
@@ -454,6 +470,7 @@ def norm(
     keepdim: bool = False,
     *,
     dtype: Any = None,
+    out: Tensor | None = None,
 ) -> Any:
     """The length of vectors: the p-th root of the sum of the p-th powers.
 
@@ -466,10 +483,12 @@ def norm(
             )
         p = 2
     dims = [dim] if hasattr(dim, "__index__") else dim
-    return core.norm(self, p, dims, keepdim, **spelled({"dtype": dtype}))
+    options = spelled({"dtype": dtype})
+    if out is not None:
+        return core.norm_out(self, p, dims, keepdim, **options, out=out)
+    return core.norm(self, p, dims, keepdim, **options)
 
 
-@worded
 @checked
 def unique(
     self: Tensor,
@@ -512,17 +531,38 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
 def searchsorted(sorted_sequence: Tensor, input: Any, **options: Any) -> Any:  # noqa: A002  # upstream's name
     """Where numbers would stand in lines that are in order.
 
-    Options: out_int32, right, side, sorter.
+    Options: out_int32, right, side, sorter, out.
     """
     if not isinstance(input, Tensor):
-        input = wrap_number(input)  # noqa: A001  # as above
-    return core.searchsorted(sorted_sequence, input, **options)
+        input = wrap_number(input, sorted_sequence.device)  # noqa: A001  # as above
+    return function("searchsorted")(sorted_sequence, input, **options)
+
+
+@checked
+def numel(self: Tensor) -> int:
+    """How many elements there are."""
+    return self.numel()
+
+
+@checked
+def embedding(weight: Tensor, indices: Tensor, padding_idx: int | None = None) -> Any:
+    """The rows of a table that integers name, or, as of layers, integers and table.
+
+    In the order of layers a negative `padding_idx` counts from the end; else -1, and
+    None, are none.
+    """
+    place = -1 if padding_idx is None else padding_idx
+    if weight.dtype in INDICES and indices.dtype not in INDICES:
+        weight, indices = indices, weight
+        if padding_idx is not None and padding_idx < 0:
+            place += weight.size(0)
+    return core.embedding(weight, indices, place)
 
 
 # Written functions that are no methods, or are other ones.
 NO_METHODS = (
-    *("conv1d", "conv2d", "dropout", "einsum", "max_pool2d", "meshgrid"),
-    *("searchsorted", "where"),
+    *("conv1d", "conv2d", "dropout", "einsum", "embedding", "max_pool2d", "meshgrid"),
+    *("numel", "searchsorted", "where"),
 )
 
 # What is more than the call of one operator, by name.
@@ -537,6 +577,7 @@ WRITTEN: dict[str, Function] = {
     "conv2d": convolution("conv2d", 2),
     "dropout": dropout,
     "einsum": einsum,
+    "embedding": embedding,
     "lerp": lerp,
     "masked_fill": masked_fill,
     "max_pool2d": max_pool2d,
@@ -544,6 +585,7 @@ WRITTEN: dict[str, Function] = {
     "narrow": narrow,
     "nonzero": nonzero,
     "norm": norm,
+    "numel": numel,
     "repeat_interleave": repeat_interleave,
     "round": round,
     "searchsorted": searchsorted,

@@ -2,7 +2,8 @@
 
 True only here: how a function that is written by hand says that a call does not fit.
 Its parameters are its schema: what it does not know, has twice or lacks is refused by
-the errors of `runtime.errors.call`, before anything of it has run.
+the errors of `runtime.errors.call`, before anything of it has run.  What other
+libraries call a parameter, `NAMES`, is taken for it.
 
 How it works: Python itself binds the call.  Only if that fails is the call looked at: a
 TypeError that was raised before the function began has no frame of it, and is told from
@@ -24,6 +25,15 @@ from runtime.errors.call import (
 )
 from runtime.schema.excerpt import written_call
 
+# Torch's and NumPy's words -> the schema's, the first that it has.
+NAMES = {
+    "input": ("self", "indices"),
+    "axis": ("dim", "dims"),
+    "axes": ("dims",),
+    "keepdims": ("keepdim",),
+    "ddof": ("correction",),
+}
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -38,12 +48,28 @@ def checked(function: F) -> F:
             trace = error.__traceback__
             # Raised in this frame: the function did not begin.
             if trace is None or trace.tb_next is None:
+                named = renamed(kwargs, signature(function).parameters)
+                if named != kwargs:
+                    return call(*args, **named)
                 refused = refusal(function, args, kwargs)
                 if refused is not None:
                     raise refused from None
             raise
 
     return call  # type: ignore[return-value]  # of the parameters of `function`
+
+
+def renamed(kwargs: Mapping[str, Any], known: Iterable[str]) -> dict[str, Any]:
+    """Keyword arguments by the names that are known, where `NAMES` has one.
+
+    Where both are written, both stay, for the call to be refused.
+    """
+    names, found = {*known}, {}
+    for name, value in kwargs.items():
+        others = () if name in names else NAMES.get(name, ())
+        fit = (other for other in others if other in names and other not in kwargs)
+        found[next(fit, name)] = value
+    return found
 
 
 def refusal(

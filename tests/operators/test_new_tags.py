@@ -14,7 +14,8 @@ TAGGED = {
     },
     "nondeterministic_seeded": {
         *("dropout", "native_dropout", "normal_", "uniform_"),
-        *("bernoulli", "multinomial"),
+        *("bernoulli", "bernoulli_.float", "bernoulli.out"),
+        *("multinomial", "multinomial.out"),
         *("rand", "rand_like", "randint", "randn", "randn_like", "randperm"),
     },
     "nondeterministic_bitwise": {"empty", "empty_like", "new_empty"},

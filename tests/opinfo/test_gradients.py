@@ -153,9 +153,10 @@ def test_results_without_a_gradient(row: OpInfo) -> None:
             else on_cpu(v)
         )
     )
-    if row.name.endswith("_"):
+    if row.name.partition(".")[0].endswith("_"):
         args[0] = args[0].detach()
-    if row.name in ("native_dropout", "dropout", "copy_", "bernoulli"):
+    # Of `_unique` the number of results changes: `tests/operators/test_functions.py`.
+    if row.name in ("native_dropout", "dropout", "copy_", "bernoulli", "_unique"):
         return
     for result in listed(row.call(*args, **kwargs)):
         if not isinstance(result, Tensor) or not result.requires_grad:

@@ -82,7 +82,7 @@ def judged(found: Iterable[Difference], rows: tuple[Row, ...]) -> Verdict:
 NUMBERS = (
     *("atan2", "eq", "ge", "gt", "le", "lt", "ne", "max_binary", "maximum"),
     *("min_binary", "minimum", "logical_and", "logical_or", "logical_xor"),
-    *("remainder", "bitwise_and", "bitwise_or", "bitwise_xor", "pow", "xlogy"),
+    *("remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor", "pow", "xlogy"),
 )
 
 DEVIATIONS: tuple[Row, ...] = (
@@ -99,9 +99,9 @@ DEVIATIONS: tuple[Row, ...] = (
         "what is read and written is copied first, so the result is what it says",
     ),
     Deviation(
-        ("gather",),
+        ("gather", "multinomial"),
         "accepted",
-        "out=float64[2, 2]",
+        "out=float64[",
         "`out=` takes every dtype that holds the result, as of other operators",
     ),
     Deviation(
@@ -114,7 +114,7 @@ DEVIATIONS: tuple[Row, ...] = (
         "a tensor without dimensions has dimension 0 for every operator",
     ),
     Deviation(
-        ("arange", "bernoulli", "masked_select", "multinomial"),
+        ("arange", "masked_select"),
         "error type",
         "UnknownArgument",
         "there is no form with `out=`",
@@ -220,6 +220,12 @@ DEVIATIONS: tuple[Row, ...] = (
         "gradient values",
         "runtime.group_norm(float32[1, 2], 1)",
         "of two elements the gradient nearly cancels; torch is as far from it",
+    ),
+    Deviation(
+        ("logsumexp",),
+        "gradient values",
+        "[complex64]",
+        "of exponents of thousands torch loses four digits in single precision",
     ),
     Deviation(
         ("norm",),
