@@ -446,7 +446,7 @@ def lerp_(self: Tensor, end: Tensor, weight: Any) -> Any:
 
 
 @checked
-def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Any = None) -> Any:
+def bernoulli_(self: Tensor, p: float | Tensor = 0.5, *, generator: Any = None) -> Any:
     """Fill with 1 and 0; `p`, a number or a tensor, says how likely 1 is."""
     if not isinstance(p, Tensor):
         return core.bernoulli__float(self, p, generator=generator)

@@ -138,7 +138,7 @@ def test_inverse_functions_are_those_of_c(name: str, dtype: str) -> None:
     for value, one, other in zip(values, found, expected, strict=True):
         for part in ("real", "imag"):
             here, there = getattr(one, part), getattr(other, part)
-            rtol = 8 * np.finfo(dtype).eps
+            rtol = float(8 * np.finfo(dtype).eps)
             np.testing.assert_allclose(here, there, rtol, 1e-44, err_msg=str(value))
             if there == 0:
                 assert np.signbit(here) == np.signbit(there), value

@@ -1,5 +1,6 @@
 """Elementwise kernels on the device against those of the CPU."""
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from runtime.kernels.cuda import KERNELS as CUDA
 from runtime.kernels.cuda import scalars
 from runtime.kernels.cuda.binary import FAMILIES as BINARY
 from runtime.kernels.cuda.unary import FAMILIES as UNARY
+from runtime.kernels.math.pairs import DIVIDING
 from runtime.tensors.tensor import Tensor
 from tests.cuda.simulated.arrays import (
     COMPLEX,
@@ -62,7 +64,11 @@ def test_unary(name: str) -> None:
 
 @pytest.mark.parametrize("dtype", COMPLEX)
 @pytest.mark.parametrize(
-    "name", ["exp", "expm1", "log", "log2", "log10", "sin", "cos", "tan", "tanh"]
+    "name",
+    [
+        *("exp", "expm1", "log", "log2", "log10", "sin", "cos", "tan", "tanh"),
+        *("asin", "acos", "atan", "asinh", "acosh", "atanh"),
+    ],
 )
 def test_complex_functions_at_their_limits(name: str, dtype: str) -> None:
     parts = [0.0, -0.0, 1.5, 1000.0, -1000.0, np.inf, -np.inf, np.nan, 88.9, 710.0]
@@ -70,6 +76,20 @@ def test_complex_functions_at_their_limits(name: str, dtype: str) -> None:
     expected, out = host(array.shape, dtype), fresh(array.shape, dtype)
     CPU[name](expected, on_host(array))
     CUDA[name](out, put(array))
+    real = "float32" if dtype == "complex64" else "float64"
+    close(get(out).view(real), get(expected).view(real))
+
+
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_complex_logaddexp_at_its_limits(dtype: str) -> None:
+    parts = [0.0, 2.0, -1000.0, np.inf, -np.inf, np.nan]
+    numbers = [complex(x, y) for x in parts for y in parts]
+    one, two = (
+        np.array(each, dtype) for each in zip(*product(numbers, numbers), strict=True)
+    )
+    expected, out = host(one.shape, dtype), fresh(one.shape, dtype)
+    CPU["logaddexp"](expected, on_host(one), on_host(two))
+    CUDA["logaddexp"](out, put(one), put(two))
     real = "float32" if dtype == "complex64" else "float64"
     close(get(out).view(real), get(expected).view(real))
 
@@ -110,7 +130,7 @@ def test_gradients(name: str) -> None:
 
 def _operands(name: str, dtype: str) -> tuple[np.ndarray, np.ndarray]:
     left, right = samples(dtype), samples(dtype)[::-1].copy()
-    if np.dtype(dtype).kind in "iu" and name in ("floor_divide", "remainder"):
+    if np.dtype(dtype).kind in "iu" and name in DIVIDING:
         right[right == 0] = 3
         if dtype == "int64":
             # The least number by -1 fits nothing; both sides wrap as they like.
@@ -147,7 +167,7 @@ def test_a_number_may_stand_on_the_left() -> None:
     agree("lt", "bool", 3, samples("int16"))
 
 
-@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+@pytest.mark.parametrize("name", DIVIDING)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_an_integer_by_zero_is_refused_before_anything_is_written(
     name: str, dtype: str
