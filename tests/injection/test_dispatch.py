@@ -36,6 +36,7 @@ from tests.injection.interrupting import (
     at_places,
     interrupted,
 )
+from tests.injection.telling import Record, Told, tell
 from tests.python_dispatch.thread_state import Look
 
 # What is interrupted: the dispatcher, and who registers rules with it.
@@ -86,10 +87,13 @@ def tried(name: str, way: str) -> tuple[int, list[str]]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_at_every_point(name: str, way: str) -> None:
+def test_at_every_point(name: str, way: str, record_property: Record) -> None:
     """A state between two, an orphan, a lock that is held, a listener misled: none."""
     points, failed = tried(name, way)
-    print(f"{name}, {way}: {points} points, {len(failed)} failures")
+    told = Told(
+        operation=f"{name}, {way}", points=points, of=points, failures=len(failed)
+    )
+    tell(record_property, told)
     assert points > 2, "nothing was interrupted"
     assert failed == [], f"{len(failed)} of {points} points"
 
@@ -166,10 +170,14 @@ def played(seed: int, rounds: int) -> tuple[int, list[str]]:
 
 
 @pytest.mark.parametrize("rounds", [500, pytest.param(20_000, marks=pytest.mark.long)])
-def test_at_any_time(rounds: int) -> None:
+def test_at_any_time(rounds: int, record_property: Record) -> None:
     """A real signal, by a real timer."""
     seed = random.SystemRandom().getrandbits(32)
     came, failed = played(seed, rounds)
-    print(f"seed {seed}: {rounds} rounds, {came} interrupted, {len(failed)} failures")
+    name = "operations of dispatchers, a timer"
+    told = Told(
+        operation=name, rounds=rounds, came=came, seed=seed, failures=len(failed)
+    )
+    tell(record_property, told)
     assert came > rounds / 20
     assert failed == [], f"seed {seed}"

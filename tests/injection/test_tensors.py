@@ -29,6 +29,7 @@ from tests.injection.interrupting import (
     counted,
     interrupted,
 )
+from tests.injection.telling import Record, Told, nobody, tell
 from tests.injection.tensors import (
     HANDLED,
     OPERATIONS,
@@ -123,7 +124,9 @@ CASES = [
 ]
 
 
-def played(act: Operation, wrap: Wrap, name: str, everything: bool) -> None:
+def played(
+    act: Operation, wrap: Wrap, name: str, everything: bool, record: Record = nobody
+) -> None:
     """Try places of an operation, and all depths."""
     outcomes(act, wrap)
     count = counted(partial(act, Graph(wrap)), FOLDERS)
@@ -136,32 +139,45 @@ def played(act: Operation, wrap: Wrap, name: str, everything: bool) -> None:
     came, failed = tried(act, wrap, at_places, points)
     depths = range(1, 200) if everything else range(1, 200, 7)
     deep, faults = tried(act, wrap, at_depths, depths)
-    print(
-        f"{name}: {came} of {count} places, {deep} depths, seed {seed}: "
-        f"{len(failed) + len(faults)} failures"
+    places = Told(
+        operation=f"{name}, {'plain' if wrap is plain else 'handled'}, places",
+        points=came,
+        of=count,
+        seed=seed,
+        failures=len(failed),
     )
+    by_depth = Told(
+        operation=places.operation.replace("places", "depths"),
+        points=deep,
+        of=deep if everything else 7 * deep,
+        failures=len(faults),
+    )
+    tell(record, places)
+    tell(record, by_depth)
     assert came
     assert failed + faults == []
 
 
 @pytest.mark.parametrize(("name", "handled"), CASES)
-def test_at_places(name: str, handled: bool) -> None:
-    played(OPERATIONS[name], Wrapped.of if handled else plain, name, False)
+def test_at_places(name: str, handled: bool, record_property: Record) -> None:
+    wrap = Wrapped.of if handled else plain
+    played(OPERATIONS[name], wrap, name, False, record_property)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "handled"), CASES)
-def test_at_every_place(name: str, handled: bool) -> None:
-    played(OPERATIONS[name], Wrapped.of if handled else plain, name, True)
+def test_at_every_place(name: str, handled: bool, record_property: Record) -> None:
+    wrap = Wrapped.of if handled else plain
+    played(OPERATIONS[name], wrap, name, True, record_property)
 
 
 @pytest.mark.parametrize(
     "everything", [False, pytest.param(True, marks=pytest.mark.long)]
 )
-def test_operators_of_our_own(everything: bool) -> None:
+def test_operators_of_our_own(everything: bool, record_property: Record) -> None:
     with customs() as made:
         for name, act in called(made).items():
-            played(act, plain, name, everything)
+            played(act, plain, name, everything, record_property)
 
 
 def _defined(graph: Graph) -> None:
@@ -169,7 +185,7 @@ def _defined(graph: Graph) -> None:
         graph.kept.append(made["plain"](graph.grown))
 
 
-def test_definitions_leave_nothing() -> None:
+def test_definitions_leave_nothing(record_property: Record) -> None:
     """Whoever defines is interrupted: what is live when all is lost is as before."""
     before, failed = owned(), []
     _defined(Graph())
@@ -185,7 +201,14 @@ def test_definitions_leave_nothing() -> None:
         _defined(Graph())
         if owned() != before:
             failed.append(f"{where}: something is left")
-    print(f"definitions: {len(points)} of {count} places, seed {seed}, {failed}")
+    told = Told(
+        operation="definitions, places",
+        points=len(points),
+        of=count,
+        seed=seed,
+        failures=len(failed),
+    )
+    tell(record_property, told)
     assert failed == []
 
 
@@ -248,7 +271,7 @@ def test_a_fault_is_found(
 
 
 @pytest.mark.parametrize("rounds", [300, pytest.param(20_000, marks=pytest.mark.long)])
-def test_at_any_time(rounds: int) -> None:
+def test_at_any_time(rounds: int, record_property: Record) -> None:
     """A real signal, by a real timer."""
     seed = random.SystemRandom().getrandbits(32)
     chance, came, failed = random.Random(seed), 0, []
@@ -258,10 +281,14 @@ def test_at_any_time(rounds: int) -> None:
         graph, thread = Graph(), Thread()
         after = chance.uniform(0, 4e-4)
         came += not interrupted(partial(OPERATIONS[name], graph), after, frozenset())
-        if (told := wrong(graph, thread, *known[name])) is not None:
-            failed.append(f"{name}: {told}")
+        if (fault := wrong(graph, thread, *known[name])) is not None:
+            failed.append(f"{name}: {fault}")
             restore()
-    print(f"seed {seed}: {rounds} rounds, {came} interrupted, {len(failed)} failures")
+    name = "operations of tensors, a timer"
+    told = Told(
+        operation=name, rounds=rounds, came=came, seed=seed, failures=len(failed)
+    )
+    tell(record_property, told)
     assert came > rounds / 20
     assert failed == [], f"seed {seed}"
 
