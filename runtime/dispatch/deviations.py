@@ -10,6 +10,7 @@ Rule: whoever makes the runtime differ adds a row here, and a test of it.
 
 from runtime.dispatch.deviation import Deviation
 from runtime.dispatch.language_deviations import KEYS, SCHEMAS
+from runtime.dispatch.operator_deviations import OPERATORS
 from runtime.dispatch.python_deviations import PYTHON, TENSORS
 
 __all__ = ["DEVIATIONS", "Deviation"]
@@ -239,4 +240,4 @@ _CALLS = (
     ),
 )
 
-DEVIATIONS = (*KEYS, *SCHEMAS, *_REGISTRATION, *_CALLS, *TENSORS, *PYTHON)
+DEVIATIONS = (*KEYS, *SCHEMAS, *_REGISTRATION, *_CALLS, *TENSORS, *OPERATORS, *PYTHON)

@@ -28,6 +28,7 @@ from tests.dispatch.samples import defined, op, silent
 ROOT = Path(__file__).parents[2]
 HERE = "tests/dispatch/"
 PYTHON = "../python_dispatch/"
+CORE = "../operators/test_deviations.py"
 
 TESTS: dict[str, str] = {
     # Keys
@@ -162,6 +163,59 @@ TESTS: dict[str, str] = {
     ),
     "`.numpy()` of what requires grad, in a kernel": (
         "../tensors/test_interop.py::test_a_kernel_below_autograd_may_use_numpy"
+    ),
+    # Operators
+    "how results lie that are not computed element by element": (
+        f"{CORE}::test_results_lie_row_by_row"
+    ),
+    "`out=` of another shape": (f"{CORE}::test_out_with_elements_is_not_resized"),
+    "`out=` of another dtype": (f"{CORE}::test_out_of_a_wider_dtype"),
+    "`out=` of what makes as many elements as it finds, or is made of nothing": (
+        f"{CORE}::test_no_out_of_what_is_made_of_nothing"
+    ),
+    "`conj()`, and `conj_physical`, `resolve_conj`, `is_conj`, `is_neg`": (
+        f"{CORE}::test_conj_is_computed"
+    ),
+    "classes of exceptions": (f"{CORE}::test_refusals_are_runtime_errors_and_more"),
+    "a number for an operand of an operator of two": (
+        f"{CORE}::test_a_number_on_either_side"
+    ),
+    "a Python bool in a difference, `x - True`": (
+        f"{CORE}::test_a_python_bool_is_a_number"
+    ),
+    "dimensions of a tensor that has none": (
+        f"{CORE}::test_dimensions_of_what_has_none"
+    ),
+    "integers in convolutions and in means of windows": (
+        f"{CORE}::test_integers_in_windows"
+    ),
+    "options that are left out: nuclear norms, `output_size` of "
+    "`repeat_interleave`, tensors as bounds of `linspace`": (
+        f"{CORE}::test_options_that_are_left_out"
+    ),
+    "`batch_norm` of one dimension": (f"{CORE}::test_batch_norm_of_a_line"),
+    "an index without elements, of another dtype": (
+        f"{CORE}::test_the_dtype_of_an_empty_index"
+    ),
+    "`sum_to_size` where nothing is summed": (f"{CORE}::test_nothing_to_sum"),
+    "which of equal elements `topk` finds first": (
+        f"{CORE}::test_the_first_of_equal_elements"
+    ),
+    "last digits of what cancels, or of large exponents": (
+        f"{CORE}::test_what_cancels"
+    ),
+    "`acos` of complex128": (f"{CORE}::test_acos_near_one"),
+    "functions of complex numbers that upstream lacks, `xlogy`": (
+        f"{CORE}::test_xlogy_of_complex_numbers"
+    ),
+    "gradients that upstream does not have, or loses": (
+        f"{CORE}::test_gradients_that_upstream_lacks"
+    ),
+    "`einsum` of one operand, and `dropout` that does not train": (
+        f"{CORE}::test_results_of_their_own"
+    ),
+    "what a meta tensor is asked": (
+        f"{CORE}::test_meta_tensors_are_refused_what_others_are"
     ),
     # Dispatch to Python
     "results of a class of tensors without a handler": (
