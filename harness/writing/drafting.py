@@ -12,7 +12,7 @@ from functools import partial
 
 from harness.writing.bench import Bench, definitions
 from harness.writing.draft import RETURNED, Draft, StepDraft
-from harness.writing.errors import NothingRegisters
+from harness.writing.errors import NothingRegisters, TrialEnded
 from harness.writing.looking import Look, looks
 from harness.writing.target import Target, find, is_own, near_registries
 from harness.writing.trying import Found, Tried, candidates, create, step
@@ -39,7 +39,7 @@ def draft(name: str, folder: str, seconds: float) -> Draft:
         NotTried: it acts on the machine.
         CannotCreate: no registry can be made.
         NothingRegisters: nothing of it registers.
-        TrialEnded: there was no time to make a registry.
+        TrialEnded: there was no time to find a step of it.
     """
     target = find(name, folder)
     owner = getattr(target.value, "__module__", None) or target.module.__name__
@@ -57,6 +57,8 @@ def draft(name: str, folder: str, seconds: float) -> Draft:
     shown = {step for look in kept for step in look.shows}
     hidden = [step.do for each in chosen for step in each.steps if step not in shown]
     chosen = [each for each in (_only(each, shown) for each in chosen) if each.steps]
+    if not chosen and bench.is_over:
+        raise TrialEnded(target=target.name, reason="time was up")
     if not chosen:
         raise _nothing(target, tried)
     remarks = _remarks(found, chosen, hidden, bench) + _lost(tried)

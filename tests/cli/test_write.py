@@ -1,11 +1,16 @@
 import ast
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.cli import exit_code
+from harness.writing.bench import Bench
+from harness.writing.drafting import draft
+from harness.writing.errors import TrialEnded
 from tests.cli.conftest import Project
 
 CONFIGURATION = Path(__file__).parents[2] / "pyproject.toml"
@@ -635,6 +640,27 @@ def test_time_that_is_up_before_anything_was_tried(registries: Project) -> None:
         "more time.\n",
         exit_code.REFUSED,
     )
+
+
+@pytest.mark.parametrize("trials", range(8))
+def test_time_that_is_up_later_is_not_read_as_nothing(
+    registries: Project, monkeypatch: pytest.MonkeyPatch, trials: int
+) -> None:
+    """A registry whose steps there was no time to try was said to register nothing."""
+    left, apart = trials, Bench.apart
+
+    def cut(bench: Bench, trial: Any) -> Any:
+        nonlocal left
+        if not left:
+            bench.until = 0.0
+        left -= 1
+        return apart(bench, trial)
+
+    monkeypatch.syspath_prepend(registries.root)
+    monkeypatch.setattr(Bench, "apart", cut)
+    with suppress(TrialEnded):
+        told = draft("registries:Plugins", str(registries.root), 60.0).remarks
+        assert "time was up before all was tried; --timeout gives more" in told
 
 
 ODD = """
