@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias
 
 from harness.engine.protocol import Relations
 from harness.errors import NotAScenario
-from harness.scenario.mistakes import check_takes
+from harness.scenario.mistakes import check_takes, name_of
 from harness.scenario.relations import declared_of, relations_of
 from harness.scenario.step import Step, UseStep, one_line
 
@@ -279,6 +279,12 @@ def _check_operations(what: str, given: Any, kind: type) -> None:
             raise NotAScenario(
                 found=f"{type(each).__name__} among the {what}",
                 wanted="each by itself: Scenario(*steps(...), ...)",
+            )
+        if callable(each):
+            maker = "use" if kind is UseStep else "step"
+            raise NotAScenario(
+                found=f"{name_of(each)} among the {what}",
+                wanted=f"{maker}('how it is called', the function)",
             )
         raise NotAScenario(
             found=f"{type(each).__name__} among the {what}", wanted=kind.__name__

@@ -173,6 +173,14 @@ def test_digest_is_the_same_in_every_process() -> None:
         ),
         (((ADD,), {"given": ["x"]}), "str among the given; it wants Step"),
         (
+            ((len,), {"create": list, "observe": str}),
+            "len among the steps; it wants step('how it is called', the function)",
+        ),
+        (
+            ((PUT,), {"create": list, "observe": str, "uses": [len]}),
+            "len among the uses; it wants use('how it is called', the function)",
+        ),
+        (
             (([ADD, CPU],), {}),
             "list among the steps; it wants each by itself: Scenario(*steps(...), ...)",
         ),
