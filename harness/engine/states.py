@@ -181,11 +181,11 @@ class Search:
         Raises `_OrderRead` in a blind stage.
         """
         self._start()
-        self._spare()
-        if self._grows():
-            self.grows = True
-            self._most = min(self._most, self.spent + MOST_GROWN)
         try:
+            self._spare()
+            if self._grows():
+                self.grows = True
+                self._most = min(self._most, self.spent + MOST_GROWN)
             for number in range(1, self._part.cover + 1):
                 self._round = number
                 self._take_all()

@@ -41,11 +41,13 @@ def not_closed(session: Session, search: "Search", where: str) -> str:
         if place is not None:
             # One place more in something: that grows, not the place.
             name = name[: place.start()]
-        grows = place is not None or all(
+        counts = place is not None or all(
             value.isdecimal() for value in values.split(" / ")
         )
+        # A small number of many states is no counter, unless repeating counts on.
+        grows = counts and search.grows
         text += f"; {'what grows' if grows else 'two of them differ in'}: {path}"
-        if grows:
+        if counts:
             text += f'; if no answer depends on it, ignore=["{name}"]'
     return text
 

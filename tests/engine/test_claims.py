@@ -4,7 +4,15 @@ from collections.abc import Hashable, Sequence
 
 import pytest
 
-from harness.engine import ASSUMPTIONS, Caveat, Exploration, Relations, explore, plan
+from harness.engine import (
+    ASSUMPTIONS,
+    Budget,
+    Caveat,
+    Exploration,
+    Relations,
+    explore,
+    plan,
+)
 from harness.engine.theory import DETERMINISM, EQUAL_STATES, OPEN, SCOPE
 from tests.engine.related import Related
 
@@ -133,3 +141,25 @@ def test_what_grows_is_named_and_costs_little(what: str) -> None:
     (told,) = explore(Seen(grows=what, lines=False), "graph").skipped
     assert told.split("; what grows: ")[1].startswith("registry.count: ")
     assert told.endswith('if no answer depends on it, ignore=["registry.count"]')
+
+
+def test_what_comes_back_is_not_said_to_grow() -> None:
+    class Around(Seen):
+        """Counts its uses, and begins again at the fifth."""
+
+        def grow(self, what: str) -> None:
+            super().grow(what)
+            self.log %= 5
+
+    found = explore(Around(grows="use", lines=False), "graph", budget=Budget(steps=90))
+    (told,) = [each for each in found.skipped if "did not close" in each]
+    assert "; two of them differ in: registry.count: " in told
+    assert told.endswith('; if no answer depends on it, ignore=["registry.count"]')
+
+
+@pytest.mark.parametrize("steps", range(1, 80, 6))
+@pytest.mark.parametrize("strategy", ["graph", "auto"])
+def test_a_budget_of_few_operations_is_told(strategy: str, steps: int) -> None:
+    found = explore(Seen(), strategy, budget=Budget(steps=steps))
+    assert not found.proven
+    assert found.skipped
