@@ -126,12 +126,13 @@ class Extent:
 
     `members` are the ids of its objects; `names` are the single names that are followed
     of a namespace which is not, as (id of the dict, name); `modules` are those that it
-    names without following them.
+    names without following them, and `noise` the paths of noise that its code names.
     """
 
     members: frozenset[int] = frozenset()
     names: frozenset[tuple[int, str]] = frozenset()
     modules: frozenset[str] = frozenset()
+    noise: frozenset[str] = frozenset()
 
     def includes(self, space: int, name: str) -> bool:
         """Whether a name of a namespace, or of a class, is followed."""
@@ -418,7 +419,8 @@ class _Comparison:
         else:
             paths = iter((self._path(now),))
         for path in paths:
-            if not any(_is_at_or_below(path, noise) for noise in NOISE_PATHS):
+            noise = NOISE_PATHS.keys() - self._extent.noise
+            if not any(_is_at_or_below(path, each) for each in noise):
                 yield path
 
     def _modules(self, old: Node, new: Node) -> Iterator[str]:

@@ -135,6 +135,12 @@ def _constant(value: Any, place: int, strange: list[int]) -> Any:
     return ["strange"]
 
 
+def names_in(code: types.CodeType) -> frozenset[str]:
+    """All names in a code object and in all code nested in it, of whatever kind."""
+    inner = (each for each in code.co_consts if type(each) is types.CodeType)
+    return frozenset(code.co_names).union(*map(names_in, inner))
+
+
 def _reads(code: types.CodeType) -> Reads:
     names: set[str] = set()
     chains: set[tuple[str, ...]] = set()

@@ -7,7 +7,7 @@ import operator
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 
 from harness.engine.protocol import Caveat, StateForm
 from harness.heap import abstract
@@ -15,8 +15,10 @@ from harness.heap.base import Base
 from harness.heap.boundary import Extent
 from harness.heap.calls import names_of
 from harness.heap.form import Walk
+from harness.heap.functions import names_in
 from harness.heap.ignored import Ignored, join
 from harness.heap.known import exact_name
+from harness.heap.noise import paths_named
 from harness.heap.portrait import Portrait
 from harness.heap.records import Records
 from harness.heap.scope import Scope
@@ -102,6 +104,9 @@ class Heap:
                 ),
                 modules=frozenset(
                     name for name, followed in one.inside.items() if not followed
+                ),
+                noise=paths_named(
+                    names_in(each) for each in one.order if type(each) is CodeType
                 ),
             )
 

@@ -5,7 +5,7 @@ canonical form leaves out the attributes; what lies outside is compared without 
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from harness.heap.layout import (
     is_standard,
@@ -48,7 +48,7 @@ NOISE_UNLESS_NAMED: Mapping[str, str] = {
 }
 
 # Paths (as of fnmatch) of what may change, it and all below, without anybody's answer
-# changing.
+# changing: anybody's whose code does not name it, module and all.
 NOISE_PATHS: Mapping[str, str] = {
     "*.__warningregistry__": "which warnings were shown once",
     "warnings.onceregistry": "which warnings were shown once",
@@ -73,6 +73,18 @@ NOISE_PATHS: Mapping[str, str] = {
     "_struct.<dict>": "compiled formats are equal whenever they are made",
     "*._clear_cache.__self__.data": "a single dispatch forgets it when it registers",
 }
+
+_PIECES = {path: frozenset(path.split(".")) for path in NOISE_PATHS}
+
+
+def paths_named(names: Iterable[frozenset[str]]) -> frozenset[str]:
+    """The paths of noise that some code names, given the names in each code."""
+    known = frozenset().union(*_PIECES.values())
+    told = {each & known for each in names}
+    return frozenset(
+        path for path, pieces in _PIECES.items() if any(pieces <= each for each in told)
+    )
+
 
 # Attributes of the instances of a class that may change in the same way, by the class.
 NOISE_ATTRIBUTES: Mapping[str, frozenset[str]] = {

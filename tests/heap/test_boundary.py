@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from harness.engine.protocol import Caveat
+from harness.heap import Heap, Scope
 from harness.heap.boundary import Boundary, Extent, Snapshot, caveats
 from harness.heap.noise import (
     NOISE_MODULES,
@@ -507,6 +508,25 @@ def test_what_replaces_a_function_of_a_module_full_of_caches_is_told(
     assert boundary.changed(before) == (f"{place.replace(':', '.')}.{name}",)
     monkeypatch.undo()
     assert boundary.changed(before) == ()
+
+
+def test_noise_that_code_names_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def importer(path: str) -> object:
+        return (lambda: sys.path_importer_cache[path])()
+
+    def other(cache: Any) -> object:
+        return cache.path_importer_cache
+
+    def changed(*functions: object) -> tuple[str, ...]:
+        heap = Heap(Scope(frozenset({"tests"})))
+        boundary = Boundary(lambda: heap.extent({"all": functions}))
+        before = boundary.snapshot()
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.path_importer_cache, "planted", None)
+            return boundary.changed(before)
+
+    assert changed(importer, other) == ("sys.path_importer_cache",)
+    assert changed(other) == ()
 
 
 def test_what_replaces_a_function_that_is_followed_is_not_told(
