@@ -391,6 +391,12 @@ class _Comparison:
         return None
 
     def _annotated(self, old: Node, new: Node) -> _Ids | None:
+        if len(new.slots) == len(old.slots) + 1:
+            # Where there are none an empty dict is made for whoever looks.
+            for at, slot in enumerate(new.slots):
+                if self._new.kinds.get(slot) == _DICT and not self._new.keys[slot]:
+                    return new.slots[:at] + new.slots[at + 1 :]
+            return None
         for at, (before, now) in enumerate(zip(old.slots, new.slots, strict=False)):
             if (self._old.kinds.get(before), self._new.kinds.get(now)) == _LOOKED_AT:
                 items = zip(self._new.keys[now], self._new.slots[now], strict=False)

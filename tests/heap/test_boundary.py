@@ -86,6 +86,11 @@ PLACES: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "numbers[3] = 1",
         ("planted.numbers",),
     ),
+    "annotations where there were none": (
+        "def f(a): pass",
+        "f.__annotations__['a'] = int",
+        ("planted.f",),
+    ),
     "new global": ("", "global made\nmade = 1", ("planted.made",)),
     "deleted global": ("gone = 1", "global gone\ndel gone", ("planted.gone",)),
     "rebound number": ("count = 1000", "global count\ncount += 1", ("planted.count",)),
@@ -465,6 +470,10 @@ CLEAN: dict[str, tuple[str, str]] = {
     "single dispatch": (
         "import functools\n@functools.singledispatch\ndef f(x): return x\nf(1)",
         "f('a')",
+    ),
+    "no annotations, looked at": (
+        "def f(a): pass",
+        "f.__annotations__",
     ),
     "levels of a logger": (
         "import logging\nlog = logging.getLogger(__name__)",
