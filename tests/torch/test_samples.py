@@ -12,6 +12,7 @@ import pytest
 
 import runtime
 from runtime import Tensor
+from runtime.dispatch.deviations import DEVIATIONS as TABLE
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch
@@ -27,6 +28,7 @@ from tests.torch.samples.converting import (  # noqa: E402  # needs torch
 from tests.torch.samples.deviations import (  # noqa: E402  # needs torch
     ANY,
     DEFECTS,
+    DEVIATIONS,
     Defect,
     Deviation,
     judged,
@@ -283,7 +285,7 @@ OTHER = Difference("g", "values", "1 of 2", "runtime.g(1)")
 
 
 def test_unlisted_and_stale() -> None:
-    known = Deviation(("f", "h"), "values", "1 of", "because")
+    known = Deviation(("f", "h"), "values", "1 of", "because", "row")
     verdict = judged([WRONG, WRONG, OTHER], (known,))
     assert verdict.counts == {known: 2}
     assert verdict.unlisted == [OTHER]
@@ -293,10 +295,10 @@ def test_unlisted_and_stale() -> None:
 @pytest.mark.parametrize(
     "narrow",
     [
-        Deviation(("g",), "values", "", "another operator"),
-        Deviation(("f",), "strides", "", "another kind"),
-        Deviation(("f",), "values", "2 of 2", "other words"),
-        Deviation(("f",), "values", "1 of 2 ... runtime.g", "another call"),
+        Deviation(("g",), "values", "", "another operator", "row"),
+        Deviation(("f",), "strides", "", "another kind", "row"),
+        Deviation(("f",), "values", "2 of 2", "other words", "row"),
+        Deviation(("f",), "values", "1 of 2 ... runtime.g", "another call", "row"),
     ],
 )
 def test_rows_cover_no_more_than_they_say(narrow: Deviation) -> None:
@@ -305,15 +307,20 @@ def test_rows_cover_no_more_than_they_say(narrow: Deviation) -> None:
     assert verdict.stale == [(narrow, *narrow.operators)]
 
 
+def test_what_is_meant_is_in_the_table_of_deviations() -> None:
+    meant = {each.what for each in TABLE}
+    assert {each.row for each in DEVIATIONS} <= meant
+
+
 def test_rows_of_all_operators() -> None:
-    every = Deviation(ANY, "values", "of ... (1)", "all")
+    every = Deviation(ANY, "values", "of ... (1)", "all", "row")
     assert judged([WRONG, OTHER], (every,)).stale == []
     assert judged([], (every,)).stale == [(every, "*")]
 
 
 def test_report() -> None:
-    known = Deviation(("f",), "values", "1 of", "because")
-    defect = Defect(("h",), "values", "", "wrong", "m.h()")
+    known = Deviation(("f",), "values", "1 of", "because", "row")
+    defect = Defect(("h",), "values", "", "wrong", "row", "m.h()")
     verdict = judged([WRONG, OTHER], (known, defect))
     tally = Tally()
     tally.tried.update(values=3)

@@ -7,6 +7,7 @@ Rules:
 - a `Defect` is a wrong answer, or a refusal that nobody wants; it goes when it is
   mended; an expression shows it, with `m`, the module, and `F`, where its functions of
   networks are;
+- each `Deviation` names the row of `runtime.dispatch.deviations` that it belongs to;
 - rows are as narrow as the words allow: a new difference of an operator that is named
   here is not covered by what was known of it.
 """
@@ -24,13 +25,15 @@ ANY = ("*",)
 class Deviation:
     """Differences of one kind whose words and call contain `words`, and the reason.
 
-    `words` are parts with ` ... ` between them, each of which must be there.
+    `words` are parts with ` ... ` between them, each of which must be there;
+    `row` is the one of the table of deviations that it belongs to.
     """
 
     operators: tuple[str, ...]
     kind: str
     words: str
     reason: str
+    row: str
 
     def covers(self, found: Difference) -> bool:
         return (
@@ -91,147 +94,179 @@ DEVIATIONS: tuple[Row, ...] = (
         "accepted",
         "torch TypeError",
         "a number is taken for either operand, not only where torch has an overload",
+        "a number for an operand of an operator of two",
     ),
     Deviation(
         ("cat",),
         "accepted",
         "out=float32[4, 6]",
         "what is read and written is copied first, so the result is what it says",
+        "writes between partly overlapping tensors",
     ),
     Deviation(
         ("gather", "multinomial"),
         "accepted",
         "out=float64[",
         "`out=` takes every dtype that holds the result, as of other operators",
+        "`out=` of another dtype",
     ),
     Deviation(
-        ("roll",), "accepted", "runtime.roll(float32[5], ())", "no shifts shift nothing"
+        ("roll",),
+        "accepted",
+        "runtime.roll(float32[5], ())",
+        "no shifts shift nothing",
+        "dimensions of a tensor that has none",
     ),
     Deviation(
         ("roll",),
         "accepted",
         "runtime.roll(float32[], 0, 0)",
         "a tensor without dimensions has dimension 0 for every operator",
+        "dimensions of a tensor that has none",
     ),
     Deviation(
         ("arange", "masked_select"),
         "error type",
         "UnknownArgument",
         "there is no form with `out=`",
+        "`out=` of what makes as many elements as it finds, or is made of nothing",
     ),
     Deviation(
         ("linspace_tensor_overload",),
         "refused",
         "takes `Scalar`, but was given a Tensor",
         "bounds are numbers; reading them from tensors is left to the caller",
+        "options that are left out: nuclear norms, `output_size` of "
+        "`repeat_interleave`, tensors as bounds of `linspace`",
     ),
     Deviation(
         ("linspace", "linspace_tensor_overload"),
         "error type",
         "WrongArgumentType, torch RuntimeError",
         "bounds are numbers, so a tensor of any shape has the wrong type",
+        "options that are left out: nuclear norms, `output_size` of "
+        "`repeat_interleave`, tensors as bounds of `linspace`",
     ),
     Deviation(
         ("nn_functional_conv1d", "nn_functional_conv2d"),
         "refused",
         "does not take `input` of dtype int64",
         "convolutions of integers are not offered",
+        "integers in convolutions and in means of windows",
     ),
     Deviation(
         ("nn_functional_avg_pool2d",),
         "refused",
         "does not take `self` of dtype int64",
         "means of integers are not offered, as of `mean`",
+        "integers in convolutions and in means of windows",
     ),
     Deviation(
         ("nn_functional_batch_norm",),
         "refused",
         "input has no channels",
         "channels are the second dimension, and one dimension has no second",
+        "`batch_norm` of one dimension",
     ),
     Deviation(
         ("norm_nuc",),
         "refused",
         "does not take 'nuc'",
         "there are no singular values",
+        "options that are left out: nuclear norms, `output_size` of "
+        "`repeat_interleave`, tensors as bounds of `linspace`",
     ),
     Deviation(
         ("repeat_interleave",),
         "refused",
         "no argument `output_size`",
         "a hint that spares a synchronisation; the size is known here",
+        "options that are left out: nuclear norms, `output_size` of "
+        "`repeat_interleave`, tensors as bounds of `linspace`",
     ),
     Deviation(
         ("gather",),
         "refused",
         "dtype uint8",
         "torch takes empty indices of any dtype; here the dtype alone decides",
+        "an index without elements, of another dtype",
     ),
     Deviation(
         ("sum_to_size",),
         "dtype",
         "Tensor.sum_to_size(bool[], ())",
         "where nothing is summed the tensor itself is the result",
+        "`sum_to_size` where nothing is summed",
     ),
     Deviation(
         ("nonzero",),
         "strides",
         "",
         "results that are not computed element by element lie row by row",
+        "how results lie that are not computed element by element",
     ),
     Deviation(
         ("cat",),
         "strides",
         "/[8, 1, 4, 2]",
         "results that are not computed element by element lie row by row",
+        "how results lie that are not computed element by element",
     ),
     Deviation(
         ("nn_functional_max_pool2d",),
         "strides",
         "]/[",
         "results that are not computed element by element lie row by row",
+        "how results lie that are not computed element by element",
     ),
     Deviation(
         ("unique",),
         "strides",
         "dim=",
         "results that are not computed element by element lie row by row",
+        "how results lie that are not computed element by element",
     ),
     Deviation(
         ("baddbmm",),
         "strides",
         "[25, 1, 5], torch [25, 5, 1]",
         "the product is added to its first operand, whose dense strides are kept",
+        "how results lie that are not computed element by element",
     ),
     Deviation(
         ("topk",),
         "values",
         "result 1: ... .topk(int64[",
         "which of equal elements comes first is not said",
+        "which of equal elements `topk` finds first",
     ),
     Deviation(
         ("nn_functional_layer_norm",),
         "gradient values",
         "runtime.layer_norm(float32[1], (1,)",
         "of one element the gradient is zero, and what is left is rounding in both",
+        "last digits of what cancels, or of large exponents",
     ),
     Deviation(
         ("nn_functional_group_norm",),
         "gradient values",
         "runtime.group_norm(float32[1, 2], 1)",
         "of two elements the gradient nearly cancels; torch is as far from it",
+        "last digits of what cancels, or of large exponents",
     ),
     Deviation(
         ("logsumexp",),
         "gradient values",
         "[complex64]",
         "of exponents of thousands torch loses four digits in single precision",
+        "last digits of what cancels, or of large exponents",
     ),
     Deviation(
         ("norm",),
         "gradient undefined",
         "0, -1) [",
         "the gradient of a count is zero, over one dimension as over all",
+        "gradients that upstream does not have, or loses",
     ),
 )
 
