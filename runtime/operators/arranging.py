@@ -151,7 +151,8 @@ def movedim(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> 
 def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Any:
     """One dimension as several, as a view."""
     at = one_dim("core::unflatten", dim, self.shape)
-    several = _sizes(self.shape[at], sizes)
+    # What has no dimension has one of one element, which may be several.
+    several = _sizes(self.shape[at] if self.shape else 1, sizes)
     return core.view(self, [*self.shape[:at], *several, *self.shape[at + 1 :]])
 
 

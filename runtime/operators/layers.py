@@ -292,6 +292,7 @@ def rms_norm(
             "the last sizes of the input",
             ("input", input),
         )
+    input = core.contiguous(input)  # noqa: A001  # as above
     least = float(info(real_dtype(input.dtype)).eps) if eps is None else eps
     mean = core.mean(core.square(input), list(range(-last, 0)), True)
     found = core.mul(input, core.rsqrt(core.add(mean, least)))

@@ -10,7 +10,7 @@ import pytest
 
 import runtime as m
 from runtime.errors.call import DuplicateArgument, UnknownArgument
-from runtime.errors.operands import DTypeRefused
+from runtime.errors.operands import DimensionOutOfRange, DTypeRefused, WrongOption
 from runtime.errors.operator import ShapesDoNotFit
 from tests.autograd.made import grad_of
 
@@ -210,6 +210,20 @@ def test_places_in_a_transposed_tensor_lie_row_by_row() -> None:
     x = m.ones(3, 2).t()
     assert x.masked_fill(x > 0, m.tensor(2.0)).is_contiguous()
     assert x.masked_fill(x > 0, 2.0).is_contiguous()
+
+
+def test_what_has_no_dimension_is_unflattened_as_a_line_of_one() -> None:
+    assert m.tensor(3.0).unflatten(0, (1, -1)).shape == (1, 1)
+    with pytest.raises(WrongOption):
+        m.tensor(3.0).unflatten(0, (2,))
+    with pytest.raises(DimensionOutOfRange):
+        m.tensor(3.0).unflatten(1, (1,))
+
+
+def test_norms_over_the_last_dimensions_lie_row_by_row() -> None:
+    x = m.ones(3, 2).t()
+    assert m.rms_norm(x, (3,)).is_contiguous()
+    assert m.layer_norm(x, (3,)).is_contiguous()
 
 
 def test_dense_strides_are_kept_by_what_is_composed_of_pointwise_operators() -> None:
