@@ -2,14 +2,13 @@
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import closing
 from random import Random
 
 import pytest
 
 from tests.zoo.entry import Entry, Player
-from tests.zoo.model import Reply
 from tests.zoo.oracle import ends, operations, play
 from tests.zoo.registries import CLASSES, PLACES, SEEDS_BUILDING, SEEDS_TEST, entries
 from tests.zoo.verdicts import Known, known
@@ -45,7 +44,7 @@ def differs(entry: Entry, random: Random) -> str | None:
     return None
 
 
-def constant(entry: Entry, truth: Known) -> Iterator[tuple[str, int, set[Reply]]]:
+def constant(entry: Entry, truth: Known) -> Iterator[tuple[str, int, set[Hashable]]]:
     """What has one answer only, and makes nothing: steps, uses and the look."""
     for operation in range(entry.model.steps + entry.model.uses + 1):
         answers = {
