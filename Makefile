@@ -3,12 +3,6 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# Files in which single tests look at torch where it is installed.
-BESIDE_TORCH := tests/operators/test_conv.py tests/operators/test_pool.py \
-	tests/operators/test_layer_norm.py tests/operators/test_losses.py \
-	tests/operators/test_factories.py tests/operators/test_views.py \
-	tests/tensors/test_dlpack.py tests/tensors/test_promotion.py \
-	tests/tensors/test_testing.py
 # Files with tests beside torch; the longest first.
 OF_TORCH = tests/torch $(shell grep -rl --include='test_*.py' 'mark\.torch' tests \
 	| grep -v ^tests/torch | sort)
@@ -120,7 +114,7 @@ test-extras: $(STAMP)
 	$(BIN)/python -m pytest -q $(PARALLEL) -m torch $(OF_TORCH)
 	$(BIN)/python -m pytest -q $(PARALLEL) tests/cuda/test_compile.py
 	$(BIN)/python $(RUN) $(PARALLEL) --ignore=tests/cuda/test_compile.py tests/cuda \
-		$(BESIDE_TORCH)
+		tests/operators/test_factories.py
 	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) $(PARALLEL) --thin -m "not torch" tests/kernels
 
 test-gpu: $(STAMP)

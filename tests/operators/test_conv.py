@@ -25,6 +25,7 @@ CONVOLUTIONS: tuple[tuple[Any, ...], ...] = (
 )
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("case", CONVOLUTIONS, ids=str)
 def test_conv2d_and_its_gradients(case: tuple[Any, ...]) -> None:
     torch = pytest.importorskip("torch", reason=REASON)

@@ -34,6 +34,7 @@ def test_layer_norm(shape: tuple[int, ...], affine: bool) -> None:
     assert [each.shape for each in there] == [array.shape, mean.shape, mean.shape]
 
 
+@pytest.mark.torch
 def test_the_gradients_of_layer_norm() -> None:
     torch = pytest.importorskip("torch", reason=REASON)
     array, grad = normal(6, 4, 5), normal(6, 4, 5, seed=1)

@@ -21,6 +21,7 @@ def scores(shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
     return normal(*shape), classes, np.abs(normal(5, seed=7)) + 0.1
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("reduction", LOSSES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -46,6 +47,7 @@ def test_nll_loss_and_its_gradient(
     )
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("reduction", LOSSES)
@@ -75,6 +77,7 @@ def test_cross_entropy_against_classes(
         agree(ours, theirs.numpy())
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("reduction", LOSSES)

@@ -24,6 +24,7 @@ POOLS: tuple[tuple[Any, ...], ...] = (
 )
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("case", POOLS, ids=str)
 def test_max_pool2d_and_its_gradient(case: tuple[Any, ...]) -> None:
     torch = pytest.importorskip("torch", reason=REASON)

@@ -92,6 +92,7 @@ def test_a_view_on_meta_has_the_same_geometry(case: str) -> None:
     assert there.is_meta
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("case", CASES)
 def test_a_view_is_as_upstream_has_it(case: str) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")

@@ -104,6 +104,7 @@ def test_legacy_capsules_are_shared_and_may_be_written_to(dtype: str) -> None:
         from_dlpack(used)
 
 
+@pytest.mark.torch
 @pytest.mark.parametrize("dtype", SUPPORTED)
 def test_torch_takes_it_and_gives_it_back(dtype: str) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -118,6 +119,7 @@ def test_torch_takes_it_and_gives_it_back(dtype: str) -> None:
     assert back.tolist() == theirs.T.tolist()
 
 
+@pytest.mark.torch
 def test_sharing_outlives_the_one_who_shared() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     theirs = torch.from_dlpack(tensor([1.5] * 1000, dtype="bfloat16"))

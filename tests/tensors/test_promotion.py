@@ -99,6 +99,7 @@ def test_results_fit_what_is_no_less() -> None:
     assert pairs == {pair: can_cast(*map(DType.named, pair)) for pair in pairs}
 
 
+@pytest.mark.torch
 def test_it_is_torch_s() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
 

@@ -176,6 +176,7 @@ def test_devices_are_compared_as_values() -> None:
     assert_close(tensor(1, device=Device("hip", 1)), tensor(1, device="hip:1"))
 
 
+@pytest.mark.torch
 def test_the_tolerances_are_torch_s() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")
     for name, (rtol, atol) in TOLERANCES.items():
