@@ -255,10 +255,8 @@ def _sentence(change: str) -> str:
     if change.startswith("imports "):
         return f"an operation {change}; import it before the registry is created"
     if change.startswith("the "):
-        return (
-            f"{change} changed, which no object shows; let the operations restore it, "
-            'or use isolation="fork"'
-        )
+        # A process for each fresh system would not help: it is as unseen there.
+        return f"{change} changed, which no object shows; let each operation restore it"
     return f"{change} changed outside of what is followed; name it in watch="
 
 

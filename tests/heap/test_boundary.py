@@ -872,8 +872,8 @@ def test_changes_are_told_as_caveats() -> None:
         ),
         Caveat(
             "outside",
-            "the current directory changed, which no object shows; let the operations "
-            'restore it, or use isolation="fork"',
+            "the current directory changed, which no object shows; let each operation "
+            "restore it",
         ),
     )
     assert caveats(()) == ()
