@@ -31,7 +31,7 @@ from runtime.errors import EveryorderError
 from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
 from runtime.locks import LOADING, load
 from runtime.schema import Schema, parse_schema
-from runtime.schema.codes import DType, MemoryFormat
+from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from runtime import python_dispatch as python_dispatch
     from runtime import random as random
     from runtime import testing as testing
+    from runtime import utils as utils
     from runtime.autograd import (
         Function,
         autocast,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
         inference_mode,
         is_autocast_enabled,
         is_grad_enabled,
+        is_inference_mode_enabled,
         no_grad,
         set_grad_enabled,
     )
@@ -63,10 +65,12 @@ if TYPE_CHECKING:
         Storage,
         Tensor,
         as_tensor,
+        can_cast,
         default_generator,
         from_dlpack,
         from_numpy,
         manual_seed,
+        promote_types,
         register_memory,
         result_type,
         tensor,
@@ -96,6 +100,7 @@ __all__ = [
     "as_tensor",
     "autocast",
     "boxed",
+    "can_cast",
     "custom_op",
     "default_dispatcher",
     "default_generator",
@@ -118,13 +123,17 @@ __all__ = [
     "inference_mode",
     "is_autocast_enabled",
     "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "layout",
     "linked",
     "manual_seed",
+    "memory_format",
     "named_not_supported",
     "no_grad",
     "opcheck",
     "ops",
     "parse_schema",
+    "promote_types",
     "register_memory",
     "result_type",
     "set_grad_enabled",
@@ -132,9 +141,11 @@ __all__ = [
     "tensor",
 ]
 
-# What programs for torch call the classes of dtypes and of devices.
+# What programs for torch call the classes of dtypes, of devices and of layouts.
 dtype = DType
 device = Device
+layout = Layout
+memory_format = MemoryFormat
 
 # The operators of the default dispatcher, by attribute; `core` is the runtime's own,
 # which programs for torch call `aten`.
@@ -151,6 +162,7 @@ _LAZY = {
     "Tensor": "runtime.whole",
     "TorchDispatchMode": "runtime.python_dispatch",
     "as_tensor": "runtime.tensors",
+    "can_cast": "runtime.tensors",
     "autocast": "runtime.autograd",
     "custom_op": "runtime.custom",
     "default_generator": "runtime.tensors",
@@ -166,9 +178,11 @@ _LAZY = {
     "inference_mode": "runtime.autograd",
     "is_autocast_enabled": "runtime.autograd",
     "is_grad_enabled": "runtime.autograd",
+    "is_inference_mode_enabled": "runtime.autograd",
     "manual_seed": "runtime.tensors",
     "no_grad": "runtime.autograd",
     "opcheck": "runtime.custom.opcheck",
+    "promote_types": "runtime.tensors",
     "register_memory": "runtime.tensors",
     "result_type": "runtime.tensors",
     "set_grad_enabled": "runtime.autograd",
@@ -181,7 +195,10 @@ _LAZY = {
 _CONSTANTS = ("e", "inf", "nan", "pi")
 
 # Modules of the surface, loaded like the names.
-_MODULES = ("autograd", "cuda", "library", "python_dispatch", "random", "testing")
+_MODULES = (
+    *("autograd", "cuda", "library", "python_dispatch", "random", "testing"),
+    "utils",
+)
 
 
 def _found(name: str) -> Any:
@@ -219,6 +236,8 @@ def _loaded(name: str) -> Any:
         return DType.named(name)
     if name in MemoryFormat.NAMES:
         return MemoryFormat.named(name)
+    if name == "strided":
+        return Layout.named(name)
     functions: Any = load("runtime.whole").functions
     if name not in functions.FUNCTIONS:
         raise _unknown(name)
@@ -231,6 +250,6 @@ def _unknown(name: str) -> AttributeError:
 
 def __dir__() -> list[str]:
     functions = load("runtime.whole").functions.FUNCTIONS
-    dtypes = (*DType.NAMES, *DType.SYNONYMS, *MemoryFormat.NAMES)
+    dtypes = (*DType.NAMES, *DType.SYNONYMS, *MemoryFormat.NAMES, "strided")
     lazy = (*_LAZY, *_MODULES, *_CONSTANTS, *dtypes, *functions)
     return sorted({*globals(), *__all__, *lazy})

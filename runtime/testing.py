@@ -23,7 +23,7 @@ from runtime.schema.codes import DType
 from runtime.tensors.arrays import host_copy
 from runtime.tensors.data import as_tensor
 from runtime.tensors.elements import info
-from runtime.tensors.promotion import promote
+from runtime.tensors.promotion import promote_types
 from runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class _Comparison:
     def _elements(self, actual: Tensor, expected: Tensor, where: str) -> None:
         import numpy as np
 
-        common = promote(actual.dtype, expected.dtype)
+        common = promote_types(actual.dtype, expected.dtype)
         wide = _wide(common)
         one, other = (
             np.asarray(host_copy(each, "assert_close()")).astype(wide)

@@ -24,6 +24,24 @@ def test_classes_and_constants() -> None:
     assert runtime.zeros(size).shape == size
 
 
+def test_names_of_modes_and_of_values() -> None:
+    with runtime.inference_mode():
+        assert runtime.is_inference_mode_enabled()
+    assert not runtime.is_inference_mode_enabled()
+    assert isinstance(runtime.channels_last, runtime.memory_format)
+    assert runtime.ones(1).layout is runtime.strided
+    assert isinstance(runtime.strided, runtime.layout)
+    assert runtime.promote_types(runtime.int64, runtime.half) is runtime.half
+    assert runtime.can_cast(runtime.int64, runtime.float32)
+    assert not runtime.can_cast(runtime.complex64, runtime.float32)
+    assert runtime.is_floating_point(runtime.ones(1))
+    assert runtime.is_complex(runtime.tensor([1j]))
+    tree = runtime.utils._pytree.tree_map(lambda leaf: leaf + 1, {"a": [1, 2]})
+    assert tree == {"a": [2, 3]}
+    found = runtime.utils._python_dispatch.TorchDispatchMode
+    assert found is runtime.TorchDispatchMode
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float64", "complex64"])
 def test_limits_of_fractions_are_those_of_torch(name: str) -> None:

@@ -444,6 +444,7 @@ def names() -> Iterator[str]:
             yield of_function(name, getattr(functions, name), method=False)
     for name in sorted({*DType.NAMES, *DType.SYNONYMS}):
         yield f"{name}: DType"
+    yield "strided: Layout"
     for name in sorted(MemoryFormat.NAMES):
         yield f"{name}: MemoryFormat"
     for name in ("e", "inf", "nan", "pi"):

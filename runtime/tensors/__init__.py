@@ -15,7 +15,7 @@ from runtime.tensors.making import (
 )
 from runtime.tensors.memory import Memory, register_memory
 from runtime.tensors.methods import install
-from runtime.tensors.promotion import can_cast, promote, result_type
+from runtime.tensors.promotion import can_cast, promote_types, result_type
 from runtime.tensors.shape import Size
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
@@ -41,7 +41,7 @@ __all__ = [
     "install",
     "manual_seed",
     "place_of",
-    "promote",
+    "promote_types",
     "register_memory",
     "resize_empty",
     "result_type",

@@ -34,7 +34,7 @@ from runtime.tensors.elements import (
 from runtime.tensors.handled import check_unhandled
 from runtime.tensors.making import empty_tensor, from_flat, from_numpy, too_large
 from runtime.tensors.memory import resolved
-from runtime.tensors.promotion import promote
+from runtime.tensors.promotion import promote_types
 from runtime.tensors.tensor import FLOAT32, Tensor
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def _of_arrays(data: Any, wanted: DType | None) -> "Elements":
 
     found: list[DType] = []
     plain = _without_tensors(data, found)
-    dtype = wanted or reduce(promote, found)
+    dtype = wanted or reduce(promote_types, found)
     form = numpy_dtype(dtype)
     if dtype.name == "bfloat16":
         return _array(plain, np.dtype("float32")).astype(form)

@@ -12,8 +12,8 @@ Rules:
   floating, complex); otherwise the higher category decides alone;
 - a Python float brings float32, a complex complex64, where it decides.
 
-How it works: `_ROWS` is the upper triangle in the order of `SUPPORTED`; `promote` is a
-look-up in a dict of pairs.
+How it works: `_ROWS` is the upper triangle in the order of `SUPPORTED`;
+`promote_types` is a look-up in a dict of pairs.
 """
 
 from runtime.schema.codes import DType
@@ -68,7 +68,7 @@ _DEFAULT = {
 }
 
 
-def promote(one: DType, other: DType) -> DType:
+def promote_types(one: DType, other: DType) -> DType:
     """The narrowest dtype that both go to."""
     return PROMOTED[one, other]
 

@@ -2,3 +2,7 @@
 
 True only here: nothing but where upstream keeps what has another home here.
 """
+
+from runtime.utils import _python_dispatch, _pytree
+
+__all__ = ["_python_dispatch", "_pytree"]

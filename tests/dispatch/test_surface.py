@@ -42,6 +42,8 @@ def test_importing_is_cheap_and_loads_no_numpy() -> None:
 def test_every_public_name_is_there_and_is_listed() -> None:
     assert list(runtime.__all__) == sorted(runtime.__all__)
     assert set(runtime.__all__) == {
+        *("can_cast", "is_inference_mode_enabled", "layout", "memory_format"),
+        "promote_types",
         *("DType", "Device", "DispatchKey", "Dispatcher", "EveryorderError"),
         *("Function", "Generator", "KernelOverridden", "KeySet", "Library"),
         *("OperatorHandle", "PythonDispatcher", "Registration", "Schema", "Storage"),

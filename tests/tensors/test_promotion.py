@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runtime.schema.codes import DType
-from runtime.tensors import Tensor, can_cast, promote, result_type, tensor
+from runtime.tensors import Tensor, can_cast, promote_types, result_type, tensor
 from runtime.tensors.elements import SUPPORTED
 from runtime.tensors.making import wrap_number
 from runtime.tensors.promotion import DTYPES, combined, number_dtype
@@ -16,13 +16,13 @@ NUMBERS = (True, 3, 2.5, 1j)
 
 def test_the_table_is_a_lattice() -> None:
     for one, other in product(DTYPES, repeat=2):
-        joined = promote(one, other)
-        assert joined is promote(other, one)
-        assert promote(joined, one) is joined
-        assert promote(one, one) is one
+        joined = promote_types(one, other)
+        assert joined is promote_types(other, one)
+        assert promote_types(joined, one) is joined
+        assert promote_types(one, one) is one
     for one, other, third in product(DTYPES, repeat=3):
-        both = promote(promote(one, other), third)
-        assert both is promote(one, promote(other, third))
+        both = promote_types(promote_types(one, other), third)
+        assert both is promote_types(one, promote_types(other, third))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_the_table_is_a_lattice() -> None:
     ],
 )
 def test_the_pairs_that_surprise(one: str, other: str, joined: str) -> None:
-    assert promote(DType.named(one), DType.named(other)) is DType.named(joined)
+    assert promote_types(DType.named(one), DType.named(other)) is DType.named(joined)
 
 
 def dimensioned(name: str) -> Tensor:
@@ -112,7 +112,7 @@ def test_it_is_torch_s() -> None:
         return "complex64" if name == "complex32" else name
 
     for one, other in product(SUPPORTED, repeat=2):
-        found = promote(DType.named(one), DType.named(other))
+        found = promote_types(DType.named(one), DType.named(other))
         assert str(found) == ours(torch.promote_types(theirs(one), theirs(other)))
         cast = can_cast(DType.named(one), DType.named(other))
         assert cast == torch.can_cast(theirs(one), theirs(other))
