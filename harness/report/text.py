@@ -316,7 +316,8 @@ def _paths(violation: Violation) -> list[str]:
             'or explore with isolation="fork"; ignore= if it is no matter',
         ]
         shown = _indented("\n".join(violation.paths)) if violation.paths else []
-        return ([head, *shown] if shown else []) + advice
+        told = [head, *shown] if shown else []
+        return told + _remembered(violation.paths) + advice
     if not violation.paths:
         return []
     if violation.kind == "nondeterminism":
@@ -328,6 +329,21 @@ def _paths(violation: Violation) -> list[str]:
     return [
         "where the history hides (expected / found):",
         *_indented("\n".join(violation.paths)),
+    ]
+
+
+def _remembered(paths: Sequence[str]) -> list[str]:
+    """Which of these belong to a `functools.lru_cache`, and what empties it."""
+    sizes = (path.partition(": ")[0] for path in paths)
+    end = ".currsize"
+    names = [name.removesuffix(end) for name in sizes if name.endswith(end)]
+    return [
+        line
+        for name in names
+        for line in (
+            f"{name} is a functools.lru_cache, which this empties:",
+            f"    reset=lambda registry: {name}.cache_clear()",
+        )
     ]
 
 

@@ -160,6 +160,24 @@ ADVICE = [
             ["expected and found are printed alike"],
         ),
         (
+            Violation(
+                "not fresh",
+                (),
+                None,
+                None,
+                (),
+                paths=("shop.norm.currsize: 0 / 1", "shop.norm.cached[1]: 2 / 'a'"),
+            ),
+            [
+                "differs from the first fresh system (first / now):",
+                "    shop.norm.currsize: 0 / 1",
+                "    shop.norm.cached[1]: 2 / 'a'",
+                "shop.norm is a functools.lru_cache, which this empties:",
+                "    reset=lambda registry: shop.norm.cache_clear()",
+                *ADVICE,
+            ],
+        ),
+        (
             Violation("law", (), (), "one", (0,)),
             ["1 broken law:", "    one"],
         ),
