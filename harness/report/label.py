@@ -47,7 +47,7 @@ SENTENCES: Mapping[Verdict, str] = {
     "pinned": "pinned: depends on the order, as the scenario says, and on nothing else",
     "law": "a law is broken",
     "order": "depends on more than the active steps",
-    "unpinned": "the order was said to matter, and it does not",
+    "unpinned": "the order was said to matter, and nothing that was played shows it",
     "not fresh": "what create makes is not fresh: nothing else can be said",
     "nondeterminism": "flaky: the same history gave two results",
     "hidden": "hidden state: equal states, the same operation, and two futures",

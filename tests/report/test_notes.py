@@ -11,7 +11,8 @@ from tests.report.samples import CUT, HOLDS, ORDER, PINNED, PROVEN, VACUOUS
 
 LEGEND = [
     "proven: for histories of any length, in one thread and one process, if nothing",
-    "  tells equal states apart (ids, addresses, orders of sets, clocks)",
+    "  tells equal states apart (ids, addresses, orders of sets, clocks, caches of",
+    "  the standard library)",
 ]
 QUIET = replace(PROVEN, exploration=replace(PROVEN.exploration, skipped=()))
 
@@ -82,7 +83,7 @@ def test_what_did_not_pass_has_no_notes() -> None:
 def test_long_names_are_never_broken() -> None:
     path = "registry." + "x" * 90
     lines = told_notes([sample("long", unread=(path,))])
-    assert lines[2:] == [
+    assert lines[len(LEGEND) :] == [
         "* assumes: the order of",
         f"  {path}",
         "  is never read (long)",
