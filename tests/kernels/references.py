@@ -51,6 +51,7 @@ NUMPY_NAMES = {
 }
 
 
+HALVES = ("float16", "bfloat16")
 TO_BOOL = (*COMPARISONS, "logical_and", "logical_or", "logical_xor")
 BINARY = {
     **dict.fromkeys(("add", "sub", "mul"), (*WHOLE, *INEXACT)),
@@ -68,7 +69,11 @@ _ROWS = {row.name: row for row in pointwise.BINARY if row.name not in BINARY}
 BINARY.update(
     {
         # Those that the kernel computes in.
-        name: tuple(d for d in row.dtypes if d in INEXACT or row.kind != "floating")
+        name: tuple(
+            d
+            for d in row.dtypes
+            if d in INEXACT or (d not in HALVES and row.kind != "floating")
+        )
         for name, row in _ROWS.items()
     }
 )

@@ -5,6 +5,7 @@ import pytest
 
 from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
 from runtime.kernels.cpu import KERNELS, binary
+from runtime.kernels.math.pairs import DIVIDING
 from runtime.tensors.making import from_numpy, view_of
 from tests.kernels.made import REAL, agree, data, empty, operand
 from tests.kernels.references import BINARY, TO_BOOL, reference_of
@@ -15,7 +16,7 @@ from tests.kernels.references import BINARY, TO_BOOL, reference_of
 )
 def test_binary(name: str, dtype: str) -> None:
     a, b = data(dtype, (4, 6)), data(dtype, (4, 6), 1)
-    if name in ("floor_divide", "remainder"):
+    if name in DIVIDING:
         b[b == 0] = 3
     function = reference_of(name)
     kind = "bool" if name in TO_BOOL else dtype
@@ -105,7 +106,7 @@ def test_alpha(dtype: str, alpha: int) -> None:
             agree(onto.numpy(), expected)
 
 
-@pytest.mark.parametrize("name", ["floor_divide", "remainder"])
+@pytest.mark.parametrize("name", DIVIDING)
 def test_integer_division_by_zero_writes_nothing(name: str) -> None:
     a, out = from_numpy(np.array([7, 8])), from_numpy(np.array([1, 2]))
     for divisor in (from_numpy(np.array([1, 0])), 0):
@@ -131,13 +132,15 @@ def test_dividing_the_least_integer_wraps(dtype: str) -> None:
     assert out.tolist() == [least, -4, -4, 3]
     KERNELS["remainder"](out, a, b)
     assert out.tolist() == [0, 1, -1, -1]
+    KERNELS["fmod"](out, a, b)
+    assert out.tolist() == [0, -1, 1, -1]
 
 
 @pytest.mark.parametrize("dtype", REAL)
 def test_floor_division_of_special_values(dtype: str) -> None:
     values = np.array([0.0, -0.0, 1, -1, 5.5, -5.5, np.inf, -np.inf, np.nan], dtype)
     a, b = (grid.reshape(-1).copy() for grid in np.meshgrid(values, values))
-    for name in ("floor_divide", "remainder"):
+    for name in DIVIDING:
         out = empty(a.shape, dtype)
         KERNELS[name](out, from_numpy(a), from_numpy(b))
         with np.errstate(all="ignore"):
