@@ -25,6 +25,8 @@ def reads_a_clock(node: ast.AST, read: frozenset[str] = frozenset()) -> bool:
 
 def timed(source: str) -> Iterator[int]:
     """The lines of assertions that compare what a clock said."""
+    if not any(clock in source for clock in CLOCKS):
+        return
     for function in ast.walk(ast.parse(source)):
         if not isinstance(function, ast.FunctionDef):
             continue
