@@ -45,6 +45,8 @@ AMBIGUOUS = "ambiguous autogradother"
 # All subsets of twelve keys.
 REMEMBERED = 4096
 
+# Makes a named tuple of its fields, in half the time that its own class takes.
+_MAKE = tuple.__new__
 _BACKEND_BITS = (1 << len(BACKENDS)) - 1
 _ALL_BITS = (1 << (len(BACKENDS) + len(LAYERS))) - 1
 
@@ -68,14 +70,18 @@ def second_table(
     """What each of the 137 slots must hold, by number."""
     newest = {key.name: held[0] for key, held in implementations.items() if held}
     spread = {key.name: token for token in fallbacks for key in token.keys}
-    return tuple(
-        Expected(slot, spread.get(slot), FALLBACK if slot in spread else MISSING)
-        if provenance is None
-        else Expected(slot, newest[source] if source else None, provenance)
-        for slot, (source, provenance) in zip(
-            SLOTS, _sources(frozenset(newest)), strict=True
-        )
-    )
+    found = []
+    for slot, (source, provenance) in zip(
+        SLOTS, _sources(frozenset(newest)), strict=True
+    ):
+        token: Implementation | Fallback | None
+        if provenance is None:
+            token = spread.get(slot)
+            provenance = MISSING if token is None else FALLBACK
+        else:
+            token = newest[source] if source else None
+        found.append(_MAKE(Expected, (slot, token, provenance)))
+    return tuple(found)
 
 
 def second_masks(table: Iterable[Expected]) -> tuple[int, ...]:

@@ -20,8 +20,8 @@ from invariants.placed import Placed
 def shape_of(operator: Placed) -> Hashable | None:
     """The shape; None for an entry that the laws must look at in full."""
     entry = operator.entry
-    table = entry.table
-    fallbacks, recipe = table.fallbacks, table.recipe
+    name, table = entry.name, entry.table
+    fallbacks, recipe, masks = table.fallbacks, table.recipe, table.masks
     if fallbacks is not operator.fallbacks or len(recipe.lines) != len(table.kernels):
         return None
     if entry.rules:
@@ -56,7 +56,9 @@ def shape_of(operator: Placed) -> Hashable | None:
         operator.namespace,
         operator.text,
         operator.merges_alias_kinds,
-        entry.name,
+        # Spelled out: hashing these is C's work.
+        name.name,
+        name.overload,
         entry.total,
         tuple([each.reading for each in defined]) if defined else (),
         tuple([each.operator for each in reserved]) if reserved else (),
@@ -66,5 +68,6 @@ def shape_of(operator: Placed) -> Hashable | None:
         ambiguous,
         fallbacks.present,
         fallbacks.through,
-        table.masks,
+        masks.by_backend,
+        masks.per_backend,
     )
