@@ -20,8 +20,8 @@ How it works:
   answer and the same target state must follow.
 - *Blind, then exact*: forms that do not see the order of dicts are far fewer.  Where
   one of them leads to two futures, the order is read somewhere, and the exact forms are
-  explored; where they close, the exact ones are explored as well if that is cheap, and
-  else the proof assumes that the order is never read.
+  explored; where they close and nothing was found, the exact ones are explored as well
+  if that is cheap, and else the proof assumes that the order is never read.
 - *Hidden state*: two equal exact forms with two futures.
 
 Rules: a fresh system must have the first form, always; nothing is judged by a state
@@ -548,7 +548,9 @@ def _explored(session: Session) -> Search:
         _conclude(session, blind, order_read=order_read)
         return blind
     exact_too = None
-    if blind.closed and blind.variants and _is_cheap(session, blind):
+    # What is refuted needs no assumption less: other strategies look for other faults.
+    unproven = session.findings or not blind.closed
+    if not unproven and blind.variants and _is_cheap(session, blind):
         exact_too = Search(session, exact=True, most=MOST_EXACT)
         with suppress(_Unseen):
             exact_too.run()

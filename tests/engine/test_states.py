@@ -211,6 +211,19 @@ def test_a_stale_cache() -> None:
     )
 
 
+def test_what_is_refuted_is_not_searched_for_the_order_of_dicts() -> None:
+    sound, stale = (
+        explore(kind(3, 1), "graph", stop_after=8) for kind in (Caching, Stale)
+    )
+    assert sound.closure is not None
+    assert sound.closure.unread == ()
+    assert stale.closure is not None
+    assert (stale.closure.closed, kinds(stale)[0]) == (True, "use")
+    # Its orders are apart in the exact search only.
+    assert stale.closure.states < sound.closure.states
+    assert stale.closure.unread == ("now",)
+
+
 def test_a_fault_in_the_handle() -> None:
     found = explore(ByIndex(3), "graph")
     (violation,) = found.violations
