@@ -375,8 +375,7 @@ class Runner:
         return answer
 
     def _look(self) -> Hashable:
-        if self.proving:
-            self._prove(looked=False)
+        before = self._prove(looked=False) if self.proving else None
         seen = self._observe()
         self.observations += 1
         known = self._seen.get(self.key, MISSING)
@@ -388,11 +387,13 @@ class Runner:
                 operation = self.look_operation
                 self._contradict(self._suspect(), self.key, operation, known, seen)
         self._check_laws()
-        if self.proving:
+        # What is the very same was compared just now.
+        if self.proving and self.state() is not before:
             self._prove(looked=True)
         return seen
 
-    def _prove(self, *, looked: bool) -> None:
+    def _prove(self, *, looked: bool) -> Hashable:
+        """Compare the state with the one that is known; returns it."""
         found = self.state()
         expected = self._ledger.prints.get(self.key, MISSING)
         if expected is MISSING:
@@ -401,6 +402,7 @@ class Runner:
         elif expected != found:
             kind = "cold" if looked else self._suspect()
             self._contradict(kind, self.key, STATE, expected, found, hidden=True)
+        return found
 
     def _contradict(
         self,
