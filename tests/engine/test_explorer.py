@@ -1,5 +1,6 @@
 """The stages of an exploration and its frozen result."""
 
+import gc
 import pickle
 from collections.abc import Hashable, Sequence
 
@@ -15,6 +16,7 @@ from harness.engine import (
     explore,
     plan,
 )
+from harness.engine.explorer import SELDOM
 from harness.errors import UnknownStrategy
 from tests.engine.related import Related
 from tests.engine.toys import (
@@ -466,3 +468,24 @@ def test_an_unknown_strategy() -> None:
 
 def test_handles_are_watched() -> None:
     assert Handle.__weakrefoffset__ != 0
+
+
+@pytest.mark.parametrize("often", [700, 0, 100_000])
+def test_the_collector_looks_seldom_while_a_settled_system_is_explored(
+    often: int,
+) -> None:
+    met = set()
+
+    class Asking(Toy):
+        def do(self, step: int) -> object:
+            met.add(gc.get_threshold()[0])
+            return super().do(step)
+
+    before = gc.get_threshold()
+    gc.set_threshold(often, *before[1:])
+    try:
+        explore(Asking(2), "walk:0")
+        assert gc.get_threshold() == (often, *before[1:])
+    finally:
+        gc.set_threshold(*before)
+    assert met == {often and max(often, SELDOM)}
