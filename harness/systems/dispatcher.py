@@ -262,16 +262,17 @@ class DispatcherSystem(Base):
             if entry is None:
                 return (("state", ""), ("table", ""))
             return (("state", dump_state(entry)), ("table", dump_table(entry)))
-        texts = []
+        texts, rules = [], ""
         for place in self._places:
             entry = state.find(*place)
             texts.append("" if entry is None else dump_state(entry))
             # As dumps do, which know of no operator with rules alone.
             known = None if entry is None or not entry.total else entry
             texts.append("" if known is None else condensed(table_reading(known)))
+            if entry is not None and entry.rules:
+                rules += _rules(entry)
         beside = shown(self._beside_the_state()) if self._affects else ""
         titled = list(zip(self._titles, texts, strict=False))
-        rules = "".join(_rules(state.find(*place)) for place in self._places)
         if rules:
             titled.append(("rules", rules))
         if (self._probes or self._beside) and self._handles:
@@ -407,10 +408,8 @@ def _titles(scenario: Scenario) -> list[str]:
     ]
 
 
-def _rules(entry: OperatorEntry | None) -> str:
+def _rules(entry: OperatorEntry) -> str:
     """The rules of an operator, which dumps do not show: whose, and what they are."""
-    if entry is None:
-        return ""
     return "".join(
         f"{entry.name}, {rule.cls.__name__}: {rule.debug}\n" for rule in entry.rules
     )
