@@ -308,8 +308,9 @@ class Dispatcher:
 
     def _wrote(self) -> None:
         """Leave the lock to be released."""
-        # It is free in a child that a listener forked, and is about to be given back.
-        self._lock.acquire(blocking=False)
+        if not self._lock.locked():
+            # As in a child that a listener forked; it is about to be given back.
+            self._lock.acquire(blocking=False)
         self._writer, self._telling = 0, False
 
     def _publish(self, after: DispatcherState, additions: Additions) -> None:
