@@ -29,19 +29,19 @@ def shape_of(operator: Placed) -> Hashable | None:
     held = entry.implementations
     defined, reserved = entry.definitions, entry.reservations
     live: list[Any] = [*defined, *reserved]
+    # Each key, and the readings of its kernels.
     kernels: list[Any] = []
     # A tenth of a checked step is spent here: no call that can be done without.
     for key, tokens in held.items():
-        readings: list[Any] = [key]
+        kernels.append(key)
         for token in tokens:
             reading, kernel = token.reading, token.kernel
             if reading.through is not (kernel.function is None):
                 return None
             if reading.facts is not kernel.facts:
                 return None
-            readings.append(reading)
+            kernels.append(reading)
         live += tokens
-        kernels.append(tuple(readings))
     if len(set(live)) != len(live):
         return None
     ambiguous = 0
