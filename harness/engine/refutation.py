@@ -56,7 +56,22 @@ def refutations(session: Session, *, proving: bool) -> tuple[Violation, ...]:
         told.setdefault(
             (violation.kind, violation.shortest or violation.history), violation
         )
-    return _counted(tuple(told.values()))
+    return _counted(trusted(tuple(told.values())))
+
+
+def trusted(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:
+    """Less what rests on two histories as they were found, of a flaky system.
+
+    Where one history gave two results, equal states have two futures as well; and what
+    cannot be shrunk is too long to be replayed often.
+    """
+    if not any(each.kind == "nondeterminism" for each in violations):
+        return violations
+    return tuple(
+        each
+        for each in violations
+        if each.kind != "hidden" or each.shortest is not None
+    )
 
 
 def _counted(violations: tuple[Violation, ...]) -> tuple[Violation, ...]:

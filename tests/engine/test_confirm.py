@@ -1,6 +1,7 @@
 """What fails now and then is called so, never a dependence on order."""
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,7 +10,8 @@ from harness.engine import Budget, Exploration, StateForm, explore, replay
 from harness.engine.confirm import TIMES, Flake, flake
 from harness.engine.judge import Judge
 from harness.engine.operations import UNORDERED
-from harness.engine.refutation import FORKED
+from harness.engine.refutation import FORKED, trusted
+from harness.engine.result import Violation
 from tests.engine.related import digest
 from tests.engine.toys import Refused, Toy
 
@@ -83,6 +85,16 @@ def test_what_fails_now_and_then_is_flaky(what: str, chance: float, kind: str) -
     assert {kind for _, kind in told} == {"nondeterminism"}
     # One in two is noticed at once; of one in a hundred some may pass.
     assert len({seed for seed, _ in told}) == 20 or chance < 0.5
+
+
+def test_a_pair_of_long_histories_says_nothing_of_what_is_flaky() -> None:
+    """One exploration in fifty of a registry that fails one time in a hundred."""
+    flaky = Violation("nondeterminism", (0,), None, "not now", (0,))
+    pair = Violation("hidden", (0,), None, None, (0, 1, 0), other=(0,))
+    short = replace(pair, shortest=(0,))
+    assert trusted((pair, flaky)) == (flaky,)
+    assert trusted((short, flaky)) == (short, flaky)
+    assert trusted((pair, short)) == (pair, short)
 
 
 def test_how_often_it_was_wrong_is_told() -> None:
