@@ -16,7 +16,7 @@ fresh system shows is another one after a history on another system, then what `
 makes is not fresh; else the system is not deterministic, as far as anybody can tell:
 one run that went wrong looks like a change after it.  Where complete states
 can be seen, every fresh one must have the form of the first, which names the path as
-well.
+well; at the end that is seen once more, after a history to every state (`recheck`).
 """
 
 from collections.abc import Hashable, Iterable
@@ -24,13 +24,17 @@ from dataclasses import replace
 
 from harness.engine.budget import Halt
 from harness.engine.operations import Operations
-from harness.engine.protocol import History, StateForm
+from harness.engine.protocol import Caveat, History, StateForm
 from harness.engine.replay import Action, Replay, replay
 from harness.engine.session import Finding, Session
 
 # Replays that tell "changed for good" from "different each time": what goes wrong in
 # one run of two agrees so often once in a million times.
 REPEATS = 20
+
+# States after which a fresh system is looked at: a second at 100 microseconds an
+# operation.
+MOST_RECHECKED = 1_000
 
 
 def rehearsal(operations: Operations) -> tuple[History, History]:
@@ -52,18 +56,44 @@ def check(session: Session) -> bool:
     if not session.system.settled:
         single = [(), *((each,) for each in range(operations.actions))]
     try:
-        first = _first_form(session)
+        session.first = _first_form(session)
         known: dict[History, Replay] = {}
         for history in (*single, *rehearsal(operations) * 2, *single):
             played = _played(session, history)
             before = known.setdefault(history, played)
-            _check_form(session, first)
+            _check_form(session)
             if before != played:
                 session.findings.append(_judged(session, history, known, played))
                 return False
     except Halt:
         return False
     return True
+
+
+def recheck(session: Session) -> None:
+    """See whether a system is fresh after others that were let go of at any state.
+
+    While states are searched, systems are mostly let go of after long histories, which
+    may have put back what a short one leaves.  So a history to each state is played
+    once more, and the system after it looked at.  Raises `Halt` where one is not fresh.
+    """
+    followed = isinstance(session.first, StateForm) and not session.system.apart
+    if session.findings or not followed:
+        return
+    ways = tuple(dict.fromkeys((*session.ledger.canonical.values(), *session.ways)))
+    session.unchecked = len(ways[MOST_RECHECKED:])
+    for way in ways[:MOST_RECHECKED]:
+        session.meter.check_time()
+        _played(session, way)
+        _check_form(session)
+
+
+def caveats(session: Session) -> tuple[Caveat, ...]:
+    """What is assumed, where states were too many."""
+    if not session.unchecked:
+        return ()
+    states = f"{session.unchecked:,} states, as it is after {MOST_RECHECKED:,}"
+    return (Caveat("assumed", f"what create makes is fresh after {states}"),)
 
 
 def _first_form(session: Session) -> Hashable | None:
@@ -78,8 +108,9 @@ def _first_form(session: Session) -> Hashable | None:
     return form
 
 
-def _check_form(session: Session, first: Hashable | None) -> None:
+def _check_form(session: Session) -> None:
     """Raise `Halt` if a fresh system is not what the first one was."""
+    first = session.first
     if not isinstance(first, StateForm):
         return
     session.runner.reset()

@@ -190,6 +190,7 @@ def _run(
         meter.planned = meter.transitions
         session.runner.clear()
         session.runner.look()
+        determinism.recheck(session)
     except Spent as reason:
         session.skipped.append(
             f"{reason.reason}: {meter.transitions:,} of {meter.planned:,} operations "
@@ -220,7 +221,11 @@ def _result(
             f"leaks of {', '.join(runner.cyclic)}: these handles are freed by the "
             "cycle collector only, so they were not watched after the first"
         )
-    caveats = (*session.system.caveats(), *symmetry.caveats(session))
+    caveats = (
+        *session.system.caveats(),
+        *symmetry.caveats(session),
+        *determinism.caveats(session),
+    )
     proven = complete and not violations and _proven(session, parts)
     proven = proven and all(each.kind == "assumed" for each in caveats)
     # What still says something when the states did not close, or not for all.

@@ -135,6 +135,11 @@ class System(Protocol):
         """
         ...
 
+    @property
+    def apart(self) -> bool:
+        """Whether each fresh system has a process of its own."""
+        ...
+
     def reset(self) -> None:
         """Make a fresh system, nothing active; handles of before are void."""
         ...
@@ -193,6 +198,7 @@ class Base:
 
     relations = Relations()
     settled = True
+    apart = False
 
     def collect(self) -> None:
         """Collect garbage."""

@@ -75,10 +75,15 @@ class Session:
         self.symmetries: tuple[Symmetry, ...] = ()
         self.symmetry_checks = 0
         self.symmetry_used = False
-        # What the first fresh system looked like inside.
+        # The form of the first fresh system, and what it looked like inside.
+        self.first: Hashable | None = None
         self.fresh: object = None
         # Whether every reachable state has its canonical history, or at least was met.
         self.mapped = False
+        # A history to each complete state, where they closed.
+        self.ways: tuple[History, ...] = ()
+        # After how many of them no fresh system was looked at.
+        self.unchecked = 0
         self.reached = False
         self.runner = Runner(
             system, operations, self.ledger, self._report, ordering=ordering

@@ -549,8 +549,8 @@ def _explored(session: Session) -> Search:
         return blind
     exact_too = None
     # What is refuted needs no assumption less: other strategies look for other faults.
-    unproven = session.findings or not blind.closed
-    if not unproven and blind.variants and _is_cheap(session, blind):
+    whole = blind.closed and not session.findings
+    if whole and blind.variants and _is_cheap(session, blind):
         exact_too = Search(session, exact=True, most=MOST_EXACT)
         with suppress(_Unseen):
             exact_too.run()
@@ -582,6 +582,8 @@ def _conclude(session: Session, search: Search, *, order_read: bool) -> None:
         order_read=order_read,
         unread=unread,
     )
+    if search.closed and not session.system.settled:
+        session.ways = tuple(map(search.history, range(search.states)))
     if not search.closed:
         session.skipped.append(not_closed(session, search, "graph"))
     elif search.covered < LEAST:

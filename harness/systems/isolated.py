@@ -97,6 +97,7 @@ class IsolatedSystem(Base):
     """A scenario with `create` and `isolation`, as the engine sees it."""
 
     settled = False
+    apart = True
 
     def __init__(self, scenario: Scenario) -> None:
         assert scenario.isolation is not None, "others live in this process"

@@ -11,6 +11,7 @@ from itertools import count
 import pytest
 
 from harness.engine import Base, Exploration, StateForm, explore
+from tests.engine.toys import Toy
 
 
 def digest(value: object) -> bytes:
@@ -260,6 +261,43 @@ def test_order_that_decides_the_next_state_is_told_apart() -> None:
     assert (found.proven, kinds(found)) == (True, [])
     assert found.closure is not None
     assert found.closure.order_read
+
+
+class Leaving(Toy):
+    """What is active in this order when the system is let go of leaves something."""
+
+    settled = False
+
+    def __init__(self, steps: int, where: tuple[int, ...]) -> None:
+        self.where = where
+        self.left = False
+        super().__init__(steps, printed=True)
+
+    def reset(self) -> None:
+        self.left = self.left or tuple(self.order) == self.where
+        super().reset()
+
+    def state(self, handles: Sequence[object] = ()) -> Hashable | None:
+        exact, blind = ((each, self.left) for each in (self.order, sorted(self.order)))
+        return StateForm(digest(exact), digest(blind), objects=10)
+
+
+@pytest.mark.parametrize("where", [(0, 1), (2, 0), (1, 0, 2), (2, 1, 0)])
+def test_a_registry_that_is_not_fresh_after_a_state(where: tuple[int, ...]) -> None:
+    """It was proven: systems were let go of after other states only."""
+    found = explore(Leaving(3, where))
+    assert (kinds(found), found.proven) == (["not fresh"], False)
+
+
+def test_states_after_which_nobody_looked_are_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("harness.engine.determinism.MOST_RECHECKED", 5)
+    found = explore(Leaving(3, (9,)))
+    assert found.proven
+    assert [each.text for each in found.caveats] == [
+        "what create makes is fresh after 11 states, as it is after 5"
+    ]
 
 
 def test_a_registry_that_is_not_fresh() -> None:

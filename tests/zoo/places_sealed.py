@@ -301,6 +301,73 @@ def create():
 """,
         seal="process",
     ),
+    Place(
+        "once per process",
+        "None at first",
+        """\
+past = None
+
+
+class Registry(Frame):
+    def load(self):
+        return past or 0
+
+    def store(self, value):
+        global past
+        past = value or None
+
+
+def create():
+    return Registry()
+""",
+        seal="process",
+    ),
+    Place(
+        "once per process",
+        "dict",
+        """\
+class Registry(Frame):
+    _cache = {}
+
+    def load(self):
+        return self._cache.get("past", 0)
+
+    def store(self, value):
+        self._cache.clear()
+        if value:
+            self._cache["past"] = value
+
+
+def create():
+    return Registry()
+""",
+        seal="process",
+    ),
+    Place(
+        "once per process",
+        "lru_cache",
+        """\
+from functools import lru_cache
+
+
+@lru_cache
+def past():
+    return [0]
+
+
+class Registry(Frame):
+    def load(self):
+        return past()[0]
+
+    def store(self, value):
+        past()[0] = value
+
+
+def create():
+    return Registry()
+""",
+        seal="process",
+    ),
 )
 
 SEALED_PLACES: tuple[Place, ...] = (
