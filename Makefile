@@ -54,7 +54,7 @@ help:
 	@echo "make test      the tests, in parallel; of those that repeat one claim, some"
 	@echo "make bench     the benchmarks: ratios, side by side in one run"
 	@echo "make test-long the others, and the zoo, mutants, every strategy against full"
-	@echo "make test-extras  what needs the extras torch and cuda, and kernels uncompiled"
+	@echo "make test-extras  what needs the extras torch and cuda; some kernels uncompiled"
 	@echo "make test-gpu  the CUDA kernels on a GPU, if there is one (make cuda first)"
 	@echo "make bench-gpu the CUDA kernels measured, if there is a GPU"
 	@echo "make lint      ruff: style and format"
@@ -118,7 +118,7 @@ test-extras: $(STAMP)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) $(PARALLEL) --thin -m "not torch" tests/kernels
 
 test-gpu: $(STAMP)
-	$(BIN)/python -m pytest -n0 -rs tests/cuda
+	EVERYORDER_ALL_KERNELS=1 $(BIN)/python -m pytest -n0 -rs tests/cuda
 
 bench: $(STAMP)
 	$(BIN)/python -m tests.bench --write README.md
