@@ -32,9 +32,9 @@ from harness.engine.session import Finding, Session
 # one run of two agrees so often once in a million times.
 REPEATS = 20
 
-# States after which a fresh system is looked at: a second at 100 microseconds an
+# States after which a fresh system is looked at: a few seconds at 100 microseconds an
 # operation.
-MOST_RECHECKED = 1_000
+MOST_RECHECKED = 4_096
 
 
 def rehearsal(operations: Operations) -> tuple[History, History]:
