@@ -48,7 +48,7 @@ class Place(Protocol):
 class Caller:
     """Everything a call of one entry needs; see `caller_of`."""
 
-    __slots__ = ("_calls", "_links", "bind", "name", "reading", "running", "schema")
+    __slots__ = ("_links", "bind", "calls", "name", "reading", "running", "schema")
 
     def __init__(self, entry: OperatorEntry, reading: DefinitionReading) -> None:
         # Not the entry itself, which keeps the caller: a circle would keep its kernels
@@ -59,7 +59,8 @@ class Caller:
         self.bind = reading.convention.bind
         self.running = Running(entry, reading)
         self._links: dict[object, Links] = {}
-        self._calls = 0
+        # Plain calls so far.
+        self.calls = 0
 
     @property
     def table(self) -> Table:
@@ -114,11 +115,6 @@ class Caller:
             return self.running.returns(link(*self.running.presented(values)))
         run = self.running.runner_of(kernel, fallback, key.name)
         return run(place.operator, bits, values)
-
-    def warm(self) -> bool:
-        """Count a call; whether it is time for a front."""
-        self._calls += 1
-        return self._calls == WARM or self._calls % COLD == 0
 
     def link(self, place: Place, bits: int) -> Link:
         """The link of a call whose arguments have these bits."""

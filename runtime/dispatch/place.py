@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Protocol
 from weakref import ref
 
-from runtime.dispatch.caller import Caller, caller_of
+from runtime.dispatch.caller import COLD, WARM, Caller, caller_of
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.interned import Interned
 from runtime.dispatch.links import Link
@@ -87,9 +87,13 @@ class Place:
 
     def slow(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the operator the plain way."""
-        entry = self.published()
-        caller = self.caller(entry)
-        if caller.warm():
+        try:
+            entry = self.dispatcher.state.namespaces[self.namespace][self.text]
+            caller: Caller = entry.memo["caller"]
+        except KeyError:
+            caller = self.caller(self.published())
+        caller.calls += 1
+        if caller.calls == WARM or not caller.calls % COLD:
             self._settle(caller)
         return caller.call(self, args, kwargs)
 

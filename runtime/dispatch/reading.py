@@ -25,7 +25,7 @@ from runtime.schema.schema import Schema
 from runtime.schema.strip import stripper
 from runtime.schema.tags import DEFINED_TENSORS, INTEGERS_ONLY, NUMBERS_AS_TENSORS
 from runtime.schema.types import is_dispatch_type
-from runtime.schema.values import Converter
+from runtime.schema.values import Converter, presenter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,8 +88,9 @@ class DefinitionReading:
         found: Convention | None = self.memo.get("convention")
         if found is None:
             schema = self.schema
+            shown = tuple([presenter(each.type) for each in schema.arguments])
             bind = binder(schema, self.converters)
-            found = Convention(bind, stripper(schema), returner(schema))
+            found = Convention(bind, stripper(schema), returner(schema), shown)
             self.memo["convention"] = found
         return found
 
@@ -103,11 +104,15 @@ class DefinitionReading:
 
 
 class Convention(NamedTuple):
-    """What a schema says about calls, as functions (see `runtime.schema`)."""
+    """What a schema says about calls, as functions (see `runtime.schema`).
+
+    `shown` says how a kernel sees each argument; None: as it is.
+    """
 
     bind: Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
     strip: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
     returns: Callable[[Any], Any]
+    shown: tuple[Converter | None, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -34,7 +34,7 @@ from runtime.keys import (
 )
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.strip import stripping
-from runtime.schema.values import converter, presenter
+from runtime.schema.values import converter
 
 # (what gives the operator, keyset bits, bound arguments) -> result
 Runner = Callable[[Callable[[], Any], int, list[Any]], Any]
@@ -66,6 +66,7 @@ class Running:
         "_reading",
         "_runners",
         "_tensors",
+        "_told",
         "name",
         "returns",
         "rules",
@@ -83,18 +84,19 @@ class Running:
         self.rules = entry.rules
         self.tags = reading.tags
         self._reading = reading
-        _, self.strip, self.returns = reading.convention
-        # How a kernel sees each argument; None: as it is.
-        self.shown = [presenter(argument.type) for argument in self.schema.arguments]
+        _, self.strip, self.returns, self.shown = reading.convention
         self._tensors = entry.extractor.tensors
         self._lists = entry.extractor.lists
         masks = entry.table.masks
         self._masks = masks.by_backend if masks.per_backend else masks.by_backend[:1]
-        self._runners: list[Runner | None] = [None] * len(SLOTS)
+        self._runners: dict[int, Runner] = {}
+        # What a refusal tells of the table, once it was asked for.
+        self._told: list[Any] = []
 
     def keys_of(self, values: Sequence[Any]) -> int:
         """The keyset that a call with these arguments is dispatched by."""
-        return self.called_by(argument_bits(self._tensors, self._lists, values))
+        bits = argument_bits(self._tensors, self._lists, values)
+        return _called_by(bits, self._masks)
 
     def called_by(self, bits: int) -> int:
         """The keyset of a call whose arguments have these bits."""
@@ -151,7 +153,7 @@ class Running:
 
     def runner(self, number: int) -> Runner:
         """The runner of a slot; `LINKED` for a kernel that is run by its link."""
-        found = self._runners[number]
+        found = self._runners.get(number)
         if found is not None:
             return found
         held = self.table.held(number)
@@ -275,14 +277,14 @@ class Running:
 
     def missing(self, key: DispatchKey) -> Runner:
         """The runner that says that there is no kernel at `key`."""
-        text, reading = str(self.name), reading_of(self.table)
+        text, table, told = self._reading.text, self.table, self._told
         tensors, lists = self._tensors, self._lists
         masks = self._masks
-        texts: list[Any] = []
 
         def refuse(operator: Any, bits: int, values: list[Any]) -> Any:
-            if not texts:
-                texts.extend((listed_keys(reading), render_table(reading)))
+            if not told:
+                reading = reading_of(table)
+                told.extend((listed_keys(reading), render_table(reading)))
             given = argument_bits(tensors, lists, values)
             reason, shown = "no kernel", bits
             if not key.slot and slot_of(_called_by(given, masks)):
@@ -293,8 +295,8 @@ class Running:
                 operator=text,
                 key=key.name,
                 keyset=_shown(shown),
-                available=texts[0],
-                table=texts[1],
+                available=told[0],
+                table=told[1],
                 reason=reason,
             )
 

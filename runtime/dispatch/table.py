@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from runtime.dispatch.kernel import Kernel, boxed
 from runtime.dispatch.masks import Masks, masks_of
-from runtime.dispatch.recipe import Line, Recipe, recipe_of
+from runtime.dispatch.recipe import REMEMBERED, Line, Recipe, recipe_of
 from runtime.dispatch.token import Fallback, Implementation
 from runtime.errors.call import AmbiguousKernel
 from runtime.keys import SLOTS, DispatchKey
@@ -101,11 +101,10 @@ class Table(NamedTuple):
 
     def held(self, number: int) -> Implementation | Fallback | Kernel | None:
         """What fills a slot: a registration, a refusing kernel, or nothing."""
-        bit = 1 << number
-        for (_, slots), token in zip(self.recipe.sources, self.kernels, strict=True):
-            if slots & bit:
-                return token or AMBIGUOUS
-        return self.fallbacks.slots[number]
+        line = _lines(self.recipe)[number]
+        if line == REST:
+            return self.fallbacks.slots[number]
+        return self.kernels[line] or AMBIGUOUS
 
     def slot(self, number: int) -> Slot:
         """One slot; numbers are those of `runtime.keys.SLOTS`."""
@@ -119,8 +118,10 @@ class Table(NamedTuple):
         """All 137 slots, by number."""
         spelled: list[Slot | None] = [None] * len(SLOTS)
         for line, token in zip(self.recipe.lines, self.kernels, strict=True):
+            # But for the key, slots of one line are the same.
+            _, *content = _filled(DispatchKey.Undefined, line, token)
             for number in numbers(line.slots):
-                spelled[number] = _filled(SLOTS[number], line, token)
+                spelled[number] = tuple.__new__(Slot, (SLOTS[number], *content))
         left = self.fallbacks.slots
         return tuple(
             [
@@ -161,6 +162,20 @@ def table_of(
             through |= slots
     # Made by tuple, which takes half the time that the class takes.
     return tuple.__new__(Table, (recipe, tuple(active), fallbacks, masks_of(through)))
+
+
+# Stands for the line of a slot that is left to the fallbacks; there are fewer lines.
+REST = 255
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _lines(recipe: Recipe) -> bytes:
+    """Which line of a recipe fills each slot, by their numbers; `REST` for none."""
+    found = bytearray([REST]) * len(SLOTS)
+    for at in reversed(range(len(recipe.lines))):
+        for number in numbers(recipe.lines[at].slots):
+            found[number] = at
+    return bytes(found)
 
 
 def numbers(slots: int) -> list[int]:

@@ -250,6 +250,22 @@ def test_a_slot_spells_out_its_kernel_its_token_and_its_reason() -> None:
     assert [each.key for each in table.slots()] == list(SLOTS)
 
 
+@pytest.mark.parametrize(
+    "keys", [(), (CI, "FPGA"), (CE, "CPU", "Autograd"), (CENF, CI)]
+)
+def test_what_calls_use_is_what_the_slots_say(keys: tuple[str, ...]) -> None:
+    d = silent()
+    library = Library("test", "FRAGMENT", dispatcher=d, origin="here")
+    for key in keys:
+        library.impl("foo", says(key), key)
+    kernels = entry_of(d).implementations if keys else {}
+    table = table_of(kernels, d.snapshot().fallbacks)
+    for number, slot in enumerate(table.slots()):
+        held = table.held(number)
+        assert slot == table.slot(number)
+        assert held is (AMBIGUOUS if slot.kernel is AMBIGUOUS else slot.token)
+
+
 def test_an_empty_operator_has_the_whole_table_at_once() -> None:
     d = silent()
     table = table_of({}, d.snapshot().fallbacks)
