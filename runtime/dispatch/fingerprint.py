@@ -12,8 +12,10 @@ remembered on the entry.
 """
 
 from collections.abc import Hashable, Mapping
+from functools import lru_cache
 
 from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.recipe import REMEMBERED, Recipe
 from runtime.dispatch.state import DispatcherState, OperatorMap
 
 
@@ -54,15 +56,13 @@ def entry_fingerprint(entry: OperatorEntry) -> Hashable:
 
 def _entry_fingerprint(entry: OperatorEntry) -> Hashable:
     table = entry.table
-    positions = {
-        id(token): (key.value, age)
-        for key, tokens in entry.implementations.items()
-        for age, token in enumerate(tokens)
-    }
-    kernels = [
-        (key.value, tuple([token.reading.texts for token in tokens]))
-        for key, tokens in entry.implementations.items()
-    ]
+    positions: dict[int, tuple[int, int]] = {}
+    kernels = []
+    for key, tokens in entry.implementations.items():
+        value = key.value
+        kernels.append((value, tuple([token.reading.texts for token in tokens])))
+        for age, token in enumerate(tokens):
+            positions[id(token)] = value, age
     return (
         str(entry.name),
         tuple([token.reading.texts for token in entry.definitions]),
@@ -72,7 +72,7 @@ def _entry_fingerprint(entry: OperatorEntry) -> Hashable:
         entry.total,
         entry.extractor.tensors,
         entry.extractor.lists,
-        tuple([(line.slots, line.provenance) for line in table.recipe.lines]),
+        _lines(table.recipe),
         table.recipe.rest,
         tuple(
             [
@@ -83,3 +83,9 @@ def _entry_fingerprint(entry: OperatorEntry) -> Hashable:
         table.fallbacks.texts.texts,
         table.masks,
     )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _lines(recipe: Recipe) -> Hashable:
+    """The lines of a recipe, which many entries share, as text and numbers."""
+    return tuple([(line.slots, line.provenance) for line in recipe.lines])
