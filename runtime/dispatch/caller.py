@@ -72,10 +72,14 @@ class Caller:
     ) -> Any:
         """Bind, dispatch, run."""
         values = self.bind(args, kwargs)
-        bits = self.running.keys_of(values)
+        running = self.running
+        bits = running.keys_of(values)
         if WATCH.active:
             return self._watched("call", place, bits, values)
-        return self.run(place, bits, values)
+        runner = running.runner(slot_of(bits))
+        if runner is LINKED:
+            return self.run(place, bits, values)
+        return runner(place.operator, bits, values)
 
     def call_boxed(self, place: Place, values: list[Any]) -> Any:
         """Dispatch and run bound arguments."""

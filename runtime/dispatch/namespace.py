@@ -52,7 +52,7 @@ class PacketPlace(Place):
 
     __slots__ = ()
 
-    def slow(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def start(self, /, *args: Any, **kwargs: Any) -> Any:
         """Call the first overload that the arguments fit."""
         found = self.dispatcher.state.overloads(self.name)
         names = [each.name for each in found if each.definitions] or [self.name]
@@ -77,7 +77,7 @@ class PacketPlace(Place):
         self, name: OperatorName, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Any:
         if name == self.name:
-            return super().slow(args, kwargs)
+            return super().start(*args, **kwargs)
         return self.handle(self.dispatcher, name)(*args, **kwargs)
 
 

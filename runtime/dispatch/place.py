@@ -82,10 +82,6 @@ class Place:
         self.owner = ref(owner)
 
     def start(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the operator as long as it has no front."""
-        return self.slow(args, kwargs)
-
-    def slow(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Call the operator the plain way."""
         try:
             entry = self.dispatcher.state.namespaces[self.namespace][self.text]
@@ -96,6 +92,10 @@ class Place:
         if caller.calls == WARM or not caller.calls % COLD:
             self._settle(caller)
         return caller.call(self, args, kwargs)
+
+    def slow(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """As `start`, for a front."""
+        return self.start(*args, **kwargs)
 
     def published(self) -> OperatorEntry | None:
         """The entry in the published state: one reference, taken once."""
