@@ -23,13 +23,14 @@ PASSED = (
     "VmapMode",
 )
 
-_empty = Dispatcher(builtin_fallbacks=False)
-_library = Library("_", "IMPL", dispatcher=_empty, origin="built in")
+# Empty: there is nothing built in to start with until the last line of this.
+_first = Dispatcher()
+_library = Library("_", "IMPL", dispatcher=_first, origin="built in")
 _TOKENS = {
     key: _library.fallback(fallthrough, key).tokens
     for key in (*PASSED, *(key.name for key in AUTOCAST_KEYS))
 }
-BUILTIN.append(_empty.snapshot())
+BUILTIN.append(_first.snapshot())
 
 
 def release(dispatcher: Dispatcher, key: str) -> None:

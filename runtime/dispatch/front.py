@@ -118,10 +118,10 @@ def _globals(schema: Schema, converters: Sequence[Converter]) -> dict[str, Any]:
     }
     values["_written"] = _writer(schema)
     for place, turn in enumerate(converters):
-        shown = presenter(schema.arguments[place].type)
+        argument = schema.arguments[place]
         # A converted list is fresh; only codes look otherwise to a kernel.
-        is_code = shown is not None and not _is_list(schema.arguments[place])
-        values[f"_turn{place}"] = _shown(turn, shown) if is_code and shown else turn
+        shown = None if _is_list(argument) else presenter(argument.type)
+        values[f"_turn{place}"] = turn if shown is None else _shown(turn, shown)
     for place, argument in enumerate(schema.arguments):
         if argument.has_default:
             values[f"_default{place}"] = present(

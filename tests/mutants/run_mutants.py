@@ -1,6 +1,5 @@
 """Faults that no state shows: in threads, locks, memory, and in calls."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from runtime.dispatch import kernel, library
@@ -57,9 +56,9 @@ def _includes_what_it_registers(right: Any) -> Any:
 
 
 def _calls_under_the_lock(right: Any) -> Any:
-    def wrong(place: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    def wrong(place: Any, /, *args: Any, **kwargs: Any) -> Any:
         with place.dispatcher._lock:
-            return right(place, args, kwargs)
+            return right(place, *args, **kwargs)
 
     return wrong
 
@@ -134,7 +133,7 @@ RUN = (
         "the writer's lock is held while a kernel runs",
         "kernels_run_without_the_lock",
         "+def +cpu ?CPU",
-        replacing(Place, "slow", _calls_under_the_lock),
+        replacing(Place, "start", _calls_under_the_lock),
     ),
     Mutant(
         "stale_caller",
