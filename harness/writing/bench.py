@@ -4,6 +4,8 @@ True only here: what is tried cannot harm what is tried next.  Each trial is a f
 child with a time limit, in an empty folder, without input; where nothing can be forked,
 trials share one process, whose whole time is limited by who started it.
 
+A trial for which there is no time is never taken for one that failed: it raises.
+
 A trial's names are those of the printed file: its imports and definitions, `registry`,
 and `result`.
 """
@@ -13,6 +15,7 @@ import pickle
 import select
 import signal
 import time
+from collections import Counter
 from collections.abc import (
     Callable,
     Coroutine,
@@ -24,18 +27,29 @@ from collections.abc import (
     ValuesView,
 )
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CoroutineType
 from typing import Any, TypeVar
 
 from harness.heap import Heap, Scope, canonical
 from harness.writing.arguments import KINDS, SLOTS, THING, Argument, Arguments
 from harness.writing.draft import RETURNED, StepDraft
+from harness.writing.errors import TrialEnded
 
 T = TypeVar("T")
 
 # A registry answers at once; what takes longer waits for something.
-EACH = 2.0
+EACH = 0.5
+
+# What makes one may import what it needs first.
+MAKING = 1.0
+
+# What a trial may cost of making a registry and reading its state: at most five times
+# each, and both cost twice as much while others use the machine.
+TIMES = 10
+
+# What did not return so often is tried no more: other arguments seldom change it.
+MOST_HUNG = 2
 
 SIGKILL = 9
 
@@ -48,29 +62,54 @@ class Bench:
     """Where texts are evaluated.
 
     `packages` have the state of the registry; `create` makes one, with `given` in it;
-    nothing is tried after `until`.
+    nothing is tried after `until`, and `is_cut` says that something was not.  A trial
+    has `each` seconds; `hung` counts those that did not return, by their subject.
     """
 
+    target: str
     packages: frozenset[str]
     imports: tuple[str, ...]
     until: float
     create: str = ""
     given: Arguments = ()
+    each: float = MAKING
+    hung: Counter[str] = field(default_factory=Counter)
+    is_cut: bool = False
 
-    @property
-    def is_over(self) -> bool:
-        """Whether time is up."""
-        return time.monotonic() > self.until
+    def hangs(self, subject: str) -> bool:
+        """Whether it is tried no more, because it did not return."""
+        return self.hung[subject] >= MOST_HUNG
 
-    def apart(self, trial: Callable[[], T]) -> T | None:
-        """What the trial returns; None where it raised, died or took too long."""
-        if self.is_over:
+    def apart(self, subject: str, trial: Callable[[], T]) -> T | None:
+        """What a trial of the subject returns; None where it raised, died or hung.
+
+        Raises `TrialEnded` where there is no time for it.
+        """
+        if time.monotonic() > self.until:
+            self.is_cut = True
+            raise TrialEnded(target=self.target, reason="time was up")
+        if self.hangs(subject):
             return None
         if not hasattr(os, "fork"):
             with suppress(BaseException):
                 return trial()
             return None
-        return _forked(trial)
+        try:
+            return _forked(trial, self.each)
+        except TimeoutError:
+            self.hung[subject] += 1
+            return None
+
+    def pace(self) -> None:
+        """Give each trial as long as a registry of this size needs."""
+        self.each = TIMES * MAKING
+        took = self.apart("its state", self._timed)
+        self.each = max(EACH, TIMES * took) if took is not None else EACH
+
+    def _timed(self) -> float:
+        began = time.monotonic()
+        self.state(self.fresh())
+        return time.monotonic() - began
 
     def fresh(self, given: Arguments = (), *, create: str = "") -> dict[str, Any]:
         """The names of the printed file, with a fresh registry among them.
@@ -193,7 +232,11 @@ def _plain(value: Any) -> bool:
     )
 
 
-def _forked(trial: Callable[[], T]) -> T | None:
+def _forked(trial: Callable[[], T], seconds: float) -> T | None:
+    """What the trial returns in a child; None where it raised or died.
+
+    Raises `TimeoutError` where it took longer.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -201,7 +244,7 @@ def _forked(trial: Callable[[], T]) -> T | None:
             os.close(reading)
             os.setsid()
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.setitimer(signal.ITIMER_REAL, EACH)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
             data = pickle.dumps(trial())
             with os.fdopen(writing, "wb") as pipe:
                 pipe.write(data)
@@ -209,7 +252,7 @@ def _forked(trial: Callable[[], T]) -> T | None:
             os._exit(0)
     os.close(writing)
     data = b""
-    deadline = time.monotonic() + 2 * EACH
+    deadline = time.monotonic() + 2 * seconds
     with os.fdopen(reading, "rb", buffering=0) as pipe:
         while (left := deadline - time.monotonic()) > 0:
             if not select.select((pipe,), (), (), left)[0]:
@@ -218,13 +261,16 @@ def _forked(trial: Callable[[], T]) -> T | None:
             if not part:
                 break
             data += part
+    is_late = time.monotonic() > deadline
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, SIGKILL)
     with suppress(ProcessLookupError):
         os.kill(child, SIGKILL)
-    os.waitpid(child, 0)
+    _, status = os.waitpid(child, 0)
     try:
         found: T = pickle.loads(data)  # noqa: S301  # of a child of ours
     except (EOFError, pickle.UnpicklingError):
+        if is_late or os.waitstatus_to_exitcode(status) == -signal.SIGALRM:
+            raise TimeoutError from None
         return None
     return found

@@ -7,6 +7,7 @@ in seconds; what is left out is said in a remark.
 import re
 import time
 from collections.abc import Container, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +16,7 @@ from harness.writing.draft import RETURNED, Draft, StepDraft
 from harness.writing.errors import NothingRegisters, TrialEnded
 from harness.writing.looking import Look, looks
 from harness.writing.target import Target, find, is_own, near_registries
-from harness.writing.trying import Found, Tried, candidates, create, step
+from harness.writing.trying import NAMES, Found, Tried, candidates, create, step
 from harness.writing.verbs import ALONE, PAIRS
 
 # More steps make proofs long, and the shortest faults take two or three.
@@ -25,6 +26,9 @@ MOST_USES = 6
 # Steps of one pair: as many as there is room for.
 VARIANTS = 2
 MOST_VARIANTS = 3
+
+# How much of the time steps may take: without look-ups nothing shows what they did.
+FOR_STEPS = 2 / 3
 
 TWICE = (
     "add a step that registers a name for the second time: which of the two should win?"
@@ -39,17 +43,25 @@ def draft(name: str, folder: str, seconds: float) -> Draft:
         NotTried: it acts on the machine.
         CannotCreate: no registry can be made.
         NothingRegisters: nothing of it registers.
-        TrialEnded: there was no time to find a step of it.
+        TrialEnded: there was no time to find anything, or it does not tell its names.
     """
     target = find(name, folder)
     owner = getattr(target.value, "__module__", None) or target.module.__name__
     packages = frozenset(
         each.partition(".")[0] for each in (target.module.__name__, str(owner))
     )
-    bench = Bench(packages, (target.module.__name__,), time.monotonic() + seconds)
+    began = time.monotonic()
+    until = began + FOR_STEPS * seconds
+    bench = Bench(target.name, packages, (target.module.__name__,), until)
     bench.create, bench.given = create(target, bench)
-    names = bench.apart(partial(candidates, target, bench)) or []
-    tried = [step(each, bench) for each in names]
+    bench.pace()
+    names = bench.apart(NAMES, partial(candidates, target, bench))
+    if names is None:
+        raise TrialEnded(target=target.name, reason="it does not tell what it has")
+    tried: list[Tried] = []
+    with suppress(TrialEnded):  # those before are kept, and what was not tried is told
+        tried.extend(step(each, bench) for each in names)
+    bench.until = began + seconds
     found = [each.found for each in tried if each.found is not None]
     found.sort(key=lambda each: each.rank)
     chosen = _chosen(found)
@@ -57,11 +69,12 @@ def draft(name: str, folder: str, seconds: float) -> Draft:
     shown = {step for look in kept for step in look.shows}
     hidden = [step.do for each in chosen for step in each.steps if step not in shown]
     chosen = [each for each in (_only(each, shown) for each in chosen) if each.steps]
-    if not chosen and bench.is_over:
+    if not chosen and bench.is_cut:
         raise TrialEnded(target=target.name, reason="time was up")
     if not chosen:
-        raise _nothing(target, tried)
-    remarks = _remarks(found, chosen, hidden, bench) + _lost(tried)
+        raise _nothing(target, tried, bench)
+    remarks = _remarks(found, chosen, hidden, bench) + _lost(tried, bench)
+    remarks += _untried([each.name for each in names[len(tried) :]], bench)
     return _composed(target, bench, chosen, kept, remarks)
 
 
@@ -155,27 +168,57 @@ def _remarks(
 ) -> list[str]:
     told = []
     if hidden:
-        told.append(f"left out, because nothing shows what it did: {', '.join(hidden)}")
+        why = "nothing shows what it did"
+        if bench.is_cut:
+            why = "time was up before anything showed what it did"
+        told.append(f"left out, because {why}: {', '.join(hidden)}")
     names = {each.name for each in found} - {each.name for each in chosen}
     names -= {each.name for each in found if any(s.do in hidden for s in each.steps)}
     if names:
         told.append(f"these register as well: {', '.join(sorted(names))}")
-    if bench.is_over:
-        told.append("time was up before all was tried; --timeout gives more")
     return told
 
 
-def _lost(tried: Sequence[Tried]) -> list[str]:
-    names = ", ".join(each.name for each in tried if each.lost)
-    return [f"left out, because no call of it came back: {names}"] if names else []
+def _lost(tried: Sequence[Tried], bench: Bench) -> list[str]:
+    """What was left out, or tried no further, because its process died or stood still.
+
+    No more is known of what hung once than that it did with the arguments of then.
+    """
+    lost = {each.name: None for each in tried if each.lost}
+    told = {
+        "left out, because no call of it came back": lost.keys() - bench.hung.keys(),
+        "left out, because it does not return": lost.keys() & bench.hung.keys(),
+        "does not return, with some of the arguments tried": (
+            bench.hung.keys() - lost.keys()
+        ),
+    }
+    known = [*lost, *bench.hung]
+    return [
+        f"{words}: {', '.join(sorted(names, key=known.index))}"
+        for words, names in told.items()
+        if names
+    ]
 
 
-def _nothing(target: Target, tried: Sequence[Tried]) -> NothingRegisters:
+def _untried(names: Sequence[str], bench: Bench) -> list[str]:
+    if not bench.is_cut:
+        return []
+    left = f"these were tried: {', '.join(names)}"
+    if not names:
+        left = "all look-ups were tried"
+    return [f"time was up before {left}; --timeout gives more"]
+
+
+def _nothing(target: Target, tried: Sequence[Tried], bench: Bench) -> NothingRegisters:
     pairs = ", ".join(f"{do}/{undo[0]}" for do, undo in list(PAIRS.items())[:10])
     return NothingRegisters(
         target=target.name,
         pairs=f"{pairs} and {len(PAIRS) - 10} more; {', '.join(sorted(ALONE))} alone",
         tried=tuple(each.name for each in tried if not each.lost),
-        lost=tuple(each.name for each in tried if each.lost),
+        lost=tuple(
+            f"{each.name}{' (it does not return)' * (each.name in bench.hung)}"
+            for each in tried
+            if each.lost
+        ),
         near=near_registries(target),
     )

@@ -6,14 +6,16 @@ was never asked before, because an answer may be remembered.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
 from harness.writing.arguments import SLOTS, Arguments, combinations
 from harness.writing.bench import Answer, Bench, answer, performed
 from harness.writing.draft import StepDraft, UseDraft
+from harness.writing.errors import TrialEnded
 from harness.writing.target import SPECIAL, Target, is_look, members
-from harness.writing.trying import Found, called
+from harness.writing.trying import NAMES, Found, called
 
 # Errors of a call that was made wrongly, not of a look-up that finds nothing.
 MISTAKEN = frozenset(
@@ -54,24 +56,41 @@ def looks(target: Target, bench: Bench, found: Sequence[Found]) -> list[Look]:
     """All look-ups that tell something, in the order of their names' appearance.
 
     Where a step is shown by none, variants that show it are added, if there are such.
+    Where time is up, it is those that were found by then.
     """
     steps = [step for each in found for step in each.steps]
     given = tuple(argument for each in found for argument in each.arguments)
     used = {each.name for each in found}
-    public = bench.apart(partial(_candidates, target, bench, given, used)) or []
-    tried = [look for each in public if (look := _tried(each, bench, steps, given))]
-    if not tried:
-        private = bench.apart(partial(_private, bench)) or []
-        tried = [
-            replace(look, use=replace(look.use, remark=PRIVATE), plain=False)
-            for each in private
-            if (look := _tried(each, bench, steps, given))
-        ]
-    kept = [_shown(look, bench, steps, given) for look in tried]
-    for step in steps:
-        if not any(step in look.shows for look in kept):
-            kept += _variant(step, kept, bench, steps, given)
+    kept: list[Look] = []
+    with suppress(TrialEnded):
+        candidates = partial(_candidates, target, bench, given, used)
+        for each in bench.apart(NAMES, candidates) or []:
+            kept += _telling(each, bench, steps, given)
+        if not kept:
+            for each in bench.apart(NAMES, partial(_private, bench)) or []:
+                kept += _telling(each, bench, steps, given, private=True)
+        for step in steps:
+            if not any(step in look.shows for look in kept):
+                kept += _variant(step, kept, bench, steps, given)
     return kept
+
+
+def _telling(
+    candidate: Sequence[Look],
+    bench: Bench,
+    steps: Sequence[StepDraft],
+    given: Arguments,
+    *,
+    private: bool = False,
+) -> list[Look]:
+    """The first of these that tells something, if any, with the steps that it shows."""
+    look = _tried(candidate, bench, steps, given)
+    if look is None:
+        return []
+    if private:
+        use = replace(look.use, remark=PRIVATE)
+        look = replace(look, use=use, plain=False)
+    return [_shown(look, bench, steps, given)]
 
 
 def _shown(
@@ -79,8 +98,8 @@ def _shown(
 ) -> Look:
     """The look-up with the steps that change its answer on an empty registry."""
     needs = _unique((*given, *look.arguments))
-    empty = _asked(look.use.ask, (), bench, needs)
-    shows = [s for s in steps if _asked(look.use.ask, (s,), bench, needs) != empty]
+    empty = _asked(look, (), bench, needs)
+    shows = [s for s in steps if _asked(look, (s,), bench, needs) != empty]
     return replace(look, shows=frozenset(shows))
 
 
@@ -150,14 +169,14 @@ def _tried(
     for look in candidate:
         text = look.use.ask
         needs = _unique((*given, *look.arguments))
-        full = _asked(text, steps, bench, needs)
+        full = _asked(look, steps, bench, needs)
         if full is None or full.error in MISTAKEN:
             continue
-        empty = _asked(text, (), bench, needs)
-        again = _asked(text, steps, bench, needs, elsewhere=True)
+        empty = _asked(look, (), bench, needs)
+        again = _asked(look, steps, bench, needs, elsewhere=True)
         if empty is None or empty.text == full.text or again != full:
             continue
-        back = _asked(text, steps[::-1], bench, needs)
+        back = _asked(look, steps[::-1], bench, needs)
         if back is None or back.error in MISTAKEN:
             continue
         use = look.use
@@ -169,7 +188,7 @@ def _tried(
 
 
 def _asked(
-    text: str,
+    look: Look,
     steps: Sequence[StepDraft],
     bench: Bench,
     needs: Arguments,
@@ -177,7 +196,9 @@ def _asked(
     elsewhere: bool = False,
 ) -> Answer | None:
     """The answer, in a process of its own; `elsewhere` is at other addresses."""
-    return bench.apart(partial(_answered, text, steps, bench, needs, elsewhere))
+    text = look.use.ask
+    trial = partial(_answered, text, steps, bench, needs, elsewhere)
+    return bench.apart(look.name or text, trial)
 
 
 def _answered(

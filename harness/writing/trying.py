@@ -25,7 +25,7 @@ from harness.writing.arguments import (
 )
 from harness.writing.bench import Bench, evaluated, performed
 from harness.writing.draft import RETURNED, StepDraft, Undo
-from harness.writing.errors import CannotCreate, TrialEnded
+from harness.writing.errors import CannotCreate
 from harness.writing.target import Target, members
 from harness.writing.verbs import ENDS, is_scope, partner, registers
 
@@ -35,6 +35,10 @@ MOST_KEPT = 3
 STAYS = "nothing was found that takes this back; undo=None says that it stays"
 PARTLY = "its undo does not give back the state before; is it the right one?"
 NEWEST = "its undo takes back the newest, whichever step that is of; is that meant?"
+
+# The subjects of the trials that make a registry, and that list what it has.
+CREATE = "create"
+NAMES = "dir(registry)"
 
 # What a decorator that registers is given.
 DECORATED = Argument(KINDS["function"], "function")
@@ -113,13 +117,14 @@ def create(target: Target, bench: Bench) -> tuple[str, Arguments]:
     for arguments in combinations(target.value, target.value.__name__, target.module):
         given = ", ".join(each.text(FOR_CREATE) for each in arguments)
         text = f"{target.text}({given})"
-        said = bench.apart(partial(_made, bench, text, arguments))
+        said = bench.apart(CREATE, partial(_made, bench, text, arguments))
         if said == "":
             return text, arguments
-        if bench.is_over:
-            raise TrialEnded(target=target.name, reason="time was up")
         tried.append(f"({given})")
         reason = said or "nothing, it did not come back"
+        if bench.hangs(CREATE):
+            reason = "nothing, it does not return"
+            break
     shown = (*tried[:3], f"and {len(tried) - 3} more") if len(tried) > 3 else tried
     raise CannotCreate(target=target.name, tried=tuple(shown), reason=reason)
 
@@ -159,19 +164,20 @@ def _is_manager(function: Any) -> bool:
 
 
 def step(candidate: Candidate, bench: Bench) -> Tried:
-    """The candidate with what works best."""
+    """The candidate with what works best.
+
+    Raises `TrialEnded` where there was no time to find that out.
+    """
     kept: list[tuple[Did, tuple[str, ...], Arguments]] = []
     ends = set[bool]()
     for arguments in candidate.arguments:
-        if bench.is_over:
-            break
         texts = tuple(called(candidate.name, arguments, slot) for slot in range(SLOTS))
-        did = bench.apart(partial(_do, bench, texts, arguments))
+        did = bench.apart(candidate.name, partial(_do, bench, texts, arguments))
         ends.add(did is not None)
         if did is not None and did.decorates:
             texts = tuple(f"{t}({DECORATED.text(s)})" for s, t in enumerate(texts))
             arguments = (*arguments, DECORATED)
-            did = bench.apart(partial(_do, bench, texts, arguments))
+            did = bench.apart(candidate.name, partial(_do, bench, texts, arguments))
         if did is not None and not did.raised:
             kept.append((did, tuple(dict.fromkeys(texts)), arguments))
         if sum(each.changed and each.second for each, _, _ in kept) == MOST_KEPT:
@@ -240,7 +246,7 @@ def _with_undo(
     remark = STAYS
     for undos in _undos(candidate, did, len(texts), arguments):
         trial = partial(_undone, bench, texts, undos, arguments)
-        undone = bench.apart(trial)
+        undone = bench.apart(undo_of(candidate, undos[0]), trial)
         if undone is None or (not undone.restored and not candidate.undo):
             continue  # anything may have a close()
         if undone.restored and undone.alone:
@@ -253,6 +259,12 @@ def _with_undo(
     drafts = tuple(map(StepDraft, texts, best, (remark,) * len(texts)))
     restored = remark in ("", NEWEST)
     return Found(candidate.name, drafts, arguments, restored, did.changed)
+
+
+def undo_of(candidate: Candidate, undo: Undo) -> str:
+    """What an undo calls: a name of the registry, or what the step returned."""
+    own = candidate.undo is not None and f"registry.{candidate.undo}(" in str(undo)
+    return str(candidate.undo) if own else f"what {candidate.name} returned"
 
 
 def _undos(

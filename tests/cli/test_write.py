@@ -1,16 +1,16 @@
 import ast
 import subprocess
 import sys
-from contextlib import suppress
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.cli import exit_code
+from harness.writing import TrialEnded
 from harness.writing.bench import Bench
 from harness.writing.drafting import draft
-from harness.writing.errors import TrialEnded
 from tests.cli.conftest import Project
 
 CONFIGURATION = Path(__file__).parents[2] / "pyproject.toml"
@@ -642,25 +642,133 @@ def test_time_that_is_up_before_anything_was_tried(registries: Project) -> None:
     )
 
 
-@pytest.mark.parametrize("trials", range(8))
-def test_time_that_is_up_later_is_not_read_as_nothing(
-    registries: Project, monkeypatch: pytest.MonkeyPatch, trials: int
+HANGING = """
+class Making:
+    def __init__(self, what):
+        while True:
+            pass
+
+
+class Adding:
+    def add(self, thing):
+        while True:
+            pass
+
+    def remove(self, thing): ...
+
+
+class Both:
+    def __init__(self):
+        self.things = []
+
+    def add(self, thing):
+        self.things.append(thing)
+
+    def remove(self, thing):
+        self.things.remove(thing)
+
+    def connect(self, thing):
+        while True:
+            pass
+
+    def disconnect(self, thing): ...
+
+    def find(self, thing):
+        while thing in self.things:
+            pass
+"""
+
+
+def test_what_does_not_return_is_tried_twice(registries: Project) -> None:
+    """Each of ten kinds of arguments was given two seconds."""
+    registries.write("hanging.py", HANGING)
+    result = registries.run("write", "hanging:Making")
+    assert result.output == (
+        'Error: hanging:Making could not be made: tried ("d"), (fourth); the last '
+        "said: nothing, it does not return. Name a function without parameters that "
+        "makes one, as in package.module:make.\n"
+    )
+    told = registries.run("write", "hanging:Adding").output.partition(" alone. ")[2]
+    assert told == (
+        "No call came back of: add (it does not return). These have such names: "
+        "hanging:Both.\n"
+    )
+    text = registries.text("write", "hanging:Both")
+    assert [each[0] for each in calls(text, "step")] == [
+        "'registry.add(\"a\")'",
+        "'registry.add(\"b\")'",
+        "'registry.add(\"c\")'",
+    ]
+    assert remarks(text)[1:3] == [
+        "left out, because it does not return: connect.",
+        "does not return, with some of the arguments tried: find.",
+    ]
+
+
+TWO = """
+class Two:
+    def __init__(self):
+        self._on = self._open = False
+
+    def enable(self):
+        self._on = True
+
+    def disable(self):
+        self._on = False
+
+    def is_enabled(self):
+        return self._on
+
+    def open(self):
+        self._open = True
+
+    def close(self):
+        self._open = False
+
+    def is_open(self):
+        return self._open
+"""
+
+
+def test_time_that_is_up_at_any_trial(
+    registries: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A registry whose steps there was no time to try was said to register nothing."""
-    left, apart = trials, Bench.apart
-
-    def cut(bench: Bench, trial: Any) -> Any:
-        nonlocal left
-        if not left:
-            bench.until = 0.0
-        left -= 1
-        return apart(bench, trial)
-
+    """It read as a registry that registers nothing, or as a step without an undo."""
+    registries.write("two.py", TWO)
     monkeypatch.syspath_prepend(registries.root)
+    whole = draft("two:Two", str(registries.root), 60.0)
+    assert len(whole.steps) == 2
+    trials = 0
+    apart = Bench.apart
+
+    def cut(bench: Bench, subject: str, trial: Any) -> Any:
+        nonlocal trials
+        if not trials:
+            bench.until = 0.0
+        trials -= 1
+        return apart(bench, subject, trial)
+
     monkeypatch.setattr(Bench, "apart", cut)
-    with suppress(TrialEnded):
-        told = draft("registries:Plugins", str(registries.root), 60.0).remarks
-        assert "time was up before all was tried; --timeout gives more" in told
+    told = Counter[str]()
+    for count in range(100):
+        trials = count
+        try:
+            found = draft("two:Two", str(registries.root), 60.0)
+        except TrialEnded as error:
+            told[error.render()] += 1
+            continue
+        if trials >= 0:
+            assert found == whole
+            break
+        assert set(found.steps) <= set(whole.steps)
+        told.update(found.remarks)
+    assert [*told] == [
+        "two:Two could not be tried: time was up. --timeout gives it more time.",
+        "time was up before these were tried: open; --timeout gives more",
+        "left out, because time was up before anything showed what it did: "
+        "registry.open()",
+        "time was up before all look-ups were tried; --timeout gives more",
+    ]
 
 
 ODD = """
