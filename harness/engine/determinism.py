@@ -103,6 +103,11 @@ def _first_form(session: Session) -> Hashable | None:
         return None
     runner.reset()
     form = runner.state()
+    if isinstance(form, StateForm) and form.weak:
+        # It may show garbage of others, which a later collection takes away.
+        session.system.collect()
+        runner.reset()
+        form = runner.state()
     if form is not None:
         session.fresh = session.system.portrait(runner.handles)
     return form
