@@ -176,6 +176,13 @@ def test_what_was_there_before_may_become_garbage() -> None:
     assert explore(scenario, "graph").verdict == "order"
 
 
+def test_garbage_of_before_is_no_state() -> None:
+    """The first registry was seen beside a class that a collection took away later."""
+    explored(Registry)
+    type("Gone", (Registry,), {})
+    assert explored(Registry).verdict == "proven"
+
+
 COUNTED = "counted"  # in `colorsys`, which nobody follows
 
 
