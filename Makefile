@@ -21,7 +21,9 @@ TESTS ?=
 # What explores looks through all that is loaded, and forks it: these run by themselves,
 # in small processes, without the runtime.
 FORKING := tests/child tests/cli tests/plugin
-EXPLORING := tests/engine tests/expectations tests/report tests/zoo tests/heap
+EXPLORING := tests/engine tests/expectations tests/report tests/heap
+# The zoo collects garbage all the time: the less is loaded, the faster.
+ZOO := tests/zoo
 # Where scenarios are made, and what of it needs the runtime, which is large.  What
 # follows objects of the runtime comes late in small processes, and what loads all of
 # the runtime after it.
@@ -88,6 +90,7 @@ test-forking: $(STAMP)
 
 test-exploring: $(STAMP)
 	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(EXPLORING)
+	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(ZOO)
 
 test-catalogue: $(STAMP)
 	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(OTHERS)
@@ -99,7 +102,7 @@ test-kernels: $(STAMP)
 
 test-rest: $(STAMP)
 	$(BIN)/python $(RUN_REST) $(PARALLEL) $(SHARE) \
-		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(OTHERS) $(CATALOGUE) $(KERNELS))
+		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(ZOO) $(OTHERS) $(CATALOGUE) $(KERNELS))
 
 ifeq ($(strip $(TESTS)),)
 test-long:

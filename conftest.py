@@ -23,10 +23,10 @@ if not any(point.value == "everyorder" for point in entry_points(group="pytest11
 # Folder or file -> one in how many of its parametrised tests `--thin` keeps.
 # What compiles, runs every operator or explores every registry counts most.
 THINNED = {
-    "tests/": 3,
-    "tests/kernels/": 5,
-    "tests/operators/": 5,
-    "tests/opinfo/": 5,
+    "tests/": 4,
+    "tests/kernels/": 8,
+    "tests/operators/": 8,
+    "tests/opinfo/": 8,
     "tests/zoo/": 5,
 }
 

@@ -13,6 +13,9 @@ CALLS = (
 )
 
 
+_plain = Place.start
+
+
 def start_with_front(place: Place, /, *args: Any, **kwargs: Any) -> Any:
     """What stands for `Place.start`: make the front at once, and call it."""
     entry = place.published()
@@ -21,7 +24,15 @@ def start_with_front(place: Place, /, *args: Any, **kwargs: Any) -> Any:
         owner = place.owner()
         if owner is not None and owner.func.__name__ == "call":
             return owner.func(*args, **kwargs)
-    return place.slow(args, kwargs)
+    return _plain(place, *args, **kwargs)
+
+
+def with_fronts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call goes by a front from the first on; a front's plain way stays plain."""
+    monkeypatch.setattr(Place, "start", start_with_front)
+    monkeypatch.setattr(
+        Place, "slow", lambda place, args, kwargs: _plain(place, *args, **kwargs)
+    )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -33,5 +44,5 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "front":
-        monkeypatch.setattr(Place, "start", start_with_front)
+        with_fronts(monkeypatch)
     return str(request.param)

@@ -5,8 +5,7 @@ import pytest
 from harness import Scenario, explore
 from harness.expectations.document import document_of
 from harness.expectations.render import render
-from runtime.dispatch.place import Place
-from tests.dispatch.conftest import start_with_front
+from tests.dispatch.conftest import with_fronts
 from tests.scenarios import (
     test_autograd,
     test_backends,
@@ -33,5 +32,5 @@ def test_fronts_answer_alike(
     scenario: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = render(document_of(explore(scenario, "walk:1")))
-    monkeypatch.setattr(Place, "start", start_with_front)
+    with_fronts(monkeypatch)
     assert render(document_of(explore(scenario, "walk:1"))) == plain
