@@ -26,7 +26,7 @@ from harness.engine.budget import Halt
 from harness.engine.operations import Operations
 from harness.engine.protocol import Caveat, History, StateForm
 from harness.engine.replay import Action, Replay, replay
-from harness.engine.session import Finding, Session
+from harness.engine.session import FINAL, Finding, Session
 
 # Replays that tell "changed for good" from "different each time": what goes wrong in
 # one run of two agrees so often once in a million times.
@@ -86,6 +86,25 @@ def recheck(session: Session) -> None:
         session.meter.check_time()
         _played(session, way)
         _check_form(session)
+
+
+def blame(session: Session) -> None:
+    """See whether a system is fresh after the histories of what was found.
+
+    If it is not, that is the one finding: whatever else was found may come from it.
+    """
+    if not isinstance(session.first, StateForm) or session.system.apart:
+        return
+    try:
+        for finding in tuple(session.findings):
+            if finding.kind in FINAL:
+                continue
+            for history in (finding.first, finding.other, finding.history):
+                if history is not None:
+                    _played(session, history)
+                    _check_form(session)
+    except Halt:
+        del session.findings[:-1]
 
 
 def caveats(session: Session) -> tuple[Caveat, ...]:

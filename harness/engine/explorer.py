@@ -105,6 +105,7 @@ def _explored(
         parts = tuple(part for part in parts if part.name in ran) or parts
     else:
         session.skipped.append("everything else: no history can be relied on")
+    determinism.blame(session)
     session.runner.drop()
     meter.tell()
     proving = any(part.family == "graph" for part in parts)

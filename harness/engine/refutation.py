@@ -18,12 +18,9 @@ from harness.engine.protocol import History, StateForm
 from harness.engine.replay import Fault, Replay, arrival, portrait, replay
 from harness.engine.result import Kind, Violation
 from harness.engine.runner import Broken
-from harness.engine.session import Finding, Session
+from harness.engine.session import FINAL, Finding, Session
 from harness.engine.shrink import Shrunk, shrink
 from harness.engine.square import find_square
-
-# Kinds that say themselves that histories cannot be relied on.
-FINAL = frozenset[Kind]({"nondeterminism", "not fresh"})
 
 # Replays of two histories whose states are compared as wholes.
 FORKED = 5

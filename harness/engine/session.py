@@ -27,6 +27,9 @@ from harness.engine.runner import Runner
 # Operations after the first violation in which others are looked for.
 PATIENCE = 2_000
 
+# Kinds that say themselves that histories cannot be relied on.
+FINAL = frozenset[Kind]({"nondeterminism", "not fresh"})
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
