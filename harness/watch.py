@@ -24,7 +24,7 @@ from typing import Literal
 
 from harness.child import Child
 from harness.engine import pulse
-from harness.engine.pulse import RESET, Beat
+from harness.engine.pulse import RESET, Beat, Trail
 from harness.report.unexplored import Unexplored
 
 # What registers, looks something up or removes it takes milliseconds; ten seconds allow
@@ -83,6 +83,14 @@ class Subject:
         if operation < len(self.uses):
             return self.uses[operation]
         return "observe()" if operation == len(self.uses) else "gc.collect()"
+
+    def played(self, trail: Trail) -> tuple[str, tuple[str, ...]]:
+        """What was about to be played, "" between two operations, and all before it."""
+        lines = [self.line(beat) for beat in trail.beats]
+        if lines and trail.beats[0].operation != RESET:
+            lines.insert(0, "...")
+        operation = lines.pop() if lines and not trail.resting else ""
+        return operation, tuple(lines)
 
 
 class Watch:
@@ -172,15 +180,11 @@ def _told(
     living: bool,
 ) -> Unexplored:
     frames = _frames(child.stack(living=living))
-    trail = pulse.read(child.cells)
-    lines = [subject.line(beat) for beat in trail.beats]
-    if lines and trail.beats[0].operation != RESET:
-        lines.insert(0, "...")
-    operation = lines.pop() if lines and not trail.resting else ""
+    operation, history = subject.played(pulse.read(child.cells))
     where = _where(frames, subject.source, subject.root / subject.source)
     stack = _shown(frames, subject.root)
     return Unexplored(
-        subject.scenario, where, reason, verdict, operation, tuple(lines), stack
+        subject.scenario, where, reason, verdict, operation, history, stack
     )
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING
 
-from harness.engine import DEFAULT_BUDGET, Budget, Progress
+from harness.engine import DEFAULT_BUDGET, Budget, Progress, pulse
 from harness.errors import HarnessError
 from harness.outcome import Report
 from harness.report.unexplored import Unexplored
@@ -126,16 +126,23 @@ def listed(
 
 def task_of(entry: "Entry", effort: Effort) -> Task:
     """The task of a scenario.  Raises `UnknownStrategy`."""
-    scenario = entry.scenario
+    subject = _subject(entry)
     return Task(
-        scenario.path,
+        subject.scenario,
         entry.file,
         entry.root,
-        planned(scenario, effort),
-        scenario.source,
-        tuple(step.text for step in scenario.steps),
-        tuple(use.text for use in scenario.uses),
+        planned(entry.scenario, effort),
+        subject.source,
+        subject.steps,
+        subject.uses,
     )
+
+
+def _subject(entry: "Entry") -> Subject:
+    scenario = entry.scenario
+    steps = tuple(step.text for step in scenario.steps)
+    uses = tuple(use.text for use in scenario.uses)
+    return Subject(scenario.path, scenario.source, steps, uses, entry.root)
 
 
 def planned(scenario: "Scenario", effort: Effort) -> int:
@@ -194,10 +201,19 @@ def explored(
 
 
 def raised(entry: "Entry", error: BaseException) -> Unexplored:
-    """What a scenario raised that is no transition of its own, as an outcome."""
-    where = entry.scenario.source
+    """What a scenario raised that is no transition of its own, as an outcome.
+
+    The operation that raised it is named where somebody watches.
+    """
+    scenario, beats = entry.scenario, pulse.current()
+    where = scenario.source
     for frame in extract_tb(error.__traceback__):
         if frame.filename == str(entry.file):
-            where = f"{entry.scenario.source}:{frame.lineno}"
+            where = f"{scenario.source}:{frame.lineno}"
     reason = f"{type(error).__name__}: {error}".rstrip(": ")
-    return Unexplored(entry.scenario.path, where, reason)
+    operation, history = "", tuple[str, ...]()
+    if beats is not None:
+        operation, history = _subject(entry).played(beats.trail())
+    return Unexplored(
+        scenario.path, where, reason, operation=operation, history=history
+    )

@@ -291,7 +291,10 @@ def _performed(
         if entry is not None:
             return raised(entry, error)
         reason = f"{type(error).__name__}: {error}".rstrip(": ")
-        return Unexplored(task.path, task.source, reason)
+        operation, history = task.subject.played(beats.trail())
+        return Unexplored(
+            task.path, task.source, reason, operation=operation, history=history
+        )
 
 
 def _send(parent: Parent, task: Task, outcome: Any) -> None:

@@ -96,6 +96,10 @@ class Pulse:
         self._cells[DONE] = done
         self._cells[PLANNED] = planned
 
+    def trail(self) -> Trail:
+        """What was written last."""
+        return read(self._cells)
+
 
 # Who explores in this process is watched by one, or by nobody.
 _current: Pulse | None = None

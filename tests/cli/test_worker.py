@@ -51,6 +51,7 @@ quits = scenario(lambda: os._exit(0))
 killed = scenario(lambda: os.kill(os.getpid(), signal.SIGKILL))
 crashes = scenario(lambda: os.kill(os.getpid(), signal.SIGSEGV))
 hangs = scenario(sleep)
+leaves = scenario(lambda: sys.exit(3))
 stops = scenario(lambda: signal.raise_signal(signal.SIGINT))
 fine = scenario(lambda: None)
 """
@@ -152,9 +153,12 @@ def test_each_death_is_a_verdict_and_the_others_go_on(
         f'File "{source}", line 17 in sleep',
         f'File "{source}", line 10 in do',
     )
-    told = found["stops"]
-    assert isinstance(told, Unexplored)
-    assert (told.verdict, told.reason) == ("failed", "KeyboardInterrupt")
+    for name, reason in (("leaves", "SystemExit: 3"), ("stops", "KeyboardInterrupt")):
+        told = found[name]
+        assert isinstance(told, Unexplored)
+        assert (told.verdict, told.reason) == ("failed", reason)
+        assert told.operation == "step_2 = add('b')"
+        assert (told.history[0], told.history[-2]) == ("create()", "step_1 = add('a')")
     assert isinstance(found["fine"], Report)
     assert found["fine"].passed
 
