@@ -4,7 +4,8 @@ True only here: the few facts that belong to a tensor and not to the graph.
 
     node, number   the node that the tensor is an output of; None for a leaf
     view           of a view: its base, and when its history was last looked at
-    views          of a base that does not require grad: weak references to its views
+    views          of a base that does not require grad: weak references to its views,
+                   each by its own `id`
     extra          gradient, hooks and accumulator, for tensors that have any of them
 
 Rules:
@@ -59,7 +60,7 @@ class History:
         self.node = node
         self.number = number
         self.view: ViewOf | None = None
-        self.views: list[ReferenceType[Tensor]] | None = None
+        self.views: dict[int, ReferenceType[Tensor]] | None = None
         self.extra: Extra | None = None
 
 
@@ -88,6 +89,15 @@ def extra_of(tensor: Tensor) -> Extra:
             if history.extra is None:
                 history.extra = made
     return history.extra
+
+
+def listed_views(history: History) -> dict[int, "ReferenceType[Tensor]"]:
+    """The views of a base, an empty dict if there are none so far."""
+    if history.views is None:
+        with CLAIMING:
+            if history.views is None:
+                history.views = {}
+    return history.views
 
 
 def replace_node(history: History, node: Node, number: int) -> None:

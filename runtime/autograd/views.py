@@ -27,12 +27,12 @@ from runtime.autograd.history import (
     DIFFERENTIABLE,
     History,
     history_of,
+    listed_views,
     replace_node,
 )
 from runtime.autograd.modes import GRAD, enable_grad
 from runtime.autograd.node import Edge
 from runtime.errors.autograd import ViewModified
-from runtime.locks import reentered
 from runtime.operators.call import core
 from runtime.tensors.keys_of import INFERRING, inference
 from runtime.tensors.tensor import Tensor
@@ -45,7 +45,6 @@ TURNED = "it shows another dtype, and was turned in place"
 
 # Views of one base are counted only when there are this many: most have few.
 _PRUNED_AT = 16
-_LISTING = reentered()
 
 
 # Makes the view of another base, which stands for the one that it was made of.
@@ -141,25 +140,30 @@ def _replayed(
 
 
 def _list(base: Tensor, view: Tensor) -> None:
-    history = history_of(base)
-    with _LISTING:
-        listed = ref(view)
-        views = history.views
-        if views is None:
-            history.views = [listed]
-            return
-        if len(views) >= _PRUNED_AT and not len(views) & (len(views) - 1):
-            views[:] = [each for each in views if each() is not None]
-        views.append(listed)
+    """Note a view of a base; without a lock, as each change of the dict is one step."""
+    history = base._history or history_of(base)
+    views = history.views
+    if views is None:
+        views = listed_views(history)
+    listed = ref(view)
+    # No other reference has this number as long as this one is kept.
+    views[id(listed)] = listed
+    count = len(views)
+    if count >= _PRUNED_AT and not count & (count - 1):
+        for number, each in views.copy().items():
+            if each() is None:
+                views.pop(number, None)
+    if base._requires_grad:
+        # Since it was asked: whoever told its views may have missed this one.
+        view._requires_grad = True
 
 
 def require_grad_of_views(base: Tensor) -> None:
     """Tell the views of a base that it requires grad now."""
     views = base._history.views
     if views:
-        with _LISTING:
-            alive = [each() for each in views]
-        for view in alive:
+        for each in views.copy().values():
+            view = each()
             if view is not None:
                 view._requires_grad = True
 
