@@ -1,7 +1,7 @@
 """What all tests need: pytester, and the project's own plugin.
 
 True only here: an installed project brings its plugin by its entry point; from a bare
-checkout it is named here, and never twice.  Tests that take minutes are skipped, with
+checkout it is named here, and never twice.  Tests that take long are skipped, with
 the reason, unless `-m` speaks of them.  Of tests that repeat one claim over every
 operator, dtype, layout or registry, `--thin` runs one in so many, always the same ones,
 and `--thinned` the others: `make test` and `make test-long`.  Whoever says neither runs
@@ -30,7 +30,7 @@ THINNED = {
     "tests/zoo/": 5,
 }
 
-LONG = pytest.mark.skip(reason="takes minutes: make test-long, or -m long")
+LONG = pytest.mark.skip(reason="takes long: make test-long, or -m long")
 
 
 def pytest_configure() -> None:
@@ -71,7 +71,7 @@ def is_left_out(item: pytest.Item, seen: set[str]) -> bool:
 
 
 def is_long(item: pytest.Item) -> bool:
-    """Whether a test takes minutes."""
+    """Whether a test takes long."""
     return item.get_closest_marker("long") is not None
 
 

@@ -679,6 +679,7 @@ class Both:
 """
 
 
+@pytest.mark.long
 def test_what_does_not_return_is_tried_twice(registries: Project) -> None:
     """Each of ten kinds of arguments was given two seconds."""
     registries.write("hanging.py", HANGING)
@@ -730,6 +731,7 @@ class Two:
 """
 
 
+@pytest.mark.long
 def test_time_that_is_up_at_any_trial(
     registries: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
