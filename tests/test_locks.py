@@ -144,13 +144,12 @@ def _held(lock: Any) -> Iterator[None]:
 
 
 def _short_locks() -> dict[str, Any]:
-    from runtime.autograd import history, views
+    from runtime.autograd import history
     from runtime.tensors import Generator, arrays, default_generator
 
     return {
         "storage": arrays._CLAIMING,
         "history": history.CLAIMING,
-        "views": views._LISTING,
         "gradient": history.Extra().lock,
         "generator": Generator()._lock,
         "default": default_generator._lock,

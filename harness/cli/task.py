@@ -203,7 +203,7 @@ def explored(
 def raised(entry: "Entry", error: BaseException) -> Unexplored:
     """What a scenario raised that is no transition of its own, as an outcome.
 
-    The operation that raised it is named where somebody watches.
+    The last operation that had begun is named where somebody watches.
     """
     scenario, beats = entry.scenario, pulse.current()
     where = scenario.source

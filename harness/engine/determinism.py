@@ -19,13 +19,14 @@ can be seen, every fresh one must have the form of the first, which names the pa
 well; at the end that is seen once more, after a history to every state (`recheck`).
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
-from harness.engine.budget import Halt
+from harness.engine.budget import Halt, Spent
 from harness.engine.operations import Operations
 from harness.engine.protocol import Caveat, History, StateForm
-from harness.engine.replay import Action, Replay, replay
+from harness.engine.replay import Action, Replay, let_go, replay
 from harness.engine.session import FINAL, Finding, Session
 
 # Replays that tell "changed for good" from "different each time": what goes wrong in
@@ -49,6 +50,22 @@ def rehearsal(operations: Operations) -> tuple[History, History]:
     return histories[0], histories[1]
 
 
+def begin(session: Session) -> None:
+    """Make the first system of all, and note its form, which all others must have."""
+    runner, system = session.runner, session.system
+    # A fresh system may break a law; that is a violation like others.
+    with suppress(Halt):
+        runner.reset()
+    form = runner.state()
+    if isinstance(form, StateForm) and form.weak and not system.settled:
+        # It may show garbage of others, which a later collection takes away.
+        system.collect()
+        form = runner.state()
+    session.first = form
+    if form is not None and not system.settled:
+        session.fresh = system.portrait(runner.handles)
+
+
 def check(session: Session) -> bool:
     """Whether all histories agree with themselves; else there is a finding."""
     operations = session.operations
@@ -56,7 +73,6 @@ def check(session: Session) -> bool:
     if not session.system.settled:
         single = [(), *((each,) for each in range(operations.actions))]
     try:
-        session.first = _first_form(session)
         known: dict[History, Replay] = {}
         for history in (*single, *rehearsal(operations) * 2, *single):
             played = _played(session, history)
@@ -65,6 +81,8 @@ def check(session: Session) -> bool:
             if before != played:
                 session.findings.append(_judged(session, history, known, played))
                 return False
+        for history in single:
+            _check_after(session, history)
     except Halt:
         return False
     return True
@@ -75,17 +93,22 @@ def recheck(session: Session) -> None:
 
     While states are searched, systems are mostly let go of after long histories, which
     may have put back what a short one leaves.  So a history to each state is played
-    once more, and the system after it looked at.  Raises `Halt` where one is not fresh.
+    once more, and the next system looked at; of what a look changes there are states
+    without it.  Where states did not close, there is no history to each.  Raises `Halt`
+    where a system is not fresh.
     """
-    followed = isinstance(session.first, StateForm) and not session.system.apart
-    if session.findings or not followed:
+    if session.findings or not _is_followed(session):
         return
-    ways = tuple(dict.fromkeys((*session.ledger.canonical.values(), *session.ways)))
-    session.unchecked = len(ways[MOST_RECHECKED:])
-    for way in ways[:MOST_RECHECKED]:
-        session.meter.check_time()
-        _played(session, way)
-        _check_form(session)
+    try:
+        for at, way in enumerate(session.ways):
+            session.unchecked = len(session.ways) - at
+            if at == MOST_RECHECKED:
+                return
+            session.meter.check_time()
+            _check_after(session, way)
+    except Spent:
+        return
+    session.unchecked = 0
 
 
 def blame(session: Session) -> None:
@@ -93,10 +116,11 @@ def blame(session: Session) -> None:
 
     If it is not, that is the one finding: whatever else was found may come from it.
     """
-    if not isinstance(session.first, StateForm) or session.system.apart:
+    if not _is_followed(session):
         return
+    found = tuple(session.findings)
     try:
-        for finding in tuple(session.findings):
+        for finding in found:
             if finding.kind in FINAL:
                 continue
             for history in (finding.first, finding.other, finding.history):
@@ -104,38 +128,38 @@ def blame(session: Session) -> None:
                     _played(session, history)
                     _check_form(session)
     except Halt:
-        del session.findings[:-1]
+        if session.findings[-1].kind in FINAL:
+            found = (session.findings[-1],)
+    session.findings[:] = found
 
 
 def caveats(session: Session) -> tuple[Caveat, ...]:
     """What is assumed, where states were too many."""
     if not session.unchecked:
         return ()
-    states = f"{session.unchecked:,} states, as it is after {MOST_RECHECKED:,}"
+    seen = len(session.ways) - session.unchecked
+    states = f"{session.unchecked:,} states, as it is after {seen:,}"
     return (Caveat("assumed", f"what create makes is fresh after {states}"),)
 
 
-def _first_form(session: Session) -> Hashable | None:
-    """What the first fresh system looks like; None where that is not compared."""
-    runner = session.runner
-    if session.system.settled:
-        return None
-    runner.reset()
-    form = runner.state()
-    if isinstance(form, StateForm) and form.weak:
-        # It may show garbage of others, which a later collection takes away.
-        session.system.collect()
-        runner.reset()
-        form = runner.state()
-    if form is not None:
-        session.fresh = session.system.portrait(runner.handles)
-    return form
+def _is_followed(session: Session) -> bool:
+    """Whether fresh systems are to have the form of the first one."""
+    system = session.system
+    followed = isinstance(session.first, StateForm) and not system.settled
+    return followed and not system.apart
+
+
+def _check_after(session: Session, history: History) -> None:
+    """Raise `Halt` if a system is not fresh after one that was let go of there."""
+    order_dependent = session.ordering.total
+    let_go(session.system, history, order_dependent=order_dependent)
+    _check_form(session)
 
 
 def _check_form(session: Session) -> None:
     """Raise `Halt` if a fresh system is not what the first one was."""
     first = session.first
-    if not isinstance(first, StateForm):
+    if not isinstance(first, StateForm) or session.system.settled:
         return
     session.runner.reset()
     now = session.runner.state()

@@ -14,7 +14,7 @@ of a settled system the state says that nothing depends on it.
 
 import gc
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 
 from harness.engine import auto, determinism, symmetry
@@ -60,16 +60,14 @@ def explore(
         system, operations, meter, ordering=ordering, stop_after=stop_after
     )
     with _collector_seldom() if system.settled else _collector_off():
+        if strategy == "auto" or not system.settled:
+            determinism.begin(session)
         if strategy == "auto":
-            # A fresh system may break a law; that is a violation like others.
-            with suppress(Halt):
-                session.runner.reset()
-            printed = session.runner.state() is not None
             session.runner.rest()
             parts, above = auto.choose(
                 operations.steps,
                 operations.uses,
-                printed=printed,
+                printed=session.first is not None,
                 ordered=session.ordered,
                 budget=budget,
                 settled=system.settled,

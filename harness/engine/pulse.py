@@ -70,11 +70,13 @@ class Trail:
 class Pulse:
     """The writer's end."""
 
-    __slots__ = ("_cells", "_count")
+    __slots__ = ("_cells", "_count", "_first")
 
     def __init__(self, cells: memoryview) -> None:
         self._cells = cells
         self._count: int = cells[COUNT]
+        # What is older is of another exploration.
+        self._first = self._count
 
     def beat(self, operation: int) -> None:
         """Note that this operation is about to be played; `+ UNDO` for an undo."""
@@ -97,8 +99,8 @@ class Pulse:
         self._cells[PLANNED] = planned
 
     def trail(self) -> Trail:
-        """What was written last."""
-        return read(self._cells)
+        """What was written last, of this exploration."""
+        return read(self._cells, self._first)
 
 
 # Who explores in this process is watched by one, or by nobody.
@@ -127,12 +129,12 @@ def count(cells: memoryview) -> int:
     return number
 
 
-def read(cells: memoryview) -> Trail:
-    """What was written last, from whatever process."""
+def read(cells: memoryview, since: int = 0) -> Trail:
+    """What was written last, from whatever process; nothing up to beat `since`."""
     last = count(cells)
     beats: list[Beat] = []
-    resting = bool(last) and cells[last % TAIL] == REST
-    for number in range(last, max(last - TAIL, 0), -1):
+    resting = last > since and cells[last % TAIL] == REST
+    for number in range(last, max(last - TAIL, since), -1):
         code = cells[number % TAIL]
         if code != REST:
             beats.append(Beat(code & ~UNDO, bool(code & UNDO)))

@@ -35,10 +35,10 @@ MOST_LINES = 12
 class Unexplored:
     """`scenario` is its path, or the file's; `where` is FILE:LINE as far as known.
 
-    Of a process that died or hung: `operation` is what it was about to do, as a
-    runnable line, "" between two operations; `history` has the operations before that,
-    from a fresh system as far as they are known; `stack` has the frames, innermost
-    first.
+    `operation` is what was being done, as a runnable line, "" between two operations;
+    where something was raised it is the last one that had begun.  `history` has the
+    operations before that, from a fresh system as far as they are known.  `stack` has
+    the frames of a process that died or hung, innermost first.
     """
 
     scenario: str
@@ -68,7 +68,8 @@ class Unexplored:
         """Where and why, then the operation, those before it, and the stack."""
         lines = [f"{self.where or self.scenario}: {self.reason}"]
         if self.operation:
-            lines += ["in", f"    {self.operation}"]
+            words = "in or behind" if self.verdict == "failed" else "in"
+            lines += [words, f"    {self.operation}"]
         if self.history:
             lines += ["after", *_last(self.history)]
         if self.stack:

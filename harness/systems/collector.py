@@ -43,7 +43,8 @@ class Collector:
     """Collects garbage for one system, whatever it is reset to.
 
     `thorough` says whether each collection looks through everything, and `seen` after
-    how many performances of each operation that was done once.
+    how many performances of each operation that was done once; `matters` is set where
+    garbage is collected on purpose.
     """
 
     def __init__(self) -> None:
@@ -51,7 +52,8 @@ class Collector:
         self.seen: dict[Hashable, int] = {}
         # Whether what was left alone has no garbage; that is seen to if it matters.
         self._clean = False
-        self._matters = False
+        self.matters = False
+        self._touched = False
         self._played: set[Hashable] = set()
         self._collected: set[Hashable] = set()
         self._thawed = False
@@ -68,6 +70,7 @@ class Collector:
 
     def begin(self) -> None:
         """A fresh registry: what is there now is left alone, if anything was."""
+        self._touched = False
         self._played.clear()
         self._collected.clear()
         if not gc.isenabled():
@@ -80,24 +83,27 @@ class Collector:
 
     @property
     def unclean(self) -> bool:
-        """Whether garbage of others may be among what is left alone, and matters."""
-        return self._matters and not self._clean and bool(gc.get_freeze_count())
+        """Whether garbage of others may be among what is left alone, and matters.
+
+        It is collected while nothing has been done to a registry.
+        """
+        left = not self._clean and bool(gc.get_freeze_count())
+        return left and self.matters and not self._touched
 
     def clean(self) -> None:
-        """Collect what others left, before a fresh registry is made."""
-        gc.unfreeze()
+        """Collect what others left."""
+        self._thaw()
         gc.collect()
-        gc.freeze()
         self._clean = True
 
     def performed(self, operation: Hashable) -> None:
         """An operation was performed on the registry."""
+        self._touched = True
         if self.seen.get(operation, 0) < PERFORMANCES:
             self._played.add(operation)
 
     def collect(self) -> None:
         """Collect garbage."""
-        self._matters = True
         self._collected |= self._played
         if self.thorough:
             self._thaw()

@@ -87,9 +87,7 @@ class RegistrySystem(Base):
         self._end()
         collector = self._complete.collector
         collector.begin()
-        if collector.unclean:
-            with self._complete.unwatched():
-                collector.clean()
+        self._clean()
         self._loop = Loop(self._complete.unwatched)
         self._active = 0
         self._started = True
@@ -156,8 +154,10 @@ class RegistrySystem(Base):
         """Undo a step."""
         try:
             self._watched(("undo", step), self._ended, handle)
-        finally:
+        except Exception:
             self._look_after("undo", step)
+            raise
+        self._look_after("undo", step)
         self._active -= 1
 
     def use(self, use: int) -> Hashable:
@@ -166,14 +166,15 @@ class RegistrySystem(Base):
         try:
             asking = ("use", use), self._call, asked.perform
             answer = self._watched(*asking, self._target)
-            return checked_answer(asked, answer, self._target)
+            found: Hashable = checked_answer(asked, answer, self._target)
         except HarnessError:
             raise
         except Exception as error:
             self._expect(self.steps + use, asked.raises, error)
-            return self.failure(error)
-        finally:
-            self._look_after("use", use)
+            found = self.failure(error)
+        # What ends the process is no answer, and nothing more is asked.
+        self._look_after("use", use)
+        return found
 
     def observe(self) -> Hashable:
         """What the scenario observes, as one titled text; nothing if it has no such."""
@@ -238,6 +239,12 @@ class RegistrySystem(Base):
         """Look outside after an operation, the first time and beside one step."""
         self._complete.look_after((kind, number), min(self._active, self.steps))
 
+    def _clean(self) -> None:
+        """Take away the garbage of others, whose finalizers are nobody's here."""
+        if self._complete.collector.unclean:
+            with self._complete.unwatched():
+                self._complete.collector.clean()
+
     def failure(self, error: Exception) -> Hashable:
         """The type of an error and its text."""
         name, text = told_of(error)
@@ -245,6 +252,8 @@ class RegistrySystem(Base):
 
     def collect(self) -> None:
         """Collect garbage, in the context of the system: finalizers are its own."""
+        self._complete.collector.matters = True
+        self._clean()
         collect = self._complete.collector.collect
         self._watched(("collect", 0), self._loop.call, collect)
 

@@ -5,7 +5,7 @@ True only here: the few facts that belong to a tensor and not to the graph.
     node, number   the node that the tensor is an output of; None for a leaf
     view           of a view: its base, and when its history was last looked at
     views          of a base that does not require grad: weak references to its views,
-                   each by its own `id`
+                   each by the `id` of the reference
     extra          gradient, hooks and accumulator, for tensors that have any of them
 
 Rules:

@@ -14,8 +14,9 @@ Rules:
 - only views of tensors that can have gradients are followed;
 - a view can be followed if it was made where its base was recorded, alone, by an
   operator: `made` says otherwise, and modifying such a view is refused;
-- a base that starts to require grad tells its views so at once (`requires_grad` is
-  read by every call, and never computed).
+- a base that is written to and requires grad since tells its views so at once
+  (`requires_grad` is read by every call, and never computed); one that a user asks to
+  require grad is another leaf than its views, which stay as they are.
 """
 
 from collections.abc import Callable

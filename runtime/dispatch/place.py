@@ -85,8 +85,10 @@ class Place:
         """Call the operator the plain way."""
         try:
             entry = self.dispatcher.state.namespaces[self.namespace][self.text]
-            caller: Caller = entry.memo["caller"]
+            caller: Caller | None = entry.memo["caller"]
         except KeyError:
+            caller = None
+        if caller is None:
             caller = self.caller(self.published())
         caller.calls += 1
         if caller.calls == WARM or not caller.calls % COLD:

@@ -1,5 +1,7 @@
 """Every test of calls is run twice: the plain way, and by fronts at once."""
 
+import threading
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -18,6 +20,8 @@ _plain = Place.start
 
 def start_with_front(place: Place, /, *args: Any, **kwargs: Any) -> Any:
     """What stands for `Place.start`: make the front at once, and call it."""
+    if _SLOW.place is place:
+        return _plain(place, *args, **kwargs)
     entry = place.published()
     if entry is not None and entry.definitions:
         place._settle(place.caller(entry))
@@ -27,12 +31,28 @@ def start_with_front(place: Place, /, *args: Any, **kwargs: Any) -> Any:
     return _plain(place, *args, **kwargs)
 
 
+class _Slow(threading.local):
+    """The place whose plain way is gone, in this thread."""
+
+    place: Place | None = None
+
+
+_SLOW = _Slow()
+
+
+def _slow(place: Place, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """What stands for `Place.slow`: the plain way of its own, without another front."""
+    before, _SLOW.place = _SLOW.place, place
+    try:
+        return place.start(*args, **kwargs)
+    finally:
+        _SLOW.place = before
+
+
 def with_fronts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every call goes by a front from the first on; a front's plain way stays plain."""
     monkeypatch.setattr(Place, "start", start_with_front)
-    monkeypatch.setattr(
-        Place, "slow", lambda place, args, kwargs: _plain(place, *args, **kwargs)
-    )
+    monkeypatch.setattr(Place, "slow", _slow)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
