@@ -2,7 +2,7 @@ import pytest
 
 from harness.catalogue import load
 from harness.cli.task import Effort, Task, explored, perform, planned, task_of
-from harness.engine import DEFAULT_BUDGET, Budget
+from harness.engine import DEFAULT_BUDGET, Budget, pulse
 from harness.errors import UnknownStrategy
 from harness.outcome import Report
 from harness.report import Unexplored
@@ -83,6 +83,55 @@ def test_what_a_scenario_raises_is_an_outcome(project: Project) -> None:
     assert explored(entry, Effort()) == Unexplored(
         "scenarios/test_raises/raises", "tests/scenarios/test_raises.py:4", "SystemExit"
     )
+
+
+LEAVES = """
+from harness.scenario import Scenario, step, use
+from tests.scenarios.test_sound import add, shown
+
+
+def leave(*_):
+    raise SystemExit(3)
+
+
+def add_b(registry):
+    registry.append("b")
+    return leave
+
+
+ends = Scenario(step("add_b", add_b), create=list, observe=shown)
+asks = Scenario(
+    add("a"), uses=[use("ask(everything)", leave)], create=list, observe=shown
+)
+looks = Scenario(add("a"), create=list, observe=leave)
+makes = Scenario(add("a"), create=leave, observe=shown)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "operation"),
+    [
+        ("ends", "step_1.close()"),
+        ("asks", "ask(everything)"),
+        ("looks", "observe()"),
+        ("makes", "create()"),
+    ],
+)
+def test_what_leaves_by_an_exception_names_its_operation(
+    project: Project, name: str, operation: str
+) -> None:
+    project.scenarios("leaves", LEAVES)
+    entries = {each.variable: each for each in load(("leaves",)).entries}
+    cells = memoryview(bytearray(pulse.BYTES)).cast("Q")
+    with pulse.watched(cells) as beats:
+        beats.beat(1)
+    with pulse.watched(cells):
+        told = explored(entries[name], Effort("graph"))
+    assert isinstance(told, Unexplored)
+    assert (told.verdict, told.reason) == ("failed", "SystemExit: 3")
+    assert told.operation == operation
+    assert f"in or behind\n    {operation}" in told.render()
+    assert told.history[:1] == (() if name == "makes" else ("create()",))
 
 
 def test_a_file_that_changed_in_between(project: Project) -> None:

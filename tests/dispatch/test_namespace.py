@@ -213,3 +213,21 @@ def test_another_name_of_a_namespace_counts_until_somebody_defines_it() -> None:
         assert str(aten.mine) == "aten.mine"
         assert runtime.ops.aten is not runtime.ops.core
     assert runtime.ops.aten is runtime.ops.core
+
+
+def test_an_overload_is_chosen_for_each_call() -> None:
+    ops, library = opened(silent(), plain="int x", text="str x")
+    for _ in range(20):
+        assert (ops.test.f(1), ops.test.f("x")) == ("plain", "text")
+    library.close()
+
+
+def test_nothing_of_ours_stands_before_the_error_of_a_call() -> None:
+    d = silent()
+    ops, library = opened(d, plain="int x")
+    f = ops.test.f.default
+    assert f(1) == "plain"
+    library.close()
+    with pytest.raises(OperatorGone) as gone:
+        f(1)
+    assert gone.value.__context__ is None
