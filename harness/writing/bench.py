@@ -48,6 +48,10 @@ MAKING = 1.0
 # each, and both cost twice as much while others use the machine.
 TIMES = 10
 
+# What takes longer has so much once more, before it is said to hang.
+LONGER = 4.0
+HUNG = f"did not return in {LONGER:g} s"
+
 # What did not return so often is tried no more: other arguments seldom change it.
 MOST_HUNG = 2
 
@@ -63,7 +67,8 @@ class Bench:
 
     `packages` have the state of the registry; `create` makes one, with `given` in it;
     nothing is tried after `until`, and `is_cut` says that something was not.  A trial
-    has `each` seconds; `hung` counts those that did not return, by their subject.
+    has `each` seconds, and `LONGER` if these are not enough; `hung` counts those that
+    did not return, by their subject.
     """
 
     target: str
@@ -86,8 +91,7 @@ class Bench:
         Raises `TrialEnded` where there is no time for it.
         """
         if time.monotonic() > self.until:
-            self.is_cut = True
-            raise TrialEnded(target=self.target, reason="time was up")
+            raise self._over()
         if self.hangs(subject):
             return None
         if not hasattr(os, "fork"):
@@ -97,8 +101,23 @@ class Bench:
         try:
             return _forked(trial, self.each)
         except TimeoutError:
-            self.hung[subject] += 1
-            return None
+            pass
+        if not self.hung[subject]:
+            began = time.monotonic()
+            if began + self.each > self.until:
+                raise self._over()
+            seconds = max(LONGER, 2 * self.each)
+            with suppress(TimeoutError):
+                found = _forked(trial, min(seconds, self.until - began))
+                # Others of it take as long.
+                self.each = max(self.each, 2 * (time.monotonic() - began))
+                return found
+        self.hung[subject] += 1
+        return None
+
+    def _over(self) -> TrialEnded:
+        self.is_cut = True
+        return TrialEnded(target=self.target, reason="time was up")
 
     def pace(self) -> None:
         """Give each trial as long as a registry of this size needs."""

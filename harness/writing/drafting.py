@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from harness.writing.bench import Bench, definitions
+from harness.writing.bench import HUNG, Bench, definitions
 from harness.writing.draft import RETURNED, Draft, StepDraft
 from harness.writing.errors import NothingRegisters, TrialEnded
 from harness.writing.looking import Look, looks
@@ -61,6 +61,7 @@ def draft(name: str, folder: str, seconds: float) -> Draft:
     tried: list[Tried] = []
     with suppress(TrialEnded):  # those before are kept, and what was not tried is told
         tried.extend(step(each, bench) for each in names)
+    cut, bench.is_cut = bench.is_cut, False
     bench.until = began + seconds
     found = [each.found for each in tried if each.found is not None]
     found.sort(key=lambda each: each.rank)
@@ -69,12 +70,13 @@ def draft(name: str, folder: str, seconds: float) -> Draft:
     shown = {step for look in kept for step in look.shows}
     hidden = [step.do for each in chosen for step in each.steps if step not in shown]
     chosen = [each for each in (_only(each, shown) for each in chosen) if each.steps]
-    if not chosen and bench.is_cut:
+    if not chosen and (cut or bench.is_cut):
         raise TrialEnded(target=target.name, reason="time was up")
     if not chosen:
         raise _nothing(target, tried, bench)
     remarks = _remarks(found, chosen, hidden, bench) + _lost(tried, bench)
-    remarks += _untried([each.name for each in names[len(tried) :]], bench)
+    if cut or bench.is_cut:
+        remarks.append(_untried([each.name for each in names[len(tried) :]]))
     return _composed(target, bench, chosen, kept, remarks)
 
 
@@ -187,10 +189,8 @@ def _lost(tried: Sequence[Tried], bench: Bench) -> list[str]:
     lost = {each.name: None for each in tried if each.lost}
     told = {
         "left out, because no call of it came back": lost.keys() - bench.hung.keys(),
-        "left out, because it does not return": lost.keys() & bench.hung.keys(),
-        "does not return, with some of the arguments tried": (
-            bench.hung.keys() - lost.keys()
-        ),
+        f"left out, because it {HUNG}": lost.keys() & bench.hung.keys(),
+        f"{HUNG}, with some of the arguments tried": (bench.hung.keys() - lost.keys()),
     }
     known = [*lost, *bench.hung]
     return [
@@ -200,13 +200,11 @@ def _lost(tried: Sequence[Tried], bench: Bench) -> list[str]:
     ]
 
 
-def _untried(names: Sequence[str], bench: Bench) -> list[str]:
-    if not bench.is_cut:
-        return []
+def _untried(names: Sequence[str]) -> str:
     left = f"these were tried: {', '.join(names)}"
     if not names:
         left = "all look-ups were tried"
-    return [f"time was up before {left}; --timeout gives more"]
+    return f"time was up before {left}; --timeout gives more"
 
 
 def _nothing(target: Target, tried: Sequence[Tried], bench: Bench) -> NothingRegisters:
@@ -216,7 +214,7 @@ def _nothing(target: Target, tried: Sequence[Tried], bench: Bench) -> NothingReg
         pairs=f"{pairs} and {len(PAIRS) - 10} more; {', '.join(sorted(ALONE))} alone",
         tried=tuple(each.name for each in tried if not each.lost),
         lost=tuple(
-            f"{each.name}{' (it does not return)' * (each.name in bench.hung)}"
+            f"{each.name} (it {HUNG})" if each.name in bench.hung else each.name
             for each in tried
             if each.lost
         ),

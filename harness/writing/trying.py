@@ -23,7 +23,7 @@ from harness.writing.arguments import (
     combinations,
     required,
 )
-from harness.writing.bench import Bench, evaluated, performed
+from harness.writing.bench import HUNG, Bench, evaluated, performed
 from harness.writing.draft import RETURNED, StepDraft, Undo
 from harness.writing.errors import CannotCreate
 from harness.writing.target import Target, members
@@ -123,7 +123,7 @@ def create(target: Target, bench: Bench) -> tuple[str, Arguments]:
         tried.append(f"({given})")
         reason = said or "nothing, it did not come back"
         if bench.hangs(CREATE):
-            reason = "nothing, it does not return"
+            reason = f"nothing, it {HUNG}"
             break
     shown = (*tried[:3], f"and {len(tried) - 3} more") if len(tried) > 3 else tried
     raise CannotCreate(target=target.name, tried=tuple(shown), reason=reason)

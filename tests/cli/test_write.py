@@ -686,12 +686,12 @@ def test_what_does_not_return_is_tried_twice(registries: Project) -> None:
     result = registries.run("write", "hanging:Making")
     assert result.output == (
         'Error: hanging:Making could not be made: tried ("d"), (fourth); the last '
-        "said: nothing, it does not return. Name a function without parameters that "
-        "makes one, as in package.module:make.\n"
+        "said: nothing, it did not return in 4 s. Name a function without parameters "
+        "that makes one, as in package.module:make.\n"
     )
     told = registries.run("write", "hanging:Adding").output.partition(" alone. ")[2]
     assert told == (
-        "No call came back of: add (it does not return). These have such names: "
+        "No call came back of: add (it did not return in 4 s). These have such names: "
         "hanging:Both.\n"
     )
     text = registries.text("write", "hanging:Both")
@@ -701,9 +701,38 @@ def test_what_does_not_return_is_tried_twice(registries: Project) -> None:
         "'registry.add(\"c\")'",
     ]
     assert remarks(text)[1:3] == [
-        "left out, because it does not return: connect.",
-        "does not return, with some of the arguments tried: find.",
+        "left out, because it did not return in 4 s: connect.",
+        "did not return in 4 s, with some of the arguments tried: find.",
     ]
+
+
+SLOW = """
+import time
+
+
+class Slow:
+    def __init__(self):
+        self.things = {}
+
+    def register(self, thing):
+        time.sleep(0.2)
+        self.things[thing] = 1
+
+    def unregister(self, thing):
+        del self.things[thing]
+
+    def get(self, thing):
+        return self.things.get(thing)
+"""
+
+
+@pytest.mark.long
+def test_what_is_slow_does_not_hang(registries: Project) -> None:
+    registries.write("slow.py", SLOW)
+    text = registries.text("write", "slow:Slow", "--timeout", "120")
+    assert "register(" in text
+    assert "unregister(" in text
+    assert not [each for each in remarks(text) if "not return" in each]
 
 
 TWO = """
