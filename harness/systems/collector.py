@@ -87,8 +87,9 @@ class Collector:
 
         It is collected while nothing has been done to a registry.
         """
-        left = not self._clean and bool(gc.get_freeze_count())
-        return left and self.matters and not self._touched
+        asked = self.matters and not self._clean and not self._touched
+        # Counting looks at all of it.
+        return asked and bool(gc.get_freeze_count())
 
     def clean(self) -> None:
         """Collect what others left."""

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
-import pytest
-
 from harness import Scenario, explore, step, steps, use
 from harness.heap.boundary import Snapshot
 from harness.outcome import Report
@@ -59,19 +57,15 @@ class Pool(Registry):
         return super().add(name)
 
 
-def explored(
-    kind: type[Registry], *, strategy: str = "auto", stop_after: int = 5, **others: Any
-) -> Report:
-    others.setdefault("observe", lambda registry: " ".join(sorted(registry.held)))
+def explored(kind: type[Registry], **others: Any) -> Report:
     return explore(
         Scenario(
             *steps("add", "ab", lambda registry, name: registry.add(name)),
             uses=[use("names", lambda registry: registry.names())],
             create=kind,
+            observe=lambda registry: " ".join(sorted(registry.held)),
             **others,
-        ),
-        strategy,
-        stop_after=stop_after,
+        )
     )
 
 
@@ -187,83 +181,6 @@ def test_garbage_of_before_is_no_state() -> None:
     explored(Registry)
     type("Gone", (Registry,), {})
     assert explored(Registry).verdict == "proven"
-
-
-class First(Registry):
-    """Only the first one of the process is wrong; something weak is in its reach."""
-
-    made = 0
-    most = 1
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen = weakref.WeakSet[Plugin]()
-        First.made += 1
-        self.wrong = First.made <= First.most
-
-    def names(self) -> str:
-        return " ".join(self.held) if self.wrong else super().names()
-
-
-@pytest.mark.parametrize("strategy", ["graph", "auto"])
-@pytest.mark.parametrize("most", [1, 2])
-def test_the_first_one_is_what_all_others_have_to_be(strategy: str, most: int) -> None:
-    First.made, First.most = 0, most
-    assert explored(First, strategy=strategy).verdict == "not fresh"
-
-
-class Dirty(Registry):
-    """Leaves something where it is let go of, unless somebody has looked."""
-
-    left = False
-    order = "a"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.dirty = False
-
-    def add(self, name: str) -> Callable[[], object]:
-        self.dirty = True
-        return super().add(name)
-
-    def names(self) -> str:
-        self.dirty = False
-        return "wrong" if Dirty.left and "a" in self.held else super().names()
-
-    def __del__(self) -> None:
-        Dirty.left |= self.dirty and "".join(self.held) == Dirty.order
-
-
-@pytest.mark.parametrize("order", ["a", "b", "ab", "ba"])
-def test_what_is_let_go_of_before_somebody_looks(order: str) -> None:
-    Dirty.left, Dirty.order = False, order
-    report = explored(Dirty, observe=Dirty.names)
-    assert report.verdict == "not fresh"
-
-
-LEFT = [0]
-
-
-class Ordered(Registry):
-    """Shows its order, and leaves something that breaks a law once."""
-
-    def names(self) -> str:
-        return " ".join(self.held)
-
-    def __del__(self) -> None:
-        LEFT[0] += [*self.held] == ["b", "a"]
-
-
-def test_a_law_that_breaks_later_takes_no_refutation_away() -> None:
-    LEFT[0] = 0
-    report = explored(
-        Ordered,
-        stop_after=1,
-        fingerprint=lambda registry: tuple(registry.held),
-        check=lambda registry: ["once"] * (LEFT[0] == 1 and not registry.held),
-    )
-    (violation,) = report.exploration.violations
-    assert violation.kind in ("order", "use")
 
 
 COUNTED = "counted"  # in `colorsys`, which nobody follows
