@@ -103,6 +103,8 @@ def _explored(
         parts = tuple(part for part in parts if part.name in ran) or parts
     else:
         session.skipped.append("everything else: no history can be relied on")
+    session.runner.drop()
+    # What the runner held would still be there.
     determinism.blame(session)
     session.runner.drop()
     meter.tell()

@@ -49,6 +49,12 @@ def test_what_is_left_behind_is_not_called_flaky() -> None:
     ] * 3
 
 
+def test_what_the_explorer_holds_is_not_left_behind() -> None:
+    """Handles of the last history kept its class, so that the next was not fresh."""
+    (entry,) = entries([3023], "class attribute")
+    assert complaints([entry]) == ""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 def test_all_of_all_classes(part: int) -> None:
