@@ -145,11 +145,7 @@ def portrait(
 
     None where the system has no portrait.
     """
-    operations = operations_of(system)
-    ordering = ordering_of(system, order_dependent=order_dependent)
-    runner = Runner(system, operations, Ledger(), _ignored, ordering=ordering)
-    runner.watching = False
-    runner.reset()
+    runner = _runner(system, order_dependent=order_dependent)
     try:
         for operation in history:
             runner.play(operation)
@@ -167,11 +163,7 @@ def arrival(
 
     Raises `Broken` where an undo raises that must not.
     """
-    operations = operations_of(system)
-    ordering = ordering_of(system, order_dependent=order_dependent)
-    runner = Runner(system, operations, Ledger(), _ignored, ordering=ordering)
-    runner.watching = False
-    runner.reset()
+    runner = _runner(system, order_dependent=order_dependent)
     try:
         for operation in history[:-1]:
             runner.play(operation)
@@ -184,11 +176,7 @@ def arrival(
 
 def let_go(system: System, history: History, *, order_dependent: bool) -> None:
     """Play a history, and let go of the system there, without a look at it."""
-    ordering = ordering_of(system, order_dependent=order_dependent)
-    operations = operations_of(system)
-    runner = Runner(system, operations, Ledger(), _ignored, ordering=ordering)
-    runner.watching = False
-    runner.reset()
+    runner = _runner(system, order_dependent=order_dependent)
     try:
         for operation in history:
             runner.play(operation)
@@ -196,6 +184,16 @@ def let_go(system: System, history: History, *, order_dependent: bool) -> None:
         pass
     finally:
         runner.drop()
+
+
+def _runner(system: System, *, order_dependent: bool) -> Runner:
+    """Who plays on a fresh system, and judges nothing."""
+    operations = operations_of(system)
+    ordering = ordering_of(system, order_dependent=order_dependent)
+    runner = Runner(system, operations, Ledger(), _ignored, ordering=ordering)
+    runner.watching = False
+    runner.reset()
+    return runner
 
 
 def _ignored(kind: Kind, expected: Hashable, found: Hashable, hidden: bool) -> None:

@@ -1,4 +1,8 @@
-"""Whether `create` makes fresh registries: what is compared, and what it outweighs."""
+"""Whether `create` makes fresh registries: what is compared, and what it outweighs.
+
+The registry is not that of `test_audited`: a subclass with a finalizer is in reach of
+all registries of its base, which are then explored with the collector as an operation.
+"""
 
 import weakref
 from collections.abc import Callable
