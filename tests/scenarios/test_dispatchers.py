@@ -61,6 +61,21 @@ rules_make_no_operator = Scenario(
     ),
 )
 
+# What is registered and what runs, as text: kernels by age, fallbacks, ambiguous slots.
+texts = Scenario(
+    define("store::keep(Tensor x) -> Tensor"),
+    impl("store::keep", on_cpu, "CPU"),
+    fallback(fallthrough, "Tracer"),
+    given=[impl("store::keep", composed, "CompositeExplicitAutograd")],
+    **asked(
+        ask(
+            'dump_state("store::keep"), dump_table("store::keep")',
+            lambda target: target.dump_state("store::keep"),
+            lambda target: target.dump_table("store::keep"),
+        ),
+    ),
+)
+
 # Nothing is found of an unknown name, and names that are near are told.
 look_ups = Scenario(
     define("store::keep(Tensor x) -> Tensor"),

@@ -60,3 +60,13 @@ tables_of_chosen_keys = Scenario(
     create=Chosen,
     observe=lambda chosen: _tables(chosen) + _refused(chosen),
 )
+
+# The least of it, told by what it shows: asked far sooner, of mutants of the runtime.
+one_key = Scenario(
+    step('choose("CPU")', lambda to: to.choose("CPU")),
+    create=Chosen,
+    observe=lambda chosen: _tables(chosen) + _refused(chosen),
+    fingerprint=lambda chosen, _: (
+        chosen.tool.raw_registrations() + chosen.tool.raw_dispatch_table()
+    ),
+)
