@@ -13,7 +13,7 @@ RUN_REST ?= $(RUN)
 PARALLEL := -n auto --dist worksteal
 # Of tests that repeat one claim over every operator, dtype, layout or registry:
 # `--thin` for one in so many (see conftest.py), `--thinned` for the others, or all; the
-# others are run together with what is marked as long.
+# others are run together with what is marked as long, and the gate with them.
 SHARE ?=
 OTHER_SHARE := --thinned -m "long or not long"
 # Which ones; all, unless somebody says otherwise.
@@ -55,7 +55,7 @@ help:
 	@echo "make run       explore the catalogue, print the table, write build/report/"
 	@echo "make test      the tests, in parallel; of those that repeat one claim, some"
 	@echo "make bench     the benchmarks: ratios, side by side in one run"
-	@echo "make test-long the others, and the zoo, mutants, every strategy against full"
+	@echo "make test-long the others, the zoo, mutants, all strategies, the whole catalogue"
 	@echo "make test-extras  what needs the extras torch and cuda; some kernels uncompiled"
 	@echo "make test-gpu  the CUDA kernels on a GPU, if there is one (make cuda first)"
 	@echo "make bench-gpu the CUDA kernels measured, if there is a GPU"
@@ -108,6 +108,7 @@ ifeq ($(strip $(TESTS)),)
 test-long:
 	$(MAKE) test-shares SHARE='$(OTHER_SHARE)'
 	$(BIN)/python $(RUN) $(PARALLEL) -m long $(FOLLOWED)
+	$(BIN)/everyorder gate
 else
 test-long: $(STAMP)
 	$(BIN)/python $(RUN) $(PARALLEL) -m long $(TESTS)

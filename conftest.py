@@ -5,7 +5,9 @@ checkout it is named here, and never twice.  Tests that take long are skipped, w
 the reason, unless `-m` speaks of them.  Of tests that repeat one claim over every
 operator, dtype, layout or registry, `--thin` runs one in so many, always the same ones,
 and `--thinned` the others: `make test` and `make test-long`.  Whoever says neither runs
-them all.  Long ones are in no share: `-m` alone decides about them.
+them all.  Long ones are in no share: `-m` alone decides about them.  Of the scenarios
+of the catalogue `--thin` explores one in so many, and `--thinned` none: beside it
+`everyorder gate` explores them all.
 """
 
 import gc
@@ -31,6 +33,9 @@ THINNED = {
     "tests/zoo/": 5,
 }
 
+# The catalogue, and one in how many of its scenarios `--thin` keeps.
+CATALOGUE, SCENARIOS = "tests/scenarios/", 4
+
 LONG = pytest.mark.skip(reason="takes long: make test-long, or -m long")
 
 
@@ -50,25 +55,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_report_header(config: pytest.Config) -> str | None:
     """What is left out, which deselecting in workers does not say."""
     kept = ", ".join(f"1 in {many} of {where}" for where, many in THINNED.items())
+    kept += f", 1 in {SCENARIOS} of the scenarios"
     if config.getoption("thin"):
         return f"thin: of parametrised tests {kept}; the others: make test-long"
     if config.getoption("thinned"):
-        return f"thinned: the others of what --thin runs {kept}"
+        return (
+            f"thinned: the others of what --thin runs {kept}; all scenarios: "
+            "everyorder gate"
+        )
     return None
 
 
 def is_left_out(item: pytest.Item, seen: set[str]) -> bool:
     """Whether `--thin` leaves a test out; of each function it keeps the first one."""
     path, _, name = item.nodeid.partition("::")
-    function = f"{path}::{name.partition('[')[0]}"
+    explored = is_explored(item)
+    function = path if explored else f"{path}::{name.partition('[')[0]}"
     first = function not in seen
     seen.add(function)
-    if first or "[" not in name:
+    if first or not (explored or "[" in name):
         return False
     names = [folder for folder in THINNED if path.startswith(folder)]
-    return (
-        bool(names) and crc32(item.nodeid.encode()) % THINNED[max(names, key=len)] > 0
-    )
+    many = THINNED[max(names, key=len)] if names else 1
+    return crc32(item.nodeid.encode()) % (SCENARIOS if explored else many) > 0
+
+
+def is_explored(item: pytest.Item) -> bool:
+    """Whether it is a scenario of the catalogue, which the gate explores."""
+    return item.nodeid.startswith(CATALOGUE) and hasattr(item, "scenario")
 
 
 def is_long(item: pytest.Item) -> bool:
@@ -85,6 +99,7 @@ def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
     others: list[pytest.Item] = []
     for item in items:
         out = is_left_out(item, seen) is thin and not is_long(item)
+        out = out or (rest and is_explored(item))
         (others if out else kept).append(item)
     config.hook.pytest_deselected(items=others)
     items[:] = kept

@@ -1,6 +1,7 @@
 """The shares of `make test` and `make test-long`, which miss no test between them.
 
-Long tests are in both; without `-m` they are skipped, with the reason.
+Long tests are in both; without `-m` they are skipped, with the reason.  What `--thin`
+leaves of the scenarios of the catalogue is the gate's, which `make test-long` runs.
 """
 
 import re
@@ -12,7 +13,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LONG = [f"tests/zoo/test_zoo.py::test_all[{n}]" for n in range(20)]
+SCENARIOS = [f"tests/scenarios/test_aliases.py::orders_{n}" for n in range(40)]
 NAMES = [
+    *SCENARIOS,
     *(f"tests/kernels/test_binary.py::test_binary[{n}]" for n in range(200)),
     "tests/kernels/test_binary.py::test_alone",
     *(f"tests/schema/test_parser.py::test_text[{n}]" for n in range(90)),
@@ -26,6 +29,7 @@ def items() -> list[Any]:
         SimpleNamespace(
             nodeid=name,
             get_closest_marker={"long": name in LONG or None}.__getitem__,
+            **({"scenario": None} if name in SCENARIOS else {}),
         )
         for name in [*NAMES, *LONG]
     ]
@@ -49,17 +53,18 @@ def shares(request: pytest.FixtureRequest) -> tuple[list[str], list[str], int]:
 
 def test_each_test_is_in_one_share(request: pytest.FixtureRequest) -> None:
     thin, others, told = shares(request)
-    assert sorted(thin + others) == sorted(NAMES)
-    assert told == len(NAMES)
+    gate = {*SCENARIOS}.difference(thin)
+    assert sorted([*thin, *others, *gate]) == sorted(NAMES)
+    assert told == len(NAMES) + len(gate)
+    assert len(gate) in range(20, 36)
     assert len([name for name in thin if "kernels" in name]) in range(12, 30)
     assert len([name for name in thin if "test_text" in name]) in range(20, 45)
 
 
 def test_of_each_function_something_is_left(request: pytest.FixtureRequest) -> None:
     thin, _, _ = shares(request)
-    assert {re.sub(r"\[.*", "", name) for name in thin} == {
-        re.sub(r"\[.*", "", name) for name in NAMES
-    }
+    functions = {re.sub(r"\[.*|::orders.*", "", name) for name in NAMES}
+    assert {re.sub(r"\[.*|::orders.*", "", name) for name in thin} == functions
 
 
 def test_a_plain_run_has_both(request: pytest.FixtureRequest) -> None:
