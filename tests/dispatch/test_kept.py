@@ -5,6 +5,8 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from runtime.dispatch import Dispatcher, Library
 from runtime.dispatch.reading import REMEMBERED as READINGS
 from runtime.schema.parser import REMEMBERED as SCHEMAS
@@ -20,6 +22,7 @@ def held_after(do: Callable[[], Any]) -> int:
     return tracemalloc.get_traced_memory()[0]
 
 
+@pytest.mark.long
 def test_programs_that_make_names_up_do_not_grow() -> None:
     dispatcher, count = Dispatcher(), 0
 
