@@ -12,6 +12,7 @@ of the catalogue `--thin` explores one in so many, and `--thinned` none: beside 
 
 import gc
 import signal
+import sys
 from importlib.metadata import entry_points
 from zlib import crc32
 
@@ -105,11 +106,21 @@ def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = kept
 
 
+def _untimed() -> None:
+    """Have Hypothesis measure no time: what compiles a kernel at first takes longer."""
+    hypothesis = sys.modules.get("hypothesis")
+    if hypothesis is not None:
+        settings = hypothesis.settings
+        settings.register_profile("untimed", settings(), deadline=None)
+        settings.load_profile("untimed")
+
+
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Thin out, and leave the long legs to who asks for them."""
     _thin(config, items)
+    _untimed()
     if "long" in config.getoption("markexpr"):
         return
     for item in filter(is_long, items):
