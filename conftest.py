@@ -14,6 +14,7 @@ import gc
 import signal
 import sys
 from importlib.metadata import entry_points
+from pathlib import Path
 from zlib import crc32
 
 import pytest
@@ -37,6 +38,8 @@ THINNED = {
 # The catalogue, and one in how many of its scenarios `--thin` keeps.
 CATALOGUE, SCENARIOS = "tests/scenarios/", 4
 
+UNTIMED = "hypothesis"
+
 LONG = pytest.mark.skip(reason="takes long: make test-long, or -m long")
 
 
@@ -44,6 +47,19 @@ def pytest_configure() -> None:
     """Hear Ctrl-C, which a shell has its background jobs ignore: tests send it."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_pycollect_makemodule(module_path: Path) -> None:
+    """Have Hypothesis measure no time: what compiles a kernel at first takes longer.
+
+    Before the module is imported, which takes the settings over; other modules do
+    without Hypothesis, as what explores looks through all that is loaded.
+    """
+    if UNTIMED not in sys.modules and UNTIMED.encode() in module_path.read_bytes():
+        from hypothesis import settings
+
+        settings.register_profile("untimed", settings(), deadline=None)
+        settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -106,21 +122,11 @@ def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = kept
 
 
-def _untimed() -> None:
-    """Have Hypothesis measure no time: what compiles a kernel at first takes longer."""
-    hypothesis = sys.modules.get("hypothesis")
-    if hypothesis is not None:
-        settings = hypothesis.settings
-        settings.register_profile("untimed", settings(), deadline=None)
-        settings.load_profile("untimed")
-
-
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Thin out, and leave the long legs to who asks for them."""
     _thin(config, items)
-    _untimed()
     if "long" in config.getoption("markexpr"):
         return
     for item in filter(is_long, items):

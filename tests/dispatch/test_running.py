@@ -48,7 +48,7 @@ def typed(call: Call, seen: list[Any]) -> Callable[..., None]:
 
 
 @pytest.mark.parametrize("often", [1, 12])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(call=calls(tuple(ANNOTATED)))
 def test_kernels_of_every_convention_see_the_same(often: int, call: Call) -> None:
     schema, args, kwargs = call

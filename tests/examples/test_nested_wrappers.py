@@ -66,7 +66,7 @@ def run(program: Program, given: list[Tensor]) -> list[Tensor]:
 
 
 @given(one=matrices, other=matrices, around=nests, beside=nests, program=programs)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_values_are_those_without_wrappers(
     one: list[int],
     other: list[int],
@@ -81,7 +81,7 @@ def test_values_are_those_without_wrappers(
 
 
 @given(one=matrices, around=nests, program=programs)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_gradients_are_those_without_wrappers(
     one: list[int], around: list[str], program: Program
 ) -> None:

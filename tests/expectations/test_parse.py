@@ -101,7 +101,7 @@ def test_a_body_written_twice_is_not_the_layout() -> None:
         parse(damaged("same as {1}\n", body))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(documents(), st.randoms(use_true_random=False))
 def test_fuzz(value: Document, chance: random.Random) -> None:
     text = list(render(value))

@@ -17,7 +17,7 @@ from weakref import ref
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime import locks
@@ -272,7 +272,6 @@ def test_every_operator_that_remembers_is_called_here() -> None:
 
 
 # The first call of an entry compiles it.
-@settings(deadline=None)
 @given(st.data())
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_remembered_equals_what_is_made_anew(name: str, data: Any) -> None:

@@ -29,7 +29,6 @@ def test_no_order_matters_to_any_triple() -> None:
 
     @settings(
         max_examples=TRIPLES,
-        deadline=None,
         database=None,
         derandomize=True,
         suppress_health_check=list(HealthCheck),

@@ -23,7 +23,6 @@ from tests.python_dispatch.worlds import Ours, leaves, opened
 
 many = settings(
     max_examples=150,
-    deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 

@@ -139,7 +139,7 @@ def test_the_state_of_a_dead_thread_goes(world: Ours) -> None:
     assert alive() is None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(program=acts, does=handlers, other=acts, others=handlers)
 def test_programs_in_two_threads(
     program: Any, does: Any, other: Any, others: Any

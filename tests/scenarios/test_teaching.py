@@ -44,6 +44,16 @@ def _refused(chosen: Chosen) -> str:
     )
 
 
+# The least of it, told by what it shows: asked far sooner, of mutants of the runtime.
+one_key = Scenario(
+    step('choose("CPU")', lambda to: to.choose("CPU")),
+    create=Chosen,
+    observe=lambda chosen: _tables(chosen) + _refused(chosen),
+    fingerprint=lambda chosen, _: (
+        chosen.tool.raw_registrations() + chosen.tool.raw_dispatch_table()
+    ),
+)
+
 # One kernel for each chosen key; the two composites are alternatives.
 tables_of_chosen_keys = Scenario(
     step('choose("CPU")', lambda to: to.choose("CPU")),
@@ -59,14 +69,4 @@ tables_of_chosen_keys = Scenario(
     uses=[use("register(what is refused)", _refused)],
     create=Chosen,
     observe=lambda chosen: _tables(chosen) + _refused(chosen),
-)
-
-# The least of it, told by what it shows: asked far sooner, of mutants of the runtime.
-one_key = Scenario(
-    step('choose("CPU")', lambda to: to.choose("CPU")),
-    create=Chosen,
-    observe=lambda chosen: _tables(chosen) + _refused(chosen),
-    fingerprint=lambda chosen, _: (
-        chosen.tool.raw_registrations() + chosen.tool.raw_dispatch_table()
-    ),
 )

@@ -238,7 +238,7 @@ def _escape(item: str) -> str:
     return head + equals + default
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(schema_texts())
 def test_law_what_is_parsed_prints_as_text_that_parses_to_it(text: str) -> None:
     schema = parse_schema(text)
@@ -259,7 +259,7 @@ def _is_total(text: str) -> None:
     assert parse_schema_or_name(str(parsed)) == parsed
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text(max_size=60))
 def test_law_any_text_is_a_schema_or_one_error(text: str) -> None:
     _is_total(text)
@@ -275,13 +275,13 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(PIECES, max_size=40).map(" ".join))
 def test_law_any_words_are_a_schema_or_one_error(text: str) -> None:
     _is_total(text)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(schema_texts(), st.data())
 def test_law_a_damaged_schema_is_a_schema_or_one_error(
     text: str, data: st.DataObject

@@ -287,7 +287,7 @@ def test_equal_texts_are_compiled_once() -> None:
     assert (one(1), other(1)) == (((), {}), ((1,), {}))
 
 
-CALLS = settings(max_examples=300, deadline=None)
+CALLS = settings(max_examples=300)
 
 
 @CALLS

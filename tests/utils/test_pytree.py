@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runtime.errors.tensor import UnfitValue
@@ -109,7 +109,6 @@ def torch_trees() -> Any:
 
 
 @pytest.mark.torch
-@settings(deadline=None)
 @given(TREES)
 def test_leaves_are_those_of_torch(given_tree: Any) -> None:
     other = torch_trees()
