@@ -50,7 +50,11 @@ def test_rows_count_what_meets_its_target_and_name_the_worst() -> None:
         made("chain", "1e3", None, 0.5),
     ]
     assert [(row.figure, row.target, row.met) for row in rows_of(measured)] == [
-        ("1 of 2 figures; worst 1.20 (exp 1e5 float32 on 2)", "≤ 1.1", False),
+        (
+            "1 of 2 figures; worst 1.20 (exp 1e5 float32 on 2)",
+            "≤ 1.1, 93% of them",
+            False,
+        ),
         ("1 of 2 figures; worst 1.00 (exp 1e3 float32 on 2)", "< 1", False),
         ("0 of 1 figures; worst 1.01 (chain 1e5 float32 on 2)", "< 1", False),
         ("1 of 1 figures; worst 1.50 (exp 1e5 float32 on 2)", "≤ 1.5", True),
