@@ -37,6 +37,7 @@ from runtime.schema.device import Device
 if TYPE_CHECKING:
     from runtime import autograd as autograd
     from runtime import cuda as cuda
+    from runtime import futures as futures
     from runtime import library as library
     from runtime import python_dispatch as python_dispatch
     from runtime import random as random
@@ -194,11 +195,12 @@ _LAZY = {
 # Numbers that programs for torch take from it.
 _CONSTANTS = ("e", "inf", "nan", "pi")
 
-# Modules of the surface, loaded like the names.
+# Modules of the surface, loaded like the names; those that need no tensors apart.
 _MODULES = (
     *("autograd", "cuda", "library", "python_dispatch", "random", "testing"),
     "utils",
 )
+_LIGHT_MODULES = ("futures",)
 
 
 def _found(name: str) -> Any:
@@ -222,6 +224,8 @@ if not TYPE_CHECKING:
 
 def _loaded(name: str) -> Any:
     home = _LAZY.get(name)
+    if name in _LIGHT_MODULES:
+        return load(f"runtime.{name}")
     if name in _MODULES:
         load("runtime.whole")
         return load(f"runtime.{name}")
@@ -251,5 +255,5 @@ def _unknown(name: str) -> AttributeError:
 def __dir__() -> list[str]:
     functions = load("runtime.whole").functions.FUNCTIONS
     dtypes = (*DType.NAMES, *DType.SYNONYMS, *MemoryFormat.NAMES, "strided")
-    lazy = (*_LAZY, *_MODULES, *_CONSTANTS, *dtypes, *functions)
+    lazy = (*_LAZY, *_MODULES, *_LIGHT_MODULES, *_CONSTANTS, *dtypes, *functions)
     return sorted({*globals(), *__all__, *lazy})

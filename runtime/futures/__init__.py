@@ -1,0 +1,42 @@
+"""Futures and awaits: values that come later, from any thread, or when asked for.
+
+A `Future` is completed by somebody; an `Await` computes its value on the thread that
+first waits for it.  The names are those of `torch.futures`, and of `torch.jit` for
+awaits, the underscored ones too.  Neither knows of messages, sockets or tensors.
+"""
+
+from runtime.futures.awaits import (
+    Await,
+    awaitable,
+    awaitable_nowait,
+    awaitable_wait,
+)
+from runtime.futures.combining import call_end_callbacks, collect_all, wait_all
+from runtime.futures.future import Future
+from runtime.futures.interop import (
+    from_asyncio,
+    from_concurrent,
+    to_asyncio,
+    to_concurrent,
+)
+
+__all__ = [
+    "Await",
+    "Future",
+    "awaitable",
+    "awaitable_nowait",
+    "awaitable_wait",
+    "call_end_callbacks",
+    "collect_all",
+    "from_asyncio",
+    "from_concurrent",
+    "to_asyncio",
+    "to_concurrent",
+    "wait_all",
+]
+
+# The names that programs for torch have for them.
+_Await = Await
+_awaitable = awaitable
+_awaitable_nowait = awaitable_nowait
+_awaitable_wait = awaitable_wait

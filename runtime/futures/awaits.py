@@ -1,0 +1,225 @@
+"""Awaits: values that a function computes when somebody first asks for them.
+
+True only here: who runs the function, and when an await is taken for its value.
+
+Rules:
+- an await owns the function and all of its arguments; nothing runs before the first
+  wait, and no thread is started: the function runs on the thread that waits first;
+- its result is kept, whatever it is; an exception is not: it is raised as it is, and
+  the next wait runs the function again;
+- one thread runs the function; others that wait meanwhile wait for that, and get the
+  same object.  Two awaits that wait for one another in two threads wait for ever, as
+  with locks;
+- a function that waits for its own await runs once more inside of itself; the result of
+  the outermost run is the one that stays;
+- an attribute that an await lacks is asked of its value, which waits.  Nothing else is:
+  operators, calls, subscripts and `with` are those of the await, and so are equality,
+  hash and text; attributes are set on the value itself only.
+"""
+
+import os
+from collections.abc import Callable
+from threading import RLock
+from typing import Any, Generic, ParamSpec, Self, TypeVar
+
+from runtime.errors.future import (
+    AwaitedAttribute,
+    FutureMisuse,
+    WithoutFunction,
+    described,
+    named,
+)
+from runtime.futures.unmovable import Stays
+
+W = TypeVar("W")
+P = ParamSpec("P")
+
+
+class _Call:
+    """What an await runs, and what came of it."""
+
+    __slots__ = ("args", "done", "element", "fn", "kwargs", "lock", "value")
+
+    value: Any
+
+    def __init__(
+        self,
+        fn: Callable[..., Any] | None,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        self.fn = fn
+        self.args = args
+        self.kwargs = kwargs
+        self.element: object = Any
+        self.done = False
+        self.lock = RLock()
+
+    def run(self) -> Any:
+        """The value, computed unless it is there."""
+        with self.lock:
+            if self.done:
+                return self.value
+            assert self.fn is not None, "what has no function is done from the start"
+            nested = self in _RUNNING
+            try:
+                _RUNNING.add(self)
+                self.value = self.fn(*self.args, **self.kwargs)
+                self.done = True
+                if not nested:
+                    _RUNNING.discard(self)
+            except BaseException:
+                if not nested:
+                    _RUNNING.discard(self)
+                raise
+            return self.value
+
+
+# What runs now.  A forked child has one of these threads: the one that forked.
+_RUNNING: set[_Call] = set()
+
+
+def _in_child() -> None:
+    for each in tuple(_RUNNING):
+        if not each.lock._is_owned():  # type: ignore[attr-defined]  # as Condition does
+            each.lock = RLock()
+            _RUNNING.discard(each)
+
+
+# Some systems have no fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)
+
+
+class Await(Stays, Generic[W]):
+    """A value of type W that is computed when it is first asked for.
+
+    `awaitable` makes one of a function, `awaitable_nowait` of a value.  Attributes and
+    methods that are not listed here are those of the value.
+    """
+
+    __slots__ = ("__call", "__weakref__")
+
+    __call: _Call
+
+    def __new__(cls, *args: object, **kwargs: object) -> Self:
+        """Refuse: an await is made of a function or of a value.
+
+        Raises:
+            FutureMisuse: always.
+        """
+        raise FutureMisuse(
+            call=f"{cls.__name__}()",
+            found="what no await is made of",
+            wanted="nothing: `awaitable(func, ...)` and `awaitable_nowait(o)` make one",
+        )
+
+    def wait(self) -> W:
+        """The value: computed by the first wait, the same object ever after.
+
+        Raises:
+            BaseException: what the function raised; the next wait runs it again.
+        """
+        value: W = self.__call.run()
+        return value
+
+    def done(self) -> bool:
+        """Whether the value is there."""
+        return self.__call.done
+
+    def is_nowait(self) -> bool:
+        """Whether it was made of a value, and has no function."""
+        return self.__call.fn is None
+
+    def fn(self) -> Callable[..., W]:
+        """The function.
+
+        Raises:
+            WithoutFunction: it was made of a value.
+        """
+        fn = self.__call.fn
+        if fn is None:
+            raise WithoutFunction
+        return fn
+
+    def args(self) -> tuple[Any, ...]:
+        """The positional arguments of the function; the value where there is none."""
+        return self.__call.args
+
+    def kwargs(self) -> dict[str, Any]:
+        """The keyword arguments of the function, copied."""
+        return {**self.__call.kwargs}
+
+    def type(self) -> object:
+        """The type of this await, as an annotation says it; of Python's: any value."""
+        return Await[self.__call.element]  # type: ignore[name-defined]  # at run time
+
+    def __getattr__(self, name: str) -> Any:
+        """An attribute of the value, for which this waits.
+
+        Raises:
+            AwaitedAttribute: the value has none of that name.
+            BaseException: what the function raised.
+        """
+        value = self.wait()
+        try:
+            return getattr(value, name)
+        except AwaitedAttribute:
+            # The value is an await, and says whose attribute is missing.
+            raise
+        except AttributeError as error:
+            kind = type(value).__name__
+            raise AwaitedAttribute(attribute=name, kind=kind) from error
+
+    def __repr__(self) -> str:
+        call = self.__call
+        if call.fn is None:
+            return f"<Await of an object of type {type(call.value).__name__}>"
+        return f"<Await of {named(call.fn)}: {'done' if call.done else 'not run'}>"
+
+
+# An await is made past its class, which refuses.
+_new = object.__new__
+_set = Await.__dict__["_Await__call"].__set__
+
+
+def awaitable(func: Callable[P, W], /, *args: P.args, **kwargs: P.kwargs) -> Await[W]:
+    """An await of what `func(*args, **kwargs)` returns; nothing is called yet.
+
+    Raises:
+        FutureMisuse: `func` cannot be called.
+    """
+    if not callable(func):
+        raise FutureMisuse(
+            call="awaitable",
+            found=described(func),
+            wanted="a callable, then its arguments",
+        )
+    made: Await[W] = _new(Await)
+    _set(made, _Call(func, args, kwargs))
+    return made
+
+
+def awaitable_wait(aw: Await[W]) -> W:
+    """The value of an await, as `aw.wait()`.
+
+    Raises:
+        FutureMisuse: it is no await.
+        BaseException: what the function raised.
+    """
+    if type(aw) is not Await:
+        raise FutureMisuse(
+            call="awaitable_wait",
+            found=described(aw),
+            wanted="what `awaitable` or `awaitable_nowait` made",
+        )
+    return aw.wait()
+
+
+def awaitable_nowait(o: W) -> Await[W]:
+    """An await of a value that is there, for who asks for an await."""
+    call = _Call(None, (o,), {})
+    call.value, call.done = o, True
+    made: Await[W] = _new(Await)
+    _set(made, call)
+    return made

@@ -1,0 +1,107 @@
+"""Futures of futures: all of them, their values, and what is done when one is complete.
+
+True only here: which error several futures have.  `collect_all` waits for all of them,
+and its error is that of the first in the list; `wait_all` waits for the first error
+that comes.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, TypeVar
+
+from runtime.errors.future import FutureMisuse, described
+from runtime.futures.future import Future, hand_on
+from runtime.futures.outcome import Error, Outcome, Value
+
+T = TypeVar("T")
+
+
+def collect_all(futures: Iterable[Future[T]]) -> Future[list[Future[T]]]:
+    """A future of the same futures, complete when all of them are.
+
+    With an error among them it is completed with the error of the first in the list.
+
+    Raises:
+        FutureMisuse: one of them is no future.
+    """
+    return _combined("collect_all", futures, at_first_error=False)
+
+
+def wait_all(futures: Iterable[Future[T]]) -> list[T]:
+    """The values of all futures, in their order.
+
+    Raises:
+        FutureMisuse: one of them is no future.
+        BaseException: the first error that came; the others are not waited for.
+    """
+    complete = _combined("wait_all", futures, at_first_error=True)
+    try:
+        return [each.value() for each in complete.wait()]
+    finally:
+        # As in `Future.wait`.
+        del futures, complete
+
+
+def call_end_callbacks(
+    future: Future[T], *callbacks: Callable[[Future[T]], object]
+) -> Future[T]:
+    """A future with the same outcome, complete after the callbacks were called.
+
+    For whoever measures how long a value takes, whatever it is: errors of the callbacks
+    are logged, and change nothing of the outcome.
+
+    Raises:
+        FutureMisuse: `future` is no future, or a callback cannot be called.
+    """
+    (future,) = _checked("call_end_callbacks", [future])
+    after: Future[T] = Future()
+    for each in callbacks:
+        future.add_done_callback(each)
+    future._register(None, after, hand_on)
+    return after
+
+
+def _combined(
+    call: str, futures: Iterable[Future[T]], at_first_error: bool
+) -> Future[list[Future[T]]]:
+    members = _checked(call, futures)
+    combined: Future[list[Future[T]]] = Future()
+    if not members:
+        combined.set_result([])
+    # The places of those that are complete: who is told twice changes nothing.
+    complete: set[int] = set()
+    for place, each in enumerate(members):
+        told = partial(_told, members, complete, place, at_first_error)
+        each._register(None, combined, told)
+    return combined
+
+
+def _told(
+    members: list[Future[Any]],
+    complete: set[int],
+    place: int,
+    at_first_error: bool,
+    member: Future[Any],
+    combined: object,
+) -> Outcome | None:
+    """The outcome of all, now that one more is complete; None before the last."""
+    outcome = member._outcome
+    if at_first_error and isinstance(outcome, Error):
+        return outcome
+    complete.add(place)
+    if len(complete) < len(members):
+        return None
+    errors = (each._outcome for each in members)
+    return next((each for each in errors if isinstance(each, Error)), Value(members))
+
+
+def _checked(call: str, futures: Iterable[Any]) -> list[Future[Any]]:
+    members = list(futures)
+    for place, each in enumerate(members):
+        if not isinstance(each, Future):
+            raise FutureMisuse(
+                call=call,
+                found=f"{described(each)} at place {place}",
+                wanted="futures of `runtime.futures`",
+            )
+    return members

@@ -1,0 +1,277 @@
+"""Futures: values that somebody waits for and somebody else brings, from any thread.
+
+True only here: what a future is asked and told.  How an outcome reaches everybody is
+told in `settling`.
+
+Rules:
+- a future is completed once; then it never changes;
+- who waits and is interrupted leaves the future as it was;
+- callbacks run in the order in which they were registered, on the thread that completes
+  the future; of a complete future on the thread that registers them, at once;
+- no lock is held while a callback runs;
+- a future knows of values only: nothing of messages, nothing of who brings the value.
+"""
+
+from collections.abc import Callable, Iterable
+from queue import Empty, SimpleQueue
+from threading import TIMEOUT_MAX
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from runtime.errors.future import (
+    AlreadySettled,
+    FutureMisuse,
+    FutureTimeout,
+    NotSettled,
+    described,
+)
+from runtime.futures.outcome import Error, Outcome, Value
+from runtime.futures.settling import LOCK, Registered, Step, Take, due, run
+from runtime.futures.unmovable import Stays
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+
+class Future(Stays, Generic[T]):
+    """A value that comes later; `Future[int]` says of which type.
+
+    `devices` is there for programs that name them; the only one is the CPU.
+
+    Raises:
+        FutureMisuse: a device is another one.
+    """
+
+    __slots__ = ("__weakref__", "_callbacks", "_outcome", "_waiters")
+
+    def __init__(self, *, devices: Iterable[object] | None = None) -> None:
+        if devices is not None:
+            _check_devices(devices)
+        self._outcome: Outcome | None = None
+        self._callbacks: list[Registered] = []
+        # One for each thread that waits: whatever is put into it wakes that thread.
+        self._waiters: set[SimpleQueue[None]] = set()
+
+    def done(self) -> bool:
+        """Whether it is complete, with a value or with an error."""
+        return self._outcome is not None
+
+    def wait(self, timeout: float | None = None) -> T:
+        """The value, as soon as there is one; `timeout` is in seconds.
+
+        Raises:
+            FutureTimeout: it was not complete in time.
+            FutureMisuse: `timeout` is no number of seconds.
+            BaseException: the error that the future was completed with, itself.
+        """
+        outcome = self._outcome
+        if outcome is None:
+            outcome = self._awaited(timeout)
+        try:
+            value: T = outcome.unwrap()
+            return value
+        finally:
+            # An error keeps the frames that it passes: they may not keep it.
+            del self, outcome
+
+    def value(self) -> T:
+        """The value that is there.
+
+        Raises:
+            NotSettled: there is none yet.
+            BaseException: the error that the future was completed with, itself.
+        """
+        outcome = self._outcome
+        if outcome is None:
+            raise NotSettled
+        try:
+            value: T = outcome.unwrap()
+            return value
+        finally:
+            del self, outcome
+
+    def error(self) -> BaseException | None:
+        """The error that it was completed with; None for a value, or before that."""
+        outcome = self._outcome
+        return outcome.error if isinstance(outcome, Error) else None
+
+    def set_result(self, result: T) -> None:
+        """Complete it with a value: who waits is woken, then callbacks run here.
+
+        Raises:
+            AlreadySettled: it is complete.
+            BaseException: no `Exception`, of a callback or a signal; all callbacks ran.
+        """
+        outcome = Value(result)
+        if not self._offer(outcome):
+            raise _complete(self, outcome)
+
+    def set_exception(self, result: Exception) -> None:
+        """Complete it with an error, which `wait` and `value` raise.
+
+        Raises:
+            FutureMisuse: it is no instance of Exception.
+            AlreadySettled, BaseException: as of `set_result`.
+        """
+        if not isinstance(result, Exception):
+            raise FutureMisuse(
+                call="Future.set_exception",
+                found=described(result),
+                wanted="an instance of Exception",
+            )
+        outcome = Error(result, result.__traceback__)
+        if not self._offer(outcome):
+            raise _complete(self, outcome)
+
+    def set_error_if_needed(self, error: BaseException) -> bool:
+        """Complete it with an error unless it is complete; whether it was needed."""
+        return self._offer(Error(error, error.__traceback__))
+
+    def then(self, callback: "Callable[[Future[T]], S]") -> "Future[S]":
+        """A future of what `callback` returns, which is called with this one.
+
+        An error of this future is an error of the next one only where the callback
+        waits for it, or takes its value.  What the callback raises becomes a
+        `CallbackFailed`.
+
+        Raises:
+            FutureMisuse: `callback` cannot be called.
+        """
+        if not callable(callback):
+            raise _not_callable("then", callback)
+        child: Future[S] = Future()
+        self._register(callback, child)
+        return child
+
+    def then_async(
+        self, callback: "Callable[[Future[T]], Future[S] | S]"
+    ) -> "Future[S]":
+        """As `then`; a future that the callback returns stands for its own outcome.
+
+        Raises:
+            FutureMisuse: `callback` cannot be called.
+        """
+        if not callable(callback):
+            raise _not_callable("then_async", callback)
+        child: Future[S] = Future()
+        self._register(callback, child, _follow)
+        return child
+
+    def add_done_callback(self, callback: "Callable[[Future[T]], object]") -> None:
+        """Call `callback` with this future when it is complete; errors are logged.
+
+        Raises:
+            FutureMisuse: `callback` cannot be called.
+        """
+        if not callable(callback):
+            raise _not_callable("add_done_callback", callback)
+        self._register(callback)
+
+    def __await__(self) -> "Generator[Any, None, T]":
+        """The value, for coroutines of asyncio; see `to_asyncio`."""
+        if self._outcome is None:
+            from runtime.futures.interop import to_asyncio
+
+            return (yield from to_asyncio(self).__await__())
+        return self.value()
+
+    def __repr__(self) -> str:
+        outcome = self._outcome
+        state = "not complete" if outcome is None else outcome.described()
+        return f"<{type(self).__name__}: {state}>"
+
+    def _offer(self, outcome: Outcome) -> bool:
+        """Complete it unless it is complete; whether this outcome did."""
+        with LOCK:
+            # Nobody to tell: most are complete before they are asked.
+            if not (self._outcome or self._callbacks or self._waiters):
+                self._outcome = outcome
+                return True
+        run([Step(self, outcome)])
+        return self._outcome is outcome
+
+    def _register(
+        self,
+        callback: Callable[[Any], Any] | None,
+        child: "Future[Any] | None" = None,
+        take: Take | None = None,
+    ) -> None:
+        registered = callback, child, take
+        with LOCK:
+            if self._outcome is None:
+                self._callbacks.append(registered)
+                return
+        run([due(self, registered)])
+
+    def _awaited(self, timeout: float | None) -> Outcome:
+        seconds = _seconds(timeout)
+        waiter: SimpleQueue[None] = SimpleQueue()
+        try:
+            with LOCK:
+                if self._outcome is None:
+                    self._waiters.add(waiter)
+                else:
+                    waiter.put(None)
+            waiter.get(timeout=seconds)
+        except BaseException as error:
+            self._waiters.discard(waiter)
+            if not isinstance(error, Empty):
+                raise
+        if self._outcome is None:
+            assert seconds is not None, "without a timeout there is an end only"
+            raise FutureTimeout(seconds=seconds)
+        return self._outcome
+
+
+def _follow(result: object, child: Future[Any]) -> Outcome | None:
+    """Let a future stand for its outcome; anything else for itself."""
+    if not isinstance(result, Future):
+        return Value(result)
+    result._register(None, child, hand_on)
+    return None
+
+
+def hand_on(future: Future[Any], child: object) -> Outcome | None:
+    """The outcome of a future, for another one."""
+    return future._outcome
+
+
+def _complete(future: Future[Any], outcome: Outcome) -> AlreadySettled:
+    assert future._outcome is not None, "else it would have taken the outcome"
+    found, wanted = future._outcome.described(), outcome.described()
+    return AlreadySettled(found=found, wanted=wanted)
+
+
+def _not_callable(method: str, callback: object) -> FutureMisuse:
+    return FutureMisuse(
+        call=f"Future.{method}",
+        found=described(callback),
+        wanted="a callable of one argument, the future",
+    )
+
+
+def _seconds(timeout: float | None) -> float | None:
+    """A timeout that a lock understands."""
+    if timeout is None or timeout == float("inf"):
+        return None
+    if not isinstance(timeout, int | float) or not timeout >= 0:
+        number = isinstance(timeout, int | float)
+        raise FutureMisuse(
+            call="Future.wait",
+            found=f"a timeout of {timeout}" if number else described(timeout),
+            wanted="seconds from 0 on, or None for no end",
+        )
+    return min(float(timeout), TIMEOUT_MAX)
+
+
+def _check_devices(devices: Iterable[object]) -> None:
+    for each in devices:
+        name = str(each)
+        if name.partition(":")[0] != "cpu":
+            raise FutureMisuse(
+                call="Future(devices=...)",
+                found=f"the device `{name}`",
+                wanted="the CPU only: values of other devices are not waited for",
+            )

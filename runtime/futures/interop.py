@@ -1,0 +1,149 @@
+"""Futures of other libraries: `concurrent.futures` and `asyncio`, both ways.
+
+True only here: what becomes of cancelling.  A future of ours cannot be cancelled: it
+stands for work that nobody takes back.
+
+| made by                           | where the other side is cancelled                |
+|-----------------------------------|--------------------------------------------------|
+| `to_concurrent`                   | it cannot be: it runs from the start             |
+| `to_asyncio`, `await future`      | it alone is; ours goes on, and tells nobody      |
+| `from_concurrent`, `from_asyncio` | ours is completed with `FutureCancelled`         |
+
+Rules:
+- values and exceptions cross as they are;
+- a future of asyncio is touched on the thread of its loop only; a loop that is closed
+  is not told;
+- who waits with `wait` stops his loop: coroutines say `await`;
+- the libraries are loaded when they are first needed.
+"""
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from runtime.errors.future import FutureCancelled, FutureMisuse, described
+from runtime.futures.future import Future
+
+if TYPE_CHECKING:
+    import asyncio
+    import concurrent.futures
+
+T = TypeVar("T")
+
+
+def to_concurrent(future: Future[T]) -> "concurrent.futures.Future[T]":
+    """A future of `concurrent.futures` with the same outcome."""
+    from concurrent.futures import Future as Concurrent
+
+    other: Concurrent[T] = Concurrent()
+    other.set_running_or_notify_cancel()
+
+    def tell(settled: Future[T]) -> None:
+        _tell(settled, other)
+
+    future.add_done_callback(tell)
+    return other
+
+
+def from_concurrent(other: "concurrent.futures.Future[T]") -> Future[T]:
+    """A future with the outcome of one of `concurrent.futures`.
+
+    Raises:
+        FutureMisuse: it is none.
+    """
+    from concurrent.futures import Future as Concurrent
+
+    _check("from_concurrent", other, Concurrent)
+    future: Future[T] = Future()
+
+    def tell(settled: "concurrent.futures.Future[T]") -> None:
+        _take(future, settled, "concurrent.futures")
+
+    other.add_done_callback(tell)
+    return future
+
+
+def to_asyncio(future: Future[T]) -> "asyncio.Future[T]":
+    """A future of the loop that runs in this thread, with the same outcome.
+
+    Raises:
+        RuntimeError: no loop runs in this thread.
+    """
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    other: asyncio.Future[T] = loop.create_future()
+
+    def tell() -> None:
+        # Who awaited it may have been cancelled.
+        if not other.done():
+            _tell(future, other)
+
+    def tell_loop(settled: Future[T]) -> None:
+        try:
+            loop.call_soon_threadsafe(tell)
+        except RuntimeError:
+            if not loop.is_closed():
+                raise
+
+    if future.done():
+        tell()
+    else:
+        future.add_done_callback(tell_loop)
+    return other
+
+
+def from_asyncio(other: "asyncio.Future[T]") -> Future[T]:
+    """A future with the outcome of a future or task of asyncio, from any thread.
+
+    Raises:
+        FutureMisuse: it is none.
+        RuntimeError: its loop is closed, or cannot be told from this thread.
+    """
+    import asyncio
+
+    _check("from_asyncio", other, asyncio.Future)
+    future: Future[T] = Future()
+
+    def tell(settled: "asyncio.Future[T]") -> None:
+        _take(future, settled, "asyncio")
+
+    loop = other.get_loop()
+    if asyncio._get_running_loop() is loop:
+        other.add_done_callback(tell)
+    else:
+        loop.call_soon_threadsafe(other.add_done_callback, tell)
+    return future
+
+
+def _tell(settled: Future[Any], other: Any) -> None:
+    error = settled.error()
+    if error is None:
+        other.set_result(settled.value())
+        return
+    if isinstance(error, StopIteration):
+        # Inside of a coroutine it means an end without an error; asyncio refuses it.
+        told = FutureMisuse(
+            call="await",
+            found="a future that was completed with StopIteration",
+            wanted="errors that a coroutine can raise",
+        )
+        told.__cause__ = error
+        error = told
+    other.set_exception(error)
+
+
+def _take(future: Future[Any], settled: Any, library: str) -> None:
+    if settled.cancelled():
+        future.set_error_if_needed(FutureCancelled(library=library))
+    elif (error := settled.exception()) is not None:
+        future.set_error_if_needed(error)
+    else:
+        future.set_result(settled.result())
+
+
+def _check(call: str, other: object, kind: type) -> None:
+    if not isinstance(other, kind):
+        raise FutureMisuse(
+            call=call,
+            found=described(other),
+            wanted=f"a future of `{call.removeprefix('from_')}`",
+        )

@@ -1,0 +1,177 @@
+"""Settling: how an outcome gets to who waits, to the callbacks, and to theirs.
+
+True only here: an order and a promise.  The thread that completes a future publishes
+the outcome by one store, wakes who waits, and runs the callbacks in the order in which
+they were registered; a callback that completes another future is followed by the
+callbacks of that one, then by the next.  It does so in one loop over a stack, so that a
+chain of any length needs no room.
+
+The promise: whatever comes in between (Ctrl-C, an exit inside of a callback), an
+outcome that is published reaches everybody.  What is due lies on the stack until it is
+done, a step may be taken twice, and what came is raised when all is done.  A callback
+is called by `map`, once: that it is begun and that `map` gives nothing any more is one
+step in C, so whoever finds nothing knows that it was begun and interrupted.
+
+Rules:
+- `LOCK` is held for a look and one store, never while code of others runs.  It is one
+  for all futures: free in a forked child, and reentrant, as signal handlers and
+  finalizers may complete futures;
+- what a callback raises is the error of the future that it was to complete; it is
+  logged if there is none.
+"""
+
+from collections.abc import Callable, Iterator
+from traceback import format_exception_only, walk_tb
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from runtime.errors.future import CallbackFailed, named
+from runtime.futures.outcome import Error, Outcome, Value
+from runtime.locks import reentered
+
+if TYPE_CHECKING:
+    from runtime.futures.future import Future
+
+LOCK = reentered()
+# The folder of what a callback is called by.
+_HERE = __file__.rpartition("settling")[0]
+
+Callback = Callable[[Any], Any]
+# What becomes of a callback's result, or of the future itself where there is no
+# callback: an outcome of the future in the second place, or None, if that is completed
+# some other time.  It may be asked twice.
+Take = Callable[[Any, Any], Outcome | None]
+# What is registered at a future: a callback, what it completes, and how, if not with
+# the callback's result as it is.
+Registered = tuple[Callback | None, "Future[Any] | None", Take | None]
+
+
+class Step:
+    """One step of a settlement: `child` gets `outcome`, or what comes of a callback."""
+
+    __slots__ = ("callback", "child", "once", "outcome", "source", "take")
+
+    callback: Callback | None
+    take: Take | None
+    # The settled future; and what gives the callback's result, once.
+    source: "Future[Any]"
+    once: Iterator[Any]
+
+    def __init__(self, child: "Future[Any] | None", outcome: Outcome | None) -> None:
+        self.child = child
+        self.outcome = outcome
+
+
+def due(future: "Future[Any]", registered: Registered) -> Step:
+    """The step that something registered at a future makes, now that it is settled."""
+    callback, child, take = registered
+    step = Step(child, None)
+    step.callback, step.take = callback, take
+    if callback is None:
+        step.source = future
+    else:
+        step.once = map(callback, (future,))
+    return step
+
+
+def run(stack: list[Step]) -> None:
+    """Take the steps of a stack, the last one first, and those that follow from them.
+
+    Raises:
+        BaseException: what came meanwhile, and is no `Exception`; all steps were taken.
+    """
+    try:
+        while stack:
+            _advance(stack)
+    except BaseException as interrupt:
+        _resume(stack, interrupt)
+        raise
+
+
+def _resume(stack: list[Step], interrupt: BaseException) -> None:
+    while stack:
+        last, outcome = stack[-1], stack[-1].outcome
+        try:
+            _advance(stack, interrupt)
+        except BaseException as another:
+            interrupt = another
+            if stack and stack[-1] is last and last.outcome is outcome:
+                # There is no room even for one step.
+                stack.pop()
+
+
+def _advance(stack: list[Step], interrupt: BaseException | None = None) -> None:
+    """Take the last step; in one store it makes way for what follows from it.
+
+    `interrupt` came while a step was taken, perhaps while this one was.
+    """
+    last: Step | None = stack[-1]
+    child = last.child
+    if last.outcome is None:
+        last.outcome = _came(last, interrupt)
+    if child is not None and last.outcome is not None:
+        with LOCK:
+            if child._outcome is None:
+                child._outcome = last.outcome
+        if child._outcome is last.outcome:
+            if child._waiters:
+                for waiter in tuple(child._waiters):
+                    waiter.put(None)
+            if child._callbacks:
+                stack[-1:] = [due(child, each) for each in reversed(child._callbacks)]
+                child._callbacks.clear()
+                last = child = None
+    if last is not None:
+        stack.pop()
+    # An error of a callback keeps this frame, which may not keep who has the error.
+    del last, child
+
+
+def _came(step: Step, interrupt: BaseException | None) -> Outcome | None:
+    """What comes of a step; None if that is for another time to say."""
+    try:
+        result = step.source if step.callback is None else next(step.once)
+    except Exception as error:
+        # This frame, and those that called it, may not keep who has the error.
+        if error.__traceback__ is not None:
+            error.__traceback__ = error.__traceback__.tb_next
+        # Nothing is left of what was interrupted; but a callback may raise this, too.
+        nothing = interrupt is not None and type(error) is StopIteration
+        try:
+            return _failed(step, interrupt if nothing and interrupt else error)
+        finally:
+            del step
+    except BaseException as error:
+        step.outcome = _failed(step, error)
+        raise
+    if step.take is None:
+        return Value(result)
+    taken = step.take(result, step.child)
+    return None if taken is None else taken.again()
+
+
+def _failed(step: Step, error: BaseException) -> Outcome:
+    """The error of a callback: told to its future, or logged."""
+    if isinstance(error, CallbackFailed):
+        # Of a callback before this one, which handed it on by waiting.
+        failed = error
+    else:
+        failed = CallbackFailed(
+            callback=named(step.callback),
+            error="".join(format_exception_only(error)).strip(),
+            at=tuple(_frames(error.__traceback__)),
+        )
+        failed.__cause__ = error
+    if step.child is None:
+        from logging import getLogger
+
+        getLogger("runtime.futures").error("%s", failed, exc_info=error)
+    return Error(failed, None)
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[str]:
+    """The frames of a traceback, without those of this module, outermost first."""
+    for frame, line in walk_tb(traceback):
+        code = frame.f_code
+        if not code.co_filename.startswith(_HERE):
+            yield f"{code.co_filename}:{line} in {code.co_qualname}"
