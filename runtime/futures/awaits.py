@@ -14,7 +14,8 @@ Rules:
   the outermost run is the one that stays;
 - an attribute that an await lacks is asked of its value, which waits.  Nothing else is:
   operators, calls, subscripts and `with` are those of the await, and so are equality,
-  hash and text; attributes are set on the value itself only.
+  hash and text; attributes are set on the value itself only, and what takes tensors
+  does not take an await.
 """
 
 import os
@@ -30,6 +31,11 @@ from runtime.errors.future import (
     named,
 )
 from runtime.futures.unmovable import Stays
+
+# By this attribute the dispatcher knows a tensor.  An await is none: operators that are
+# given one refuse it, and it does not run.
+_OF_TENSORS = "key_bits"
+_UNASKED = "value that was not asked"
 
 W = TypeVar("W")
 P = ParamSpec("P")
@@ -161,6 +167,8 @@ class Await(Stays, Generic[W]):
             AwaitedAttribute: the value has none of that name.
             BaseException: what the function raised.
         """
+        if name == _OF_TENSORS:
+            raise AwaitedAttribute(attribute=name, kind=_UNASKED)
         value = self.wait()
         try:
             return getattr(value, name)

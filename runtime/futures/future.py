@@ -13,6 +13,7 @@ Rules:
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -214,11 +215,12 @@ class Future(Stays, Generic[T]):
                     self._waiters.add(waiter)
                 else:
                     waiter.put(None)
-            waiter.get(timeout=seconds)
-        except BaseException as error:
+            with suppress(Empty):
+                waiter.get(timeout=seconds)
             self._waiters.discard(waiter)
-            if not isinstance(error, Empty):
-                raise
+        except BaseException:
+            self._waiters.discard(waiter)
+            raise
         if self._outcome is None:
             assert seconds is not None, "without a timeout there is an end only"
             raise FutureTimeout(seconds=seconds)

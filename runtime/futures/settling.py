@@ -89,15 +89,17 @@ def run(stack: list[Step]) -> None:
 
 
 def _resume(stack: list[Step], interrupt: BaseException) -> None:
+    stuck = None
     while stack:
-        last, outcome = stack[-1], stack[-1].outcome
+        last = stack[-1]
         try:
             _advance(stack, interrupt)
         except BaseException as another:
+            # A callback's own, where it was begun; the second time there is no room.
             interrupt = another
-            if stack and stack[-1] is last and last.outcome is outcome:
-                # There is no room even for one step.
+            if last is stuck:
                 stack.pop()
+            stuck = last
 
 
 def _advance(stack: list[Step], interrupt: BaseException | None = None) -> None:
@@ -141,9 +143,6 @@ def _came(step: Step, interrupt: BaseException | None) -> Outcome | None:
             return _failed(step, interrupt if nothing and interrupt else error)
         finally:
             del step
-    except BaseException as error:
-        step.outcome = _failed(step, error)
-        raise
     if step.take is None:
         return Value(result)
     taken = step.take(result, step.child)
