@@ -88,6 +88,14 @@ def test_areas_keep_apart(file: str) -> None:
         assert areas <= {"harness"}
 
 
+def test_futures_know_of_nothing_but_errors_and_locks() -> None:
+    """0.13, 4.9: no messages, no sockets, no tensors."""
+    allowed = ("runtime/errors/", "runtime/futures/", "runtime/locks.py")
+    for file in FILES:
+        if file.startswith("runtime/futures/"):
+            assert all(path.startswith(allowed) for path in imports(file)), file
+
+
 def test_the_second_table_shares_nothing_with_the_first() -> None:
     shared = imports("invariants/second_table.py") | imports(
         "invariants/second_model.py"

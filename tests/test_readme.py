@@ -163,6 +163,7 @@ PROGRAMS = (
     '@custom_op("demo::clip"',
     "class Log(TorchDispatchMode)",
     "FlopCounterMode() as counter",
+    "asyncio.run(main())",
 )
 
 

@@ -9,6 +9,7 @@ Rule: whoever makes the runtime differ adds a row here, and a test of it.
 """
 
 from runtime.dispatch.deviation import Deviation
+from runtime.dispatch.future_deviations import FUTURES
 from runtime.dispatch.language_deviations import KEYS, SCHEMAS
 from runtime.dispatch.operator_deviations import OPERATORS
 from runtime.dispatch.python_deviations import PYTHON, TENSORS
@@ -240,4 +241,7 @@ _CALLS = (
     ),
 )
 
-DEVIATIONS = (*KEYS, *SCHEMAS, *_REGISTRATION, *_CALLS, *TENSORS, *OPERATORS, *PYTHON)
+DEVIATIONS = (
+    *(*KEYS, *SCHEMAS, *_REGISTRATION, *_CALLS),
+    *(*TENSORS, *OPERATORS, *PYTHON, *FUTURES),
+)

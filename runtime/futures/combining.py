@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from runtime.errors.future import FutureMisuse, described
 from runtime.futures.future import Future, hand_on
 from runtime.futures.outcome import Error, Outcome, Value
+from runtime.futures.settling import Step
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ def call_end_callbacks(
     after: Future[T] = Future()
     for each in callbacks:
         future.add_done_callback(each)
-    future._register(None, after, hand_on)
+    future._register(Step(None, after, hand_on))
     return after
 
 
@@ -72,7 +73,7 @@ def _combined(
     complete: set[int] = set()
     for place, each in enumerate(members):
         told = partial(_told, members, complete, place, at_first_error)
-        each._register(None, combined, told)
+        each._register(Step(None, combined, told))
     return combined
 
 

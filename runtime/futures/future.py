@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import TIMEOUT_MAX
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from runtime.errors.future import (
     AlreadySettled,
@@ -26,7 +26,7 @@ from runtime.errors.future import (
     described,
 )
 from runtime.futures.outcome import Error, Outcome, Value
-from runtime.futures.settling import LOCK, Registered, Step, Take, due, run
+from runtime.futures.settling import LOCK, Step, due, run
 from runtime.futures.unmovable import Stays
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Future(Stays, Generic[T]):
         if devices is not None:
             _check_devices(devices)
         self._outcome: Outcome | None = None
-        self._callbacks: list[Registered] = []
+        self._callbacks: list[Step] = []
         # One for each thread that waits: whatever is put into it wakes that thread.
         self._waiters: set[SimpleQueue[None]] = set()
 
@@ -143,12 +143,18 @@ class Future(Stays, Generic[T]):
         if not callable(callback):
             raise _not_callable("then", callback)
         child: Future[S] = Future()
-        self._register(callback, child)
+        self._register(Step(callback, child))
         return child
 
+    @overload
     def then_async(
-        self, callback: "Callable[[Future[T]], Future[S] | S]"
-    ) -> "Future[S]":
+        self, callback: "Callable[[Future[T]], Future[S]]"
+    ) -> "Future[S]": ...
+
+    @overload
+    def then_async(self, callback: "Callable[[Future[T]], S]") -> "Future[S]": ...
+
+    def then_async(self, callback: "Callable[[Future[T]], Any]") -> "Future[Any]":
         """As `then`; a future that the callback returns stands for its own outcome.
 
         Raises:
@@ -156,8 +162,8 @@ class Future(Stays, Generic[T]):
         """
         if not callable(callback):
             raise _not_callable("then_async", callback)
-        child: Future[S] = Future()
-        self._register(callback, child, _follow)
+        child: Future[Any] = Future()
+        self._register(Step(callback, child, _follow))
         return child
 
     def add_done_callback(self, callback: "Callable[[Future[T]], object]") -> None:
@@ -168,12 +174,12 @@ class Future(Stays, Generic[T]):
         """
         if not callable(callback):
             raise _not_callable("add_done_callback", callback)
-        self._register(callback)
+        self._register(Step(callback, None))
 
     def __await__(self) -> "Generator[Any, None, T]":
         """The value, for coroutines of asyncio; see `to_asyncio`."""
         if self._outcome is None:
-            from runtime.futures.interop import to_asyncio
+            from runtime.futures.to_others import to_asyncio
 
             return (yield from to_asyncio(self).__await__())
         return self.value()
@@ -190,21 +196,15 @@ class Future(Stays, Generic[T]):
             if not (self._outcome or self._callbacks or self._waiters):
                 self._outcome = outcome
                 return True
-        run([Step(self, outcome)])
+        run([Step(None, self, None, outcome)])
         return self._outcome is outcome
 
-    def _register(
-        self,
-        callback: Callable[[Any], Any] | None,
-        child: "Future[Any] | None" = None,
-        take: Take | None = None,
-    ) -> None:
-        registered = callback, child, take
+    def _register(self, step: Step) -> None:
         with LOCK:
             if self._outcome is None:
-                self._callbacks.append(registered)
+                self._callbacks.append(step)
                 return
-        run([due(self, registered)])
+        run(due(self, [step]))
 
     def _awaited(self, timeout: float | None) -> Outcome:
         seconds = _seconds(timeout)
@@ -231,7 +231,7 @@ def _follow(result: object, child: Future[Any]) -> Outcome | None:
     """Let a future stand for its outcome; anything else for itself."""
     if not isinstance(result, Future):
         return Value(result)
-    result._register(None, child, hand_on)
+    result._register(Step(None, child, hand_on))
     return None
 
 

@@ -21,6 +21,7 @@ Rules:
 """
 
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from traceback import format_exception_only, walk_tb
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -41,37 +42,41 @@ Callback = Callable[[Any], Any]
 # callback: an outcome of the future in the second place, or None, if that is completed
 # some other time.  It may be asked twice.
 Take = Callable[[Any, Any], Outcome | None]
-# What is registered at a future: a callback, what it completes, and how, if not with
-# the callback's result as it is.
-Registered = tuple[Callback | None, "Future[Any] | None", Take | None]
 
 
 class Step:
-    """One step of a settlement: `child` gets `outcome`, or what comes of a callback."""
+    """What is registered at a future, and one step of a settlement.
 
-    __slots__ = ("callback", "child", "once", "outcome", "source", "take")
+    `child` gets `outcome`, or what comes of the callback; of the future itself, if
+    there is none.
+    """
 
-    callback: Callback | None
-    take: Take | None
-    # The settled future; and what gives the callback's result, once.
-    source: "Future[Any]"
+    __slots__ = ("callback", "child", "once", "outcome", "take")
+
+    # Gives the result of the callback, once; without one, always the future.
     once: Iterator[Any]
 
-    def __init__(self, child: "Future[Any] | None", outcome: Outcome | None) -> None:
+    def __init__(
+        self,
+        callback: Callback | None,
+        child: "Future[Any] | None",
+        take: Take | None = None,
+        outcome: Outcome | None = None,
+    ) -> None:
+        self.callback = callback
         self.child = child
+        self.take = take
         self.outcome = outcome
 
 
-def due(future: "Future[Any]", registered: Registered) -> Step:
-    """The step that something registered at a future makes, now that it is settled."""
-    callback, child, take = registered
-    step = Step(child, None)
-    step.callback, step.take = callback, take
-    if callback is None:
-        step.source = future
-    else:
-        step.once = map(callback, (future,))
-    return step
+def due(future: "Future[Any]", steps: list[Step]) -> list[Step]:
+    """The steps of a settled future, as they lie on a stack."""
+    for step in steps:
+        if step.callback is None:
+            step.once = repeat(future)
+        else:
+            step.once = map(step.callback, (future,))
+    return steps[::-1]
 
 
 def run(stack: list[Step]) -> None:
@@ -107,8 +112,9 @@ def _advance(stack: list[Step], interrupt: BaseException | None = None) -> None:
 
     `interrupt` came while a step was taken, perhaps while this one was.
     """
-    last: Step | None = stack[-1]
+    last = stack[-1]
     child = last.child
+    replaced = False
     if last.outcome is None:
         last.outcome = _came(last, interrupt)
     if child is not None and last.outcome is not None:
@@ -120,10 +126,10 @@ def _advance(stack: list[Step], interrupt: BaseException | None = None) -> None:
                 for waiter in tuple(child._waiters):
                     waiter.put(None)
             if child._callbacks:
-                stack[-1:] = [due(child, each) for each in reversed(child._callbacks)]
+                stack[-1:] = due(child, child._callbacks)
                 child._callbacks.clear()
-                last = child = None
-    if last is not None:
+                replaced = True
+    if not replaced:
         stack.pop()
     # An error of a callback keeps this frame, which may not keep who has the error.
     del last, child
@@ -132,7 +138,7 @@ def _advance(stack: list[Step], interrupt: BaseException | None = None) -> None:
 def _came(step: Step, interrupt: BaseException | None) -> Outcome | None:
     """What comes of a step; None if that is for another time to say."""
     try:
-        result = step.source if step.callback is None else next(step.once)
+        result = next(step.once)
     except Exception as error:
         # This frame, and those that called it, may not keep who has the error.
         if error.__traceback__ is not None:
@@ -143,10 +149,10 @@ def _came(step: Step, interrupt: BaseException | None) -> Outcome | None:
             return _failed(step, interrupt if nothing and interrupt else error)
         finally:
             del step
-    if step.take is None:
-        return Value(result)
-    taken = step.take(result, step.child)
-    return None if taken is None else taken.again()
+    if step.take is not None:
+        taken = step.take(result, step.child)
+        return None if taken is None else taken.again()
+    return None if step.child is None else Value(result)
 
 
 def _failed(step: Step, error: BaseException) -> Outcome:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from tests.bench.calls import CALL_ROWS
+from tests.bench.futures import FUTURE_ROWS
 from tests.bench.kernels import kernels
 from tests.bench.proofs import PROOF_ROWS
 from tests.bench.python_dispatch import DISPATCH_ROWS
@@ -17,7 +18,15 @@ from tests.bench.row import Row
 from tests.bench.rows import ROWS as HARNESS_ROWS
 from tests.bench.training import TRAINING_ROWS
 
-ROWS = (*HARNESS_ROWS, *PROOF_ROWS, *CALL_ROWS, *DISPATCH_ROWS, *TRAINING_ROWS, kernels)
+ROWS = (
+    *HARNESS_ROWS,
+    *PROOF_ROWS,
+    *CALL_ROWS,
+    *DISPATCH_ROWS,
+    *FUTURE_ROWS,
+    *TRAINING_ROWS,
+    kernels,
+)
 
 BEGIN, END = "<!-- bench -->", "<!-- /bench -->"
 # What others run; a thread that waits for a processor holds up all of its team.

@@ -29,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 HERE = "tests/dispatch/"
 PYTHON = "../python_dispatch/"
 CORE = "../operators/test_deviations.py"
+FUTURES = "../futures/"
 
 TESTS: dict[str, str] = {
     # Keys
@@ -251,6 +252,34 @@ TESTS: dict[str, str] = {
     ),
     "the version of what a custom operator writes to": (
         "../custom/test_versions.py::test_a_call_is_one_version"
+    ),
+    # Futures
+    "keyword arguments of an eager await": (
+        f"{FUTURES}test_awaits.py::test_keyword_arguments_are_honoured"
+    ),
+    "an attribute that the value of an await lacks": (
+        f"{FUTURES}test_await_attributes.py::test_a_missing_attribute"
+    ),
+    "two threads that wait for one await": f"{FUTURES}test_awaits.py::test_two_threads",
+    "`type()` of an eager await": f"{FUTURES}test_awaits.py::test_its_type",
+    "the error of a future": f"{FUTURES}test_future.py::test_an_error_is_no_value",
+    "an error as the second completion of a future": (
+        f"{FUTURES}test_future.py::test_a_second_completion"
+    ),
+    "`set_exception` of no exception": (
+        f"{FUTURES}test_future.py::test_what_is_no_exception"
+    ),
+    "errors that callbacks hand on": (
+        f"{FUTURES}test_callbacks.py::test_an_error_that_a_chain_hands_on"
+    ),
+    "`value()` of a future that is not complete": (
+        f"{FUTURES}test_future.py::test_a_value_that_is_not_there"
+    ),
+    "classes of futures": f"{FUTURES}test_future.py::test_one_class",
+    "timeouts of `wait`": f"{FUTURES}test_future.py::test_a_wait_that_ends_in_time",
+    "devices of a future": f"{FUTURES}test_future.py::test_devices_are_the_cpu",
+    "an exit or Ctrl-C in a callback": (
+        f"{FUTURES}test_callbacks.py::test_a_callback_that_exits_loses_no_other_one"
     ),
 }
 

@@ -5,6 +5,7 @@ import os
 import pickle
 import threading
 import typing
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -185,7 +186,7 @@ def test_its_type() -> None:
     assert awaitable_nowait(3).type() == Await[Any]
 
 
-MOVED = {
+MOVED: dict[str, Callable[[object], object]] = {
     "pickled": pickle.dumps,
     "copied": copy.copy,
     "copied in depth": copy.deepcopy,

@@ -325,8 +325,12 @@ def test_a_long_chain_needs_no_room() -> None:
     assert failed.error() is first.error()
     waiting: Future[int] = Future()
     outer = waiting
+
+    def give(inner: Future[int], future: object) -> Future[int]:
+        return inner
+
     for _ in range(5_000):
-        outer = with_value(0).then_async(lambda f, inner=outer: inner)
+        outer = with_value(0).then_async(partial(give, outer))
     waiting.set_result(3)
     assert outer.wait() == 3
 

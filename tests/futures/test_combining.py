@@ -115,15 +115,15 @@ def test_members_that_complete_at_once() -> None:
     for _ in range(30):
         members = futures(4)
         combined = collect_all(members)
-        seen: list[int] = []
-        combined.add_done_callback(lambda f, seen=seen: seen.append(1))
+        seen: list[object] = []
+        combined.add_done_callback(seen.append)
         at_once(*(partial(each.set_result, 1) for each in members), combined.wait)
-        assert seen == [1]
+        assert seen == [combined]
         assert wait_all(members) == [1, 1, 1, 1]
 
 
 def test_who_measures() -> None:
-    """4.10, 0.9: callbacks see the future; what follows has its value, and comes after."""
+    """4.10, 0.9: callbacks see the future; what follows has its value, later."""
     future: Future[Any] = Future()
     seen: list[str] = []
 

@@ -15,7 +15,7 @@ SECONDS = 60
 
 
 class Threads:
-    """Functions that run at once; leaving the block joins them and raises their errors."""
+    """Functions that run at once; leaving the block joins them, and raises errors."""
 
     def __init__(self, *functions: Callable[[], object]) -> None:
         self.errors: list[BaseException] = []
@@ -44,6 +44,13 @@ class Threads:
             assert not thread.is_alive(), "a thread waits for ever"
         for error in self.errors:
             raise error
+
+
+def main_thread() -> int:
+    """The thread that handles signals, for `signal.pthread_kill`."""
+    ident = threading.main_thread().ident
+    assert ident is not None, "it runs"
+    return ident
 
 
 def at_once(*functions: Callable[[], object]) -> list[Any]:

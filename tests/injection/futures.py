@@ -29,7 +29,6 @@ from runtime.futures.awaits import _RUNNING
 from runtime.futures.settling import LOCK
 from tests.futures.threads import until_waited_for
 
-
 # Who has not ended by then waits for ever.
 SECONDS = 10
 

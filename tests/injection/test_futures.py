@@ -56,7 +56,7 @@ def tried(name: str, way: str) -> tuple[int, list[str]]:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_at_every_point(name: str, way: str) -> None:
-    """A callback lost or called twice, a waiter forgotten, a lock that is held: none."""
+    """A callback lost or called twice, who waits for ever, a lock that is held."""
     points, failed = tried(name, way)
     print(f"{name}, {way}: {points} points, {len(failed)} failures")
     assert points > 5, "nothing was interrupted"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, assert_type
 
 import runtime
-from runtime import Tensor
+from runtime import Tensor, futures
 from runtime.operators.written import Ordered
 
 Number = bool | int | float | complex

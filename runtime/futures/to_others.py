@@ -1,4 +1,4 @@
-"""Futures of other libraries: `concurrent.futures` and `asyncio`, both ways.
+"""Futures for others: of `concurrent.futures` and of `asyncio`, with our outcomes.
 
 True only here: what becomes of cancelling.  A future of ours cannot be cancelled: it
 stands for work that nobody takes back.
@@ -19,49 +19,32 @@ Rules:
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from runtime.errors.future import FutureCancelled, FutureMisuse, described
-from runtime.futures.future import Future
+from runtime.errors.future import FutureMisuse
 
 if TYPE_CHECKING:
     import asyncio
     import concurrent.futures
 
+    from runtime.futures.future import Future
+
 T = TypeVar("T")
 
 
-def to_concurrent(future: Future[T]) -> "concurrent.futures.Future[T]":
+def to_concurrent(future: "Future[T]") -> "concurrent.futures.Future[T]":
     """A future of `concurrent.futures` with the same outcome."""
     from concurrent.futures import Future as Concurrent
 
     other: Concurrent[T] = Concurrent()
     other.set_running_or_notify_cancel()
 
-    def tell(settled: Future[T]) -> None:
+    def tell(settled: "Future[T]") -> None:
         _tell(settled, other)
 
     future.add_done_callback(tell)
     return other
 
 
-def from_concurrent(other: "concurrent.futures.Future[T]") -> Future[T]:
-    """A future with the outcome of one of `concurrent.futures`.
-
-    Raises:
-        FutureMisuse: it is none.
-    """
-    from concurrent.futures import Future as Concurrent
-
-    _check("from_concurrent", other, Concurrent)
-    future: Future[T] = Future()
-
-    def tell(settled: "concurrent.futures.Future[T]") -> None:
-        _take(future, settled, "concurrent.futures")
-
-    other.add_done_callback(tell)
-    return future
-
-
-def to_asyncio(future: Future[T]) -> "asyncio.Future[T]":
+def to_asyncio(future: "Future[T]") -> "asyncio.Future[T]":
     """A future of the loop that runs in this thread, with the same outcome.
 
     Raises:
@@ -77,7 +60,7 @@ def to_asyncio(future: Future[T]) -> "asyncio.Future[T]":
         if not other.done():
             _tell(future, other)
 
-    def tell_loop(settled: Future[T]) -> None:
+    def tell_loop(settled: "Future[T]") -> None:
         try:
             loop.call_soon_threadsafe(tell)
         except RuntimeError:
@@ -91,30 +74,7 @@ def to_asyncio(future: Future[T]) -> "asyncio.Future[T]":
     return other
 
 
-def from_asyncio(other: "asyncio.Future[T]") -> Future[T]:
-    """A future with the outcome of a future or task of asyncio, from any thread.
-
-    Raises:
-        FutureMisuse: it is none.
-        RuntimeError: its loop is closed, or cannot be told from this thread.
-    """
-    import asyncio
-
-    _check("from_asyncio", other, asyncio.Future)
-    future: Future[T] = Future()
-
-    def tell(settled: "asyncio.Future[T]") -> None:
-        _take(future, settled, "asyncio")
-
-    loop = other.get_loop()
-    if asyncio._get_running_loop() is loop:
-        other.add_done_callback(tell)
-    else:
-        loop.call_soon_threadsafe(other.add_done_callback, tell)
-    return future
-
-
-def _tell(settled: Future[Any], other: Any) -> None:
+def _tell(settled: "Future[Any]", other: Any) -> None:
     error = settled.error()
     if error is None:
         other.set_result(settled.value())
@@ -129,21 +89,3 @@ def _tell(settled: Future[Any], other: Any) -> None:
         told.__cause__ = error
         error = told
     other.set_exception(error)
-
-
-def _take(future: Future[Any], settled: Any, library: str) -> None:
-    if settled.cancelled():
-        future.set_error_if_needed(FutureCancelled(library=library))
-    elif (error := settled.exception()) is not None:
-        future.set_error_if_needed(error)
-    else:
-        future.set_result(settled.result())
-
-
-def _check(call: str, other: object, kind: type) -> None:
-    if not isinstance(other, kind):
-        raise FutureMisuse(
-            call=call,
-            found=described(other),
-            wanted=f"a future of `{call.removeprefix('from_')}`",
-        )

@@ -1,0 +1,98 @@
+"""Errors of futures and awaits: whole texts, bases and pickling."""
+
+from pickle import dumps, loads
+
+import pytest
+
+from runtime.errors.base import EveryorderError
+from runtime.errors.future import (
+    AlreadySettled,
+    AwaitedAttribute,
+    CallbackFailed,
+    FutureCancelled,
+    FutureError,
+    FutureMisuse,
+    FutureTimeout,
+    NotSettled,
+    Unmovable,
+    WithoutFunction,
+)
+
+TEXTS: list[tuple[EveryorderError, tuple[type[Exception], ...], str]] = [
+    (
+        FutureMisuse(call="collect_all", found="None at place 0", wanted="futures"),
+        (TypeError, RuntimeError),
+        """\
+`collect_all` was given None at place 0.
+  it takes: futures""",
+    ),
+    (
+        AlreadySettled(found="a value of type int", wanted="the error KeyError"),
+        (RuntimeError,),
+        """\
+A future was to be completed with the error KeyError, and is complete.
+  it holds: a value of type int, as before
+  to do:    complete it once; ask `done()` where several may do so""",
+    ),
+    (
+        NotSettled(),
+        (RuntimeError,),
+        """\
+`value()` was asked of a future that is not complete.
+  to do: `wait()` waits for it; `then(...)` runs when it is complete""",
+    ),
+    (
+        FutureTimeout(seconds=0.25),
+        (TimeoutError,),
+        """\
+A future was not complete after 0.25 s.
+  state: it can still be completed, and waited for again""",
+    ),
+    (
+        FutureCancelled(library="asyncio"),
+        (RuntimeError,),
+        """\
+The asyncio future behind this one was cancelled, so that there is no value.""",
+    ),
+    (
+        CallbackFailed(callback="f", error="ValueError: x", at=("a.py:3 in f",)),
+        (RuntimeError,),
+        """\
+The callback `f` raised ValueError: x
+  frame: a.py:3 in f""",
+    ),
+    (
+        Unmovable(kind="Await", asked="pickled"),
+        (RuntimeError, TypeError),
+        """\
+Await objects cannot be pickled: who waits holds this one.
+  to do: wait, and let the value be pickled""",
+    ),
+    (
+        WithoutFunction(),
+        (RuntimeError,),
+        """\
+This await was made of a value by `awaitable_nowait`: there is no function.
+  to do: ask `is_nowait()` first""",
+    ),
+    (
+        AwaitedAttribute(attribute="x", kind="Table"),
+        (AttributeError,),
+        "This await stands for a `Table`, which has no attribute `x`.",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "bases", "text"), TEXTS, ids=lambda v: type(v).__name__
+)
+def test_an_error_reads(
+    error: EveryorderError, bases: tuple[type[Exception], ...], text: str
+) -> None:
+    assert str(error) == text
+    assert isinstance(error, FutureError)
+    for base in bases:
+        assert isinstance(error, base)
+    copy = loads(dumps(error))
+    assert type(copy) is type(error)
+    assert copy.fields() == error.fields()
