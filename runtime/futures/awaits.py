@@ -44,7 +44,7 @@ P = ParamSpec("P")
 class _Call:
     """What an await runs, and what came of it."""
 
-    __slots__ = ("args", "done", "element", "fn", "kwargs", "lock", "value")
+    __slots__ = ("args", "done", "fn", "kwargs", "lock", "value")
 
     value: Any
 
@@ -57,7 +57,6 @@ class _Call:
         self.fn = fn
         self.args = args
         self.kwargs = kwargs
-        self.element: object = Any
         self.done = False
         self.lock = RLock()
 
@@ -158,7 +157,7 @@ class Await(Stays, Generic[W]):
 
     def type(self) -> object:
         """The type of this await, as an annotation says it; of Python's: any value."""
-        return Await[self.__call.element]  # type: ignore[name-defined]  # at run time
+        return Await[Any]
 
     def __getattr__(self, name: str) -> Any:
         """An attribute of the value, for which this waits.

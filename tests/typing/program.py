@@ -181,3 +181,35 @@ def _(x: Tensor, factor: float = 2.0) -> Tensor:
 
 def callables() -> Callable[[Tensor, float], Tensor]:
     return scale
+
+
+def asked_later(x: Tensor, names: list[str]) -> None:
+    future = futures.Future[int]()
+    assert_type(future.wait(), int)
+    assert_type(futures.Future[int]().wait(timeout=1.5), int)
+    assert_type(future.value(), int)
+    assert_type(future.done(), bool)
+    assert_type(future.then(lambda f: str(f.wait())), futures.Future[str])
+    assert_type(future.then_async(lambda f: f), futures.Future[int])
+    assert_type(futures.collect_all([future]).wait(), list[futures.Future[int]])
+    assert_type(futures.wait_all([future]), list[int])
+    assert_type(futures.call_end_callbacks(future, print), futures.Future[int])
+    assert_type(futures.from_concurrent(futures.to_concurrent(future)).wait(), int)
+    aw = futures.awaitable(scale, x, factor=3.0)
+    assert_type(aw, futures.Await[Tensor])
+    assert_type(aw.wait(), Tensor)
+    assert_type(futures.awaitable_wait(aw), Tensor)
+    assert_type(futures.awaitable_nowait(3).wait(), int)
+    assert_type(aw.is_nowait(), bool)
+    assert_type(aw.dtype, Any)
+    future.set_result("x")  # type: ignore[arg-type]
+    future.set_exception(3)  # type: ignore[arg-type]
+    future.then(lambda: 1)  # type: ignore[arg-type,misc]
+    futures.awaitable(scale, "x")  # type: ignore[arg-type]
+    futures.awaitable(3)  # type: ignore[arg-type]
+    futures.awaitable_wait(future)  # type: ignore[arg-type]
+    print(future.nonexistent)  # type: ignore[attr-defined]
+
+
+async def in_a_loop(future: futures.Future[int]) -> None:
+    assert_type(await future, int)

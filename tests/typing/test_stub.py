@@ -13,6 +13,7 @@ import pytest
 
 import runtime
 import runtime.whole
+from runtime.futures import Future
 from runtime.operators import stub
 from runtime.schema.codes import DType, MemoryFormat
 from runtime.tensors.methods import METHODS
@@ -124,9 +125,9 @@ def test_the_program_runs_into_what_checkers_refuse() -> None:
     absent = re.findall(r"print\(([\w.]*\bnonexistent)\)", PROGRAM.read_text("utf-8"))
     assert {*absent} == {
         *("x.nonexistent", "runtime.nonexistent", "scale.nonexistent"),
-        "runtime.ops.core.nonexistent",
+        *("runtime.ops.core.nonexistent", "future.nonexistent"),
     }
-    for owner in (runtime.ones(2), runtime, runtime.ops.core):
+    for owner in (runtime.ones(2), runtime, runtime.ops.core, Future()):
         assert not hasattr(owner, "nonexistent")
 
 

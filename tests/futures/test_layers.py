@@ -1,0 +1,31 @@
+"""What futures may know of, seen from a process that loads nothing else."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import sys
+import runtime
+futures = runtime.futures
+aw = futures.awaitable(lambda: 1)
+future = futures.Future()
+future.then(lambda f: f.wait()).add_done_callback(print)
+future.set_result(aw.wait())
+print(*(name for name in {unwanted} if name in sys.modules))
+"""
+UNWANTED = ("asyncio", "concurrent.futures", "numba", "numpy", "socket")
+
+
+def test_no_messages_and_no_sockets() -> None:
+    """0.13: neither sockets nor arrays nor other libraries' futures are loaded."""
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(unwanted=UNWANTED)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert (ran.stdout, ran.stderr) == ("<Future: a value of type int>\n\n", "")
