@@ -127,7 +127,8 @@ def test_the_program_runs_into_what_checkers_refuse() -> None:
         *("x.nonexistent", "runtime.nonexistent", "scale.nonexistent"),
         *("runtime.ops.core.nonexistent", "future.nonexistent"),
     }
-    for owner in (runtime.ones(2), runtime, runtime.ops.core, Future()):
+    future: Future[int] = Future()
+    for owner in (runtime.ones(2), runtime, runtime.ops.core, future):
         assert not hasattr(owner, "nonexistent")
 
 
