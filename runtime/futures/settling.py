@@ -79,12 +79,28 @@ def due(future: "Future[Any]", steps: list[Step]) -> list[Step]:
     return steps[::-1]
 
 
+# So many calls below `run` is the deepest one of ours, callbacks apart.
+_ROOM = 5
+
+
+def _have_room(calls: int) -> None:
+    """Whether there is room for so many calls, one in the other.
+
+    Raises:
+        RecursionError: there is not.
+    """
+    if calls:
+        _have_room(calls - 1)
+
+
 def run(stack: list[Step]) -> None:
     """Take the steps of a stack, the last one first, and those that follow from them.
 
     Raises:
+        RecursionError: there is no room for it; nothing happened.
         BaseException: what came meanwhile, and is no `Exception`; all steps were taken.
     """
+    _have_room(_ROOM)
     try:
         while stack:
             _advance(stack)
@@ -161,16 +177,22 @@ def _failed(step: Step, error: BaseException) -> Outcome:
         # Of a callback before this one, which handed it on by waiting.
         failed = error
     else:
-        failed = CallbackFailed(
-            callback=named(step.callback),
-            error="".join(format_exception_only(error)).strip(),
-            at=tuple(_frames(error.__traceback__)),
-        )
+        try:
+            text = "".join(format_exception_only(error)).strip()
+            frames = tuple(_frames(error.__traceback__))
+        except RecursionError:
+            text, frames = type(error).__name__, ()
+        name = named(step.callback)
+        failed = CallbackFailed(callback=name, error=text, at=frames)
         failed.__cause__ = error
     if step.child is None:
-        from logging import getLogger
+        try:
+            from logging import getLogger
 
-        getLogger("runtime.futures").error("%s", failed, exc_info=error)
+            getLogger("runtime.futures").error("%s", failed, exc_info=error)
+        except RecursionError:
+            # The outcome of the future is more than the line about the callback.
+            pass
     return Error(failed, None)
 
 

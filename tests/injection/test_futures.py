@@ -19,10 +19,20 @@ import runtime.futures
 from runtime.errors import FutureTimeout
 from runtime.futures import awaits, future, settling
 from tests.injection.futures import OPERATIONS, WITH_THREADS, Noting, World, wrong
-from tests.injection.interrupting import Round, at_lines, at_places, interrupted
+from tests.injection.interrupting import (
+    Round,
+    at_depths,
+    at_lines,
+    at_places,
+    interrupted,
+)
 
 FOLDERS = (str(Path(runtime.futures.__file__).parent) + os.sep,)
-WAYS: dict[str, Round] = {"lines": at_lines, "places": at_places}
+WAYS: dict[str, Round] = {
+    "lines": at_lines,
+    "places": at_places,
+    "depths": at_depths,
+}
 # That a callback was begun it notes itself; and logging has locks of its own.
 SPARED = frozenset((Noting.__call__.__code__, logging.Logger.error.__code__))
 # No operation has so many points.
