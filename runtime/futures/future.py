@@ -70,9 +70,11 @@ class Future(Stays, Generic[T]):
         outcome = self._outcome
         if outcome is None:
             outcome = self._awaited(timeout)
-        try:
-            value: T = outcome.unwrap()
+        if isinstance(outcome, Value):
+            value: T = outcome.value
             return value
+        try:
+            outcome.throw()
         finally:
             # An error keeps the frames that it passes: they may not keep it.
             del self, outcome
@@ -87,9 +89,11 @@ class Future(Stays, Generic[T]):
         outcome = self._outcome
         if outcome is None:
             raise NotSettled
-        try:
-            value: T = outcome.unwrap()
+        if isinstance(outcome, Value):
+            value: T = outcome.value
             return value
+        try:
+            outcome.throw()
         finally:
             del self, outcome
 
@@ -191,11 +195,12 @@ class Future(Stays, Generic[T]):
 
     def _offer(self, outcome: Outcome) -> bool:
         """Complete it unless it is complete; whether this outcome did."""
-        with LOCK:
-            # Nobody to tell: most are complete before they are asked.
-            if not (self._outcome or self._callbacks or self._waiters):
-                self._outcome = outcome
-                return True
+        if not self._callbacks:
+            with LOCK:
+                # Nobody to tell: many are complete before they are asked.
+                if not (self._outcome or self._callbacks or self._waiters):
+                    self._outcome = outcome
+                    return True
         run([Step(None, self, None, outcome)])
         return self._outcome is outcome
 

@@ -19,10 +19,6 @@ class Value(Generic[T_co]):
     def __init__(self, value: T_co) -> None:
         self.value = value
 
-    def unwrap(self) -> T_co:
-        """The value."""
-        return self.value
-
     def again(self) -> "Value[T_co]":
         """The same for another future: an outcome is of one future only."""
         return Value(self.value)
@@ -41,7 +37,7 @@ class Error:
         self.error = error
         self.traceback = traceback
 
-    def unwrap(self) -> NoReturn:
+    def throw(self) -> NoReturn:
         """Raise the exception: the very one."""
         error, traceback = self.error, self.traceback
         try:
