@@ -1,34 +1,60 @@
 """Whether an argument and a result may be, or may hold, the same memory.
 
-True only here: the reading of two annotated values side by side.  The algorithm is
-that of the alias analysis over function schemas: values can share only when their
-types have an aliasing type in common; they share when their sets after the call meet.
+True only here: the reading of two annotated values side by side, and what the values
+of a type share and hold.
+
+Rules:
+- values can be one only when their types have a shared type in common, and are one
+  only when their sets after the call meet;
+- tuples, futures, awaits and references have no memory of their own: they share what
+  their elements share;
+- a type about which nothing is known shares and holds anything: a variable, `Any`, a
+  class whose attributes nobody has declared.
 """
+
+from collections.abc import Iterable
 
 from runtime.schema.argument import Argument
 from runtime.schema.types import (
+    NAMED_BASES,
+    AnyClassType,
     AnyType,
-    BaseType,
+    AwaitType,
+    CapsuleType,
     ClassType,
     DictType,
     FutureType,
+    GeneratorType,
     ListType,
     OptionalType,
+    RRefType,
+    StorageType,
     TensorType,
     TupleType,
     Type,
+    TypeVariable,
     UnionType,
 )
 
-# Types without parameters whose values have an identity that can be shared.
-_SHARED_BASES: frozenset[BaseType] = frozenset({TensorType, AnyType})
+_ANYTHING = frozenset({AnyType})
+_NOTHING: frozenset[Type] = frozenset()
+# The words whose values can be shared, and as what; a storage is memory of tensors.
+_SHARED: dict[Type, frozenset[Type]] = {
+    **dict.fromkeys(NAMED_BASES.values(), _NOTHING),
+    TensorType: frozenset({TensorType}),
+    StorageType: frozenset({StorageType, TensorType}),
+    GeneratorType: frozenset({GeneratorType}),
+    CapsuleType: _ANYTHING,
+    AnyType: _ANYTHING,
+    AnyClassType: _ANYTHING,
+}
 
 
 def may_alias(argument: Argument, result: Argument) -> bool:
     """Whether the two may be the same memory after the call."""
     if argument.alias is None or result.alias is None:
         return False
-    if not _aliasing(argument.fake_type) & _aliasing(result.fake_type):
+    if not _meet(_shared(argument.fake_type), _shared(result.fake_type)):
         return False
     return bool(set(argument.alias.after) & set(result.alias.after))
 
@@ -37,46 +63,74 @@ def may_contain_alias(argument: Argument, result: Argument) -> bool:
     """Whether one may be, or hold as an element, memory of the other."""
     if may_alias(argument, result):
         return True
-    left, right = _aliasing(argument.fake_type), _aliasing(result.fake_type)
-    left_inner, right_inner = _contained(left), _contained(right)
-    if argument.alias and argument.alias.is_wildcard_after and left & right_inner:
+    left, right = _shared(argument.fake_type), _shared(result.fake_type)
+    left_inner, right_inner = (
+        _contained(argument.fake_type),
+        _contained(result.fake_type),
+    )
+    if argument.alias and argument.alias.is_wildcard_after and _meet(left, right_inner):
         return True
-    if result.alias and result.alias.is_wildcard_after and right & left_inner:
+    if result.alias and result.alias.is_wildcard_after and _meet(right, left_inner):
         return True
-    return bool(left_inner & right_inner)
+    return _meet(left_inner, right_inner)
 
 
-def _aliasing(type: Type) -> frozenset[Type]:  # noqa: A002  # the field's own word
+def _meet(left: frozenset[Type], right: frozenset[Type]) -> bool:
+    """Whether a value can be shared under a type of both."""
+    if AnyType in left or AnyType in right:
+        return bool(left and right)
+    return not left.isdisjoint(right)
+
+
+def _shared(type: Type) -> frozenset[Type]:  # noqa: A002  # the field's own word
     """The types under which a value of `type` can be shared; empty for plain values."""
-    if type in _SHARED_BASES or isinstance(type, ListType | DictType | ClassType):
+    known = _SHARED.get(type)
+    if known is not None:
+        return known
+    if isinstance(type, ListType | DictType | ClassType):
         return frozenset({type})
-    if isinstance(type, OptionalType):
-        return _aliasing(type.element)
-    if isinstance(type, UnionType):
-        return frozenset().union(*map(_aliasing, type.members))
-    if isinstance(type, FutureType):
-        return frozenset(map(FutureType, _aliasing(type.element)))
-    if isinstance(type, TupleType):
-        parts = [frozenset[Type]().union(_aliasing(e)) for e in type.elements]
-        shared = tuple(e for e, part in zip(type.elements, parts, strict=True) if part)
-        return frozenset({TupleType(shared)}) if shared else frozenset()
-    return frozenset()
+    if isinstance(type, TypeVariable):
+        return _ANYTHING
+    return _all_shared(_parts(type))
 
 
-def _contained(types: frozenset[Type]) -> frozenset[Type]:
-    """The aliasing types of what values of `types` hold, at any depth."""
-    found: frozenset[Type] = frozenset()
-    for outer in types:
-        inner = frozenset[Type]().union(*map(_aliasing, _elements(outer)))
-        found |= inner | _contained(inner)
-    return found
+def _all_shared(types: Iterable[Type]) -> frozenset[Type]:
+    return _NOTHING.union(*map(_shared, types))
+
+
+def _contained(type: Type) -> frozenset[Type]:  # noqa: A002  # the field's own word
+    """The types under which what a value of `type` holds, at any depth, is shared."""
+    found: set[Type] = set()
+    seen: set[Type] = set()
+    todo = [type]
+    while todo:
+        outer = todo.pop()
+        if outer in seen:
+            continue
+        seen.add(outer)
+        elements = _elements(outer)
+        found |= _all_shared(elements)
+        todo += elements
+        if isinstance(outer, OptionalType | UnionType):
+            todo += _parts(outer)
+    return frozenset(found)
 
 
 def _elements(type: Type) -> tuple[Type, ...]:  # noqa: A002  # the field's own word
-    if isinstance(type, ListType | FutureType):
+    """The types of what a value of `type` holds itself."""
+    if isinstance(type, ListType):
         return (type.element,)
     if isinstance(type, DictType):
         return (type.key, type.value)
-    if isinstance(type, TupleType):
-        return type.elements
-    return ()
+    if isinstance(type, ClassType | TypeVariable) or _SHARED.get(type) is _ANYTHING:
+        return (AnyType,)
+    return () if isinstance(type, OptionalType | UnionType) else _parts(type)
+
+
+def _parts(type: Type) -> tuple[Type, ...]:  # noqa: A002  # the field's own word
+    """The types that a value of `type` is, or that it consists of."""
+    if isinstance(type, OptionalType | FutureType | AwaitType | RRefType):
+        return (type.element,)
+    if isinstance(type, UnionType):
+        return type.members
+    return type.elements if isinstance(type, TupleType) else ()

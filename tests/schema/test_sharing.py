@@ -2,7 +2,15 @@
 
 import pytest
 
+from runtime.schema.alias import AliasInfo
+from runtime.schema.argument import Argument
+from runtime.schema.classes import register_class
+from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema
+from runtime.schema.schema import Schema
+
+register_class("sharing.Thing")
+THING = "__torch__.torch.classes.sharing.Thing"
 
 # Every row is an argument, every column a result.
 SCHEMA = parse_schema(
@@ -43,6 +51,30 @@ def test_may_contain_alias() -> None:
         ("f((int, int) x) -> ((Tensor, Tensor))", False, False),
         ("f(Tensor[][] x) -> Tensor(*)", False, True),
         ("f(Tensor(a -> b) x) -> Tensor(a)", False, False),
+        ("f(Await(Tensor) x) -> Tensor(*)", False, True),
+        ("f(Await(int) x) -> Tensor(*)", False, False),
+        ("f(Tensor(*) x) -> Await(Tensor)", False, True),
+        ("f(RRef(Tensor[]) x) -> Tensor(*)", False, True),
+        ("f(RRef(str) x) -> Tensor(*)", False, False),
+        ("f(Await(Await(Tensor)) x) -> RRef(Tensor)", False, True),
+        ("f(Await(t) x) -> t(*)", False, True),
+        ("f(t(a) x) -> Tensor(a)", True, True),
+        ("f(Any(a) x) -> Tensor(a)", True, True),
+        ("f(Any(a) x) -> int(a)", False, False),
+        ("f(Tensor[] x) -> Any", False, True),
+        (f"f({THING} x) -> Tensor(*)", False, True),
+        (f"f({THING} x) -> Tensor[]", False, True),
+        (f"f({THING} x) -> int[]", False, False),
+        (f"f({THING}(a) x) -> {THING}(a)", True, True),
+        (f"f({THING}(a) x) -> Tensor(a)", False, False),
+        (f"f({THING}[] x) -> Tensor(*)", False, True),
+        ("f(AnyClassType x) -> Tensor(*)", False, True),
+        ("f(Capsule(a) x) -> Tensor(a)", True, True),
+        ("f(Storage(a) x) -> Tensor(a)", True, True),
+        ("f(Generator(a!) x) -> Generator(a!)", True, True),
+        ("f(Generator(*) x) -> Tensor(*)[]", False, False),
+        ("f(Union(Tensor[], int) x) -> Tensor(*)", False, True),
+        ("f(Tensor[]? x) -> Tensor(*)", False, True),
     ],
 )
 def test_pairs(text: str, alias: bool, contain: bool) -> None:
@@ -54,3 +86,26 @@ def test_pairs(text: str, alias: bool, contain: bool) -> None:
 def test_there_must_be_such_an_argument() -> None:
     with pytest.raises(IndexError):
         SCHEMA.may_alias(6, 0)
+
+
+@pytest.mark.parametrize("wrapper", ["Future", "Await", "RRef"])
+@pytest.mark.parametrize(
+    ("element", "result", "shares"),
+    [
+        ("Tensor", "Tensor", True),
+        ("Tensor[]", "Tensor[]", True),
+        ("Tensor[]", "Tensor", False),
+        ("(int, Tensor)", "Tensor", True),
+        ("int", "int", False),
+    ],
+)
+def test_what_holds_a_value_shares_what_the_value_shares(
+    wrapper: str, element: str, result: str, shares: bool
+) -> None:
+    # No text annotates these types: who analyses a graph makes such arguments.
+    alias = AliasInfo(("a",), ("a",))
+    parsed = parse_schema(f"f({wrapper}({element}) x) -> {result}")
+    argument = Argument("x", parsed.arguments[0].type, alias=alias)
+    returned = Argument("", parsed.returns[0].type, alias=alias)
+    schema = Schema(OperatorName("f"), (argument,), (returned,))
+    assert schema.may_alias(0, 0) is shares
