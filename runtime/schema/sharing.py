@@ -6,6 +6,8 @@ of a type share and hold.
 Rules:
 - values can be one only when their types have a shared type in common, and are one
   only when their sets after the call meet;
+- a set that annotates the elements of a list is of the list, too: `Tensor(a) x` may be
+  an element of `Tensor(a)[]` (ours; upstream says so of wildcards only);
 - tuples, futures, awaits and references have no memory of their own: they share what
   their elements share;
 - a type about which nothing is known shares and holds anything: a variable, `Any`, a
@@ -14,6 +16,7 @@ Rules:
 
 from collections.abc import Iterable
 
+from runtime.schema.alias import WILDCARD
 from runtime.schema.argument import Argument
 from runtime.schema.types import (
     NAMED_BASES,
@@ -64,10 +67,11 @@ def may_contain_alias(argument: Argument, result: Argument) -> bool:
     if may_alias(argument, result):
         return True
     left, right = _shared(argument.fake_type), _shared(result.fake_type)
-    left_inner, right_inner = (
-        _contained(argument.fake_type),
-        _contained(result.fake_type),
-    )
+    left_inner = _contained(argument.fake_type)
+    right_inner = _contained(result.fake_type)
+    if (argument.sets_after & result.sets_after) - {WILDCARD}:
+        # One set, of the values themselves or of their elements.
+        return _meet(left | left_inner, right | right_inner)
     if argument.alias and argument.alias.is_wildcard_after and _meet(left, right_inner):
         return True
     if result.alias and result.alias.is_wildcard_after and _meet(right, left_inner):
