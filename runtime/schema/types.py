@@ -4,26 +4,95 @@ True only here: which types exist, how they print, what a value of a type looks 
 on the boxed stack (`fake`), and which types an operator dispatches on.
 
 Rules:
-- every type is a frozen value; two types are the same type when they are equal;
+- every type is a frozen value, and there is one object for each: two types are the
+  same type when `is` says so, in every thread, and of a copy or a pickle too;
 - a type without parameters is an instance of `BaseType` (`TensorType`, `IntType`, ...),
-  so it is compared with `==`, never asked with `isinstance`;
+  so it is compared with the constant, never asked with `isinstance`;
 - a type prints as text that parses back to it.
+
+How it works: the call of a class looks its parameters up in a table of weak references,
+so that types which nobody uses any more are gone.  A key holds the `id` of a parameter
+that is a type: whoever finds a living type under it finds its parameters living, too;
+a reference would keep a class for ever that has a list of its own kind as attribute.
+No lock is taken, because types die, and are made, inside of finalizers: one step of
+the dictionary decides who comes first.
 
 When a base is added, add it to `NAMED_BASES` under the word that the parser reads, and
 its value conversion in `runtime.schema.values`.
 """
 
+# What `weakref` itself removes dead references with: no step between look and removal.
+from _weakref import _remove_dead_weakref  # type: ignore[attr-defined]  # not in stubs
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, Self
+from weakref import ref
 
 
-class Type:
+class _Reference(ref["Type"]):
+    """A weak reference that knows where it is kept."""
+
+    __slots__ = ("key",)
+
+    key: Hashable
+
+
+_TYPES: dict[Hashable, _Reference] = {}
+
+
+def _forget(reference: ref["Type"]) -> None:
+    assert isinstance(reference, _Reference)  # it is the callback of no other
+    _remove_dead_weakref(_TYPES, reference.key)
+
+
+def _one(key: Hashable, made: "Type") -> "Type":
+    """The type that `key` stands for: `made`, unless another was there first."""
+    reference = _Reference(made, _forget)
+    reference.key = key
+    while True:
+        known = _TYPES.setdefault(key, reference)
+        kept = known()
+        if kept is not None:
+            return kept
+        # It has died just now, and its own callback is still to come.
+        _remove_dead_weakref(_TYPES, key)
+
+
+class _Interned(type):
+    """The class of the classes of types: a call gives the one object."""
+
+    def __call__(cls, *parameters: Any, **named: Any) -> Any:
+        key = cls._key(*parameters, **named)  # type: ignore[attr-defined]  # of `Type`
+        known = _TYPES.get(key)
+        if known is not None:
+            kept = known()
+            if kept is not None:
+                return kept
+        return _one(key, super().__call__(*parameters, **named))
+
+
+class Type(metaclass=_Interned):
     """Base of all schema types; values, hashable, `str` gives the schema text."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
+
+    @classmethod
+    def _key(cls, *parameters: Any, **named: Any) -> Hashable:
+        """What the parameters have in common exactly when they make the same type."""
+        return cls, *parameters, *named.values()
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        names: tuple[str, ...] = self.__match_args__  # type: ignore[attr-defined]  # of the dataclass
+        return type(self), tuple(getattr(self, name) for name in names)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class BaseType(Type):
     """A type that is only a word, named as it prints."""
 
@@ -33,88 +102,106 @@ class BaseType(Type):
         return self.name
 
 
-@dataclass(frozen=True, slots=True)
-class ListType(Type):
-    """`element[]`; a size such as the 2 of `int[2]` belongs to the argument."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Wrapper(Type):
+    """A type that is made of one other."""
 
     element: Type
+
+    @classmethod
+    def _key(cls, element: Type) -> Hashable:
+        return cls, id(element)
+
+
+class ListType(_Wrapper):
+    """`element[]`; a size such as the 2 of `int[2]` belongs to the argument."""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return f"{self.element}[]"
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalType(Type):
+class OptionalType(_Wrapper):
     """`element?`; build it with `optional`, which collapses `int??`."""
 
-    element: Type
+    __slots__ = ()
 
     def __str__(self) -> str:
         return f"{self.element}?"
 
 
-@dataclass(frozen=True, slots=True)
+class FutureType(_Wrapper):
+    """`Future(element)`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"Future({self.element})"
+
+
+class AwaitType(_Wrapper):
+    """`Await(element)`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"Await({self.element})"
+
+
+class RRefType(_Wrapper):
+    """`RRef(element)`."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"RRef({self.element})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TupleType(Type):
     """`(a, b)`."""
 
     elements: tuple[Type, ...]
 
+    @classmethod
+    def _key(cls, elements: tuple[Type, ...]) -> Hashable:
+        return cls, tuple(map(id, elements))
+
     def __str__(self) -> str:
         return f"({', '.join(map(str, self.elements))})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class DictType(Type):
     """`Dict(key, value)`."""
 
     key: Type
     value: Type
 
+    @classmethod
+    def _key(cls, key: Type, value: Type) -> Hashable:
+        return cls, id(key), id(value)
+
     def __str__(self) -> str:
         return f"Dict({self.key}, {self.value})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class UnionType(Type):
     """`Union(a, b)`; build it with `union`, which gives the one normal form."""
 
     members: tuple[Type, ...]
 
+    @classmethod
+    def _key(cls, members: tuple[Type, ...]) -> Hashable:
+        return cls, tuple(map(id, members))
+
     def __str__(self) -> str:
         return f"Union({', '.join(map(str, self.members))})"
 
 
-@dataclass(frozen=True, slots=True)
-class FutureType(Type):
-    """`Future(element)`."""
-
-    element: Type
-
-    def __str__(self) -> str:
-        return f"Future({self.element})"
-
-
-@dataclass(frozen=True, slots=True)
-class AwaitType(Type):
-    """`Await(element)`."""
-
-    element: Type
-
-    def __str__(self) -> str:
-        return f"Await({self.element})"
-
-
-@dataclass(frozen=True, slots=True)
-class RRefType(Type):
-    """`RRef(element)`."""
-
-    element: Type
-
-    def __str__(self) -> str:
-        return f"RRef({self.element})"
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ClassType(Type):
     """A custom class, `qualname` is `namespace.Class`."""
 
@@ -124,7 +211,7 @@ class ClassType(Type):
         return f"__torch__.torch.classes.{self.qualname}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TypeVariable(Type):
     """A lower-case word that stands for any one type throughout a schema."""
 

@@ -20,13 +20,13 @@ Rules:
 - types that only name an object (`Generator`, `Storage`, classes, ...) take any object
   that is not a plain value.
 
-How it works: `converter` builds one closure per (type, size), cached; a closure returns
+How it works: `converter` builds one closure per (type, size), kept; a closure returns
 `MISMATCH` instead of raising, so that unions and errors are decided by the caller.
 When a type is added, add it to `_BASES` or to `converter`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from runtime.errors.call import WrongValue
@@ -49,6 +49,10 @@ from runtime.schema.types import (
 
 Converter = Callable[[object], object]
 
+# Closures that are kept: what a library asks for again and again is some hundred, and
+# programs that make types up fill no memory.
+REMEMBERED = 1024
+
 
 def is_tensor(value: object) -> bool:
     """Whether the dispatcher treats `value` as a tensor: it has `key_bits`."""
@@ -70,7 +74,7 @@ def convert(type: Type, value: object, size: int | None = None) -> object:  # no
     return converted
 
 
-@cache
+@lru_cache(maxsize=REMEMBERED)
 def converter(
     type: Type,  # noqa: A002  # the field's own word
     size: int | None = None,
@@ -118,7 +122,7 @@ def same(left: object, right: object) -> bool:
     return left is right
 
 
-@cache
+@lru_cache(maxsize=REMEMBERED)
 def presenter(type: Type) -> Converter | None:  # noqa: A002  # the field's own word
     """How a Python kernel sees a stack value of `type`; None: as it is."""
     if isinstance(type, OptionalType):

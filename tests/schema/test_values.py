@@ -1,5 +1,7 @@
 """Values by type: conversion, equality with tags, and what a kernel sees."""
 
+import gc
+import tracemalloc
 from math import nan
 from typing import Any
 
@@ -11,8 +13,15 @@ from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.parser import parse_schema
-from runtime.schema.types import Type
-from runtime.schema.values import convert, converter, is_tensor, present, same
+from runtime.schema.types import ListType, Type, TypeVariable
+from runtime.schema.values import (
+    REMEMBERED,
+    convert,
+    converter,
+    is_tensor,
+    present,
+    same,
+)
 
 
 class Duck:
@@ -231,3 +240,21 @@ def test_a_kernel_sees_fresh_lists() -> None:
     type_, _ = typed("int[]?")
     assert present(type_, stack) == stack
     assert present(type_, stack) is not stack
+
+
+def test_conversions_to_types_that_are_made_up_are_not_kept() -> None:
+    def ask(first: int) -> int:
+        for index in range(first, first + REMEMBERED):
+            typed_list = ListType(TypeVariable(f"asked{index}"))
+            assert converter(typed_list)([1]) == [1]
+            assert present(typed_list, [1]) == [1]
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = ask(0)
+        # A closure with what it holds takes 900 bytes.
+        assert ask(REMEMBERED) - before < 100 * REMEMBERED
+    finally:
+        tracemalloc.stop()
