@@ -49,6 +49,8 @@ BUILDING_BLOCKS = frozenset(
     {"Dense", "Quantized", "Sparse", "SparseCsr", "NestedTensor"}
     | {"AutogradFunctionality"}
 )
+# A union with its annotation, and the mark of an optional.
+_UNION = re.compile(r"Union\(([^()]*)\)(\([^()]*\))?\??")
 _SCALAR_UNION = re.compile(r"Union\(([^()]*)Scalar\)")
 # The kernel in force at the Autograd alias, in a dump: its description and its kinds.
 _ACTIVE_AUTOGRAD = re.compile(r"^Autograd\[alias\]: (.*) :: .*\[ (.*)\]$", re.MULTILINE)
@@ -127,6 +129,19 @@ def a_union_with_a_scalar(text: str, _parsed: Any) -> str:
         return f"Union({', '.join([*containers, 'Scalar', *rest])})"
 
     return _SCALAR_UNION.sub(normal, text)
+
+
+def a_union_with_none(text: str, _parsed: Any) -> str:
+    """Torch keeps None as a member where it is written so; we make it an optional."""
+
+    def normal(match: re.Match[str]) -> str:
+        members = match[1].split(", ")
+        if "NoneType" not in members:
+            return match[0]
+        members.remove("NoneType")
+        return f"Union({', '.join(members)}){match[2] or ''}?"
+
+    return _UNION.sub(normal, text)
 
 
 def an_annotation_of_an_optional_element(text: str, _parsed: Any) -> str:
@@ -314,6 +329,7 @@ PRINTED = (
     a_wildcard_with_other_sets,
     the_order_of_alias_sets,
     a_union_with_a_scalar,
+    a_union_with_none,
     an_annotation_of_an_optional_element,
 )
 REFUSED = (

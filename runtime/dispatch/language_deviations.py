@@ -162,9 +162,16 @@ SCHEMAS = (
     Deviation(
         "`NoneType?`",
         "an internal assertion",
-        "an optional like every other",
-        "nothing speaks against it",
+        "NoneType",
+        "None is in it already",
         "an_optional_none",
+    ),
+    Deviation(
+        "unions with None",
+        "None is a member or the union an optional, as it is written",
+        "the union is an optional",
+        "what says the same is one type, with one text",
+        "a_union_with_none",
     ),
     Deviation(
         "a union of one type",

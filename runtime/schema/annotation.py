@@ -27,9 +27,8 @@ from runtime.schema.types import (
     TensorType,
     TupleType,
     Type,
-    optional,
-    union,
 )
+from runtime.schema.unions import optional, union
 
 # Class -> type; the exact class counts for these, because bool is a subclass of int.
 _BUILTIN: dict[type, Type] = {

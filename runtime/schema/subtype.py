@@ -36,7 +36,7 @@ def is_subtype(left: Type, right: Type) -> bool:
 
 
 def _is_subtype(left: Type, right: Type) -> bool:
-    if left == right or right == AnyType:
+    if left is right or right is AnyType:
         return True
     if isinstance(left, UnionType):
         return all(_is_subtype(member, right) for member in left.members)
@@ -45,10 +45,10 @@ def _is_subtype(left: Type, right: Type) -> bool:
     if isinstance(right, UnionType):
         return any(_is_subtype(left, member) for member in right.members)
     if isinstance(right, OptionalType):
-        return left == NoneType_ or _is_subtype(left, right.element)
-    if right == NumberType:
+        return left is NoneType_ or _is_subtype(left, right.element)
+    if right is NumberType:
         return left in _NUMBERS
-    if right == AnyClassType:
+    if right is AnyClassType:
         return isinstance(left, ClassType)
     if isinstance(left, TupleType) and isinstance(right, TupleType):
         return len(left.elements) == len(right.elements) and all(

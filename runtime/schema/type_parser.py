@@ -33,9 +33,8 @@ from runtime.schema.types import (
     Type,
     TypeVariable,
     fake,
-    optional,
-    union,
 )
+from runtime.schema.unions import optional, union
 
 # No operator known nests its types deeper than 4; printing and comparing recurse.
 DEEPEST = 64

@@ -54,6 +54,7 @@ TESTS: dict[str, str] = {
     "complex defaults without j": "test_deviations.py::test_printed",
     "numbers too small for a double": "test_deviations.py::test_printed",
     "`NoneType?`": "test_deviations.py::test_printed",
+    "unions with None": "test_deviations.py::test_printed",
     "a union of one type": "test_deviations.py::test_printed",
     "hexadecimal numbers": "test_deviations.py::test_refused",
     "integers beyond 64 bits": "test_deviations.py::test_refused",
@@ -360,7 +361,9 @@ def test_a_switch_leaves_nothing_behind() -> None:
         ("Union(str, Scalar, int[]) x", None),
         ("complex x=2", None),
         ("float x=1e-999", "float x=0."),
-        ("NoneType? x", "NoneType? x"),
+        ("NoneType? x", "NoneType x"),
+        ("Union(int, None, str) x", "Union(int, str)? x"),
+        ("Union(int, str)? x", "Union(int, str)? x"),
         ("Union(int, int) x", "int x"),
     ],
 )

@@ -14,7 +14,6 @@ from runtime.schema.types import (
     AwaitType,
     BoolType,
     ClassType,
-    ComplexType,
     DictType,
     FloatType,
     FutureType,
@@ -32,9 +31,8 @@ from runtime.schema.types import (
     UnionType,
     fake,
     is_dispatch_type,
-    optional,
-    union,
 )
+from runtime.schema.unions import optional
 
 MADE: list[Callable[[], Type]] = [
     lambda: t.BaseType("Tensor"),
@@ -158,36 +156,6 @@ def test_bases_are_read_under_their_text_or_three_other_words() -> None:
         "None": "NoneType",
     }
     assert len(t.NAMED_BASES) == 26
-
-
-def test_optional_collapses() -> None:
-    assert optional(OptionalType(IntType)) == OptionalType(IntType)
-    inner = UnionType((IntType, NoneType_, StrType))
-    assert optional(inner) == OptionalType(UnionType((IntType, StrType)))
-
-
-@pytest.mark.parametrize(
-    ("members", "text"),
-    [
-        ((IntType, FloatType), "Union(float, int)"),
-        ((IntType, FloatType, IntType), "Union(float, int)"),
-        ((IntType, NoneType_), "int?"),
-        ((IntType, IntType), "int"),
-        ((IntType, FloatType, ComplexType), "Scalar"),
-        ((NumberType, IntType, StrType), "Union(Scalar, str)"),
-        ((OptionalType(IntType), StrType), "Union(int, NoneType, str)"),
-        (
-            (OptionalType(UnionType((IntType, StrType))), TensorType),
-            "Union(Tensor, int, NoneType, str)",
-        ),
-        ((UnionType((IntType, StrType)), TensorType), "Union(Tensor, int, str)"),
-        ((t.LayoutType, ListType(IntType), ClassType("a.B")), None),
-    ],
-)
-def test_union_has_one_normal_form(members: tuple[Type, ...], text: str | None) -> None:
-    text = text or "Union(int[], __torch__.torch.classes.a.B, Layout)"
-    assert str(union(members)) == text
-    assert str(union(members[::-1])) == text
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ AUTOGRAD = "Autograd[alias]: a :: (none) [ fallthrough boxed ]\n"
 
 def test_every_prediction_has_one_name() -> None:
     assert all(name == each.__name__ for name, each in PREDICTIONS.items())
-    assert len(PREDICTIONS) == 23
+    assert len(PREDICTIONS) == 24
     assert all(each.__doc__ for each in PREDICTIONS.values())
 
 
@@ -43,6 +43,9 @@ def test_the_table_of_deviations_names_predictions() -> None:
         ("a_union_with_a_scalar", "Union(TensorScalar)?", "Union(Tensor, Scalar)?"),
         ("a_union_with_a_scalar", "Union(, str, Scalar)", "Union(Scalar, str)"),
         ("a_union_with_a_scalar", "Union(Scalar)?", "Scalar?"),
+        ("a_union_with_none", "Union(int, NoneType, str)", "Union(int, str)?"),
+        ("a_union_with_none", "Union(NoneType, str, bool)?", "Union(str, bool)?"),
+        ("a_union_with_none", "Union(int, str)? x", "Union(int, str)? x"),
         ("an_annotation_of_an_optional_element", "Tensor?(a!)[]", "Tensor(a!)?[]"),
     ],
 )
