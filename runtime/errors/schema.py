@@ -199,6 +199,67 @@ class MalformedClassName(SchemaError):
 
 
 @dataclass(eq=False, kw_only=True)
+class MalformedTypeName(SchemaError):
+    """A class of a program is declared under a name that no text can write."""
+
+    found: str
+
+    def render(self) -> str:
+        """The name and the form it should have."""
+        return (
+            f"{self.found!r} cannot name a declared type.\n"
+            "A name is __torch__ and identifiers, joined by dots; "
+            "__torch__.torch.classes\nis where custom classes live."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class DeclarationConflict(SchemaError):
+    """Something was to be added to a declaration that has it already, or is sealed."""
+
+    qualname: str
+    name: str
+    fault: str
+
+    def render(self) -> str:
+        """The class, the name, and what stands against it."""
+        return f"`{self.name}` cannot be added to {self.qualname}: {self.fault}."
+
+
+@dataclass(eq=False, kw_only=True)
+class UnknownDeclaration(SchemaError, LookupError):
+    """A pickled type has a name that is declared nowhere in this process."""
+
+    qualname: str
+    near: tuple[str, ...]
+
+    def render(self) -> str:
+        """The name, those close to it, and what to do."""
+        guess = f" There is {' and '.join(self.near)}." if self.near else ""
+        return (
+            f"No type {self.qualname} is declared in this process.{guess}\n"
+            "Compile the program that declares it before its types are unpickled."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class UnsharedNamespace(SchemaError, TypeError):
+    """A type was to be pickled whose namespace no other process could find."""
+
+    qualnames: tuple[str, ...]
+
+    def render(self) -> str:
+        """The first names in it, and what to do."""
+        names = ", ".join(self.qualnames[:3])
+        more = ", ..." if len(self.qualnames) > 3 else ""
+        return (
+            f"Types of a namespace of its own cannot be pickled ({names}{more}).\n"
+            "Only the namespace that a process shares is found again; send the name of "
+            "the type,\nand look it up where it arrives."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
 class AnnotationTaken(SchemaError):
     """A Python class would mean two schema types."""
 

@@ -11,33 +11,42 @@ The words are made by `tokenizer`, types are read by `type_parser`, defaults by
 `default_parser`; each function here is one line of the grammar.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from runtime.errors.schema import SchemaSyntaxError
 from runtime.schema.argument import NO_DEFAULT, Argument
 from runtime.schema.cursor import Cursor
+from runtime.schema.declaration import Namespace
 from runtime.schema.default_parser import DefaultParser
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
 from runtime.schema.tokenizer import Token
 from runtime.schema.type_parser import TypeParser
+from runtime.schema.types import Type
 
 # Three times what the library `core` asks for, a schema and a name of each operator:
 # what is defined again is met soon, and programs that make names up fill no memory.
 REMEMBERED = 2048
 
 
-def parse_schema(text: str, *, type_variables: bool = True) -> Schema:
+def parse_schema(
+    text: str, *, type_variables: bool = True, namespace: Namespace | None = None
+) -> Schema:
     """The schema that `text` writes.
 
     With `type_variables=False`, as for definitions, an unknown lower-case type is an
-    error instead of a variable.
+    error instead of a variable.  With a namespace it may have the types of programs.
 
     Raises:
         SchemaSyntaxError: `text` is not a schema, or only a name.
     """
-    parsed = parse_schema_or_name(text, type_variables=type_variables)
+    parse: Callable[..., Schema | OperatorName] = parse_schema_or_name
+    if namespace is not None:
+        # What a name means in it changes: this is not remembered.
+        parse = parse_schema_or_name.__wrapped__
+    parsed = parse(text, type_variables=type_variables, namespace=namespace)
     if isinstance(parsed, OperatorName):
         raise SchemaSyntaxError(
             message="this is only the name of an operator",
@@ -46,6 +55,20 @@ def parse_schema(text: str, *, type_variables: bool = True) -> Schema:
             hint="A schema goes on with its arguments and results: (...) -> ...",
         )
     return parsed
+
+
+def parse_type(
+    text: str, *, type_variables: bool = True, namespace: Namespace | None = None
+) -> Type:
+    """The type that `text` writes, without annotations; else as `parse_schema`.
+
+    Raises:
+        SchemaSyntaxError: `text` is not a type.
+    """
+    try:
+        return _Parser(text, type_variables, namespace).only_type()
+    except SchemaSyntaxError as error:
+        raise error.with_traceback(None) from None
 
 
 def parse_name(text: str) -> OperatorName:
@@ -72,7 +95,7 @@ def _extent(text: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=REMEMBERED)
 def parse_schema_or_name(
-    text: str, *, type_variables: bool = True
+    text: str, *, type_variables: bool = True, namespace: Namespace | None = None
 ) -> Schema | OperatorName:
     """The schema or the bare name that `text` writes.
 
@@ -80,7 +103,7 @@ def parse_schema_or_name(
         SchemaSyntaxError: `text` is neither.
     """
     try:
-        return _Parser(text, type_variables).declaration()
+        return _Parser(text, type_variables, namespace).declaration()
     except SchemaSyntaxError as error:
         # The frames of the parser say nothing to whoever wrote the text.
         raise error.with_traceback(None) from None
@@ -91,9 +114,11 @@ class _Parser:
 
     __slots__ = ("cursor", "defaults", "types")
 
-    def __init__(self, text: str, type_variables: bool) -> None:
+    def __init__(
+        self, text: str, type_variables: bool, namespace: Namespace | None = None
+    ) -> None:
         self.cursor = Cursor(text)
-        self.types = TypeParser(self.cursor, type_variables)
+        self.types = TypeParser(self.cursor, type_variables, namespace)
         self.defaults = DefaultParser(self.cursor)
 
     def declaration(self) -> Schema | OperatorName:
@@ -110,6 +135,20 @@ class _Parser:
             pass
         cursor.expect("end", "nothing more" if result is not name else _AFTER_NAME)
         return result
+
+    def only_type(self) -> Type:
+        """whole := type [newline] eof, without annotations."""
+        cursor = self.cursor
+        start = cursor.token
+        read, alias = self.types.type()
+        if alias is not None:
+            cursor.fail(
+                "an alias annotation is no part of a type", start, upto=cursor.last
+            )
+        while cursor.accept("newline"):
+            pass
+        cursor.expect("end", "nothing more")
+        return read
 
     def name(self) -> OperatorName:
         """name := ident ['::' ident] ['.' ident]."""

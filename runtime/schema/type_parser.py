@@ -6,15 +6,20 @@ for each function.
 Rules:
 - nesting deeper than `DEEPEST` is an error, so that no input exhausts the stack;
 - an annotation inside a tuple, dictionary, union or reference is an error: it has no
-  place in the value, and dropping it would hide a write.
+  place in the value, and dropping it would hide a write;
+- with a namespace, the text is of a program: it may name the types that are declared
+  there, tuples with names, functions and objects of Python, and `Future[int]` is also
+  read, as programs elsewhere print it.
 """
 
 from runtime.schema.alias import FRESH, WILDCARD, AliasInfo, normal_sets
 from runtime.schema.classes import is_registered_class
 from runtime.schema.cursor import Cursor
-from runtime.schema.tokenizer import Token
+from runtime.schema.declaration import CUSTOM, ROOT, Namespace
+from runtime.schema.tokenizer import KEYWORDS, Token
 from runtime.schema.types import (
     NAMED_BASES,
+    PROGRAM_BASES,
     AnyType,
     AwaitType,
     BoolType,
@@ -50,8 +55,6 @@ _DICT_KEYS = frozenset(
         *(FloatType, IntType, StrType, TensorType),
     }
 )
-# The path under which custom classes live.
-_CLASS_PATH = ("__torch__", "torch", "classes")
 
 Annotated = tuple[Type, AliasInfo | None]
 
@@ -59,11 +62,14 @@ Annotated = tuple[Type, AliasInfo | None]
 class TypeParser:
     """Reads types from a cursor; `type_variables` allows lower-case unknown words."""
 
-    __slots__ = ("cursor", "depth", "type_variables")
+    __slots__ = ("cursor", "depth", "namespace", "type_variables")
 
-    def __init__(self, cursor: Cursor, type_variables: bool) -> None:
+    def __init__(
+        self, cursor: Cursor, type_variables: bool, namespace: Namespace | None = None
+    ) -> None:
         self.cursor = cursor
         self.type_variables = type_variables
+        self.namespace = namespace
         self.depth = 0
 
     def type(self) -> Annotated:
@@ -132,7 +138,7 @@ class TypeParser:
         return self.cursor.expect("name", "the name of an alias set, or `*`").text
 
     def _base(self) -> Annotated:
-        """base := '(' types ')' | word '(' types ')' | class | word."""
+        """base := '(' types ')' | word '(' types ')' | path | word | named."""
         cursor = self.cursor
         if cursor.kind == "(":
             return TupleType(self._types()), None
@@ -156,8 +162,13 @@ class TypeParser:
             return DictType(key, value), self.alias()
         if word.text == "Union":
             return union(self._parameters(word, None)), self.alias()
-        if word.text == _CLASS_PATH[0]:
-            return self._class(word), self.alias()
+        if word.text == ROOT:
+            return self._declared(word), self.alias()
+        if self.namespace is not None:
+            if word.text in PROGRAM_BASES:
+                return PROGRAM_BASES[word.text], self.alias()
+            if word.text == "NamedTuple":
+                return self._named_tuple(), None
         if self.type_variables and "a" <= word.text[0] <= "z":
             return TypeVariable(word.text), self.alias()
         return self._unknown(word)
@@ -165,7 +176,8 @@ class TypeParser:
     def _parameters(self, word: Token, count: int | None) -> tuple[Type, ...]:
         """The types in parentheses after a word; a union takes two or more."""
         start = self.cursor.token
-        types = self._types()
+        brackets = self.namespace is not None and start.kind == "["
+        types = self._types("[", "]") if brackets else self._types()
         if len(types) != count if count else len(types) < 2:
             wanted = {1: "one type", 2: "two types"}.get(
                 count or 0, "two types or more"
@@ -175,38 +187,81 @@ class TypeParser:
             self.cursor.fail("the number of types is wrong", start, hint, upto=last)
         return types
 
-    def _types(self) -> tuple[Type, ...]:
+    def _types(self, opening: str = "(", closing: str = ")") -> tuple[Type, ...]:
         """types := [type (',' type)*], between parentheses, stored as fake types."""
         cursor = self.cursor
-        cursor.expect("(", "`(` and a type")
-        if cursor.accept(")"):
+        cursor.expect(opening, f"`{opening}` and a type")
+        if cursor.accept(closing):
             return ()
-        types: list[Type] = []
-        while True:
-            start = cursor.token
-            inner, alias = self.type()
-            if alias is not None:
-                hint = "Annotate the whole value, or pass its parts one by one."
-                message = "an alias annotation inside another type has no meaning"
-                cursor.fail(message, start, hint, upto=cursor.last)
-            types.append(fake(inner))
-            if not cursor.accept(","):
-                break
-        cursor.expect(")", "`,` and another type, or `)`")
+        types = [self._inner()]
+        while cursor.accept(","):
+            types.append(self._inner())
+        cursor.expect(closing, f"`,` and another type, or `{closing}`")
         return tuple(types)
 
-    def _class(self, start: Token) -> Type:
+    def _inner(self) -> Type:
+        """The type of a part, as it lies on the stack."""
+        cursor = self.cursor
+        start = cursor.token
+        inner, alias = self.type()
+        if alias is not None:
+            hint = "Annotate the whole value, or pass its parts one by one."
+            message = "an alias annotation inside another type has no meaning"
+            cursor.fail(message, start, hint, upto=cursor.last)
+        return fake(inner)
+
+    def _named_tuple(self) -> Type:
+        """named := 'NamedTuple' '(' path (',' ident ':' type)* ')'."""
+        cursor = self.cursor
+        cursor.expect("(", "`(` and the name of the tuple")
+        qualname = self._path(cursor.expect("name", "the name of the tuple"))
+        names: list[str] = []
+        elements: list[Type] = []
+        while cursor.accept(","):
+            name = cursor.expect("name", "the name of an element")
+            if name.text in names:
+                hint = "Each element needs a name of its own."
+                cursor.fail(f"`{name.text}` is given twice", name, hint)
+            cursor.expect(":", "`:` and the type of the element")
+            names.append(name.text)
+            elements.append(self._inner())
+        cursor.expect(")", "`,` and another element, or `)`")
+        return TupleType(tuple(elements), tuple(names), qualname)
+
+    def _path(self, start: Token) -> str:
+        """path := ident ('.' ident)*; the first one is read already."""
+        parts = [start.text]
+        while self.cursor.accept("."):
+            # A class may be called as a keyword of the language.
+            if self.cursor.kind not in KEYWORDS:
+                self.cursor.expect("name", "the next part of the path")
+            else:
+                self.cursor.take()
+            parts.append(self.cursor.last.text)
+        return ".".join(parts)
+
+    def _declared(self, start: Token) -> Type:
+        """The type of a path, by the namespace or the table of custom classes."""
+        cursor = self.cursor
+        path = self._path(start)
+        if path.startswith(f"{CUSTOM}.") or self.namespace is None:
+            return self._class(start, path)
+        declared = self.namespace.find(path)
+        if declared is not None:
+            return declared
+        from runtime.errors.base import nearest
+
+        near = nearest(path, self.namespace.qualnames)
+        hint = f"Did you mean {' or '.join(near)}?" if near else ""
+        return cursor.fail(f"no type {path} is declared", start, hint, upto=cursor.last)
+
+    def _class(self, start: Token, path: str) -> Type:
         """class := '__torch__' '.' 'torch' '.' 'classes' '.' ident '.' ident."""
         cursor = self.cursor
-        parts: list[str] = []
-        for number in range(4):
-            cursor.expect(".", "`.` and the next part of the class's path")
-            part = cursor.expect("name", "a part of the class's path")
-            if number < 2 and part.text != _CLASS_PATH[number + 1]:
-                path = ".".join(_CLASS_PATH)
-                cursor.fail("no class lives there", part, f"A path begins with {path}.")
-            parts.append(part.text)
-        qualname = f"{parts[2]}.{parts[3]}"
+        qualname = path.removeprefix(f"{CUSTOM}.")
+        if qualname == path or qualname.count(".") != 1:
+            hint = f"A path is {CUSTOM}.namespace.Class."
+            cursor.fail("no class lives there", start, hint, upto=cursor.last)
         if not is_registered_class(qualname):
             hint = "Register the class before a schema names it."
             message = f"no class {qualname} is registered"
@@ -230,7 +285,8 @@ class TypeParser:
     def _unknown(self, word: Token) -> Annotated:
         from runtime.errors.base import nearest
 
-        near = nearest(word.text, (*NAMED_BASES, *_WRAPPERS, "Dict", "Union"))
+        words = () if self.namespace is None else (*PROGRAM_BASES, "NamedTuple")
+        near = nearest(word.text, (*NAMED_BASES, *_WRAPPERS, "Dict", "Union", *words))
         guess = f"Did you mean {' or '.join(near)}?" if near else ""
         common = "Common types are Tensor, int, SymInt, float, bool, Scalar and str."
         self.cursor.fail(f"`{word.text}` is no type", word, guess or common)

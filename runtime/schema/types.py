@@ -17,8 +17,9 @@ a reference would keep a class for ever that has a list of its own kind as attri
 No lock is taken, because types die, and are made, inside of finalizers: one step of
 the dictionary decides who comes first.
 
-When a base is added, add it to `NAMED_BASES` under the word that the parser reads, and
-its value conversion in `runtime.schema.values`.
+When a base is added, add it to `NAMED_BASES` under the word that the parser reads (or
+to `PROGRAM_BASES`, if only programs have it), and its value conversion in
+`runtime.schema.values`.
 """
 
 # What `weakref` itself removes dead references with: no step between look and removal.
@@ -160,16 +161,31 @@ class RRefType(_Wrapper):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TupleType(Type):
-    """`(a, b)`."""
+    """`(a, b)`, or with names `NamedTuple(__torch__.Point, x: int, y: int)`.
+
+    A tuple with names has a `qualname` and a name for each element; it is what it is
+    by these, wherever its class was defined.
+    """
 
     elements: tuple[Type, ...]
+    names: tuple[str, ...] = ()
+    qualname: str = ""
 
     @classmethod
-    def _key(cls, elements: tuple[Type, ...]) -> Hashable:
-        return cls, tuple(map(id, elements))
+    def _key(
+        cls,
+        elements: tuple[Type, ...],
+        names: tuple[str, ...] = (),
+        qualname: str = "",
+    ) -> Hashable:
+        return cls, tuple(map(id, elements)), names, qualname
 
     def __str__(self) -> str:
-        return f"({', '.join(map(str, self.elements))})"
+        if not self.qualname:
+            return f"({', '.join(map(str, self.elements))})"
+        pairs = zip(self.names, self.elements, strict=True)
+        fields = "".join(f", {name}: {element}" for name, element in pairs)
+        return f"NamedTuple({self.qualname}{fields})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,6 +260,9 @@ CapsuleType = BaseType("Capsule")
 AnyType = BaseType("Any")
 AnyClassType = BaseType("AnyClassType")
 AnyEnumType = BaseType("AnyEnumType")
+# Of programs, not of the schema language.
+FunctionType = BaseType("Function")
+PyObjectType = BaseType("PyObject")
 
 # The word that is read -> the type; the three aliases print as the type they stand for.
 NAMED_BASES: dict[str, BaseType] = {
@@ -274,6 +293,11 @@ NAMED_BASES: dict[str, BaseType] = {
         AnyEnumType,
     )
 } | {"ConstQuantizerPtr": IntType, "DeviceIndex": IntType, "None": NoneType_}
+
+# The words that programs have besides.
+PROGRAM_BASES: dict[str, BaseType] = {
+    base.name: base for base in (FunctionType, PyObjectType)
+}
 
 # Types whose values travel the boxed stack as integers.
 CODED = frozenset({ScalarTypeType, LayoutType, MemoryFormatType, SymIntType})

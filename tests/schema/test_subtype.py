@@ -1,18 +1,38 @@
 """The order between types."""
 
 import pytest
+from hypothesis import assume, given
 
 from runtime.schema.classes import register_class
-from runtime.schema.parser import parse_schema
-from runtime.schema.subtype import is_subtype
-from runtime.schema.types import Type
+from runtime.schema.declaration import InterfaceType, Namespace, ScriptClassType
+from runtime.schema.parser import parse_type
+from runtime.schema.subtype import is_subtype, misfit
+from runtime.schema.types import (
+    AnyType,
+    FutureType,
+    NoneType_,
+    OptionalType,
+    SymIntType,
+    TupleType,
+    Type,
+)
+from runtime.schema.unions import optional, union
+from tests.schema.programs import (
+    DEEP,
+    LAYER,
+    NODE,
+    PROGRAM,
+    SEARCHABLE,
+    TYPES,
+    method,
+)
 
 register_class("subtypes.Thing")
 THING = "__torch__.torch.classes.subtypes.Thing"
 
 
 def _type(text: str) -> Type:
-    return parse_schema(f"f({text} x) -> ()").arguments[0].type
+    return parse_type(text, namespace=PROGRAM)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +55,20 @@ def _type(text: str) -> Type:
         ("Await(int)", "Await(Any)"),
         ("RRef(int)", "RRef(int?)"),
         (THING, "AnyClassType"),
+        ("__torch__.tree.Node", "AnyClassType"),
+        ("__torch__.net.Layer", "AnyClassType"),
+        ("__torch__.paint.Colour", "AnyEnumType"),
+        ("__torch__.tree.Node", "__torch__.tree.Deep"),
+        ("__torch__.tree.Node", "__torch__.tree.Searchable"),
+        ("__torch__.net.Layer", "__torch__.tree.Deep"),
+        ("__torch__.net.Layer", "Union(int, __torch__.tree.Deep)"),
+        ("(__torch__.net.Layer, int)", "(__torch__.tree.Deep, Scalar)"),
+        ("NamedTuple(P, x: int, y: str)", "(int, str)"),
+        ("NamedTuple(P, x: int, y: str)", "(Scalar, Any)"),
+        ("NamedTuple(P, x: int)", "NamedTuple(P, x: int?)"),
+        ("NamedTuple(P)", "()"),
+        ("Function", "Function?"),
+        ("PyObject", "Any"),
     ],
 )
 def test_narrow_is_subtype_of_wide_only(left: str, right: str) -> None:
@@ -53,8 +87,112 @@ def test_narrow_is_subtype_of_wide_only(left: str, right: str) -> None:
         ("int", "float"),
         ("Future(int)", "Await(int)"),
         ("t", "s"),
+        ("NamedTuple(P, x: int)", "NamedTuple(Q, x: int)"),
+        ("NamedTuple(P, x: int)", "NamedTuple(P, y: int)"),
+        ("NamedTuple(P, x: int)", "NamedTuple(P, x: str)"),
+        ("NamedTuple(P)", "NamedTuple(Q)"),
+        ("__torch__.paint.Colour", "AnyClassType"),
+        ("__torch__.paint.Colour", "int"),
+        ("__torch__.tree.Node", "__torch__.net.Layer"),
+        ("__torch__.net.Layer", "__torch__.tree.Searchable"),
+        ("__torch__.tree.Node[]", "__torch__.tree.Deep[]"),
+        ("Function", "PyObject"),
+        ("int", "PyObject"),
     ],
 )
 def test_unrelated(left: str, right: str) -> None:
     assert not is_subtype(_type(left), _type(right))
     assert not is_subtype(_type(right), _type(left))
+
+
+def test_an_interface_says_what_does_not_fit() -> None:
+    names = Namespace()
+    wanted = names.declare(InterfaceType, "__torch__.Wanted")
+    wanted.declaration.add_method(
+        "run", method(wanted, "run(int x, *, int k=1) -> int")
+    )
+
+    def fault(text: str) -> str:
+        made = names.declare(ScriptClassType, "__torch__.Made")
+        schema = method(made, text)
+        made.declaration.add_method(str(schema.name), schema)
+        found = misfit(made.declaration, wanted.declaration)
+        assert is_subtype(made, wanted) == (found is None)
+        return "" if found is None else str(found)
+
+    assert fault("run(int x, *, int k=1) -> int") == ""
+    assert fault("run(Scalar x, int k=2, int more=3) -> int") == ""
+    fits_not = "its method `run`"
+    assert fault("walk(int x) -> int") == f"{fits_not} is missing"
+    assert fault("run(int x) -> int") == f"{fits_not} has no argument `k`"
+    assert fault("run(int y, int k=1) -> int") == (
+        f"{fits_not} has the argument `y` in place of `x`"
+    )
+    assert fault("run(*, int x, int k=1) -> int") == (
+        f"{fits_not} takes `x` by keyword only"
+    )
+    assert fault("run(int x, int k) -> int") == f"{fits_not} has no default for `k`"
+    assert fault("run(str x, int k=1) -> int") == (
+        f"{fits_not} takes str for `x`, not int"
+    )
+    assert fault("run(int x, int k=1, *, int m) -> int") == (
+        f"{fits_not} also needs the argument `m`"
+    )
+    assert fault("run(int x, int k=1) -> (int, int)") == (
+        f"{fits_not} returns 2 values, not 1"
+    )
+    assert fault("run(int x, int k=1) -> int?") == f"{fits_not} returns int?, not int"
+
+
+def test_interfaces_that_speak_of_themselves_can_be_compared() -> None:
+    names = Namespace()
+    one, other = (names.declare(InterfaceType, f"__torch__.{name}") for name in "AB")
+    for each, inner in ((one, other), (other, one)):
+        schema = method(each, "next() -> int").clone_with_returns(
+            method(inner, "next() -> int").arguments
+        )
+        each.declaration.add_method("next", schema)
+    assert is_subtype(one, other)
+    assert is_subtype(other, one)
+    assert not is_subtype(one, SEARCHABLE)
+    assert misfit(NODE.declaration, SEARCHABLE.declaration) is None
+    assert misfit(LAYER.declaration, DEEP.declaration) is None
+
+
+# Interfaces of the same methods are no pair here, so it is an order.
+@given(TYPES, TYPES)
+def test_no_two_types_are_subtypes_of_each_other(left: Type, right: Type) -> None:
+    assert is_subtype(left, left)
+    if is_subtype(left, right) and is_subtype(right, left):
+        assert left is right
+
+
+@given(TYPES, TYPES, TYPES)
+def test_a_subtype_of_a_subtype_is_a_subtype(one: Type, two: Type, three: Type) -> None:
+    for low, middle, high in ((one, two, three), (two, three, one), (three, one, two)):
+        if is_subtype(low, middle) and is_subtype(middle, high):
+            assert is_subtype(low, high)
+
+
+@given(TYPES, TYPES, TYPES)
+def test_what_is_made_of_subtypes_is_a_subtype(
+    one: Type, two: Type, more: Type
+) -> None:
+    high = union((one, two))
+    assume(high is not one)
+    assert is_subtype(one, high)
+    assert is_subtype(NoneType_, optional(one))
+    assert is_subtype(optional(one), optional(high))
+    assert is_subtype(TupleType((more, one)), TupleType((more, high)))
+    assert is_subtype(FutureType(one), FutureType(high))
+    assert is_subtype(union((one, more)), union((more, high)))
+    assert is_subtype(high, more) == (is_subtype(one, more) and is_subtype(two, more))
+
+
+def test_the_pairs_that_say_the_same_in_two_ways() -> None:
+    for left, right in (
+        (SymIntType, parse_type("int")),
+        (OptionalType(AnyType), AnyType),
+    ):
+        assert is_subtype(left, right)
+        assert is_subtype(right, left)

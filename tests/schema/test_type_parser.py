@@ -1,11 +1,14 @@
 """Types in the text of schemas."""
 
 import pytest
+from hypothesis import given
 
 from runtime.errors.schema import SchemaSyntaxError
 from runtime.schema.alias import AliasInfo
-from runtime.schema.parser import parse_schema
+from runtime.schema.parser import parse_schema, parse_type
 from runtime.schema.type_parser import DEEPEST, LARGEST_SIZE
+from runtime.schema.types import Type
+from tests.schema.programs import PROGRAM, TYPES
 
 
 def _printed(text: str) -> str:
@@ -138,3 +141,121 @@ def test_type_variables_can_be_refused() -> None:
       ~~~~~^
 Did you mean Tensor?"""
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("Function", None),
+        ("PyObject?", None),
+        ("NamedTuple(__torch__.P, x: int, y: Tensor[])", None),
+        ("NamedTuple(__torch__.P)[]", None),
+        (
+            "NamedTuple(__torch__.a.None.in,x:SymInt)",
+            "NamedTuple(__torch__.a.None.in, x: int)",
+        ),
+        ("__torch__.tree.Node", None),
+        ("__torch__.tree.Node(a!)", None),
+        ("__torch__.tree.Node?[]", None),
+        ("Dict(str, __torch__.paint.Colour)", None),
+        ("Future[int]", "Future(int)"),
+        ("RRef[Await(__torch__.tree.Node)]", "RRef(Await(__torch__.tree.Node))"),
+        ("Dict[str, int]", "Dict(str, int)"),
+        ("Future(int)[]", None),
+        ("__torch__.torch.classes.programs.Thing", None),
+    ],
+)
+def test_types_of_programs(text: str, printed: str | None) -> None:
+    def print_again(text: str) -> str:
+        return str(parse_schema(f"f({text} x) -> ()", namespace=PROGRAM).arguments[0])
+
+    assert print_again(text) == print_again(printed or text) == f"{printed or text} x"
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            "int[] | str",
+            """\
+`|` cannot stand here
+    int[] | str
+          ^
+Here belongs nothing more.""",
+        ),
+        (
+            "Tensor(a)?",
+            """\
+an alias annotation is no part of a type
+    Tensor(a)?
+    ~~~~~~~~~^""",
+        ),
+        (
+            "__torch__.paint.Color[]",
+            """\
+no type __torch__.paint.Color is declared
+    __torch__.paint.Color[]
+    ~~~~~~~~~~~~~~~~~~~~^
+Did you mean __torch__.paint.Colour?""",
+        ),
+        (
+            "Function_",
+            """\
+`Function_` is no type
+    Function_
+    ~~~~~~~~^
+Did you mean Function?""",
+        ),
+        (
+            "NamedTuple(P, x: int, x: str)",
+            """\
+`x` is given twice
+    NamedTuple(P, x: int, x: str)
+                          ^
+Each element needs a name of its own.""",
+        ),
+        (
+            "NamedTuple(P, int)",
+            """\
+`)` cannot stand here
+    NamedTuple(P, int)
+                     ^
+Here belongs `:` and the type of the element.""",
+        ),
+        (
+            "Future[int)",
+            """\
+`)` cannot stand here
+    Future[int)
+              ^
+Here belongs `,` and another type, or `]`.""",
+        ),
+        (
+            "__torch__.torch.classes.programs.Other",
+            """\
+no class programs.Other is registered
+    __torch__.torch.classes.programs.Other
+    ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~^
+Register the class before a schema names it.""",
+        ),
+    ],
+)
+def test_types_of_programs_that_are_refused(text: str, error: str) -> None:
+    with pytest.raises(SchemaSyntaxError) as caught:
+        parse_type(text, namespace=PROGRAM)
+    assert str(caught.value) == error
+    assert [entry.name for entry in caught.traceback][1:] == ["parse_type"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Function", "PyObject", "NamedTuple(P)", "Future[int]", "__torch__.tree.Node"],
+)
+def test_schemas_of_operators_do_not_have_the_types_of_programs(text: str) -> None:
+    with pytest.raises(SchemaSyntaxError):
+        parse_type(text)
+
+
+@given(TYPES)
+def test_every_type_prints_as_text_that_is_read_as_that_type(written: Type) -> None:
+    assert parse_type(str(written), namespace=PROGRAM) is written

@@ -1,0 +1,256 @@
+"""Declarations: what a class, module, interface or enum of a program consists of.
+
+True only here: the types that have a name and contents, and the names that they have.
+
+Rules:
+- a type of this kind is what it is by its declaration, not by its name, and prints as
+  its qualified name, `__torch__.package.Class`;
+- a declaration is filled one attribute, method and constant after another, so that a
+  class can have attributes of its own type, and methods that call each other; what has
+  been said stays, and after `seal` nothing is added;
+- the first argument of a method's schema is the object itself;
+- a `Namespace` owns declarations: their names are unique in it, by the smallest free
+  number (`__torch__.package.___torch_mangle_0.Class`), and texts are read with it.
+  What nobody discards lives as long as the namespace;
+- the Python class of a declaration is not kept alive.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from weakref import ref
+
+from runtime.errors.base import nearest
+from runtime.errors.schema import (
+    DeclarationConflict,
+    MalformedTypeName,
+    UnknownDeclaration,
+    UnsharedNamespace,
+)
+from runtime.schema.types import Type
+
+if TYPE_CHECKING:
+    from runtime.schema.schema import Schema
+
+# Where the names of programs begin, and where those of custom classes do.
+ROOT, CUSTOM = "__torch__", "__torch__.torch.classes"
+_QUALNAME = re.compile(r"__torch__(\.[A-Za-z_][A-Za-z0-9_]*)+")
+_MANGLE = re.compile(r"\.___torch_mangle_[0-9]+(?=\.)")
+
+
+class Declaration:
+    """A qualified name, and what is known of the objects that it stands for.
+
+    `python` is the Python class that it was made of, while that exists.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_attributes",
+        "_constants",
+        "_methods",
+        "_python",
+        "is_sealed",
+        "namespace",
+        "qualname",
+    )
+
+    def __init__(
+        self, namespace: "Namespace", qualname: str, python: type | None = None
+    ) -> None:
+        self.namespace = namespace
+        self.qualname = qualname
+        self.is_sealed = False
+        self._python = None if python is None else ref(python)
+        self._attributes: dict[str, Type] = {}
+        self._methods: dict[str, Schema] = {}
+        self._constants: dict[str, Any] = {}
+
+    @property
+    def python(self) -> type | None:
+        """The Python class that was declared, or None."""
+        return None if self._python is None else self._python()
+
+    @property
+    def attributes(self) -> Mapping[str, Type]:
+        """The attributes and their types, in the order in which they were added."""
+        return MappingProxyType(self._attributes)
+
+    @property
+    def methods(self) -> Mapping[str, "Schema"]:
+        """The methods and their schemas, in the order in which they were added."""
+        return MappingProxyType(self._methods)
+
+    @property
+    def constants(self) -> Mapping[str, Any]:
+        """The constants and their values; of an enum, its members."""
+        return MappingProxyType(self._constants)
+
+    def add_attribute(self, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
+        """Say that the objects have an attribute.
+
+        Raises:
+            DeclarationConflict: the name is taken, or the declaration sealed.
+        """
+        self._free(name)
+        self._attributes[name] = type
+
+    def add_method(self, name: str, schema: "Schema") -> None:
+        """Say that the objects have a method; raises as `add_attribute`."""
+        self._free(name)
+        self._methods[name] = schema
+
+    def add_constant(self, name: str, value: Any) -> None:
+        """Say that the objects have a constant; raises as `add_attribute`."""
+        self._free(name)
+        self._constants[name] = value
+
+    def seal(self) -> None:
+        """Say that this is all."""
+        self.is_sealed = True
+
+    def _free(self, name: str) -> None:
+        taken = None
+        if self.is_sealed:
+            taken = "the declaration is sealed"
+        elif name in self._attributes:
+            taken = "there is an attribute of this name"
+        elif name in self._methods:
+            taken = "there is a method of this name"
+        elif name in self._constants:
+            taken = "there is a constant of this name"
+        if taken is not None:
+            raise DeclarationConflict(qualname=self.qualname, name=name, fault=taken)
+
+    def __repr__(self) -> str:
+        return f"Declaration({self.qualname!r})"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _declared, (self.namespace, self.qualname)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DeclaredType(Type):
+    """Base of the types that have a declaration; prints its qualified name."""
+
+    declaration: Declaration
+
+    @classmethod
+    def _key(cls, declaration: Declaration) -> tuple[object, ...]:
+        return cls, id(declaration)
+
+    def __str__(self) -> str:
+        return self.declaration.qualname
+
+
+class ScriptClassType(DeclaredType):
+    """The objects of one class of a program."""
+
+    __slots__ = ()
+
+
+class ModuleType(DeclaredType):
+    """The modules that have the same attributes, submodules and methods."""
+
+    __slots__ = ()
+
+
+class InterfaceType(DeclaredType):
+    """The objects and modules that have the methods which are declared."""
+
+    __slots__ = ()
+
+
+class EnumType(DeclaredType):
+    """The members of an enum; attributes are `name` and `value`."""
+
+    __slots__ = ()
+
+
+D = TypeVar("D", bound=DeclaredType)
+
+
+class Namespace:
+    """The declared types of a program by their qualified names."""
+
+    __slots__ = ("_types",)
+
+    def __init__(self) -> None:
+        self._types: dict[str, DeclaredType] = {}
+
+    def declare(self, kind: type[D], qualname: str, python: type | None = None) -> D:
+        """A new type under `qualname`, with a number in it if that is taken.
+
+        Raises:
+            MalformedTypeName: `qualname` is not `__torch__` and identifiers joined by
+                dots, or is where custom classes live.
+        """
+        plain = unmangled(qualname)
+        if not _QUALNAME.fullmatch(plain) or plain.startswith(f"{CUSTOM}."):
+            raise MalformedTypeName(found=qualname)
+        path, _, name = plain.rpartition(".")
+        free, number = plain, 0
+        while True:
+            made = kind(Declaration(self, free, python))
+            # Whoever comes second tries the next number.
+            if self._types.setdefault(free, made) is made:
+                return made
+            free, number = f"{path}.___torch_mangle_{number}.{name}", number + 1
+
+    def find(self, qualname: str) -> DeclaredType | None:
+        """The type of this name, or None."""
+        return self._types.get(qualname)
+
+    def discard(self, declared: DeclaredType) -> None:
+        """Give the name of a type back; doing so again is harmless."""
+        qualname = declared.declaration.qualname
+        if self._types.get(qualname) is declared:
+            del self._types[qualname]
+
+    @property
+    def qualnames(self) -> tuple[str, ...]:
+        """The names in the order in which they were declared."""
+        return tuple(self._types)
+
+    def __reduce__(self) -> str:
+        if self is not SHARED:
+            raise UnsharedNamespace(qualnames=self.qualnames)
+        return "SHARED"
+
+
+# The namespace of whoever names none; only its types can be pickled.
+SHARED = Namespace()
+
+
+def qualified_name(of: Any) -> str:
+    """The name under which a Python class or function is declared.
+
+    Enclosing functions and classes do not count, what is defined in a program's main
+    file has no module, and what is no letter, digit or underscore becomes one.
+    """
+    module = "" if of.__module__ == "__main__" else f"{of.__module__}."
+    parts = f"{module}{of.__name__}".split(".")
+    return ".".join(
+        (ROOT, *(re.sub(r"\W|^(?=\d)", "_", part, flags=re.A) for part in parts))
+    )
+
+
+def unmangled(qualname: str) -> str:
+    """The name without the number that made it unique."""
+    return _MANGLE.sub("", qualname)
+
+
+def _declared(namespace: Namespace, qualname: str) -> Declaration:
+    declared = namespace.find(qualname)
+    if declared is None:
+        near = nearest(qualname, namespace.qualnames)
+        raise UnknownDeclaration(qualname=qualname, near=near)
+    return declared.declaration
