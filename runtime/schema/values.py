@@ -17,8 +17,12 @@ Rules:
   dimensions (`tensor_or_number`), if the tensor area is there to make it; where one is
   tagged `defined_tensors`, None is no tensor (`defined`); `integers_only`, a bool no
   integer;
-- types that only name an object (`Generator`, `Storage`, classes, ...) take any object
-  that is not a plain value.
+- a tuple with names takes a tuple that has these `_fields`, and it stays of its class;
+- a class, module, interface or enum takes what is of the declared Python class, or has
+  a `schema_type` (an attribute that its own class defines) that is a subtype;
+- a `Function` is what can be called, a `PyObject` is any object;
+- types that only name an object (`Generator`, `Storage`, custom classes, ...) take any
+  object that is not a plain value.
 
 How it works: `converter` builds one closure per (type, size), kept; a closure returns
 `MISMATCH` instead of raising, so that unions and errors are decided by the caller.
@@ -34,9 +38,11 @@ from runtime.errors.key import UnknownDevice
 from runtime.schema import numbers, types
 from runtime.schema.argument import type_text
 from runtime.schema.codes import Code, DType, Layout, MemoryFormat
+from runtime.schema.declaration import DeclaredType
 from runtime.schema.device import Device
 from runtime.schema.excerpt import described, shortened
 from runtime.schema.numbers import INT_END, INT_FIRST, MISMATCH
+from runtime.schema.subtype import is_subtype
 from runtime.schema.types import (
     DictType,
     ListType,
@@ -89,7 +95,12 @@ def converter(
     if isinstance(type, ListType):
         return _list(type.element, size, integers_only)
     if isinstance(type, TupleType):
-        return _tuple(tuple(map(converter, type.elements)))
+        inner = tuple(map(converter, type.elements))
+        return (
+            _named_tuple(type.names, _tuple(inner)) if type.qualname else _tuple(inner)
+        )
+    if isinstance(type, DeclaredType):
+        return _declared(type)
     if isinstance(type, DictType):
         return _dict(converter(type.key), converter(type.value))
     if isinstance(type, UnionType):
@@ -297,6 +308,31 @@ def _tuple(inner: tuple[Converter, ...]) -> Converter:
     return to_tuple
 
 
+def _named_tuple(names: tuple[str, ...], to_tuple: Converter) -> Converter:
+    def to_named(value: object) -> object:
+        if not isinstance(value, tuple) or getattr(value, "_fields", None) != names:
+            return MISMATCH
+        converted = to_tuple(value)
+        return MISMATCH if converted is MISMATCH else value.__class__._make(converted)  # type: ignore[attr-defined]  # its fields were there
+
+    return to_named
+
+
+def _declared(wanted: DeclaredType) -> Converter:
+    def to_object(value: object) -> object:
+        if hasattr(type(value), "schema_type"):
+            own = value.schema_type  # type: ignore[attr-defined]  # just asked for
+            return value if is_subtype(own, wanted) else MISMATCH
+        python = wanted.declaration.python
+        return value if python and isinstance(value, python) else MISMATCH
+
+    return to_object
+
+
+def _function(value: object) -> object:
+    return value if callable(value) and not is_tensor(value) else MISMATCH
+
+
 def _dict(to_key: Converter, to_value: Converter) -> Converter:
     def to_dict(value: object) -> object:
         if not isinstance(value, Mapping):
@@ -380,6 +416,8 @@ _BASES: dict[Type, Converter] = {
     types.AnyType: _anything,
     types.GeneratorType: _object_or_none,
     types.QuantizerType: _object_or_none,
+    types.FunctionType: _function,
+    types.PyObjectType: _anything,
 } | {type_: _code(kind) for type_, kind in _CODES.items()}
 
 # The conversions of integers that take no bool.

@@ -3,7 +3,7 @@
 import gc
 import tracemalloc
 from math import nan
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from runtime.errors.call import WrongValue
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
 from runtime.schema.numbers import MISMATCH
-from runtime.schema.parser import parse_schema
+from runtime.schema.parser import parse_schema, parse_type
 from runtime.schema.types import ListType, Type, TypeVariable
 from runtime.schema.values import (
     REMEMBERED,
@@ -22,6 +22,7 @@ from runtime.schema.values import (
     present,
     same,
 )
+from tests.schema.programs import LAYER, NODE, PROGRAM, Colour
 
 
 class Duck:
@@ -258,3 +259,63 @@ def test_conversions_to_types_that_are_made_up_are_not_kept() -> None:
         assert ask(REMEMBERED) - before < 100 * REMEMBERED
     finally:
         tracemalloc.stop()
+
+
+class Point(NamedTuple):
+    x: int
+    y: object
+
+
+class Other(NamedTuple):
+    x: int
+    z: object
+
+
+class Scripted:
+    __slots__ = ("schema_type",)
+
+    def __init__(self, schema_type: Type) -> None:
+        self.schema_type = schema_type
+
+
+NODE_OBJECT, LAYER_OBJECT = Scripted(NODE), Scripted(LAYER)
+POINT = "NamedTuple(P, x: float, y: int[])"
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "expected"),
+    [
+        (POINT, Point(1, (2, 3)), Point(1.0, [2, 3])),  # type: ignore[arg-type]  # converted
+        (POINT, Other(1, (2, 3)), NO),
+        (POINT, (1, (2, 3)), NO),
+        (POINT, Point("x", (2, 3)), NO),  # type: ignore[arg-type]  # refused
+        ("(float, int[])", Point(1, [2]), (1.0, [2])),
+        ("__torch__.tree.Node", NODE_OBJECT, NODE_OBJECT),
+        ("__torch__.tree.Node", LAYER_OBJECT, NO),
+        ("__torch__.tree.Node", THING, NO),
+        ("__torch__.tree.Node", None, NO),
+        ("__torch__.tree.Node?", None, None),
+        ("__torch__.tree.Deep", NODE_OBJECT, NODE_OBJECT),
+        (
+            "__torch__.tree.Deep[]",
+            (NODE_OBJECT, LAYER_OBJECT),
+            [NODE_OBJECT, LAYER_OBJECT],
+        ),
+        ("__torch__.tree.Searchable", LAYER_OBJECT, NO),
+        ("__torch__.net.Layer", LAYER_OBJECT, LAYER_OBJECT),
+        ("__torch__.paint.Colour", Colour.RED, Colour.RED),
+        ("__torch__.paint.Colour", 1, NO),
+        ("__torch__.paint.Colour", "RED", NO),
+        ("Union(int, __torch__.paint.Colour)", Colour.RED, Colour.RED),
+        ("Function", len, len),
+        ("Function", T, NO),
+        ("Function", 3, NO),
+        ("PyObject", 3, 3),
+        ("PyObject", THING, THING),
+        ("PyObject", None, None),
+    ],
+)
+def test_values_of_programs(text: str, value: object, expected: object) -> None:
+    converted = converter(parse_type(text, namespace=PROGRAM))(value)
+    assert converted is expected or same(converted, expected)
+    assert type(converted) is type(expected)
