@@ -10,16 +10,19 @@ Rules:
   an element of `Tensor(a)[]` (ours; upstream says so of wildcards only);
 - tuples, futures, awaits and references have no memory of their own: they share what
   their elements share;
-- a type about which nothing is known shares and holds anything: a variable, `Any`, a
-  class whose attributes nobody has declared.
+- an object holds what its attributes hold;
+- a type about which nothing is known shares or holds anything: a variable, `Any`, an
+  interface, a class whose declaration is not sealed or that has none.
 """
 
 from collections.abc import Iterable
 
 from runtime.schema.alias import WILDCARD
 from runtime.schema.argument import Argument
+from runtime.schema.declaration import InterfaceType, ModuleType, ScriptClassType
 from runtime.schema.types import (
     NAMED_BASES,
+    PROGRAM_BASES,
     AnyClassType,
     AnyType,
     AwaitType,
@@ -30,6 +33,7 @@ from runtime.schema.types import (
     GeneratorType,
     ListType,
     OptionalType,
+    PyObjectType,
     RRefType,
     StorageType,
     TensorType,
@@ -41,13 +45,16 @@ from runtime.schema.types import (
 
 _ANYTHING = frozenset({AnyType})
 _NOTHING: frozenset[Type] = frozenset()
+# What may hold anything: an object of which more is known is asked first.
+_UNKNOWN = (TypeVariable, ClassType, ScriptClassType, ModuleType, InterfaceType)
 # The words whose values can be shared, and as what; a storage is memory of tensors.
 _SHARED: dict[Type, frozenset[Type]] = {
-    **dict.fromkeys(NAMED_BASES.values(), _NOTHING),
+    **dict.fromkeys((*NAMED_BASES.values(), *PROGRAM_BASES.values()), _NOTHING),
     TensorType: frozenset({TensorType}),
     StorageType: frozenset({StorageType, TensorType}),
     GeneratorType: frozenset({GeneratorType}),
     CapsuleType: _ANYTHING,
+    PyObjectType: _ANYTHING,
     AnyType: _ANYTHING,
     AnyClassType: _ANYTHING,
 }
@@ -91,9 +98,9 @@ def _shared(type: Type) -> frozenset[Type]:  # noqa: A002  # the field's own wor
     known = _SHARED.get(type)
     if known is not None:
         return known
-    if isinstance(type, ListType | DictType | ClassType):
+    if isinstance(type, ListType | DictType | ClassType | ScriptClassType | ModuleType):
         return frozenset({type})
-    if isinstance(type, TypeVariable):
+    if isinstance(type, TypeVariable | InterfaceType):
         return _ANYTHING
     return _all_shared(_parts(type))
 
@@ -126,7 +133,9 @@ def _elements(type: Type) -> tuple[Type, ...]:  # noqa: A002  # the field's own 
         return (type.element,)
     if isinstance(type, DictType):
         return (type.key, type.value)
-    if isinstance(type, ClassType | TypeVariable) or _SHARED.get(type) is _ANYTHING:
+    if isinstance(type, ScriptClassType | ModuleType) and type.declaration.is_sealed:
+        return tuple(type.declaration.attributes.values())
+    if isinstance(type, _UNKNOWN) or _SHARED.get(type) is _ANYTHING:
         return (AnyType,)
     return () if isinstance(type, OptionalType | UnionType) else _parts(type)
 

@@ -9,9 +9,11 @@ import pytest
 from runtime.schema.alias import AliasInfo
 from runtime.schema.argument import Argument
 from runtime.schema.classes import register_class
+from runtime.schema.declaration import ScriptClassType
 from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema
 from runtime.schema.schema import Schema
+from tests.schema.programs import PROGRAM
 
 register_class("sharing.Thing")
 THING = "__torch__.torch.classes.sharing.Thing"
@@ -117,3 +119,38 @@ def test_what_holds_a_value_shares_what_the_value_shares(
     returned = Argument("", parsed.returns[0].type, alias=alias)
     schema = Schema(OperatorName("f"), (argument,), (returned,))
     assert schema.may_alias(0, 0) is shares
+
+
+@pytest.mark.parametrize(
+    ("text", "contain"),
+    [
+        ("f(__torch__.net.Layer x) -> Tensor(*)", True),
+        ("f(__torch__.net.Layer x) -> Tensor[]", True),
+        ("f(__torch__.net.Layer x) -> int[]", False),
+        # Of itself, and a list of itself; no tensor.
+        ("f(__torch__.tree.Node x) -> Tensor(*)", False),
+        ("f(__torch__.tree.Node x) -> __torch__.tree.Node(*)", True),
+        ("f(__torch__.tree.Node x) -> __torch__.tree.Node[](*)", True),
+        ("f(__torch__.tree.Deep x) -> Tensor(*)", True),
+        ("f(__torch__.tree.Deep x) -> __torch__.tree.Node(*)", True),
+        ("f(__torch__.paint.Colour x) -> Any(*)", False),
+        ("f(NamedTuple(P, x: int, y: Tensor) x) -> Tensor(*)", True),
+        ("f(NamedTuple(P, x: int) x) -> Tensor(*)", False),
+        ("f(PyObject x) -> Tensor(*)", True),
+        ("f(Function x) -> Tensor(*)", False),
+    ],
+)
+def test_objects_of_programs_hold_what_their_attributes_hold(
+    text: str, contain: bool
+) -> None:
+    schema = parse_schema(text, namespace=PROGRAM)
+    assert schema.may_contain_alias(0, 0) is contain
+
+
+def test_an_object_whose_declaration_is_not_sealed_may_hold_anything() -> None:
+    made = PROGRAM.declare(ScriptClassType, "__torch__.growing.Thing")
+    text = "f(__torch__.growing.Thing x) -> Tensor(*)"
+    assert parse_schema(text, namespace=PROGRAM).may_contain_alias(0, 0)
+    made.declaration.seal()
+    assert not parse_schema(text, namespace=PROGRAM).may_contain_alias(0, 0)
+    PROGRAM.discard(made)
