@@ -251,8 +251,9 @@ class TypeParser:
             return declared
         from runtime.errors.base import nearest
 
+        # Paths have much in common: the second best is hardly ever meant.
         near = nearest(path, self.namespace.qualnames)
-        hint = f"Did you mean {' or '.join(near)}?" if near else ""
+        hint = f"Did you mean {near[0]}?" if near else ""
         return cursor.fail(f"no type {path} is declared", start, hint, upto=cursor.last)
 
     def _class(self, start: Token, path: str) -> Type:
