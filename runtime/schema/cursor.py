@@ -1,4 +1,4 @@
-"""A place in the tokens of a schema: look, take, or say what belongs there.
+"""A place in the tokens of a text: look, take, or say what belongs there.
 
 True only here: how the parsers move, and how every syntax error comes about.
 """
@@ -54,6 +54,31 @@ class Cursor:
         if self.kind != kind:
             self.misplaced(belongs)
         return self.take()
+
+    def word(self, belongs: str) -> str:
+        """Read a name, or a keyword where only a name can stand; raises as `expect`."""
+        if self.kind in KEYWORDS:
+            return self.take().text
+        return self.expect("name", belongs).text
+
+    def symbol(self, belongs: str) -> str:
+        """symbol := ident '::' word, the kind of a node; raises as `expect`."""
+        namespace = self.expect("name", belongs).text
+        self.expect("::", "`::` and the name in the namespace")
+        return f"{namespace}::{self.word('the name in the namespace')}"
+
+    def end_line(self) -> None:
+        """Read the end of a line and empty lines after it, unless the text ends."""
+        if self.kind != "end":
+            self.expect("newline", "nothing more in this line")
+        while self.accept("newline"):
+            pass
+
+    @property
+    def remark(self) -> str:
+        """The comment between the token read most recently and the next one."""
+        between = self.source[self.last.end : self.token.start]
+        return between.partition("#")[2].partition("\n")[0].strip()
 
     def misplaced(self, belongs: str) -> NoReturn:
         """Raise that the next token cannot stand here, and what belongs there."""

@@ -1,6 +1,7 @@
-"""Schema text as tokens, each with its span.
+"""Text of schemas and graphs as tokens, each with its span.
 
-True only here: what the words, numbers, strings and signs of the language look like.
+True only here: what the words, numbers, strings and signs of the language look like;
+graphs have values (`%x.1`) besides.
 
 Rules:
 - the kind of a sign or keyword is the text itself; all other kinds are in `KINDS`;
@@ -19,6 +20,7 @@ KINDS: Final = {
     "name": "a name",
     "number": "a number",
     "string": "a quoted text",
+    "value": "a value of a graph",
     "newline": "the end of the line",
     "end": "the end of the text",
 }
@@ -58,6 +60,7 @@ _TOKEN: Final = re.compile(
   | (?P<newline> \n )
   | (?P<string> \"\"\"(?: [^\\] | \\[\s\S] )*?\"\"\" | '''(?: [^\\] | \\[\s\S] )*?'''
       | "(?: [^"\\\n] | \\[\s\S] )*" | '(?: [^'\\\n] | \\[\s\S] )*' )
+  | (?P<value> %[A-Za-z0-9_]++ (?: \.[A-Za-z0-9_]++ )*+ )
   | (?P<unclosed> ["'][^\n]* )
   | (?P<foreign> [\s\S] )
     """,
@@ -68,7 +71,7 @@ _TOKEN: Final = re.compile(
 _FAULTS: Final = {
     "broken": ("this is no number", "Write a decimal number, such as 16 or 1.5e-3."),
     "unclosed": ("this quoted text has no end", "Close it with the same quote."),
-    "foreign": ("this character means nothing in a schema", ""),
+    "foreign": ("this character means nothing here", ""),
 }
 # How a bracket changes the depth; line breaks count only at depth 0.
 _DEPTH: Final = {"(": 1, "[": 1, ")": -1, "]": -1}
@@ -97,7 +100,7 @@ def tokenize(source: str) -> list[Token]:
             if depth > 0 or not tokens:
                 continue
             kind = group
-        elif group == "number" or group == "string":
+        elif group == "number" or group == "string" or group == "value":
             kind = group
         elif group in _FAULTS:
             message, hint = _FAULTS[group]

@@ -16,7 +16,7 @@ from runtime.schema.alias import FRESH, WILDCARD, AliasInfo, normal_sets
 from runtime.schema.classes import is_registered_class
 from runtime.schema.cursor import Cursor
 from runtime.schema.declaration import CUSTOM, ROOT, Namespace
-from runtime.schema.tokenizer import KEYWORDS, Token
+from runtime.schema.tokenizer import Token
 from runtime.schema.types import (
     NAMED_BASES,
     PROGRAM_BASES,
@@ -232,12 +232,7 @@ class TypeParser:
         """path := ident ('.' ident)*; the first one is read already."""
         parts = [start.text]
         while self.cursor.accept("."):
-            # A class may be called as a keyword of the language.
-            if self.cursor.kind not in KEYWORDS:
-                self.cursor.expect("name", "the next part of the path")
-            else:
-                self.cursor.take()
-            parts.append(self.cursor.last.text)
+            parts.append(self.cursor.word("the next part of the path"))
         return ".".join(parts)
 
     def _declared(self, start: Token) -> Type:

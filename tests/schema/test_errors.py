@@ -61,7 +61,7 @@ def test_a_fault_without_hint_ends_with_the_marker() -> None:
     assert (
         _rendered("f() -> ();")
         == """\
-this character means nothing in a schema
+this character means nothing here
     f() -> ();
              ^"""
     )

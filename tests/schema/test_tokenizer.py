@@ -36,6 +36,16 @@ def test_strings(text: str) -> None:
     assert _pieces(text) == [("string", text), ("end", "")]
 
 
+@pytest.mark.parametrize("text", ["%0", "%x.1", "%self.l.0.weight", "%_a9"])
+def test_values_of_graphs(text: str) -> None:
+    assert _pieces(text) == [("value", text), ("end", "")]
+    assert _pieces(f"({text}, {text}.)")[1::2] == [
+        ("value", text),
+        ("value", text),
+        (")", ")"),
+    ]
+
+
 def test_signs_stand_for_themselves() -> None:
     signs = "( ) [ ] , : . = ? ! | * - + -> :: ..."
     found = [kind for kind, _ in _pieces(signs)]
@@ -70,9 +80,11 @@ def test_comments_vanish() -> None:
         ("1.2.3", "this is no number", (0, 5)),
         ("'abc) -> ()", "this quoted text has no end", (0, 11)),
         ('"a\nb"', "this quoted text has no end", (0, 2)),
-        ("f() -> ();", "this character means nothing in a schema", (9, 10)),
-        ("ä", "this character means nothing in a schema", (0, 1)),
-        ("\\", "this character means nothing in a schema", (0, 1)),
+        ("f() -> ();", "this character means nothing here", (9, 10)),
+        ("ä", "this character means nothing here", (0, 1)),
+        ("x %", "this character means nothing here", (2, 3)),
+        ("%.1", "this character means nothing here", (0, 1)),
+        ("\\", "this character means nothing here", (0, 1)),
     ],
 )
 def test_faults(source: str, message: str, span: tuple[int, int]) -> None:
