@@ -1,13 +1,13 @@
 """Errors about schemas: text that is no schema, and schemas that contradict themselves.
 
-True only here: what each complaint about a schema carries, and the one drawing of a
-marked source line.  Whoever wrote the schema acts on all of them, so each is also a
-`ValueError`.
+True only here: what each complaint about a schema carries, and that one line of a text
+is shown.  Whoever wrote the schema acts on all of them, so each is also a `ValueError`.
 """
 
 from dataclasses import dataclass
 
 from runtime.errors.base import EveryorderError, nearest
+from runtime.errors.source import printable, underline
 
 # The widest source excerpt under which a marker is still easy to find at 80 columns.
 EXCERPT = 72
@@ -57,20 +57,18 @@ class UnknownAliasKind(SchemaError):
 def marked_line(source: str, span: tuple[int, int]) -> tuple[str, str]:
     """The line of `source` on which `span` begins, and a marker under it.
 
-    A long line is cut around the span; control characters are shown as spaces, so
-    that the marker stands where it should.
+    A long line is cut around the span.
     """
     start, end = span
     first = source.rfind("\n", 0, start) + 1
     last = source.find("\n", start)
     line = source[first : last if last >= 0 else len(source)]
-    line = "".join(char if char.isprintable() else " " for char in line)
     start, end = start - first, min(end - first, len(line))
     if len(line) > EXCERPT:
         cut = max(0, min(start - EXCERPT // 2, len(line) - EXCERPT))
         line = line[cut : cut + EXCERPT]
         start, end = start - cut, min(end - cut, EXCERPT)
-    return line, " " * start + "~" * max(0, end - start - 1) + "^"
+    return printable(line), f"{underline(line, start, end, 1)[:-1]}^"
 
 
 @dataclass(eq=False, kw_only=True)

@@ -101,8 +101,9 @@ Did you mean Tensor?"""
     )
 
 
-def test_control_characters_do_not_move_the_marker() -> None:
-    assert marked_line("a\tb\x00c", (4, 5)) == ("a b c", "    ^")
+def test_the_marker_stands_under_what_is_printed() -> None:
+    assert marked_line("a\tb\x00c", (4, 5)) == ("a\tb c", " \t  ^")
+    assert marked_line("f(é 世界 x) y", (4, 6)) == ("f(é 世界 x) y", "    ~~~^")
     assert marked_line("ab", (2, 2)) == ("ab", "  ^")
     assert marked_line("ab\ncd", (2, 5)) == ("ab", "  ^")
 
