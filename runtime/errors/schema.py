@@ -7,7 +7,7 @@ is shown.  Whoever wrote the schema acts on all of them, so each is also a `Valu
 from dataclasses import dataclass
 
 from runtime.errors.base import EveryorderError, nearest
-from runtime.errors.source import printable, underline
+from runtime.errors.source import Source, printable, underline
 
 # The widest source excerpt under which a marker is still easy to find at 80 columns.
 EXCERPT = 72
@@ -194,6 +194,33 @@ class MalformedClassName(SchemaError):
             f"{self.found!r} cannot name a custom class.\n"
             "A name is two identifiers joined by a dot: namespace.Class"
         )
+
+
+@dataclass(eq=False, kw_only=True)
+class AnnotationError(SchemaError):
+    """An annotation of a program means no type.
+
+    `span` is its place in `source`, `near` are the names close to one that is unknown,
+    `hint` says what belongs there (it may be empty).
+    """
+
+    message: str
+    source: Source
+    span: tuple[int, int]
+    near: tuple[str, ...] = ()
+    hint: str = ""
+
+    @property
+    def found(self) -> str:
+        """What stands there."""
+        return self.source.text[slice(*self.span)]
+
+    def render(self) -> str:
+        """The complaint, the source, and what belongs there."""
+        guess = f"Did you mean {' or '.join(self.near)}?" if self.near else ""
+        advice = " ".join(filter(None, (guess, self.hint)))
+        text = f"{self.message}:\n{self.source.excerpt(self.span)}"
+        return f"{text}\n{advice}" if advice else text
 
 
 @dataclass(eq=False, kw_only=True)

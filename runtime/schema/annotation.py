@@ -1,34 +1,56 @@
 """Python annotations as schema types.
 
 True only here: which annotation means which type.  Higher areas add their classes with
-`register_annotation` when they are imported.
+`register_annotation`, and their generic classes with `register_wrapper`, when they are
+imported.
 
 Rules:
 - an annotation that means no schema type gives None; the caller says where it stood;
-- a name in quotes is looked up among the registered names, so `"Tensor"` always works.
+- a name in quotes is looked up among the registered names, so `"Tensor"` always works;
+- with a resolver the annotation is of a program: it says what names in quotes and
+  classes mean, a union is what it says (without, `int | float` is any number), a tuple
+  of any length is no type (without, a list), and keys of dictionaries are those that
+  the schema language has.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from runtime.errors.schema import AnnotationTaken
 from runtime.schema.types import (
+    DICT_KEYS,
     AnyType,
+    AwaitType,
     BoolType,
     ComplexType,
     DictType,
     FloatType,
+    FutureType,
     IntType,
     ListType,
     NoneType_,
     NumberType,
+    RRefType,
     StrType,
     TensorType,
     TupleType,
     Type,
 )
 from runtime.schema.unions import optional, union
+
+Wrapper = type[FutureType] | type[AwaitType] | type[RRefType]
+
+
+class Resolver(Protocol):
+    """What annotations of one program mean."""
+
+    def written(self, text: str) -> Type | None:
+        """The type of an annotation in quotes."""
+
+    def declared(self, python: type) -> Type | None:
+        """The type of a class that nobody has registered."""
+
 
 # Class -> type; the exact class counts for these, because bool is a subclass of int.
 _BUILTIN: dict[type, Type] = {
@@ -41,6 +63,8 @@ _BUILTIN: dict[type, Type] = {
 }
 # Classes of higher areas; a subclass means what its base means.
 _REGISTERED: dict[type, Type] = {}
+# Generic class -> what its subscript means, and what the bare class does.
+_WRAPPERS: dict[Any, tuple[Wrapper, Type | None]] = {}
 # Names that mean a type wherever they stand in quotes.
 _NAMES: dict[str, Type] = {
     "Tensor": TensorType,
@@ -67,6 +91,21 @@ def register_annotation(python_type: type, schema_type: Type) -> None:
     _REGISTERED[python_type] = schema_type
 
 
+def register_wrapper(python: type, kind: Wrapper, bare: Type | None = None) -> None:
+    """Let `python[T]` mean the kind of `T`; without a subscript, that of `bare`.
+
+    Registering the same again is harmless.
+
+    Raises:
+        AnnotationTaken: the class already means another type.
+    """
+    known = _WRAPPERS.setdefault(python, (kind, bare))
+    if known != (kind, bare):
+        texts = (str(each[0](each[1] or AnyType)) for each in (known, (kind, bare)))
+        name = python.__name__
+        raise AnnotationTaken(name=name, known=next(texts), wanted=next(texts))
+
+
 def tensor_stand_in() -> type:
     """A class that means Tensor, for quoted annotations where none is imported."""
     return _StandIn
@@ -79,30 +118,35 @@ class _StandIn:
 _REGISTERED[_StandIn] = TensorType
 
 
-def annotated_type(annotation: Any) -> Type | None:
+def annotated_type(annotation: Any, resolver: Resolver | None = None) -> Type | None:
     """The schema type that `annotation` means, or None."""
     import typing
-    from types import UnionType
     from typing import ForwardRef, get_args, get_origin
 
     if annotation is None:
         return NoneType_
     if annotation is typing.Any:
         return AnyType
-    if isinstance(annotation, str):
-        return _NAMES.get(annotation)
     if isinstance(annotation, ForwardRef):
-        return _NAMES.get(annotation.__forward_arg__)
+        annotation = annotation.__forward_arg__
+    if isinstance(annotation, str):
+        return (
+            _NAMES.get(annotation) if resolver is None else resolver.written(annotation)
+        )
     if isinstance(annotation, Type):
         return annotation
     origin, parameters = get_origin(annotation), get_args(annotation)
     if origin is None:
-        return _class_type(annotation)
+        return _class_type(annotation, resolver)
     if origin is typing.Annotated:
-        return annotated_type(parameters[0])
-    if origin is typing.Union or origin is UnionType:
-        return _union_type(parameters)
-    return _generic_type(origin, parameters)
+        parameters = parameters[:1]
+    types = []
+    for each in parameters:
+        found = each if each is Ellipsis else annotated_type(each, resolver)
+        if found is None:
+            return None
+        types.append(found)
+    return generic_type(origin, tuple(types), resolver)
 
 
 def result_types(annotation: Any) -> tuple[Type, ...] | None:
@@ -120,43 +164,78 @@ def result_types(annotation: Any) -> tuple[Type, ...] | None:
     return () if found == NoneType_ else (found,)
 
 
-def _class_type(annotation: Any) -> Type | None:
+def named_type(name: str) -> Type | None:
+    """The type that a name means which is defined nowhere."""
+    return _NAMES.get(name)
+
+
+def generic_type(
+    origin: Any, parameters: tuple[Any, ...], resolver: Resolver | None = None
+) -> Type | None:
+    """The type of `origin[parameters]`, types and perhaps an ellipsis, or None."""
+    import types
+    import typing
+    from collections.abc import Sequence
+
+    if origin is tuple and parameters[1:] == (Ellipsis,) and resolver is None:
+        origin, parameters = list, parameters[:1]
+    if Ellipsis in parameters:
+        return None
+    if origin is tuple:
+        return TupleType(parameters) if parameters or resolver is not None else None
+    if origin is typing.Union or origin is types.UnionType:
+        return _union_type(parameters, resolver) if parameters else None
+    if origin is dict:
+        fits = len(parameters) == 2
+        fits = fits and (resolver is None or parameters[0] in DICT_KEYS)
+        return DictType(*parameters) if fits else None
+    if len(parameters) != 1:
+        return None
+    element: Type = parameters[0]
+    if origin is typing.Annotated or origin is typing.Final:
+        return element
+    if origin is typing.Optional:
+        return optional(element)
+    if origin in _WRAPPERS:
+        return _WRAPPERS[origin][0](element)
+    return ListType(element) if origin in (list, Sequence) else None
+
+
+def wanted_parameters(origin: Any) -> int | None:
+    """How many types belong to a subscript of `origin`, None for any number.
+
+    Raises:
+        LookupError: it is nothing that makes types of types.
+    """
+    import typing
+    from collections.abc import Sequence
+
+    if origin in (tuple, typing.Union, typing.Annotated):
+        return None
+    if origin is dict:
+        return 2
+    if origin in (list, Sequence, typing.Optional, typing.Final) or origin in _WRAPPERS:
+        return 1
+    raise LookupError(origin)
+
+
+def _class_type(annotation: Any, resolver: Resolver | None) -> Type | None:
     if not isinstance(annotation, type):
         return None
     if annotation in _BUILTIN:
         return _BUILTIN[annotation]
+    if annotation in _WRAPPERS:
+        kind, bare = _WRAPPERS[annotation]
+        return None if bare is None else kind(bare)
     for base in annotation.__mro__:
         if base in _REGISTERED:
             return _REGISTERED[base]
-    return None
+    return None if resolver is None else resolver.declared(annotation)
 
 
-def _union_type(parameters: tuple[Any, ...]) -> Type | None:
-    members = _all_types(parameters)
-    if members is None:
-        return None
+def _union_type(members: tuple[Type, ...], resolver: Resolver | None) -> Type:
     values = set(members) - {NoneType_}
-    if values >= _LEAST_NUMBER and values <= _MOST_NUMBER:
+    number = values >= _LEAST_NUMBER and values <= _MOST_NUMBER
+    if number and resolver is None:
         return optional(NumberType) if NoneType_ in members else NumberType
     return union(members)
-
-
-def _generic_type(origin: Any, parameters: tuple[Any, ...]) -> Type | None:
-    from collections.abc import Sequence
-
-    if origin is tuple and parameters[1:] == (Ellipsis,):
-        origin, parameters = list, parameters[:1]
-    types = _all_types(parameters)
-    if not types:
-        return None
-    if origin is tuple:
-        return TupleType(types)
-    if origin in (list, Sequence):
-        return ListType(types[0])
-    return DictType(*types) if origin is dict and len(types) == 2 else None
-
-
-def _all_types(parameters: tuple[Any, ...]) -> tuple[Type, ...] | None:
-    types = tuple(map(annotated_type, parameters))
-    known = tuple(t for t in types if t is not None)
-    return known if len(known) == len(types) else None

@@ -18,22 +18,15 @@ from runtime.schema.cursor import Cursor
 from runtime.schema.declaration import CUSTOM, ROOT, Namespace
 from runtime.schema.tokenizer import Token
 from runtime.schema.types import (
+    DICT_KEYS,
     NAMED_BASES,
     PROGRAM_BASES,
-    AnyType,
     AwaitType,
-    BoolType,
     ClassType,
-    ComplexType,
-    DeviceType,
     DictType,
-    FloatType,
     FutureType,
-    IntType,
     ListType,
     RRefType,
-    StrType,
-    TensorType,
     TupleType,
     Type,
     TypeVariable,
@@ -48,13 +41,6 @@ LARGEST_SIZE = 65_536
 
 # Words with one type in parentheses.
 _WRAPPERS = {"Future": FutureType, "Await": AwaitType, "RRef": RRefType}
-# What a dictionary can be indexed by; source: upstream, whose list is the same.
-_DICT_KEYS = frozenset(
-    {
-        *(AnyType, BoolType, ComplexType, DeviceType),
-        *(FloatType, IntType, StrType, TensorType),
-    }
-)
 
 Annotated = tuple[Type, AliasInfo | None]
 
@@ -155,8 +141,8 @@ class TypeParser:
         if word.text == "Dict":
             start = cursor.token
             key, value = self._parameters(word, 2)
-            if key not in _DICT_KEYS:
-                hint = f"Keys are {', '.join(sorted(map(str, _DICT_KEYS)))}."
+            if key not in DICT_KEYS:
+                hint = f"Keys are {', '.join(sorted(map(str, DICT_KEYS)))}."
                 message = f"a {key} cannot be the key of a dictionary"
                 cursor.fail(message, start, hint, upto=cursor.last)
             return DictType(key, value), self.alias()

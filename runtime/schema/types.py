@@ -299,6 +299,14 @@ PROGRAM_BASES: dict[str, BaseType] = {
     base.name: base for base in (FunctionType, PyObjectType)
 }
 
+# What a dictionary can be indexed by; source: upstream, whose list is the same.
+DICT_KEYS = frozenset(
+    {
+        *(AnyType, BoolType, ComplexType, DeviceType),
+        *(FloatType, IntType, StrType, TensorType),
+    }
+)
+
 # Types whose values travel the boxed stack as integers.
 CODED = frozenset({ScalarTypeType, LayoutType, MemoryFormatType, SymIntType})
 

@@ -1,0 +1,648 @@
+"""Annotations as programs write them, and what is said where they mean nothing."""
+
+import ast
+import sys
+import typing
+from textwrap import dedent
+from typing import Any, Generic, NamedTuple, Optional, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.errors.schema import AnnotationError
+from runtime.errors.source import Source
+from runtime.schema.annotation import annotated_type, register_wrapper
+from runtime.schema.declaration import Namespace
+from runtime.schema.python_classes import PythonClasses
+from runtime.schema.types import (
+    AnyType,
+    AwaitType,
+    DictType,
+    IntType,
+    ListType,
+    NoneType_,
+    OptionalType,
+    StrType,
+    TensorType,
+    TupleType,
+    Type,
+    UnionType,
+)
+from runtime.schema.unions import optional, union
+from runtime.schema.written import DEEPEST, Reader, Scope
+
+T = TypeVar("T")
+
+
+class Waiting(Generic[T]):
+    """Stands for the awaits of a higher area."""
+
+
+register_wrapper(Waiting, AwaitType, AnyType)
+
+
+class Point(NamedTuple):
+    x: int
+    y: "list[float] | None"
+
+
+class Plain:
+    inner = Point
+    items: list[int]
+
+
+Int = int
+
+
+def names() -> Scope:
+    """The scope of this file, in which classes mean what they say."""
+    return Scope(globals(), classes=PythonClasses(Namespace()))
+
+
+def read(text: str, scope: Scope | None = None) -> Type:
+    """What is written behind the colon of an annotated variable."""
+    source = Source(f"x: {text}", "p.py")
+    (statement,) = ast.parse(source.text).body
+    assert isinstance(statement, ast.AnnAssign)
+    return Reader(scope or names(), source).type(statement.annotation)
+
+
+def refused(text: str, scope: Scope | None = None) -> str:
+    with pytest.raises(AnnotationError) as caught:
+        read(text, scope)
+    return str(caught.value)
+
+
+HERE = "__torch__.tests.schema.test_written"
+POINT = f"NamedTuple({HERE}.Point, x: int, y: float[]?)"
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("int", "int"),
+        ("None", "NoneType"),
+        ("Tensor", "Tensor"),
+        ("'Tensor'", "Tensor"),
+        ("Any", "Any"),
+        ("typing.Any", "Any"),
+        ("Optional[int]", "int?"),
+        ("typing.Optional['int']", "int?"),
+        ("int | None", "int?"),
+        ("int | str | None", "Union(int, str)?"),
+        ("int | (str | None)", "Union(int, str)?"),
+        ("typing.Union[int, None, str]", "Union(int, str)?"),
+        ("typing.Union[int]", "int"),
+        ("int | float", "Union(float, int)"),
+        ("int | float | complex", "Scalar"),
+        ("list[int]", "int[]"),
+        ("typing.List['Tensor']", "Tensor[]"),
+        ("'list[int | None]'", "int?[]"),
+        ("'typing.List[\"int\"]'", "int[]"),
+        ("'''list[\n    int]'''", "int[]"),
+        ("'list' '[int]'", "int[]"),
+        ("'\\x69nt'", "int"),
+        ("' int '", "int"),
+        ("tuple[int, str]", "(int, str)"),
+        ("tuple[int]", "(int)"),
+        ("typing.Tuple[()]", "()"),
+        ("typing.Tuple[int, typing.List[str]]", "(int, str[])"),
+        ("dict[str, list[int]]", "Dict(str, int[])"),
+        ("typing.Dict[int, Tensor]", "Dict(int, Tensor)"),
+        ("typing.Sequence[int]", "int[]"),
+        ("typing.Annotated[int, len('a'), 3]", "int"),
+        ("typing.Final[int]", "int"),
+        ("Waiting[int]", "Await(int)"),
+        ("Waiting", "Await(Any)"),
+        ("Waiting[Waiting[Tensor]]", "Await(Await(Tensor))"),
+        ("Point", POINT),
+        ("'Plain.inner'", POINT),
+        ("list[Int]", "int[]"),
+    ],
+)
+def test_what_is_written_is_read(text: str, printed: str) -> None:
+    assert str(read(text)) == printed
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            "list[Tensr]",
+            """\
+`Tensr` is not defined here:
+  p.py:1:9
+x: list[Tensr]
+        ~~~~~ <--- HERE
+Did you mean Tensor?""",
+        ),
+        (
+            "Optional['list[Pont]']",
+            """\
+`Pont` is not defined here:
+  p.py:1:19
+x: Optional['list[Pont]']
+                  ~~~~ <--- HERE
+Did you mean Point?""",
+        ),
+        (
+            "typing.Lst[int]",
+            """\
+`typing` has no `Lst`:
+  p.py:1:4
+x: typing.Lst[int]
+   ~~~~~~~~~~ <--- HERE
+Did you mean List?""",
+        ),
+        (
+            "len",
+            """\
+`len` means no type:
+  p.py:1:4
+x: len
+   ~~~ <--- HERE""",
+        ),
+        (
+            "list",
+            """\
+`list` means no type:
+  p.py:1:4
+x: list
+   ~~~~ <--- HERE
+Say what it holds, as in `list[...]`.""",
+        ),
+        (
+            "dict[str, typing.Dict]",
+            """\
+`typing.Dict` means no type:
+  p.py:1:14
+x: dict[str, typing.Dict]
+             ~~~~~~~~~~~ <--- HERE
+Say what it holds, as in `typing.Dict[...]`.""",
+        ),
+        (
+            "list[int, str]",
+            """\
+`list` is made of one type, this gives 2:
+  p.py:1:4
+x: list[int, str]
+   ~~~~~~~~~~~~~~ <--- HERE""",
+        ),
+        (
+            "dict[int]",
+            """\
+`dict` is made of 2 types, this gives 1:
+  p.py:1:4
+x: dict[int]
+   ~~~~~~~~~ <--- HERE""",
+        ),
+        (
+            "dict[list[int], str]",
+            """\
+a int[] cannot be the key of a dictionary:
+  p.py:1:9
+x: dict[list[int], str]
+        ~~~~~~~~~ <--- HERE
+Keys are Any, Device, Tensor, bool, complex, float, int, str.""",
+        ),
+        (
+            "tuple[int, ...]",
+            """\
+the length of a tuple is part of its type:
+  p.py:1:4
+x: tuple[int, ...]
+   ~~~~~~~~~~~~~~~ <--- HERE
+Write its elements one by one, or take a list.""",
+        ),
+        (
+            "int[3]",
+            """\
+`int` is not made of other types:
+  p.py:1:4
+x: int[3]
+   ~~~ <--- HERE
+Such are list, dict, tuple, Optional, Union, and the like.""",
+        ),
+        (
+            "list[3]",
+            """\
+`3` is no type:
+  p.py:1:9
+x: list[3]
+        ~ <--- HERE""",
+        ),
+        (
+            "typing.Union[()]",
+            """\
+`typing.Union[()]` means no type:
+  p.py:1:4
+x: typing.Union[()]
+   ~~~~~~~~~~~~~~~~ <--- HERE""",
+        ),
+        (
+            "[int]",
+            """\
+`[int]` is no annotation:
+  p.py:1:4
+x: [int]
+   ~~~~~ <--- HERE
+Annotations are names, `A | B`, and subscripts such as list[int].""",
+        ),
+        (
+            "f(x).y",
+            """\
+`f(x)` is no annotation:
+  p.py:1:4
+x: f(x).y
+   ~~~~ <--- HERE
+Annotations are names, `A | B`, and subscripts such as list[int].""",
+        ),
+        (
+            "'int) | (str'",
+            """\
+this is no annotation: unmatched ')':
+  p.py:1:5
+x: 'int) | (str'
+    ~~~~~~~~~~~ <--- HERE
+Annotations are names, `A | B`, and subscripts such as list[int].""",
+        ),
+        (
+            "'\\x69nt | \\x5a'",
+            """\
+`Z` is not defined here:
+  p.py:1:4
+x: '\\x69nt | \\x5a'
+   ~~~~~~~~~~~~~~~ <--- HERE""",
+        ),
+        (
+            "Plain",
+            """\
+`Plain` means no type:
+  p.py:1:4
+x: Plain
+   ~~~~~ <--- HERE""",
+        ),
+    ],
+)
+def test_what_means_nothing_is_refused_with_its_place(text: str, error: str) -> None:
+    assert refused(text) == error
+
+
+def test_places_are_counted_in_characters() -> None:
+    assert (
+        refused("'dict[str, Größer]'")
+        == """\
+`Größer` is not defined here:
+  p.py:1:15
+x: 'dict[str, Größer]'
+              ~~~~~~ <--- HERE"""
+    )
+    assert (
+        refused("dict['世界', Größer]", Scope({"世界": str}))
+        == """\
+`Größer` is not defined here:
+  p.py:1:15
+x: dict['世界', Größer]
+                ~~~~~~ <--- HERE"""
+    )
+
+
+def test_an_annotation_may_be_nested_as_deeply_as_a_schema() -> None:
+    deep = "list[" * (DEEPEST - 1) + "int" + "]" * (DEEPEST - 1)
+    assert str(read(deep)) == "int" + "[]" * (DEEPEST - 1)
+    assert refused(f"list[{deep}]").startswith("this annotation is nested too deeply:")
+    assert str(read(" | ".join(["int", "str"] * 400))) == "Union(int, str)"
+    assert refused("'" + "(" * 5000 + "'").startswith("this is no annotation: ")
+    assert "is no annotation" in refused("-" * 80 + "1")
+
+
+def test_a_name_is_looked_up_where_the_function_was_written() -> None:
+    class Local(NamedTuple):
+        x: "Int"
+
+    Alias: Any = Local  # noqa: N806  # a name of the scope
+
+    def function() -> object:
+        return Alias, Late
+
+    with pytest.raises(LookupError):
+        Scope.of(function).find("Late")
+    Late = str  # noqa: N806  # has a value only now
+    scope = Scope.of(function, PythonClasses(Namespace()))
+    assert scope.find("Int") is int
+    assert (scope.find("Late"), scope.find("len")) == (str, len)
+    assert str(read("Alias", scope)) == f"NamedTuple({HERE}.Local, x: int)"
+    assert refused("Local", scope).startswith("`Local` is not defined here:")
+    inner = scope.within({"Alias": float, "int": str})
+    assert (str(read("Alias", inner)), str(read("int", inner))) == ("float", "str")
+    assert str(scope.written("list[Alias]")) == f"NamedTuple({HERE}.Local, x: int)[]"
+
+
+def test_objects_of_annotations_mean_the_same() -> None:
+    scope = names()
+    for annotation, text in (
+        (Optional["Point"], f"{POINT}?"),
+        (list[Point], f"{POINT}[]"),
+        ("dict[str, Point]", f"Dict(str, {POINT})"),
+        (typing.ForwardRef("Int"), "int"),
+    ):
+        assert str(annotated_type(annotation, scope)) == text
+    with pytest.raises(AnnotationError) as caught:
+        annotated_type("list[Pont]", scope)
+    assert (
+        str(caught.value)
+        == """\
+`Pont` is not defined here:
+  <text>:1:6
+list[Pont]
+     ~~~~ <--- HERE
+Did you mean Point?"""
+    )
+    assert (caught.value.found, caught.value.near) == ("Pont", ("Point",))
+
+
+WRITABLE = st.recursive(
+    st.sampled_from((IntType, StrType, NoneType_, TensorType, AnyType)),
+    lambda inner: st.one_of(
+        inner.map(ListType),
+        inner.map(AwaitType),
+        inner.filter(lambda each: each is not AnyType).map(optional),
+        st.builds(DictType, st.sampled_from((IntType, StrType)), inner),
+        st.lists(inner, max_size=3).map(tuple).map(TupleType),
+        st.lists(inner, min_size=1, max_size=3).map(union),
+    ),
+    max_leaves=6,
+)
+
+
+def _written(of: Type, quoted: bool) -> str:
+    """A type as Python writes it, its parts in quotes or not."""
+
+    def part(of: Type) -> str:
+        text = _written(of, quoted)
+        # Quotes inside of quotes double their escapes each time.
+        return repr(text) if quoted and len(text) < 30 else text
+
+    if isinstance(of, OptionalType):
+        return f"Optional[{part(of.element)}]"
+    if isinstance(of, ListType):
+        return f"list[{part(of.element)}]"
+    if isinstance(of, AwaitType):
+        return f"Waiting[{part(of.element)}]"
+    if isinstance(of, DictType):
+        return f"typing.Dict[{part(of.key)}, {part(of.value)}]"
+    if isinstance(of, UnionType):
+        return f"({' | '.join(map(part, of.members))})"
+    if isinstance(of, TupleType):
+        return f"tuple[{', '.join(map(part, of.elements)) or '()'}]"
+    return "None" if of is NoneType_ else str(of)
+
+
+@given(WRITABLE)
+def test_what_python_writes_is_read_as_the_type_that_was_meant(of: Type) -> None:
+    scope = names()
+    for quoted in (False, True):
+        text = _written(of, quoted)
+        assert read(text, scope) is read(repr(text), scope) is of
+    plain = _written(of, False)
+    if "|" not in plain and "Tensor" not in plain:
+        evaluated = eval(plain, dict(vars(sys.modules[__name__])))
+        assert annotated_type(evaluated, scope) is of
+
+
+# Comments
+
+
+def signature(text: str) -> tuple[dict[str, str | None], str | None]:
+    source = Source(dedent(text), "p.py", 5)
+    tree = ast.increment_lineno(ast.parse(source.text), 4)
+    (function,) = tree.body
+    assert isinstance(function, ast.FunctionDef)
+    found = Reader(names(), source).signature(function)
+    arguments = {
+        name: None if each is None else str(each)
+        for name, each in found.arguments.items()
+    }
+    return arguments, None if found.returns is None else str(found.returns)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "returns"),
+    [
+        (
+            "def f(x: int, y, *, k: 'str' = 'a') -> None: ...",
+            {"x": "int", "y": None, "k": "str"},
+            "NoneType",
+        ),
+        ("def f(): ...", {}, None),
+        (
+            """
+            def f(x, y=3):
+                # type: (Tensor, Optional[int]) -> list[int]
+                return []
+            """,
+            {"x": "Tensor", "y": "int?"},
+            "int[]",
+        ),
+        (
+            """
+            def f(x,
+                  y):  # type: (Tensor, Point) -> Tensor  # and more
+                '''Text.'''
+                # type: (int, int) -> int
+            """,
+            {"x": "Tensor", "y": POINT},
+            "Tensor",
+        ),
+        (
+            """
+            def f(x,  # type: Tensor
+                  # type: ignore
+                  y=(1,
+                     2),  # type: ignore[arg-type]
+                  *,
+                  k='# type: int',  # type: Optional[str]
+                  ):
+                # type: (...) -> None
+                pass
+            """,
+            {"x": "Tensor", "y": None, "k": "str?"},
+            "NoneType",
+        ),
+        (
+            """
+            def f(self, x):
+                # type: (int) -> int
+                return x
+            """,
+            {"self": None, "x": "int"},
+            "int",
+        ),
+        (
+            """
+            def f(self, x):
+                # type: (Point, int) -> int
+                return x
+            """,
+            {"self": POINT, "x": "int"},
+            "int",
+        ),
+        (
+            """
+            def f():
+                # type: () -> tuple[int, str]
+                return 1, 'a'
+            """,
+            {},
+            "(int, str)",
+        ),
+    ],
+)
+def test_functions_are_typed_by_annotations_or_comments(
+    text: str, arguments: dict[str, str | None], returns: str | None
+) -> None:
+    assert signature(text) == (arguments, returns)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (
+            """\
+            def f(x, y):
+                # type: (int, Tensr) -> int
+                return x
+            """,
+            """\
+`Tensr` is not defined here:
+  p.py:6:19
+def f(x, y):
+    # type: (int, Tensr) -> int
+                  ~~~~~ <--- HERE
+    return x
+
+Did you mean Tensor?""",
+        ),
+        (
+            """\
+            def f(x, y):
+                # type: (int) -> int
+                return x
+            """,
+            """\
+the comment has 1 types for 2 arguments:
+  p.py:6:13
+def f(x, y):
+    # type: (int) -> int
+            ~~~~~~~~~~~~ <--- HERE
+    return x
+
+Give each one type, or write `(...)`.""",
+        ),
+        (
+            """\
+            def f(x, y):  # type: int
+                return x
+            """,
+            """\
+this comment is in a line with 2 arguments:
+  p.py:5:23
+def f(x, y):  # type: int
+                      ~~~ <--- HERE
+    return x
+
+Write one argument in a line, or `# type: (A, B) -> C` below all.""",
+        ),
+        (
+            """\
+            def f(x: int):
+                # type: (str) -> int
+                return x
+            """,
+            """\
+`x` is typed twice:
+  p.py:6:13
+def f(x: int):
+    # type: (str) -> int
+            ~~~~~~~~~~~~ <--- HERE
+    return x
+
+Use annotations or a comment.""",
+        ),
+        (
+            """\
+            def f(x) -> int:
+                # type: (...) -> int
+                return x
+            """,
+            """\
+the result is typed twice:
+  p.py:6:13
+def f(x) -> int:
+    # type: (...) -> int
+            ~~~~~~~~~~~~ <--- HERE
+    return x
+
+Use annotations or a comment.""",
+        ),
+        (
+            """\
+            def f(x):
+                # type: (int]) -> int
+                return x
+            """,
+            """\
+this is no annotation: closing parenthesis ']' does not match opening parenthesis '(':
+  p.py:6:13
+def f(x):
+    # type: (int]) -> int
+            ~~~~~~~~~~~~~ <--- HERE
+    return x
+
+Annotations are names, `A | B`, and subscripts such as list[int].""",
+        ),
+    ],
+)
+def test_comments_that_say_nothing_are_refused(text: str, error: str) -> None:
+    with pytest.raises(AnnotationError) as caught:
+        signature(text)
+    assert str(caught.value) == error
+
+
+def test_assignments_are_typed_by_the_comment_behind_them() -> None:
+    text = """\
+a = []  # type: list[int]
+b = {
+    'x': 1,
+}  # type: dict[str, int]
+c = '# type: int'
+d = [1]  # type: ignore
+e = []  # type: list[Tensr]
+"""
+    reader = Reader(names(), Source(text, "p.py"))
+    a, b, c, d, e = ast.parse(text).body
+    found = [reader.assignment(each) for each in (a, b, c, d)]
+    assert [str(each) for each in found] == ["int[]", "Dict(str, int)", "None", "None"]
+    with pytest.raises(AnnotationError) as caught:
+        reader.assignment(e)
+    assert (
+        str(caught.value)
+        == """\
+`Tensr` is not defined here:
+  p.py:7:22
+c = '# type: int'
+d = [1]  # type: ignore
+e = []  # type: list[Tensr]
+                     ~~~~~ <--- HERE
+
+Did you mean Tensor?"""
+    )
+
+
+def test_comments_of_a_part_of_a_file_are_read_up_to_its_end() -> None:
+    text = "    a = []  # type: list[int]\n  b = (\n"
+    reader = Reader(names(), Source(text, "p.py", 3))
+    assert {line: text[slice(*span)] for line, span in reader.comments.items()} == {
+        3: "list[int]"
+    }
