@@ -38,6 +38,8 @@ class NoDefault:
         return "NO_DEFAULT"
 
 
+_INTEGERS = ListType(IntType)
+
 # Marks an argument that must be given; None is a default like any other.
 NO_DEFAULT: Final = NoDefault()
 
@@ -110,7 +112,7 @@ class Argument:
     def _default_text(self) -> str:
         value = self.default
         if (
-            self.type == ListType(IntType)
+            self.type is _INTEGERS
             and isinstance(value, tuple)
             and len(value) == self.size
             and len(value) > 1
