@@ -1,0 +1,310 @@
+"""Graphs: what a program is compiled to.
+
+True only here: what a graph is made of, and who is linked with whom.
+
+    Graph    a name and its outermost block
+    Block    parameters, nodes in order, results
+    Node     a kind, inputs, outputs, blocks of its own, attributes, a place in a source
+    Value    a type, the node that it is an output of, and its uses
+
+How it works: a block begins with a node of kind `prim::Param`, whose outputs are the
+parameters, and ends with one of kind `prim::Return`, whose inputs are the results.  So
+every value is an output of a node, and every use is a place among the inputs of one:
+nothing else refers to a value.  The nodes of a block are a ring that the two close.
+
+Rules:
+- a value is used in its own block behind its node, and in the blocks of nodes there;
+- control is structured: `prim::If` and `prim::Loop` are the only branches, and have
+  blocks; nothing jumps;
+- a graph is changed by the methods here, which keep both ends of every link, and by
+  nobody else; what a change means is not looked at (see `runtime.script.ir.checker`);
+- names are hints for readers: two values may have the same, and the printer numbers
+  them;
+- nothing here is shared by threads while it is changed.
+
+Source of the form: SSA with block arguments in place of phi nodes, and nested regions
+in place of jumps, as in MLIR (Lattner et al., 2021).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from runtime.errors.source import Source, Span
+from runtime.schema.types import Type
+
+PARAM, RETURN = "prim::Param", "prim::Return"
+
+
+class Place(NamedTuple):
+    """Where in a source something is written."""
+
+    source: Source
+    span: Span
+
+
+class Use(NamedTuple):
+    """The place among the inputs of a node at which a value is."""
+
+    node: "Node"
+    index: int
+
+
+class Value:
+    """What a node computes, or what a block is given."""
+
+    __slots__ = ("hint", "index", "node", "type", "uses")
+
+    def __init__(
+        self,
+        node: "Node",
+        index: int,
+        type: Type,  # noqa: A002  # the field's own word
+        hint: str = "",
+    ) -> None:
+        self.node = node
+        self.index = index
+        self.type = type
+        self.hint = hint
+        # In the order in which the uses came; most values have one or two.
+        self.uses: list[Use] = []
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it is a parameter of a block."""
+        return self.node.kind == PARAM
+
+    def replace_by(self, other: "Value") -> None:
+        """Let everything that uses this value use `other` in its place."""
+        if other is self:
+            return
+        for node, index in self.uses:
+            node._inputs[index] = other
+        other.uses += self.uses
+        self.uses = []
+
+    def __repr__(self) -> str:
+        return f"Value({self.hint or '?'}: {self.type} of {self.node.kind})"
+
+
+class Node:
+    """One step of a block; belongs to none until it is put into one."""
+
+    __slots__ = (
+        "_inputs",
+        "_outputs",
+        "attributes",
+        "before",
+        "behind",
+        "block",
+        "blocks",
+        "kind",
+        "place",
+    )
+
+    def __init__(
+        self,
+        kind: str,
+        inputs: Iterable[Value] = (),
+        types: Iterable[Type] = (),
+        attributes: Mapping[str, Any] | None = None,
+        place: Place | None = None,
+    ) -> None:
+        self.kind = kind
+        self.place = place
+        self.attributes: dict[str, Any] = dict(attributes or {})
+        self.blocks: list[Block] = []
+        self.block: Block | None = None
+        self.before: Node | None = None
+        self.behind: Node | None = None
+        self._inputs: list[Value] = []
+        self._outputs = [Value(self, at, each) for at, each in enumerate(types)]
+        for value in inputs:
+            self.add_input(value)
+
+    @property
+    def inputs(self) -> Sequence[Value]:
+        """What the node is given; changed by the methods alone."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> Sequence[Value]:
+        """What the node computes; changed by the methods alone."""
+        return self._outputs
+
+    @property
+    def output(self) -> Value:
+        """The only output; an assertion fails if there are more, or none."""
+        (one,) = self._outputs
+        return one
+
+    def add_input(self, value: Value) -> None:
+        """Give the node one value more."""
+        value.uses.append(Use(self, len(self._inputs)))
+        self._inputs.append(value)
+
+    def set_input(self, index: int, value: Value) -> None:
+        """Give the node another value at a place."""
+        self._inputs[index].uses.remove(Use(self, index))
+        self._inputs[index] = value
+        value.uses.append(Use(self, index))
+
+    def remove_input(self, index: int) -> None:
+        """Take a value away; those behind it move up."""
+        kept = [*self._inputs[:index], *self._inputs[index + 1 :]]
+        self.set_inputs(kept)
+
+    def set_inputs(self, values: Iterable[Value]) -> None:
+        """Give the node these values and no others."""
+        kept = list(values)
+        for index, value in enumerate(self._inputs):
+            value.uses.remove(Use(self, index))
+        self._inputs = []
+        for value in kept:
+            self.add_input(value)
+
+    def add_output(self, type: Type, hint: str = "") -> Value:  # noqa: A002  # the field's own word
+        """Let the node compute one value more."""
+        made = Value(self, len(self._outputs), type, hint)
+        self._outputs.append(made)
+        return made
+
+    def remove_output(self, index: int) -> None:
+        """Take an output away; an assertion fails if it is used."""
+        assert not self._outputs[index].uses, "a value that is used stays"
+        del self._outputs[index]
+        for at, value in enumerate(self._outputs):
+            value.index = at
+
+    def add_block(self) -> "Block":
+        """A new block of the node's own, behind those that it has."""
+        made = Block(self)
+        self.blocks.append(made)
+        return made
+
+    def put_before(self, other: "Node") -> "Node":
+        """Put the node, which is in no block, in front of `other`; gives the node."""
+        assert self.block is None, "a node is in one block"
+        assert other.before is not None, "nothing is put in front of the parameters"
+        before = other.before
+        self.block, self.before, self.behind = other.block, before, other
+        before.behind = other.before = self
+        return self
+
+    def put_behind(self, other: "Node") -> "Node":
+        """Put the node, which is in no block, behind `other`; gives the node."""
+        assert other.behind is not None, "nothing is put behind the results"
+        return self.put_before(other.behind)
+
+    def take_out(self) -> "Node":
+        """Take the node out of its block, as it is, to be put elsewhere."""
+        assert self.kind not in (PARAM, RETURN), "these stay with their block"
+        before, behind = self.before, self.behind
+        assert before is not None, "a node that is taken out is in a block"
+        assert behind is not None, "a node that is taken out is in a block"
+        before.behind, behind.before = behind, before
+        self.block = self.before = self.behind = None
+        return self
+
+    def destroy(self) -> None:
+        """Take the node out for good; an assertion fails if an output is used.
+
+        Its blocks are destroyed with it.
+        """
+        for value in self._outputs:
+            assert not value.uses, "a value that is used stays"
+        for block in self.blocks:
+            block.clear()
+        self.set_inputs(())
+        if self.block is not None:
+            self.take_out()
+
+    def nodes_within(self) -> Iterator["Node"]:
+        """The nodes of its blocks, and those of their blocks, in the order of the text.
+
+        The node that was given last may be destroyed, with its blocks.
+        """
+        for block in self.blocks:
+            for node in block:
+                yield node
+                if node.block is not None:
+                    yield from node.nodes_within()
+
+    def __repr__(self) -> str:
+        return f"Node({self.kind}, {len(self._inputs)} inputs)"
+
+
+class Block:
+    """Nodes in order, between parameters and results."""
+
+    __slots__ = ("entry", "exit", "owner")
+
+    def __init__(self, owner: Node | None = None) -> None:
+        self.owner = owner
+        self.entry, self.exit = Node(PARAM), Node(RETURN)
+        self.entry.block = self.exit.block = self
+        self.entry.behind, self.exit.before = self.exit, self.entry
+
+    @property
+    def parameters(self) -> Sequence[Value]:
+        """What the block is given; more by `entry.add_output`."""
+        return self.entry.outputs
+
+    @property
+    def results(self) -> Sequence[Value]:
+        """What the block gives; more by `exit.add_input`."""
+        return self.exit.inputs
+
+    def add_parameter(self, type: Type, hint: str = "") -> Value:  # noqa: A002  # the field's own word
+        """One parameter more."""
+        return self.entry.add_output(type, hint)
+
+    def add_result(self, value: Value) -> None:
+        """One result more."""
+        self.exit.add_input(value)
+
+    def append(self, node: Node) -> Node:
+        """Put a node, which is in no block, at the end; gives the node."""
+        return node.put_before(self.exit)
+
+    def __iter__(self) -> Iterator[Node]:
+        """The nodes in order; the one that was given last may be taken out."""
+        node = self.entry.behind
+        while node is not None and node is not self.exit:
+            behind = node.behind
+            yield node
+            # What was put behind it meanwhile is seen, too.
+            node = behind if node.block is not self else node.behind
+
+    def __reversed__(self) -> Iterator[Node]:
+        """The nodes from the last one on; the one that was given may be taken out."""
+        node = self.exit.before
+        while node is not None and node is not self.entry:
+            before = node.before
+            yield node
+            node = before if node.block is not self else node.before
+
+    def clear(self) -> None:
+        """Destroy all that is in the block, from its end; the parameters stay."""
+        self.exit.set_inputs(())
+        for node in reversed(self):
+            node.destroy()
+
+
+class Graph:
+    """A program of one block, with a name; `block.results` is what it gives."""
+
+    __slots__ = ("block", "name")
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+        self.block = Block()
+
+    def nodes(self) -> Iterator[Node]:
+        """All nodes, also those of blocks, in the order of the text.
+
+        The node that was given last may be destroyed, with its blocks.
+        """
+        for node in self.block:
+            yield node
+            if node.block is not None:
+                yield from node.nodes_within()
