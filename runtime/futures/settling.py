@@ -110,14 +110,15 @@ def run(stack: list[Step]) -> None:
 
 
 def _resume(stack: list[Step], interrupt: BaseException) -> None:
+    begun = stack[-1] if stack else None
     stuck = None
     while stack:
         last = stack[-1]
         try:
-            _advance(stack, interrupt)
+            _advance(stack, interrupt if last is begun else None)
         except BaseException as another:
             # A callback's own, where it was begun; the second time there is no room.
-            interrupt = another
+            interrupt, begun = another, last
             if last is stuck:
                 stack.pop()
             stuck = last
@@ -126,7 +127,7 @@ def _resume(stack: list[Step], interrupt: BaseException) -> None:
 def _advance(stack: list[Step], interrupt: BaseException | None = None) -> None:
     """Take the last step; in one store it makes way for what follows from it.
 
-    `interrupt` came while a step was taken, perhaps while this one was.
+    `interrupt` came while this step was taken, or just before.
     """
     last = stack[-1]
     child = last.child
@@ -159,10 +160,11 @@ def _came(step: Step, interrupt: BaseException | None) -> Outcome | None:
         # This frame, and those that called it, may not keep who has the error.
         if error.__traceback__ is not None:
             error.__traceback__ = error.__traceback__.tb_next
-        # Nothing is left of what was interrupted; but a callback may raise this, too.
-        nothing = interrupt is not None and type(error) is StopIteration
+        # Nothing is left of what was interrupted; a callback that raises this is there.
+        nothing = type(error) is StopIteration and error.__traceback__ is None
         try:
-            return _failed(step, interrupt if nothing and interrupt else error)
+            lost = interrupt if nothing else None
+            return _failed(step, error if lost is None else lost)
         finally:
             del step
     if step.take is not None:

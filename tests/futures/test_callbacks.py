@@ -355,6 +355,19 @@ def test_a_callback_that_exits_loses_no_other_one() -> None:
     assert error.error == "SystemExit: 3"
 
 
+def test_what_comes_after_an_exit_has_errors_of_its_own() -> None:
+    """A callback that ends an iteration is not taken for the one that exited."""
+    future: Future[int] = Future()
+    future.add_done_callback(exits)
+    empty: list[int] = []
+    child = future.then(lambda f: next(iter(empty)))
+    with pytest.raises(SystemExit):
+        future.set_result(0)
+    error = child.error()
+    assert isinstance(error, CallbackFailed)
+    assert error.error == "StopIteration"
+
+
 def test_a_future_that_a_callback_was_to_complete_may_be_complete() -> None:
     """Somebody else did: that stays."""
     future: Future[int] = Future()
