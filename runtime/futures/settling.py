@@ -17,7 +17,7 @@ Rules:
   for all futures: free in a forked child, and reentrant, as signal handlers and
   finalizers may complete futures;
 - what a callback raises is the error of the future that it was to complete; it is
-  logged if there is none.
+  logged if there is none, as far as it can be logged.
 """
 
 from collections.abc import Callable, Iterator
@@ -182,7 +182,7 @@ def _failed(step: Step, error: BaseException) -> Outcome:
         try:
             text = "".join(format_exception_only(error)).strip()
             frames = tuple(_frames(error.__traceback__))
-        except RecursionError:
+        except Exception:  # an error that cannot be drawn, or no room for it
             text, frames = type(error).__name__, ()
         name = named(step.callback)
         failed = CallbackFailed(callback=name, error=text, at=frames)
@@ -192,7 +192,7 @@ def _failed(step: Step, error: BaseException) -> Outcome:
             from logging import getLogger
 
             getLogger("runtime.futures").error("%s", failed, exc_info=error)
-        except RecursionError:
+        except Exception:
             # The outcome of the future is more than the line about the callback.
             pass
     return Error(failed, None)

@@ -280,6 +280,39 @@ def test_errors_and_callables_without_texts() -> None:
     assert error.callback == "partial"
 
 
+def test_an_error_that_cannot_be_drawn() -> None:
+    """It is named, and who completes the future hears nothing of it."""
+
+    def fails_oddly(future: Future[Any]) -> int:
+        raise SyntaxError("odd", ("file", 1, "no column", "text"))
+
+    future: Future[int] = Future()
+    child = future.then(fails_oddly)
+    future.set_result(3)
+    error = child.error()
+    assert isinstance(error, CallbackFailed)
+    assert error.error == "SyntaxError"
+    assert isinstance(error.__cause__, SyntaxError)
+
+
+def test_a_log_that_fails() -> None:
+    """Nor of that, and the next callback runs."""
+
+    def refuses(record: logging.LogRecord) -> bool:
+        raise ValueError(record.name)
+
+    future: Future[int] = Future()
+    future.add_done_callback(fails)
+    child = future.then(lambda f: f.wait())
+    logger = logging.getLogger("runtime.futures")
+    logger.addFilter(refuses)
+    try:
+        future.set_result(3)
+    finally:
+        logger.removeFilter(refuses)
+    assert child.value() == 3
+
+
 def test_what_callbacks_hold_is_freed_without_the_collector() -> None:
     """Once it is complete; also where the callback failed."""
 
