@@ -182,7 +182,7 @@ class Future(Stays, Generic[T]):
 
     def __await__(self) -> "Generator[Any, None, T]":
         """The value, for coroutines of asyncio; see `to_asyncio`."""
-        if self._outcome is None:
+        if self._outcome is None or isinstance(self.error(), StopIteration):
             from runtime.futures.to_others import to_asyncio
 
             return (yield from to_asyncio(self).__await__())

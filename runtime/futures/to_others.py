@@ -10,7 +10,7 @@ stands for work that nobody takes back.
 | `from_concurrent`, `from_asyncio` | ours is completed with `FutureCancelled`         |
 
 Rules:
-- values and exceptions cross as they are;
+- values and exceptions cross as they are; but no coroutine can raise StopIteration;
 - a future of asyncio is touched on the thread of its loop only; a loop that is closed
   is not told;
 - who waits with `wait` stops his loop: coroutines say `await`;
@@ -38,7 +38,11 @@ def to_concurrent(future: "Future[T]") -> "concurrent.futures.Future[T]":
     other.set_running_or_notify_cancel()
 
     def tell(settled: "Future[T]") -> None:
-        _tell(settled, other)
+        error = settled.error()
+        if error is None:
+            other.set_result(settled.value())
+        else:
+            other.set_exception(error)
 
     future.add_done_callback(tell)
     return other

@@ -38,6 +38,13 @@ def test_to_concurrent() -> None:
     assert to_concurrent(with_error(error)).exception() is error
 
 
+def test_an_end_of_an_iteration_crosses() -> None:
+    """Where no coroutine has to raise it, it is an exception like any other."""
+    error = StopIteration("mine")
+    assert to_concurrent(with_error(error)).exception() is error
+    assert from_concurrent(to_concurrent(with_error(error))).error() is error
+
+
 def test_to_concurrent_from_another_thread() -> None:
     future: Future[int] = Future()
     other = to_concurrent(future)
@@ -156,6 +163,8 @@ def test_what_no_coroutine_can_raise(early: bool) -> None:
             settle.pop()()
         with pytest.raises(FutureMisuse, match="StopIteration"):
             await other
+        with pytest.raises(FutureMisuse, match="StopIteration"):
+            await future
 
     ran(main())
 
