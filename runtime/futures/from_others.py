@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime.errors.future import FutureCancelled, FutureMisuse, described
 from runtime.futures.future import Future
+from runtime.futures.outcome import Value
 
 if TYPE_CHECKING:
     import asyncio
@@ -39,7 +40,7 @@ def from_asyncio(other: "asyncio.Future[T]") -> Future[T]:
 
     Raises:
         FutureMisuse: it is none.
-        RuntimeError: its loop is closed, or cannot be told from this thread.
+        RuntimeError: it is not complete, and its loop is closed.
     """
     import asyncio
 
@@ -50,7 +51,10 @@ def from_asyncio(other: "asyncio.Future[T]") -> Future[T]:
         _take(future, settled, "asyncio")
 
     loop = other.get_loop()
-    if asyncio._get_running_loop() is loop:
+    if other.done():
+        # Its loop may never run again.
+        tell(other)
+    elif asyncio._get_running_loop() is loop:
         other.add_done_callback(tell)
     else:
         loop.call_soon_threadsafe(other.add_done_callback, tell)
@@ -63,7 +67,8 @@ def _take(future: Future[Any], settled: Any, library: str) -> None:
     elif (error := settled.exception()) is not None:
         future.set_error_if_needed(error)
     else:
-        future.set_result(settled.result())
+        # Somebody may have completed it, as with an error.
+        future._offer(Value(settled.result()))
 
 
 def _check(call: str, other: object, kind: type) -> None:

@@ -288,6 +288,34 @@ def test_a_thread_waits_for_a_loop() -> None:
     in_a_loop(act)
 
 
+@pytest.mark.parametrize("closed", [True, False])
+def test_from_what_is_complete_when_no_loop_runs(closed: bool) -> None:
+    loop = asyncio.new_event_loop()
+    value, failed, gone = (loop.create_future() for _ in range(3))
+    value.set_result(3)
+    failed.set_exception(KeyError("mine"))
+    gone.cancel()
+    if closed:
+        loop.close()
+    assert from_asyncio(value).value() == 3
+    assert isinstance(from_asyncio(failed).error(), KeyError)
+    assert isinstance(from_asyncio(gone).error(), FutureCancelled)
+    loop.close()
+
+
+def test_what_somebody_completed_first_stays(caplog: pytest.LogCaptureFixture) -> None:
+    """And nothing is logged by the other library, be it a value or an error."""
+    for error in (None, KeyError("theirs")):
+        other: Concurrent[int] = Concurrent()
+        future = from_concurrent(other)
+        future.set_result(1)
+        if error is None:
+            other.set_result(2)
+        else:
+            other.set_exception(error)
+        assert (future.value(), caplog.records) == (1, [])
+
+
 def test_from_a_loop_that_is_closed() -> None:
     loop = asyncio.new_event_loop()
     other: asyncio.Future[int] = loop.create_future()
