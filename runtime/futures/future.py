@@ -211,6 +211,12 @@ class Future(Stays, Generic[T]):
                 return
         run(due(self, [step]))
 
+    def _withdraw(self, step: Step) -> None:
+        with LOCK:
+            # What is due is not taken back.
+            if self._outcome is None and step in self._callbacks:
+                self._callbacks.remove(step)
+
     def _awaited(self, timeout: float | None) -> Outcome:
         seconds = _seconds(timeout)
         waiter: SimpleQueue[None] = SimpleQueue()
@@ -236,6 +242,13 @@ def _follow(result: object, child: Future[Any]) -> Outcome | None:
     """Let a future stand for its outcome; anything else for itself."""
     if not isinstance(result, Future):
         return Value(result)
+    if result is child:
+        misuse = FutureMisuse(
+            call="Future.then_async",
+            found="a callback that returned the future of its own result",
+            wanted="callbacks that return a value or another future",
+        )
+        return Error(misuse, None)
     result._register(Step(None, child, hand_on))
     return None
 
@@ -270,7 +283,7 @@ def _seconds(timeout: float | None) -> float | None:
             found=f"a timeout of {timeout}" if number else described(timeout),
             wanted="seconds from 0 on, or None for no end",
         )
-    return min(float(timeout), TIMEOUT_MAX)
+    return float(min(timeout, TIMEOUT_MAX))
 
 
 def _check_devices(devices: Iterable[object]) -> None:

@@ -21,6 +21,7 @@ Rules:
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import repeat
 from traceback import format_exception_only, walk_tb
 from types import TracebackType
@@ -188,13 +189,11 @@ def _failed(step: Step, error: BaseException) -> Outcome:
         failed = CallbackFailed(callback=name, error=text, at=frames)
         failed.__cause__ = error
     if step.child is None:
-        try:
+        # The outcome of the future is more than the line about the callback.
+        with suppress(Exception):
             from logging import getLogger
 
             getLogger("runtime.futures").error("%s", failed, exc_info=error)
-        except Exception:
-            # The outcome of the future is more than the line about the callback.
-            pass
     return Error(failed, None)
 
 

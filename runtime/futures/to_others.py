@@ -20,6 +20,7 @@ Rules:
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime.errors.future import FutureMisuse
+from runtime.futures.settling import Step
 
 if TYPE_CHECKING:
     import asyncio
@@ -74,7 +75,10 @@ def to_asyncio(future: "Future[T]") -> "asyncio.Future[T]":
     if future.done():
         tell()
     else:
-        future.add_done_callback(tell_loop)
+        step = Step(tell_loop, None)
+        future._register(step)
+        # Who is cancelled again and again leaves nothing behind.
+        other.add_done_callback(lambda _: future._withdraw(step))
     return other
 
 

@@ -154,6 +154,16 @@ def test_then_async_of_what_fails() -> None:
     assert isinstance(child.error(), CallbackFailed)
 
 
+def test_then_async_of_itself() -> None:
+    """It would wait for itself for ever."""
+    future: Future[int] = Future()
+    own: list[Future[Any]] = []
+    child = future.then_async(lambda f: own[0])
+    own.append(child)
+    future.set_result(0)
+    assert isinstance(child.error(), FutureMisuse)
+
+
 def test_what_follows_a_flattened_future_follows_it() -> None:
     inner: Future[int] = Future()
     seen: list[str] = []
@@ -284,7 +294,8 @@ def test_an_error_that_cannot_be_drawn() -> None:
     """It is named, and who completes the future hears nothing of it."""
 
     def fails_oddly(future: Future[Any]) -> int:
-        raise SyntaxError("odd", ("file", 1, "no column", "text"))
+        place: Any = ("file", 1, "no column", "text")
+        raise SyntaxError("odd", place)
 
     future: Future[int] = Future()
     child = future.then(fails_oddly)

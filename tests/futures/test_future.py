@@ -256,7 +256,7 @@ def test_a_wait_that_ends_in_time() -> None:
     assert future.wait(timeout=0) == 3
 
 
-@pytest.mark.parametrize("timeout", [None, float("inf"), 1e300, 10**400 // 10**390])
+@pytest.mark.parametrize("timeout", [None, float("inf"), 1e300, 10**400])
 def test_timeouts_without_an_end(timeout: float | None) -> None:
     future: Future[int] = Future()
     with Threads(lambda: future.wait(timeout)) as threads:

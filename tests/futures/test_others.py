@@ -206,6 +206,27 @@ def test_who_awaits_is_cancelled() -> None:
     ran(main())
 
 
+def test_who_awaits_in_vain_again_and_again_is_forgotten() -> None:
+    """A future that lives long does not collect those who gave up."""
+    future: Future[int] = Future()
+    seen: list[int] = []
+
+    async def main() -> None:
+        future.add_done_callback(lambda f: seen.append(1))
+        for _ in range(5):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(to_asyncio(future), 0)
+        future.add_done_callback(lambda f: seen.append(2))
+        other = to_asyncio(future)
+        await asyncio.sleep(0)
+        assert len(future._callbacks) == 3
+        future.set_result(3)
+        assert await other == 3
+
+    ran(main())
+    assert seen == [1, 2]
+
+
 def test_a_loop_that_is_closed_is_not_told(caplog: pytest.LogCaptureFixture) -> None:
     future: Future[int] = Future()
 
@@ -297,10 +318,13 @@ def test_from_what_is_complete_when_no_loop_runs(closed: bool) -> None:
     gone.cancel()
     if closed:
         loop.close()
-    assert from_asyncio(value).value() == 3
-    assert isinstance(from_asyncio(failed).error(), KeyError)
-    assert isinstance(from_asyncio(gone).error(), FutureCancelled)
-    loop.close()
+    try:
+        futures = [from_asyncio(each) for each in (value, failed, gone)]
+    finally:
+        loop.close()
+    assert futures[0].value() == 3
+    assert isinstance(futures[1].error(), KeyError)
+    assert isinstance(futures[2].error(), FutureCancelled)
 
 
 def test_what_somebody_completed_first_stays(caplog: pytest.LogCaptureFixture) -> None:
