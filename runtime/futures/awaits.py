@@ -20,7 +20,7 @@ Rules:
 
 import os
 from collections.abc import Callable
-from threading import RLock
+from threading import RLock, get_ident
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from runtime.errors.future import (
@@ -62,33 +62,38 @@ class _Call:
 
     def run(self) -> Any:
         """The value, computed unless it is there."""
-        with self.lock:
-            if self.done:
-                return self.value
-            assert self.fn is not None, "what has no function is done from the start"
-            nested = self in _RUNNING
-            try:
-                _RUNNING.add(self)
-                self.value = self.fn(*self.args, **self.kwargs)
-                self.done = True
-                if not nested:
-                    _RUNNING.discard(self)
-            except BaseException:
-                if not nested:
-                    _RUNNING.discard(self)
-                raise
-            return self.value
+        user = self, get_ident()
+        nested = user in _USERS
+        try:
+            # Before the lock is taken, and until it is free again.
+            _USERS.add(user)
+            with self.lock:
+                if not self.done:
+                    assert self.fn is not None, "without a function it is done"
+                    self.value = self.fn(*self.args, **self.kwargs)
+                    self.done = True
+                value = self.value
+            if not nested:
+                _USERS.discard(user)
+        except BaseException:
+            if not nested:
+                _USERS.discard(user)
+            raise
+        return value
 
 
-# What runs now.  A forked child has one of these threads: the one that forked.
-_RUNNING: set[_Call] = set()
+# Who may hold a lock now, by threads.  A forked child has one of these: the one that
+# forked.
+_USERS: set[tuple[_Call, int]] = set()
 
 
 def _in_child() -> None:
-    for each in tuple(_RUNNING):
-        if not each.lock._is_owned():  # type: ignore[attr-defined]  # as Condition does
-            each.lock = RLock()
-            _RUNNING.discard(each)
+    for user in tuple(_USERS):
+        call, thread = user
+        if thread != get_ident():
+            _USERS.discard(user)
+            if not call.lock._is_owned():  # type: ignore[attr-defined]  # as Condition does
+                call.lock = RLock()
 
 
 # Some systems have no fork.

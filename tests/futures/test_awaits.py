@@ -6,6 +6,7 @@ import pickle
 import threading
 import typing
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -371,6 +372,44 @@ def test_a_forked_child_runs_what_another_thread_was_running() -> None:
         go.set()
     assert threads.results == ["there"]
     assert aw.wait() == "there"
+
+
+class Slow(set[Any]):
+    """Those who use awaits now; who was one of them goes on only when told so."""
+
+    def __init__(self) -> None:
+        self.left, self.go = threading.Event(), threading.Event()
+
+    def discard(self, user: Any) -> None:
+        super().discard(user)
+        self.left.set()
+        assert self.go.wait(SECONDS)
+
+
+@needs_fork
+@pytest.mark.parametrize("outcome", [3, ValueError("x")])
+def test_a_fork_while_another_thread_is_about_to_leave(
+    outcome: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is none of those who use it holds no lock, so the child is not stuck."""
+    slow = Slow()
+    monkeypatch.setattr("runtime.futures.awaits._USERS", slow)
+    aw = awaitable(Body(outcome, 3, 3))
+
+    def waits() -> None:
+        with suppress(ValueError):
+            aw.wait()
+
+    def asked_in_a_child() -> bool:
+        slow.go.set()
+        value: int = aw.wait()
+        return value == 3
+
+    with Threads(waits):
+        assert slow.left.wait(SECONDS)
+        assert in_child(asked_in_a_child)
+        slow.go.set()
+    assert aw.wait() == 3
 
 
 @needs_fork

@@ -25,7 +25,7 @@ from runtime.futures import (
     collect_all,
     wait_all,
 )
-from runtime.futures.awaits import _RUNNING
+from runtime.futures.awaits import _USERS
 from runtime.futures.settling import LOCK
 from tests.futures.threads import until_waited_for
 
@@ -200,8 +200,8 @@ def wrong(world: World) -> str | None:
 
 
 def _wrong_of_awaits(world: World) -> str | None:
-    if _RUNNING:
-        _RUNNING.clear()
+    if _USERS:
+        _USERS.clear()
         return "an await is said to run"
     world.start(lambda: world.aw.wait())
     if not world.ended() or world.aw.wait() != 7 or not 1 <= world.runs <= 2:

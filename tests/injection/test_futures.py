@@ -6,6 +6,7 @@ Of each operation every point is tried once, in a fresh world.
 import logging
 import os
 import random
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -90,11 +91,12 @@ def _forgets_nobody(self: Any, timeout: float | None) -> Any:
 
 
 def _is_said_to_run(self: Any) -> Any:
+    user = self, threading.get_ident()
+    awaits._USERS.add(user)
     with self.lock:
-        awaits._RUNNING.add(self)
         self.value, self.done = self.fn(*self.args, **self.kwargs), True
-        awaits._RUNNING.discard(self)
-        return self.value
+    awaits._USERS.discard(user)
+    return self.value
 
 
 FAULTS = [
