@@ -10,7 +10,8 @@ The promise: whatever comes in between (Ctrl-C, an exit inside of a callback), a
 outcome that is published reaches everybody.  What is due lies on the stack until it is
 done, a step may be taken twice, and what came is raised when all is done.  A callback
 is called by `map`, once: that it is begun and that `map` gives nothing any more is one
-step in C, so whoever finds nothing knows that it was begun and interrupted.
+step in C, so whoever finds nothing knows that it was begun and interrupted.  Beyond the
+promise is a second interrupt in the very moment in which the first one is caught.
 
 Rules:
 - `LOCK` is held for a look and one store, never while code of others runs.  It is one
