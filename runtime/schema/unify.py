@@ -67,14 +67,13 @@ def unify(*types: Type) -> Type | Mismatch:
 
 def _unify(types: Iterable[Type]) -> Type | None:
     distinct = tuple(dict.fromkeys(types))
-    highest = [
-        one for one in distinct if all(is_subtype(each, one) for each in distinct)
-    ]
-    if highest:
+    # What is less than another one says nothing: a union may be less than a tuple.
+    highest = tuple(each for each in distinct if _is_highest(each, distinct))
+    if all(is_subtype(each, highest[0]) for each in distinct):
         return _canonical(highest)
-    values = tuple(dict.fromkeys(map(_value, distinct)))
+    values = tuple(dict.fromkeys(map(_value, highest)))
     some = tuple(each for each in values if each is not NoneType_)
-    if some != distinct:
+    if some != highest:
         found = _unify(some)
         return None if found is None else optional(found)
     for wrapper in _COVARIANT:
@@ -91,6 +90,11 @@ def _unify(types: Iterable[Type]) -> Type | None:
         return None
     names = {(each.names, each.qualname) for each in tuples}
     return TupleType(tuple(unified), *(names.pop() if len(names) == 1 else ()))
+
+
+def _is_highest(one: Type, types: Iterable[Type]) -> bool:
+    """Whether no other type is a strict supertype."""
+    return all(is_subtype(each, one) or not is_subtype(one, each) for each in types)
 
 
 def _value(type: Type) -> Type:  # noqa: A002  # the field's own word
@@ -111,9 +115,7 @@ def _first_mismatch(types: Sequence[Type]) -> Mismatch:
     What is a subtype of another one is not to blame.
     """
     highest = [
-        (index, one)
-        for index, one in enumerate(types)
-        if all(is_subtype(each, one) or not is_subtype(one, each) for each in types)
+        (index, one) for index, one in enumerate(types) if _is_highest(one, types)
     ]
     for place, (index, right) in enumerate(highest):
         for _, left in highest[:place]:

@@ -59,6 +59,9 @@ def _type(text: str) -> Type:
         # No two of the first three have a common type; the last is one of all.
         ("int float complex Scalar", "Scalar"),
         ("(int,int) (float,int) (Scalar,None)", "(Scalar, int?)"),
+        # The union is less than the second one, and so says nothing.
+        ("Union((int,int),(None,int)) (int?,int) (int,int?)", "(int?, int?)"),
+        ("Union((int),(None))? (int?) None", "(int?)?"),
     ],
 )
 def test_the_least_common_type(types: str, common: str) -> None:
