@@ -41,6 +41,8 @@ from runtime.schema.unions import optional, union
 
 _COVARIANT = (FutureType, AwaitType, RRefType)
 _WRAPPERS = (ListType, *_COVARIANT)
+# The types that each variable has met, in their order.
+_Bound = dict[str, tuple[Type, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,23 +148,37 @@ def match(
     formals: Sequence[Type], actuals: Sequence[Type]
 ) -> Mapping[str, Type] | Mismatch:
     """What the variables in `formals` stand for if `actuals` are given, one each."""
-    bound: dict[str, Type] = {}
+    bound: _Bound = {}
+    places: dict[str, list[int]] = {}
     for index, (formal, actual) in enumerate(zip(formals, actuals, strict=True)):
         reason = _match(formal, actual, bound)
         if reason is not None:
             return Mismatch(formal, actual, reason, index)
-    # What came later may have widened what a list was matched with.
+        for name, types in bound.items():
+            known = places.setdefault(name, [])
+            known += [index] * (len(types) - len(known))
+    common = {name: unify(*types) for name, types in bound.items()}
+    solved: dict[str, Type] = {}
+    for name, one in common.items():
+        if isinstance(one, Mismatch):
+            index = places[name][one.index]
+            reason = f"{name} is {one.left} already and would be {one.right}"
+            reason = f"{reason}; {one.reason}"
+            return Mismatch(formals[index], actuals[index], reason, index)
+        solved[name] = one
+    # A list is matched with what it holds, which others may have widened.
     for index, (formal, actual) in enumerate(zip(formals, actuals, strict=True)):
-        whole = substitute(formal, bound)
+        whole = substitute(formal, solved)
         if not is_subtype(actual, whole):
             return Mismatch(formal, actual, f"{actual} is no {whole}", index)
-    return bound
+    return solved
 
 
-def _match(formal: Type, actual: Type, bound: dict[str, Type]) -> str | None:
-    """Why the two do not match, or None; what the variables stand for is noted."""
+def _match(formal: Type, actual: Type, bound: _Bound) -> str | None:
+    """Why the two do not match, or None; what the variables meet is noted."""
     if isinstance(formal, TypeVariable):
-        return _bind(formal.name, actual, bound)
+        bound[formal.name] = (*bound.get(formal.name, ()), actual)
+        return None
     if not variables(formal):
         return None if is_subtype(actual, formal) else f"{actual} is no {formal}"
     if isinstance(formal, OptionalType):
@@ -192,19 +208,7 @@ def _match(formal: Type, actual: Type, bound: dict[str, Type]) -> str | None:
     return None
 
 
-def _bind(name: str, actual: Type, bound: dict[str, Type]) -> str | None:
-    known = bound.get(name)
-    if known is None:
-        bound[name] = actual
-        return None
-    found = unify(known, actual)
-    if isinstance(found, Mismatch):
-        return f"{name} is {known} already and would be {actual}; {found.reason}"
-    bound[name] = found
-    return None
-
-
-def _match_union(formal: UnionType, actual: Type, bound: dict[str, Type]) -> str | None:
+def _match_union(formal: UnionType, actual: Type, bound: _Bound) -> str | None:
     """Members without variables come first: what they take binds nothing."""
     open_members = [each for each in formal.members if variables(each)]
     closed = [each for each in formal.members if not variables(each)]
@@ -214,12 +218,17 @@ def _match_union(formal: UnionType, actual: Type, bound: dict[str, Type]) -> str
             continue
         for member in open_members:
             attempt = dict(bound)
-            if _match(member, each, attempt) is None:
+            if _match(member, each, attempt) is None and _is_solvable(attempt):
                 bound.update(attempt)
                 break
         else:
             return f"{each} is no member of {formal}"
     return None
+
+
+def _is_solvable(bound: _Bound) -> bool:
+    """Whether each variable has met types that have something in common."""
+    return not any(isinstance(unify(*each), Mismatch) for each in bound.values())
 
 
 def substitute(type: Type, bound: Mapping[str, Type]) -> Type:  # noqa: A002  # the field's own word
