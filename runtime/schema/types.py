@@ -322,14 +322,18 @@ _DISPATCH: dict[Type, Literal["tensor", "list"]] = {
 def fake(type: Type) -> Type:  # noqa: A002  # the field's own word
     """What a value of `type` looks like on the boxed stack.
 
-    Codes and symbolic integers are plain integers there, also in a list or optional.
+    Codes and symbolic integers are plain integers there, also inside other types; a
+    union has to tell its members apart, and stays.
     """
-    if type in CODED:
-        return IntType
-    if isinstance(type, ListType):
-        return ListType(fake(type.element))
-    if isinstance(type, OptionalType):
-        return OptionalType(fake(type.element))
+    if isinstance(type, BaseType):
+        return IntType if type in CODED else type
+    if isinstance(type, _Wrapper):
+        return type.__class__(fake(type.element))
+    if isinstance(type, DictType):
+        return DictType(fake(type.key), fake(type.value))
+    if isinstance(type, TupleType):
+        elements = tuple(map(fake, type.elements))
+        return TupleType(elements, type.names, type.qualname)
     return type
 
 

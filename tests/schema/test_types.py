@@ -168,7 +168,14 @@ def test_bases_are_read_under_their_text_or_three_other_words() -> None:
         (OptionalType(ListType(t.SymIntType)), OptionalType(ListType(IntType))),
         (t.DeviceType, t.DeviceType),
         (t.SymBoolType, t.SymBoolType),
-        (TupleType((t.SymIntType,)), TupleType((t.SymIntType,))),
+        (TupleType((t.SymIntType,)), TupleType((IntType,))),
+        (
+            TupleType((t.SymIntType,), ("x",), "P"),
+            TupleType((IntType,), ("x",), "P"),
+        ),
+        (t.DictType(t.StrType, t.SymIntType), t.DictType(t.StrType, IntType)),
+        (t.FutureType(t.ScalarTypeType), t.FutureType(IntType)),
+        (ListType(TupleType((t.SymIntType,))), ListType(TupleType((IntType,)))),
         (BoolType, BoolType),
     ],
 )
