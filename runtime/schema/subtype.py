@@ -51,10 +51,21 @@ if TYPE_CHECKING:
 _NUMBERS = frozenset({IntType, FloatType, ComplexType})
 _OBJECTS = (ClassType, ScriptClassType, ModuleType, InterfaceType)
 
-# Pairs that are taken for granted while they are looked at: an interface may speak of
-# itself.
-_Assumed = frozenset[tuple[Type, Type]]
-_NOTHING: _Assumed = frozenset()
+
+class _Assumed:
+    """What one question has come to: which types fit which interfaces.
+
+    A pair is taken for granted while it is looked at, since an interface may speak of
+    itself.  If it does not fit, neither may what relied on it; that is looked at again,
+    but a pair that does not fit never will: it did not even with more taken for
+    granted.
+    """
+
+    __slots__ = ("fits", "misfits")
+
+    def __init__(self) -> None:
+        self.fits: dict[tuple[Type, Type], None] = {}
+        self.misfits: set[tuple[Type, Type]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +81,25 @@ class Misfit:
 
 def is_subtype(left: Type, right: Type) -> bool:
     """Whether every value of `left` is a value of `right`."""
-    return _is_subtype(fake(left), fake(right), _NOTHING)
+    return _is_subtype(fake(left), fake(right), _Assumed())
 
 
 def misfit(declared: Declaration, interface: Declaration) -> Misfit | None:
     """Why objects of the one declaration do not fit the other, or None if they do."""
-    return _misfit(declared, interface, _NOTHING)
+    return _misfit(declared, interface, _Assumed())
 
 
 def _is_subtype(left: Type, right: Type, assumed: _Assumed) -> bool:
     if left is right or right is AnyType:
         return True
     if isinstance(left, UnionType):
-        return all(_is_subtype(member, right, assumed) for member in left.members)
+        return all(_is_subtype(fake(each), right, assumed) for each in left.members)
     if isinstance(left, OptionalType):
         return _is_subtype(NoneType_, right, assumed) and _is_subtype(
             left.element, right, assumed
         )
     if isinstance(right, UnionType):
-        return any(_is_subtype(left, member, assumed) for member in right.members)
+        return any(_is_subtype(left, fake(each), assumed) for each in right.members)
     if isinstance(right, OptionalType):
         return left is NoneType_ or _is_subtype(left, right.element, assumed)
     if right is NumberType:
@@ -107,15 +118,26 @@ def _is_subtype(left: Type, right: Type, assumed: _Assumed) -> bool:
             )
         )
     if isinstance(right, InterfaceType):
-        if not isinstance(left, ScriptClassType | ModuleType | InterfaceType):
-            return False
-        if (left, right) in assumed:
-            return True
-        assumed |= {(left, right)}
-        return _misfit(left.declaration, right.declaration, assumed) is None
+        return _fits(left, right, assumed)
     for wrapper in (FutureType, AwaitType, RRefType):
         if isinstance(left, wrapper) and isinstance(right, wrapper):
             return _is_subtype(left.element, right.element, assumed)
+    return False
+
+
+def _fits(left: Type, right: InterfaceType, assumed: _Assumed) -> bool:
+    pair = left, right
+    if not isinstance(left, ScriptClassType | ModuleType | InterfaceType):
+        return False
+    if pair in assumed.fits or pair in assumed.misfits:
+        return pair in assumed.fits
+    before = len(assumed.fits)
+    assumed.fits[pair] = None
+    if _misfit(left.declaration, right.declaration, assumed) is None:
+        return True
+    while len(assumed.fits) > before:
+        assumed.fits.popitem()
+    assumed.misfits.add(pair)
     return False
 
 

@@ -1,20 +1,31 @@
 """The order between types."""
 
+import itertools
+from typing import Any
+
 import pytest
 from hypothesis import assume, given
 
+from runtime.schema.argument import Argument
 from runtime.schema.classes import register_class
 from runtime.schema.declaration import InterfaceType, Namespace, ScriptClassType
+from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_type
+from runtime.schema.schema import Schema
 from runtime.schema.subtype import is_subtype, misfit
 from runtime.schema.types import (
     AnyType,
+    AwaitType,
     FutureType,
+    IntType,
+    ListType,
     NoneType_,
     OptionalType,
+    StrType,
     SymIntType,
     TupleType,
     Type,
+    fake,
 )
 from runtime.schema.unions import optional, union
 from tests.schema.programs import (
@@ -142,6 +153,70 @@ def test_an_interface_says_what_does_not_fit() -> None:
         f"{fits_not} returns 2 values, not 1"
     )
     assert fault("run(int x, int k=1) -> int?") == f"{fits_not} returns int?, not int"
+
+
+def _rings(size: int, odd: int) -> tuple[list[ScriptClassType], list[InterfaceType]]:
+    """Classes and interfaces, each of which speaks of all of its own kind.
+
+    The last class returns an int where it should not, if `odd` says so.
+    """
+    names = Namespace()
+    classes = [names.declare(ScriptClassType, f"__torch__.C{i}") for i in range(size)]
+    faces = [names.declare(InterfaceType, f"__torch__.I{i}") for i in range(size)]
+    kinds: tuple[list[Any], ...] = (classes, faces)
+    for kind in kinds:
+        for owner, place in itertools.product(kind, range(size)):
+            wrong = odd and owner is classes[-1] and place == size - 1
+            returned = Argument("", IntType if wrong else kind[place])
+            schema = Schema(
+                OperatorName(f"m{place}"), (Argument("self", owner),), (returned,)
+            )
+            owner.declaration.add_method(f"m{place}", schema)
+    return classes, faces
+
+
+@pytest.mark.parametrize("odd", [0, 1])
+def test_interfaces_that_speak_of_one_another_are_compared_once(odd: int) -> None:
+    """Each pair, not each way from one to another: of those there are 40!."""
+    classes, faces = _rings(40, odd)
+    for one, face in zip(classes, faces, strict=True):
+        assert is_subtype(one, face) is not bool(odd)
+
+
+def test_what_relied_on_a_pair_that_does_not_fit_is_looked_at_again() -> None:
+    """A class would be `K` if it were `I`; it is none, which is found later."""
+    names = Namespace()
+    face, other = (names.declare(InterfaceType, f"__torch__.{name}") for name in "IK")
+    made = names.declare(ScriptClassType, "__torch__.Made")
+
+    def add(owner: Any, name: str, returned: Type) -> None:
+        schema = Schema(
+            OperatorName(name), (Argument("self", owner),), (Argument("", returned),)
+        )
+        owner.declaration.add_method(name, schema)
+
+    add(face, "m", other)
+    add(face, "n", StrType)
+    add(other, "p", face)
+    for name, returned in (("m", made), ("p", made), ("n", IntType)):
+        add(made, name, returned)
+    assert not is_subtype(made, other)
+    assert not is_subtype(made, union((face, other, StrType)))
+    assert not is_subtype(made, union((other, face, StrType)))
+
+
+@pytest.mark.parametrize("kind", [FutureType, AwaitType, ListType, OptionalType])
+def test_inside_other_types_symbolic_integers_are_integers(kind: Any) -> None:
+    for make in (
+        kind,
+        lambda one: TupleType((one,)),
+        lambda one: union((one, StrType)),
+    ):
+        for inner in (SymIntType, kind(SymIntType), TupleType((SymIntType,))):
+            boxed = fake(inner)
+            assert inner is not boxed
+            assert is_subtype(make(inner), make(boxed))
+            assert is_subtype(make(boxed), make(inner))
 
 
 def test_interfaces_that_speak_of_themselves_can_be_compared() -> None:
