@@ -11,8 +11,9 @@ Rules:
 - tuples, futures, awaits and references have no memory of their own: they share what
   their elements share;
 - an object holds what its attributes hold;
-- a type about which nothing is known shares or holds anything: a variable, `Any`, an
-  interface, a class whose declaration is not sealed or that has none.
+- a type about which nothing is known shares or holds anything: a variable, a list of
+  one, `Any`, an interface, a class whose declaration is not sealed or that has none;
+  a function is no memory, but may hold anything.
 """
 
 from collections.abc import Iterable
@@ -29,6 +30,7 @@ from runtime.schema.types import (
     CapsuleType,
     ClassType,
     DictType,
+    FunctionType,
     FutureType,
     GeneratorType,
     ListType,
@@ -42,6 +44,7 @@ from runtime.schema.types import (
     TypeVariable,
     UnionType,
 )
+from runtime.schema.unify import variables
 
 _ANYTHING = frozenset({AnyType})
 _NOTHING: frozenset[Type] = frozenset()
@@ -98,6 +101,9 @@ def _shared(type: Type) -> frozenset[Type]:  # noqa: A002  # the field's own wor
     known = _SHARED.get(type)
     if known is not None:
         return known
+    if isinstance(type, ListType | DictType) and variables(type):
+        # Of whatever the variables stand for.
+        return _ANYTHING
     if isinstance(type, ListType | DictType | ClassType | ScriptClassType | ModuleType):
         return frozenset({type})
     if isinstance(type, TypeVariable | InterfaceType):
@@ -136,6 +142,8 @@ def _elements(type: Type) -> tuple[Type, ...]:  # noqa: A002  # the field's own 
     if isinstance(type, ScriptClassType | ModuleType) and type.declaration.is_sealed:
         return tuple(type.declaration.attributes.values())
     if isinstance(type, _UNKNOWN) or _SHARED.get(type) is _ANYTHING:
+        return (AnyType,)
+    if type is FunctionType:
         return (AnyType,)
     return () if isinstance(type, OptionalType | UnionType) else _parts(type)
 

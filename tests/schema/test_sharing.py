@@ -69,6 +69,12 @@ def test_may_contain_alias() -> None:
         ("f(Await(Await(Tensor)) x) -> RRef(Tensor)", False, True),
         ("f(Await(t) x) -> t(*)", False, True),
         ("f(t(a) x) -> Tensor(a)", True, True),
+        ("f(t[](a) x) -> Tensor[](a)", True, True),
+        ("f(t[](a) x) -> u[](a)", True, True),
+        ("f(t[](a) x) -> int(a)", False, False),
+        ("f(t[](a) x) -> int(b)", False, False),
+        ("f(Dict(str, t)(a) x) -> Dict(str, int)(a)", True, True),
+        ("f(Dict(str, t)(a) x) -> Dict(str, Tensor)(b)", False, True),
         ("f(Any(a) x) -> Tensor(a)", True, True),
         ("f(Any(a) x) -> int(a)", False, False),
         ("f(Tensor[] x) -> Any", False, True),
@@ -137,7 +143,9 @@ def test_what_holds_a_value_shares_what_the_value_shares(
         ("f(NamedTuple(P, x: int, y: Tensor) x) -> Tensor(*)", True),
         ("f(NamedTuple(P, x: int) x) -> Tensor(*)", False),
         ("f(PyObject x) -> Tensor(*)", True),
-        ("f(Function x) -> Tensor(*)", False),
+        # A method of an object holds the object.
+        ("f(Function x) -> Tensor(*)", True),
+        ("f(Function x) -> int(*)", False),
     ],
 )
 def test_objects_of_programs_hold_what_their_attributes_hold(
