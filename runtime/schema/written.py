@@ -65,11 +65,13 @@ class Scope:
     nobody has registered.
     """
 
-    __slots__ = ("_classes", "_names")
+    __slots__ = ("_classes", "_names", "_texts")
 
     def __init__(self, *names: Mapping[str, Any], classes: Classes = _no_class) -> None:
         self._names = names
         self._classes = classes
+        # What is being read: a text that is met again inside of itself has no end.
+        self._texts: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, function: Any, classes: Classes = _no_class) -> "Scope":
@@ -117,7 +119,12 @@ class Scope:
         Raises:
             AnnotationError: it means none.
         """
-        return Reader(self, Source(text)).text((0, len(text)))
+        inner = self.within({})
+        inner._texts = self._texts | {text}
+        reader = Reader(inner, Source(text))
+        if text in self._texts:
+            reader.fail((0, len(text)), f"`{text}` means itself")
+        return reader.text((0, len(text)))
 
     def declared(self, python: type) -> Type | None:
         """The type of a class that nobody has registered, or None."""

@@ -339,6 +339,24 @@ def test_a_name_is_looked_up_where_the_function_was_written() -> None:
     assert str(scope.written("list[Alias]")) == f"NamedTuple({HERE}.Local, x: int)[]"
 
 
+@pytest.mark.parametrize(
+    ("meant", "told"),
+    [
+        ({"A": "A"}, "`A` means itself"),
+        ({"A": "list[B]", "B": "A | None"}, "`list[B]` means itself"),
+        ({"A": "list[A]"}, "`list[A]` means itself"),
+    ],
+)
+def test_a_name_that_means_itself(meant: dict[str, str], told: str) -> None:
+    assert told in refused("A", Scope(meant))
+    assert told in refused("'A'", Scope(meant))
+
+
+def test_a_name_may_mean_another_one() -> None:
+    assert str(read("A", Scope({"A": "list[B]", "B": "int"}))) == "int[]"
+    assert str(read("tuple[A, 'A', A]", Scope({"A": "int"}))) == "(int, int, int)"
+
+
 def test_objects_of_annotations_mean_the_same() -> None:
     scope = names()
     for annotation, text in (
