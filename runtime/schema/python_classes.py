@@ -8,7 +8,8 @@ Rules:
 - a dataclass is declared with the attributes that its fields say; its methods are the
   compiler's business, so its declaration is not sealed;
 - every other class means what `put` said, or nothing;
-- a class is declared once, and is not kept alive by that.
+- a class is declared once, and is not kept alive by that; where one cannot be declared,
+  neither are those that were declared for its fields.
 
 One thread at a time: who compiles is alone.
 """
@@ -17,6 +18,7 @@ import dataclasses
 import enum
 import sys
 from collections.abc import Mapping
+from inspect import get_annotations
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -25,6 +27,7 @@ from runtime.errors.source import Source
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import (
     SHARED,
+    DeclaredType,
     EnumType,
     Namespace,
     ScriptClassType,
@@ -47,11 +50,13 @@ _VALUES: dict[type, Type] = {int: IntType, float: FloatType, str: StrType}
 class PythonClasses:
     """The types of Python classes in a namespace; called by a `Scope`."""
 
-    __slots__ = ("_known", "namespace")
+    __slots__ = ("_begun", "_known", "namespace")
 
     def __init__(self, namespace: Namespace = SHARED) -> None:
         self.namespace = namespace
         self._known: WeakKeyDictionary[type, Type] = WeakKeyDictionary()
+        # The classes that were begun since the outermost one was.
+        self._begun: list[type] = []
 
     def put(self, python: type, known: Type) -> None:
         """Let a class mean a type."""
@@ -67,7 +72,22 @@ class PythonClasses:
         if known is not None:
             return known
         module = sys.modules.get(python.__module__)
-        scope = scope if module is None else scope.within(vars(module))
+        scope = scope.within({} if module is None else vars(module))
+        before = len(self._begun)
+        try:
+            return self._declared(python, scope)
+        except BaseException:
+            # What was declared meanwhile may speak of what is not declared.
+            for each in self._begun[before:]:
+                made = self._known.pop(each, None)
+                if isinstance(made, DeclaredType):
+                    self.namespace.discard(made)
+            raise
+        finally:
+            if not before:
+                self._begun.clear()
+
+    def _declared(self, python: type, scope: Scope) -> Type | None:
         if issubclass(python, tuple) and hasattr(python, "_fields"):
             return self._named_tuple(python, scope)
         if issubclass(python, enum.Enum):
@@ -76,16 +96,25 @@ class PythonClasses:
             return self._dataclass(python, scope)
         return None
 
+    def _keep(self, python: type, made: Type) -> None:
+        self._begun.append(python)
+        self._known[python] = made
+
     def _named_tuple(self, python: Any, scope: Scope) -> Type:
+        name = python.__name__
+        if python in self._begun and python not in self._known:
+            message = f"{name} is a tuple that would hold itself"
+            raise _fault(name, message, "A dataclass can.")
+        self._begun.append(python)
         # Of the class that has the fields: another may derive from it.
         owner = next(each for each in python.__mro__ if "_fields" in vars(each))
-        written: Mapping[str, Any] = vars(owner).get("__annotations__", {})
+        written: Mapping[str, Any] = get_annotations(owner)
         elements = tuple(
             _field(python, name, written.get(name, TensorType), scope)
             for name in python._fields
         )
         made = TupleType(elements, python._fields, qualified_name(python))
-        self._known[python] = made
+        self._keep(python, made)
         return made
 
     def _enum(self, python: type[enum.Enum]) -> Type:
@@ -96,27 +125,27 @@ class PythonClasses:
             message = f"the members of {python.__name__} have {found} values"
             hint = "Give them values of one type: int, float or str."
             raise _fault(python.__name__, message, hint)
+        for each in python:
+            if each.name in ("name", "value"):
+                message = f"a member of {python.__name__} is called `{each.name}`"
+                hint = "So is what each member has; call it something else."
+                raise _fault(python.__name__, message, hint)
         made = self.namespace.declare(EnumType, qualified_name(python), python)
+        self._keep(python, made)
         made.declaration.add_attribute("name", StrType)
         made.declaration.add_attribute("value", value)
         for each in python:
             made.declaration.add_constant(each.name, each.value)
         made.declaration.seal()
-        self._known[python] = made
         return made
 
     def _dataclass(self, python: Any, scope: Scope) -> Type:
         made = self.namespace.declare(ScriptClassType, qualified_name(python), python)
         # Before its fields are read: one of them may be of this class.
-        self._known[python] = made
-        try:
-            for each in dataclasses.fields(python):
-                one = _field(python, each.name, each.type, scope)
-                made.declaration.add_attribute(each.name, one)
-        except AnnotationError:
-            del self._known[python]
-            self.namespace.discard(made)
-            raise
+        self._keep(python, made)
+        for each in dataclasses.fields(python):
+            one = _field(python, each.name, each.type, scope)
+            made.declaration.add_attribute(each.name, one)
         return made
 
 

@@ -72,6 +72,33 @@ class Broken:
 
 
 @dataclasses.dataclass
+class Holder:
+    member: "Member"
+    pair: "Pair"
+    missing: "Later"  # type: ignore[name-defined]  # noqa: F821  # that is tested
+
+
+@dataclasses.dataclass
+class Member:
+    holder: "Holder"
+    member: "Member"
+
+
+class Endless(NamedTuple):
+    value: int
+    next: "Endless | None"  # type: ignore[misc]  # a type checker refuses it, too
+
+
+class Around(NamedTuple):
+    inner: "list[Endless]"
+
+
+class Titled(enum.Enum):
+    name = 1
+    other = 2
+
+
+@dataclasses.dataclass
 class Opaque:
     some: object
 
@@ -126,6 +153,17 @@ def test_classes_mean_types(text: str, printed: str) -> None:
             "Did you mean Node?",
         ),
         ("Opaque", "the field `some` of Opaque means no type", ""),
+        (
+            "Titled",
+            "a member of Titled is called `name`",
+            "So is what each member has; call it something else.",
+        ),
+        (
+            "Endless",
+            "the field `next` of Endless: `Endless` means no type: "
+            "Endless is a tuple that would hold itself",
+            "A dataclass can.",
+        ),
         (
             "Unreadable",
             "the field `x` of Unreadable: `set` is not made of other types",
@@ -186,6 +224,35 @@ def test_a_class_that_cannot_be_declared_leaves_nothing() -> None:
     classes.put(Broken, IntType)
     assert scope.written("Broken") is IntType
     assert PythonClasses().namespace is SHARED
+
+
+@pytest.mark.parametrize("name", ["Titled", "Endless", "Around", "Holder", "Mixed"])
+def test_what_cannot_be_declared_is_refused_again(name: str) -> None:
+    classes = PythonClasses(Namespace())
+    scope = Scope(globals(), classes=classes)
+    told = set()
+    for _ in range(2):
+        with pytest.raises(AnnotationError) as caught:
+            scope.written(name)
+        told.add(str(caught.value))
+        assert classes.namespace.qualnames == ()
+    assert len(told) == 1
+
+
+def test_what_speaks_of_a_class_that_cannot_be_declared_is_declared_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    classes = PythonClasses(Namespace())
+    scope = Scope(globals(), classes=classes)
+    with pytest.raises(AnnotationError, match="Later"):
+        scope.written("Holder")
+    monkeypatch.setitem(globals(), "Later", int)
+    holder, member = scope.written("Holder"), scope.written("Member")
+    assert isinstance(holder, ScriptClassType)
+    assert isinstance(member, ScriptClassType)
+    assert holder.declaration.attributes["member"] is member
+    assert dict(member.declaration.attributes) == {"holder": holder, "member": member}
+    assert classes.namespace.qualnames == (f"{HERE}.Holder", f"{HERE}.Member")
 
 
 def test_a_class_is_not_kept_by_what_it_means() -> None:
