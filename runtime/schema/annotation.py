@@ -210,13 +210,15 @@ def wanted_parameters(origin: Any) -> int | None:
     import typing
     from collections.abc import Sequence
 
-    if origin in (tuple, typing.Union, typing.Annotated):
+    # By identity: objects of programs are asked here, whose `==` may do anything.
+    if any(origin is each for each in (tuple, typing.Union, typing.Annotated)):
         return None
     if origin is dict:
         return 2
-    if origin in (list, Sequence, typing.Optional, typing.Final) or origin in _WRAPPERS:
+    ones = (list, Sequence, typing.Optional, typing.Final, *_WRAPPERS)
+    if any(origin is each for each in ones):
         return 1
-    raise LookupError(origin)
+    raise LookupError
 
 
 def _class_type(annotation: Any, resolver: Resolver | None) -> Type | None:

@@ -311,6 +311,9 @@ class _Walk:
         except AnnotationError as error:
             message = f"`{self._text(node)}` means no type: {error.message}"
             return self._fail(node, message, near=error.near, hint=error.hint)
+        except RecursionError:
+            message = f"`{self._text(node)}` is nested too deeply"
+            return self._fail(node, message)
         if found is not None:
             return found
         hint = ""
@@ -393,7 +396,7 @@ def _parameters(of: Any) -> Any:
     """How many types belong to a subscript of an object; an ellipsis if it has none."""
     try:
         return wanted_parameters(get_origin(of) or of)
-    except (LookupError, TypeError):  # nothing of this kind, or not even hashable
+    except Exception:  # nothing of this kind, or code of the program that fails
         return Ellipsis
 
 

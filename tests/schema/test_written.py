@@ -3,13 +3,16 @@
 import ast
 import sys
 import typing
+from collections.abc import Callable
 from textwrap import dedent
 from typing import Any, Generic, NamedTuple, Optional, TypeVar
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime import tensor
 from runtime.errors.schema import AnnotationError
 from runtime.errors.source import Source
 from runtime.schema.annotation import annotated_type, register_wrapper
@@ -350,6 +353,34 @@ def test_a_name_is_looked_up_where_the_function_was_written() -> None:
 def test_a_name_that_means_itself(meant: dict[str, str], told: str) -> None:
     assert told in refused("A", Scope(meant))
     assert told in refused("'A'", Scope(meant))
+
+
+class Hostile:
+    """An object of a program that answers nothing."""
+
+    __hash__ = None  # type: ignore[assignment]  # as arrays have it
+
+    def __getattr__(self, name: str) -> Any:
+        raise ZeroDivisionError
+
+    def __eq__(self, other: object) -> bool:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("make", [Hostile, lambda: np.zeros(3), lambda: tensor([1, 2])])
+def test_values_in_the_scope_are_not_asked(make: Callable[[], object]) -> None:
+    """A program has arrays and the like beside its types."""
+    scope = Scope({"value": make(), "Values": list})
+    assert "`Value` is not defined here" in refused("Value", scope)
+    assert "`value` means no type" in refused("value", scope)
+    assert "`value` is not made of other types" in refused("value[int]", scope)
+
+
+def test_an_object_that_is_nested_too_deeply() -> None:
+    deep: Any = int
+    for _ in range(3 * sys.getrecursionlimit()):
+        deep = list[deep]
+    assert "`Deep` is nested too deeply" in refused("Deep", Scope({"Deep": deep}))
 
 
 def test_a_name_may_mean_another_one() -> None:
