@@ -15,6 +15,7 @@ from runtime.futures.outcome import Error, Outcome, Value
 from runtime.futures.settling import Step
 
 T = TypeVar("T")
+_Steps = list[tuple[Future[Any], Step]]
 
 
 def collect_all(futures: Iterable[Future[T]]) -> Future[list[Future[T]]]:
@@ -25,7 +26,7 @@ def collect_all(futures: Iterable[Future[T]]) -> Future[list[Future[T]]]:
     Raises:
         FutureMisuse: one of them is no future.
     """
-    return _combined("collect_all", futures, at_first_error=False)
+    return _combined("collect_all", futures, at_first_error=False)[0]
 
 
 def wait_all(futures: Iterable[Future[T]]) -> list[T]:
@@ -35,12 +36,14 @@ def wait_all(futures: Iterable[Future[T]]) -> list[T]:
         FutureMisuse: one of them is no future.
         BaseException: the first error that came; the others are not waited for.
     """
-    complete = _combined("wait_all", futures, at_first_error=True)
+    complete, steps = _combined("wait_all", futures, at_first_error=True)
     try:
         return [each.value() for each in complete.wait()]
     finally:
+        # Those that are not waited for any more may live long.
+        _withdraw(steps)
         # As in `Future.wait`.
-        del futures, complete
+        del futures, complete, steps
 
 
 def call_end_callbacks(
@@ -64,17 +67,25 @@ def call_end_callbacks(
 
 def _combined(
     call: str, futures: Iterable[Future[T]], at_first_error: bool
-) -> Future[list[Future[T]]]:
+) -> tuple[Future[list[Future[T]]], _Steps]:
+    """The future of all, and what is registered at each."""
     members = _checked(call, futures)
     combined: Future[list[Future[T]]] = Future()
     if not members:
         combined.set_result([])
     # The places of those that are complete: who is told twice changes nothing.
     complete: set[int] = set()
+    steps: _Steps = []
     for place, each in enumerate(members):
         told = partial(_told, members, complete, place, at_first_error)
-        each._register(Step(None, combined, told))
-    return combined
+        steps.append((each, Step(None, combined, told)))
+        each._register(steps[-1][1])
+    return combined, steps
+
+
+def _withdraw(steps: _Steps) -> None:
+    for future, step in steps:
+        future._withdraw(step)
 
 
 def _told(

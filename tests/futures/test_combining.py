@@ -104,6 +104,17 @@ def test_wait_all_ends_at_the_first_error() -> None:
     assert not members[1].done()
 
 
+def test_wait_all_leaves_nothing_at_those_it_did_not_wait_for() -> None:
+    """A future that lives long does not collect all who ever waited."""
+    lasting: Future[int] = Future()
+    for _ in range(3):
+        with pytest.raises(KeyError):
+            wait_all([lasting, with_error(KeyError("mine"))])
+    assert not lasting._callbacks
+    lasting.set_result(3)
+    assert wait_all([lasting]) == [3]
+
+
 def test_wait_all_of_several_errors() -> None:
     """Of those that are there, the first in the list."""
     members = [with_value(0), with_error(KeyError("a")), with_error(ValueError("b"))]
