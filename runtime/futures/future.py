@@ -222,9 +222,9 @@ class Future(Stays, Generic[T]):
         waiter: SimpleQueue[None] = SimpleQueue()
         try:
             with LOCK:
-                if self._outcome is None:
-                    self._waiters.add(waiter)
-                else:
+                # First of all: this very thread may complete it at any line.
+                self._waiters.add(waiter)
+                if self._outcome is not None:
                     waiter.put(None)
             with suppress(Empty):
                 waiter.get(timeout=seconds)

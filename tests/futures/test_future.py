@@ -5,8 +5,11 @@ import copyreg
 import gc
 import pickle
 import signal
+import sys
 import typing
 from collections.abc import Callable
+from queue import SimpleQueue
+from types import FrameType
 from typing import Any
 from weakref import ref
 
@@ -342,6 +345,42 @@ def test_a_subclass_is_named_by_its_own_name() -> None:
         copy.copy(Mine())
     # What follows from it is an ordinary future.
     assert type(Mine().then(lambda f: 1)) is Future
+
+
+class Ready(SimpleQueue[None]):
+    """Refuses to wait: whoever would, would do so for ever."""
+
+    def get(self, block: bool = True, timeout: float | None = None) -> None:
+        assert not self.empty(), "a future is waited for that is complete"
+        super().get(block, timeout)
+
+
+@pytest.mark.parametrize("at", range(7))
+def test_a_thread_may_complete_what_it_is_about_to_wait_for(
+    at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At any line before it waits, as a finalizer may."""
+    monkeypatch.setattr("runtime.futures.future.SimpleQueue", Ready)
+    future: Future[int] = Future()
+    lines: list[int] = []
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code is not Future._awaited.__code__:
+            return None
+        if event == "line":
+            lines.append(frame.f_lineno)
+            if len(lines) == at + 1:
+                future.set_result(3)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        assert future.wait() == 3
+    finally:
+        sys.settrace(before)
+    assert len(lines) > at
+    assert not future._waiters
 
 
 def test_one_of_many_completes_it() -> None:
