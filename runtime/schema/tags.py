@@ -16,8 +16,10 @@ NUMBERS_AS_TENSORS = "numbers_as_tensors"
 DEFINED_TENSORS = "defined_tensors"
 # Ours: a bool is no `int` argument, and in no `int[]`.
 INTEGERS_ONLY = "integers_only"
+# Ours: no call whose arguments fit raises.
+TOTAL = "total"
 
-# Source: the tags of upstream 2.13, and three of ours.
+# Source: the tags of upstream 2.13, and four of ours.
 TAGS: tuple[str, ...] = (
     "core",
     "cudagraph_unsafe",
@@ -41,6 +43,7 @@ TAGS: tuple[str, ...] = (
     "pointwise",
     "pt2_compliant_tag",
     "reduction",
+    TOTAL,
     "view_copy",
 )
 

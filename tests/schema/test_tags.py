@@ -9,7 +9,7 @@ from runtime.schema.tags import TAGS, check_tags
 
 def test_tags_are_sorted_and_each_is_accepted_by_some_schema() -> None:
     assert list(TAGS) == sorted(TAGS)
-    assert len(TAGS) == 23
+    assert len(TAGS) == 24
     out = parse_schema("f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)")
     check_tags(out, tuple(tag for tag in TAGS if tag != "inplace"))
     check_tags(parse_schema("f(Tensor(a!) x) -> Tensor(a!)"), ("inplace",))

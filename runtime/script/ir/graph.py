@@ -46,7 +46,7 @@ class Use(NamedTuple):
     """The place among the inputs of a node at which a value is."""
 
     node: "Node"
-    index: int
+    index: int  # type: ignore[assignment]  # nobody asks where something is in it
 
 
 class Value:

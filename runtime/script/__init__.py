@@ -1,0 +1,1 @@
+"""The script compiler: from Python functions to graphs that run."""
