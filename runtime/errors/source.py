@@ -78,6 +78,12 @@ class Source:
         index = bisect_right(self._starts, min(offset, len(self.text))) - 1
         return self.line + index, offset - self._starts[index] + 1
 
+    def offset(self, line: int, column: int) -> int:
+        """The character at a place, as `place` gives it; within the text at any rate."""
+        starts = self._starts
+        index = min(max(line - self.line, 0), len(starts) - 2)
+        return min(starts[index] + max(column - 1, 0), starts[index + 1] - 1)
+
     def excerpt(self, span: Span) -> str:
         """File, line and column; the lines of the span with a marker under each."""
         start, end = span

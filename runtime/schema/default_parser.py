@@ -112,7 +112,7 @@ class DefaultParser:
         elif kind == "name":
             value = self._word(cursor.take(), type)
         elif kind == "string":
-            return self._string(cursor.take())
+            return self.string(cursor.take())
         elif kind in _FIXED:
             cursor.take()
             return _FIXED[kind]
@@ -156,7 +156,7 @@ class DefaultParser:
         # Adding zero turns a negative zero, which no schema keeps, into zero.
         return (-value if negative else value) + 0.0
 
-    def _string(self, token: Token) -> str:
+    def string(self, token: Token) -> str:
         """The text between the quotes, its escapes resolved."""
         text = token.text
         quote = text[:3] if text[:3] in ('"""', "'''") else text[0]
@@ -226,7 +226,7 @@ class DefaultParser:
         cursor = self.cursor
         start = cursor.token
         if cursor.kind == "string":
-            text = self._string(cursor.take())
+            text = self.string(cursor.take())
         else:
             text = cursor.expect("name", 'a device, such as "cuda:1"').text
             if cursor.accept(":"):

@@ -1,1 +1,44 @@
 """Graphs of programs: what they are made of, their text, and what must hold of them."""
+
+from runtime.script.ir.checker import check
+from runtime.script.ir.graph import Block, Graph, Node, Place, Use, Value
+from runtime.script.ir.kinds import (
+    KINDS,
+    Attribute,
+    Count,
+    Effect,
+    Form,
+    Kind,
+    Rows,
+    Sharing,
+    effects_of,
+    row_of,
+    writes_of,
+)
+from runtime.script.ir.parser import parse_graph
+from runtime.script.ir.printer import Printed, graph_text, printed
+
+__all__ = [
+    "KINDS",
+    "Attribute",
+    "Block",
+    "Count",
+    "Effect",
+    "Form",
+    "Graph",
+    "Kind",
+    "Node",
+    "Place",
+    "Printed",
+    "Rows",
+    "Sharing",
+    "Use",
+    "Value",
+    "check",
+    "effects_of",
+    "graph_text",
+    "parse_graph",
+    "printed",
+    "row_of",
+    "writes_of",
+]

@@ -42,11 +42,9 @@ class Place(NamedTuple):
     span: Span
 
 
-class Use(NamedTuple):
-    """The place among the inputs of a node at which a value is."""
-
-    node: "Node"
-    index: int  # type: ignore[assignment]  # nobody asks where something is in it
+# The node, and the place among its inputs, at which a value is used.  Plain pairs: a
+# class of its own would be a third of what a node costs.
+Use = tuple["Node", int]
 
 
 class Value:
@@ -82,6 +80,14 @@ class Value:
         other.uses += self.uses
         self.uses = []
 
+    def forget(self, use: Use) -> None:
+        """Take a use away; the node does so itself, in its methods."""
+        # Graphs are mostly taken down from their ends.
+        if self.uses and self.uses[-1] == use:
+            self.uses.pop()
+        else:
+            self.uses.remove(use)
+
     def __repr__(self) -> str:
         return f"Value({self.hint or '?'}: {self.type} of {self.node.kind})"
 
@@ -111,15 +117,15 @@ class Node:
     ) -> None:
         self.kind = kind
         self.place = place
-        self.attributes: dict[str, Any] = dict(attributes or {})
+        self.attributes: dict[str, Any] = {} if attributes is None else {**attributes}
         self.blocks: list[Block] = []
         self.block: Block | None = None
         self.before: Node | None = None
         self.behind: Node | None = None
-        self._inputs: list[Value] = []
         self._outputs = [Value(self, at, each) for at, each in enumerate(types)]
-        for value in inputs:
-            self.add_input(value)
+        self._inputs = kept = [*inputs]
+        for at, value in enumerate(kept):
+            value.uses.append((self, at))
 
     @property
     def inputs(self) -> Sequence[Value]:
@@ -139,14 +145,14 @@ class Node:
 
     def add_input(self, value: Value) -> None:
         """Give the node one value more."""
-        value.uses.append(Use(self, len(self._inputs)))
+        value.uses.append((self, len(self._inputs)))
         self._inputs.append(value)
 
     def set_input(self, index: int, value: Value) -> None:
         """Give the node another value at a place."""
-        self._inputs[index].uses.remove(Use(self, index))
+        self._inputs[index].forget((self, index))
         self._inputs[index] = value
-        value.uses.append(Use(self, index))
+        value.uses.append((self, index))
 
     def remove_input(self, index: int) -> None:
         """Take a value away; those behind it move up."""
@@ -157,7 +163,7 @@ class Node:
         """Give the node these values and no others."""
         kept = list(values)
         for index, value in enumerate(self._inputs):
-            value.uses.remove(Use(self, index))
+            value.forget((self, index))
         self._inputs = []
         for value in kept:
             self.add_input(value)
@@ -210,24 +216,27 @@ class Node:
 
         Its blocks are destroyed with it.
         """
+        self._unused()
+        nodes = [self, *self.nodes_within()]
+        for node in nodes:
+            for block in node.blocks:
+                block.exit.set_inputs(())
+        for node in reversed(nodes):
+            node._unused()
+            node.set_inputs(())
+            if node.block is not None:
+                node.take_out()
+
+    def _unused(self) -> None:
         for value in self._outputs:
             assert not value.uses, "a value that is used stays"
-        for block in self.blocks:
-            block.clear()
-        self.set_inputs(())
-        if self.block is not None:
-            self.take_out()
 
     def nodes_within(self) -> Iterator["Node"]:
         """The nodes of its blocks, and those of their blocks, in the order of the text.
 
         The node that was given last may be destroyed, with its blocks.
         """
-        for block in self.blocks:
-            for node in block:
-                yield node
-                if node.block is not None:
-                    yield from node.nodes_within()
+        return _nodes(self.blocks)
 
     def __repr__(self) -> str:
         return f"Node({self.kind}, {len(self._inputs)} inputs)"
@@ -304,7 +313,16 @@ class Graph:
 
         The node that was given last may be destroyed, with its blocks.
         """
-        for node in self.block:
+        return _nodes((self.block,))
+
+
+def _nodes(blocks: Sequence[Block]) -> Iterator[Node]:
+    todo = [iter(each) for each in reversed(blocks)]
+    while todo:
+        for node in todo[-1]:
             yield node
-            if node.block is not None:
-                yield from node.nodes_within()
+            if node.blocks and node.block is not None:
+                todo += [iter(each) for each in reversed(node.blocks)]
+                break
+        else:
+            todo.pop()

@@ -258,7 +258,7 @@ def row_of(name: str, dispatcher: Dispatcher | None = None) -> Kind | None:
     if row is not None:
         return row
     namespace, scope, _ = name.partition("::")
-    if not scope:
+    if not scope or namespace == "prim":
         return None
     asked = default_dispatcher() if dispatcher is None else dispatcher
     entry = asked.state.find(namespace, name)
@@ -310,10 +310,8 @@ def tags_are_total(reading: DefinitionReading) -> bool:
 
 def bodies(node: Node, row: Kind) -> Sequence[Block]:
     """The blocks of the node, and that of its graph."""
-    if row.graph is None:
-        return node.blocks
-    graph: Graph = node.attributes[row.graph]
-    return [*node.blocks, graph.block]
+    graph = None if row.graph is None else node.attributes.get(row.graph)
+    return [*node.blocks, graph.block] if isinstance(graph, Graph) else node.blocks
 
 
 def effects_of(node: Node, rows: Rows = row_of) -> Effect:

@@ -1,0 +1,503 @@
+"""The checker: what must hold of every graph, looked at again from its parts.
+
+True only here: the laws.  Nothing is taken from whoever made the graph: links are
+followed in both directions, types and effects are inferred again and compared.
+
+    LINKS   laws of links; where one is broken, the others are not asked
+    LAWS    laws of scopes, forms, types and effects
+
+Rules:
+- a law is a function of a `Walk`, its name is the law, the first line of its docstring
+  the law as a sentence; it gives the faults that it finds, and repairs nothing;
+- a graph that keeps the laws prints as text that reads back to the same graph;
+- any graph can be checked, also one whose links are broken: nothing here runs for ever,
+  or as deep as blocks are nested.
+
+`check` runs between passes, in the tests after each.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum, auto
+from typing import Any, NamedTuple
+
+from runtime.errors.graph import BrokenGraph, GraphFault
+from runtime.schema.types import (
+    DICT_KEYS,
+    AwaitType,
+    DictType,
+    FutureType,
+    ListType,
+    OptionalType,
+    RRefType,
+    TupleType,
+    Type,
+    TypeVariable,
+    UnionType,
+    fake,
+)
+from runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node, Value
+from runtime.script.ir.kinds import (
+    DEEPEST,
+    Effect,
+    Form,
+    Kind,
+    Rows,
+    effects_of,
+    row_of,
+    writes_of,
+)
+from runtime.script.ir.printer import printed
+
+# How deeply types are nested; source: what the parser of types reads.
+DEEPEST_TYPE = 64
+
+
+class Fault(NamedTuple):
+    """Where a law is broken, and how; of `value`, if the words are about one."""
+
+    node: Node
+    words: str
+    value: Value | None = None
+
+
+class Step(Enum):
+    """What comes next on the way through a graph."""
+
+    ENTER = auto()
+    NODE = auto()
+    # The results of a block.
+    LEAVE = auto()
+    # The blocks of a node are done: its outputs exist.
+    DONE = auto()
+
+
+class Walk:
+    """The way through a graph and all graphs within: every block and node once.
+
+    Each of `ways` is that of one graph, its blocks with their depths, and its nodes.
+    What is met a second time, or too deep, is not entered again; laws of links tell.
+    """
+
+    def __init__(self, graph: Graph, rows: Rows) -> None:
+        self.graph = graph
+        self._known: dict[str, Kind | None] = {}
+        self._rows = rows
+        self.nodes: list[Node] = []
+        self.blocks: list[tuple[Block, int]] = []
+        self.ways: list[list[tuple[Step, Node]]] = []
+        self.graphs = [graph]
+        self._seen = {id(graph)}
+        for each in self.graphs:
+            self.ways.append(self._way(each))
+
+    def row(self, node: Node) -> Kind | None:
+        """The row of the node's kind."""
+        return self.rows(node.kind)
+
+    def rows(self, kind: str) -> Kind | None:
+        """The row of a kind, asked for once."""
+        if kind not in self._known:
+            self._known[kind] = self._rows(kind)
+        return self._known[kind]
+
+    def _way(self, graph: Graph) -> list[tuple[Step, Node]]:
+        way: list[tuple[Step, Node]] = []
+        todo = [self._block(graph.block, 1, way)]
+        while todo:
+            inner = next(todo[-1], None)
+            if inner is None:
+                todo.pop()
+            else:
+                todo.append(inner)
+        return way
+
+    def _block(
+        self, block: Block, depth: int, way: list[tuple[Step, Node]]
+    ) -> "Iterator[_Walking]":
+        if id(block) in self._seen:
+            return
+        self._seen.add(id(block))
+        self.blocks.append((block, depth))
+        way.append((Step.ENTER, block.entry))
+        node = block.entry.behind
+        while node is not None and node is not block.exit:
+            if id(node) in self._seen:
+                break
+            self._seen.add(id(node))
+            self.nodes.append(node)
+            way.append((Step.NODE, node))
+            for inner in node.blocks:
+                yield self._block(inner, depth + 1, way)
+            way.append((Step.DONE, node))
+            row = self.row(node)
+            if row is not None and row.graph is not None:
+                inside = node.attributes.get(row.graph)
+                if isinstance(inside, Graph) and id(inside) not in self._seen:
+                    self._seen.add(id(inside))
+                    self.graphs.append(inside)
+            node = node.behind
+        way.append((Step.LEAVE, block.exit))
+
+
+_Walking = Iterator[Any]
+Law = Callable[[Walk], Iterator[Fault]]
+
+
+def check(graph: Graph, stage: str = "", rows: Rows = row_of) -> None:
+    """Make sure that a graph keeps all laws; `stage` says after what.
+
+    Raises:
+        BrokenGraph: it does not; has the faults, and the text with them.
+    """
+    found = faults(graph, rows)
+    if not found:
+        return
+    drawn = printed(graph, places=False)
+    lines = {id(node): at for at, node in reversed([*enumerate(drawn.nodes, 1)])}
+    told = []
+    for law, fault in found:
+        words = fault.words
+        if fault.value is not None:
+            words = f"{drawn.names.get(fault.value, 'a value of no graph')} {words}"
+        # What is in no line is told at the end.
+        line = lines.get(id(fault.node), len(drawn.lines))
+        told.append(GraphFault(law, line, words))
+    raise BrokenGraph(
+        graph=graph.name, stage=stage, faults=tuple(told), text=drawn.text
+    )
+
+
+def faults(graph: Graph, rows: Rows = row_of) -> list[tuple[str, Fault]]:
+    """The laws that a graph breaks, by name, and where; empty for a sound graph."""
+    walk = Walk(graph, rows)
+    found = [(law.__name__, fault) for law in LINKS for fault in law(walk)]
+    if not found:
+        found = [(law.__name__, fault) for law in LAWS for fault in law(walk)]
+    return found
+
+
+# Links
+
+
+def blocks_are_rings(walk: Walk) -> Iterator[Fault]:
+    """The nodes of a block are linked in both directions, from its entry to its exit."""
+    seen: set[int] = set()
+    for block, _ in walk.blocks:
+        if block.entry.kind != PARAM or block.exit.kind != RETURN:
+            yield Fault(block.entry, "the block has no ends")
+        if block.entry.block is not block or block.exit.block is not block:
+            yield Fault(block.entry, "the ends of the block are of another one")
+        node = block.entry
+        while node is not block.exit:
+            seen.add(id(node))
+            behind = node.behind
+            if behind is None:
+                yield Fault(node, "nothing is behind it")
+                break
+            if behind.before is not node:
+                yield Fault(behind, "it does not know what is before it")
+            if behind.block is not block:
+                yield Fault(behind, "it says that it is in another block, or in none")
+            if id(behind) in seen:
+                yield Fault(behind, "it is in a block a second time")
+                break
+            node = behind
+        if block.entry.before is not None or block.exit.behind is not None:
+            yield Fault(block.exit, "something is outside of the ends of the block")
+
+
+def ends_are_ends(walk: Walk) -> Iterator[Fault]:
+    """Parameters and results are at the ends of blocks, and nowhere else."""
+    for node in walk.nodes:
+        if node.kind in (PARAM, RETURN):
+            yield Fault(node, f"a {node.kind} is within a block")
+    for block, _ in walk.blocks:
+        for node in (block.entry, block.exit):
+            if node.blocks or node.attributes:
+                yield Fault(node, "the end of a block has blocks or attributes")
+        if block.entry.inputs or block.exit.outputs:
+            yield Fault(block.entry, "parameters have inputs, or results outputs")
+
+
+def blocks_have_owners(walk: Walk) -> Iterator[Fault]:
+    """A block belongs to the one node that has it, the outermost one to none."""
+    outermost = {id(graph.block) for graph in walk.graphs}
+    seen = set(outermost)
+    for graph in walk.graphs:
+        if graph.block.owner is not None:
+            yield Fault(graph.block.entry, "the block of a graph has an owner")
+    for node in walk.nodes:
+        for block in node.blocks:
+            if block.owner is not node:
+                yield Fault(node, "a block of it has another owner")
+            if id(block) in seen:
+                yield Fault(node, "a block of it belongs to two")
+            seen.add(id(block))
+
+
+def blocks_are_not_too_deep(walk: Walk) -> Iterator[Fault]:
+    """Blocks are nested as deeply as a text can say."""
+    for block, depth in walk.blocks:
+        # Those deeper still are within it.
+        if depth == DEEPEST + 1:
+            yield Fault(block.entry, f"blocks may be nested {DEEPEST} deep")
+
+
+def graphs_have_one_node(walk: Walk) -> Iterator[Fault]:
+    """A graph that is an attribute is that of one node."""
+    seen = {id(walk.graph)}
+    for node in walk.nodes:
+        for value in node.attributes.values():
+            if isinstance(value, Graph):
+                if id(value) in seen:
+                    yield Fault(node, "its graph is another one's, too")
+                seen.add(id(value))
+
+
+def outputs_know_their_nodes(walk: Walk) -> Iterator[Fault]:
+    """An output says which node it is of, and at which place."""
+    for node in _all_nodes(walk):
+        for place, value in enumerate(node.outputs):
+            if value.node is not node or value.index != place:
+                yield Fault(node, f"is not output {place} by its own words", value)
+
+
+def uses_have_two_ends(walk: Walk) -> Iterator[Fault]:
+    """A value knows its uses, and each is an input of a node of the graph."""
+    nodes = _all_nodes(walk)
+    inside = {id(node) for node in nodes}
+    known: dict[tuple[int, int], Value] = {}
+    for node in nodes:
+        for value in node.outputs:
+            for user, place in value.uses:
+                inputs = user.inputs
+                if id(user) not in inside:
+                    yield Fault(node, f"is used by a {user.kind} of no block", value)
+                elif not (0 <= place < len(inputs) and inputs[place] is value):
+                    words = f"is not input {place} of a {user.kind}, as it says"
+                    yield Fault(node, words, value)
+                elif (id(user), place) in known:
+                    words = f"is input {place} of a {user.kind}, and says so twice"
+                    yield Fault(node, words, value)
+                else:
+                    known[id(user), place] = value
+    for node in nodes:
+        for place, value in enumerate(node.inputs):
+            if id(value.node) not in inside:
+                yield Fault(node, "is an output of no node of the graph", value)
+            elif (id(node), place) not in known:
+                words = f"does not know that it is input {place}"
+                yield Fault(node, words, value)
+
+
+def _all_nodes(walk: Walk) -> list[Node]:
+    ends = [node for block, _ in walk.blocks for node in (block.entry, block.exit)]
+    return walk.nodes + ends
+
+
+# Scopes
+
+
+def values_are_defined_before_use(walk: Walk) -> Iterator[Fault]:
+    """A value is used behind its node, in its block or in blocks of nodes there."""
+    for way in walk.ways:
+        visible: set[int] = set()
+        scopes: list[list[int]] = []
+        for step, node in way:
+            if step is Step.ENTER:
+                scopes.append([])
+            if step is Step.NODE or step is Step.LEAVE:
+                for value in node.inputs:
+                    if id(value) not in visible:
+                        yield Fault(node, "is not defined here", value)
+            if step is Step.ENTER or step is Step.DONE:
+                made = [id(value) for value in node.outputs]
+                visible.update(made)
+                scopes[-1] += made
+            elif step is Step.LEAVE:
+                visible.difference_update(scopes.pop())
+
+
+# Forms
+
+
+def kinds_are_known(walk: Walk) -> Iterator[Fault]:
+    """A kind has a row: it is in the table, or an operator with a schema."""
+    for node in walk.nodes:
+        if walk.row(node) is None:
+            yield Fault(node, f"there is no kind, and no operator, {node.kind}")
+
+
+def counts_agree(walk: Walk) -> Iterator[Fault]:
+    """Inputs, outputs and blocks are as many as the row of the kind says."""
+    for node in walk.nodes:
+        row = walk.row(node)
+        if row is not None:
+            for words in _miscounts(node, row):
+                yield Fault(node, words)
+
+
+def _miscounts(node: Node, row: Kind) -> Iterator[str]:
+    if not row.inputs.takes(len(node.inputs)):
+        yield f"it has {len(node.inputs)} inputs, not {row.inputs}"
+    if not row.outputs.takes(len(node.outputs)):
+        yield f"it has {len(node.outputs)} outputs, not {row.outputs}"
+    if len(node.blocks) != row.blocks:
+        yield f"it has {len(node.blocks)} blocks, not {row.blocks}"
+
+
+def attributes_agree(walk: Walk) -> Iterator[Fault]:
+    """A node has the attributes of its row, each in its form, and no others."""
+    for node in walk.nodes:
+        row = walk.row(node)
+        if row is not None:
+            for words in _misformed(node, row):
+                yield Fault(node, words)
+
+
+def _misformed(node: Node, row: Kind) -> Iterator[str]:
+    left = dict(node.attributes)
+    for name, form, is_required in row.attributes:
+        if name in left:
+            if not _FORMS[form](left.pop(name)):
+                yield f"its attribute `{name}` is no {form.name.lower()}"
+        elif is_required:
+            yield f"it has no attribute `{name}`"
+    for name in left:
+        yield f"it has an attribute `{name}`, of which nothing is known"
+
+
+def _is_function(value: Any) -> bool:
+    return isinstance(getattr(value, "qualname", None), str) and hasattr(
+        value, "schema"
+    )
+
+
+def _is_index(value: Any) -> bool:
+    return value.__class__ is int and 0 <= value < 2**63
+
+
+def _is_types(value: Any) -> bool:
+    return (
+        isinstance(value, tuple)
+        and all(isinstance(each, Type) for each in value)
+        and not any(map(_type_fault, value))
+    )
+
+
+# Form -> whether an attribute is of it; values are looked at by the rule of types.
+_FORMS: dict[Form, Callable[[Any], bool]] = {
+    Form.VALUE: lambda value: True,
+    Form.FUNCTION: _is_function,
+    Form.TEXT: lambda value: value.__class__ is str,
+    Form.INDEX: _is_index,
+    Form.TYPES: _is_types,
+    Form.GRAPH: lambda value: isinstance(value, Graph),
+    Form.OBJECT: lambda value: True,
+}
+
+
+# Types
+
+
+def types_are_inferred(walk: Walk) -> Iterator[Fault]:
+    """Outputs have the types that follow from inputs, blocks and attributes."""
+    for node in walk.nodes:
+        row = walk.row(node)
+        if row is None or any(_miscounts(node, row)) or any(_misformed(node, row)):
+            continue
+        inferred = row.infer(node)
+        if isinstance(inferred, str):
+            yield Fault(node, inferred)
+        elif len(inferred) != len(node.outputs):
+            words = f"it gives {len(inferred)} values for {len(node.outputs)} outputs"
+            yield Fault(node, words)
+        else:
+            for value, type_ in zip(node.outputs, inferred, strict=True):
+                if fake(value.type) is not fake(type_):
+                    words = f"is of type {type_}, and says {value.type}"
+                    yield Fault(node, words, value)
+
+
+def types_can_be_written(walk: Walk) -> Iterator[Fault]:
+    """The type of a value has no variable in it, and reads back as it is written."""
+    known: dict[Type, str | None] = {}
+    for node in _all_nodes(walk):
+        for value in node.outputs:
+            type_ = value.type
+            if type_ not in known:
+                known[type_] = _type_fault(type_)
+            words = known[type_]
+            if words is not None:
+                yield Fault(node, words, value)
+
+
+def _type_fault(outer: Type) -> str | None:
+    """Why no text of a graph can hold the type, or None."""
+    todo = [(outer, 1)]
+    while todo:
+        each, depth = todo.pop()
+        if depth > DEEPEST_TYPE:
+            return f"has a type that is nested more than {DEEPEST_TYPE} deep"
+        if isinstance(each, TypeVariable):
+            return f"has a type with the variable {each}"
+        if isinstance(each, DictType) and each.key not in DICT_KEYS:
+            return f"has a type with keys of type {each.key}"
+        todo += [(inner, depth + 1) for inner in _parts(each)]
+    return None
+
+
+def _parts(type_: Type) -> tuple[Type, ...]:
+    if isinstance(type_, OptionalType | ListType | FutureType | AwaitType | RRefType):
+        return (type_.element,)
+    if isinstance(type_, DictType):
+        return type_.key, type_.value
+    if isinstance(type_, UnionType):
+        return type_.members
+    return type_.elements if isinstance(type_, TupleType) else ()
+
+
+# Effects
+
+# What a kind whose graph is compiled as one may do.
+_COMPUTES = Effect.RUNS | Effect.READS | Effect.FRESH
+
+
+def fused_graphs_only_compute(walk: Walk) -> Iterator[Fault]:
+    """What is fused has no effects: it can be computed in any order, or not at all."""
+    for node in walk.nodes:
+        if node.kind != "prim::FusionGroup" or not _is_graph(node):
+            continue
+        effects = effects_of(node, walk.rows) & ~_COMPUTES
+        if effects:
+            yield Fault(node, f"it has effects: {_words(effects)}")
+        for user, place in writes_of(node, walk.rows):
+            yield Fault(node, f"its {user.kind} writes to input {place}")
+
+
+def _is_graph(node: Node) -> bool:
+    return isinstance(node.attributes.get("graph"), Graph)
+
+
+def _words(effects: Effect) -> str:
+    return ", ".join(each.name or "" for each in effects)
+
+
+LINKS: tuple[Law, ...] = (
+    blocks_are_rings,
+    ends_are_ends,
+    blocks_have_owners,
+    blocks_are_not_too_deep,
+    graphs_have_one_node,
+    outputs_know_their_nodes,
+    uses_have_two_ends,
+)
+LAWS: tuple[Law, ...] = (
+    values_are_defined_before_use,
+    kinds_are_known,
+    counts_agree,
+    attributes_agree,
+    types_are_inferred,
+    types_can_be_written,
+    fused_graphs_only_compute,
+)

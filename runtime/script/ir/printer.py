@@ -1,0 +1,289 @@
+"""Graphs as text: equal graphs have equal texts, and the text reads back.
+
+True only here: how a graph, a node, a constant is written.
+
+    graph __torch__.f(%x.1 : Tensor, %n.1 : int):
+      %2 : int = prim::Constant[value=1]()  # file.py:3:4
+      %y.1 : Tensor = prim::If(%c.1)
+        block0():
+          -> (%x.1)
+        ...
+      %9 : Future(Tensor) = prim::fork_0(%y.1)
+      return (%y.1)
+    with prim::fork_0 = graph(%x.1 : Tensor):
+      ...
+
+Rules:
+- a value is numbered when it is written first: with a hint `y` as `%y.1`, `%y.2`,
+  without one by how many values came before it; each graph counts for itself;
+- graphs that are attributes stand behind the graph that names them, in the order in
+  which they are named, and nodes are called by their numbers;
+- attributes stand in the order of the table of kinds;
+- what no text can hold (tensors, Python functions, named tuples) is `object(n)`, the
+  n-th in a table that goes with the text; functions of programs go by their names;
+- every graph is written, also one that is broken: the checker shows it.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from runtime.errors.source import printable
+from runtime.schema.declaration import EnumType
+from runtime.schema.default import default_text
+from runtime.schema.device import Device
+from runtime.schema.numbers import INT_END, INT_FIRST
+from runtime.schema.types import OptionalType, TupleType, Type, UnionType
+from runtime.script.ir.graph import Block, Graph, Node, Place, Value
+from runtime.script.ir.kinds import KINDS, Form
+from runtime.script.ir.type_rules import DEEPEST_CONSTANT
+
+# Names of graphs that stand without quotes.
+_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+# What a hint may not consist of.
+_FOREIGN = re.compile(r"[^A-Za-z0-9_.]")
+_INDENT = "  "
+
+
+class Printed(NamedTuple):
+    """A text, and what it does not hold.
+
+    `nodes` has the node of each line, of the first and last line of a block its ends;
+    `names` has how each value is called.
+    """
+
+    lines: tuple[str, ...]
+    nodes: tuple[Node, ...]
+    names: Mapping[Value, str]
+    objects: tuple[Any, ...]
+    functions: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The whole text, every line closed."""
+        return "".join(f"{line}\n" for line in self.lines)
+
+
+def graph_text(graph: Graph, *, places: bool = True) -> str:
+    """The text of a graph, with the places of nodes or without them."""
+    return printed(graph, places=places).text
+
+
+def printed(graph: Graph, *, places: bool = True) -> Printed:
+    """The text of a graph, and the objects and functions that it names."""
+    return _Printer(places).whole(graph)
+
+
+# A block that is being written; gives the blocks that come before it goes on.
+_Writing = Iterator["_Writing"]
+
+
+class _Printer:
+    """One run over one graph, and over those that it names."""
+
+    def __init__(self, places: bool) -> None:
+        self.places = places
+        self.lines: list[str] = []
+        self.nodes: list[Node] = []
+        self.names: dict[Value, str] = {}
+        self.objects: list[Any] = []
+        self.functions: dict[str, Any] = {}
+        # Identity -> the name of a graph, the number of an object.
+        self.graph_names: dict[int, str] = {}
+        self.numbers: dict[int, int] = {}
+        self.graph_counts: dict[str, int] = {}
+        self.graphs: list[Graph] = []
+        # What was written already: a broken ring would never end.
+        self.seen: set[int] = set()
+        self.count = 0
+        self.hints: dict[str, int] = {}
+
+    def whole(self, graph: Graph) -> Printed:
+        self.graph("graph", graph)
+        # Each may name more.
+        for inner in self.graphs:
+            self.graph(f"with {self.graph_names[id(inner)]} = graph", inner)
+        return Printed(
+            tuple(self.lines),
+            tuple(self.nodes),
+            self.names,
+            tuple(self.objects),
+            self.functions,
+        )
+
+    def graph(self, opening: str, graph: Graph) -> None:
+        self.count, self.hints = 0, {}
+        name = graph.name
+        if name:
+            shown = name if _PATH.fullmatch(name) else default_text(name)
+            opening = f"{opening} {shown}"
+        # Not recursive: how deeply blocks are nested, the checker says.
+        todo = [self.block(opening, graph.block, "")]
+        while todo:
+            inner = next(todo[-1], None)
+            if inner is None:
+                todo.pop()
+            else:
+                todo.append(inner)
+
+    def block(self, opening: str, block: Block, indent: str) -> _Writing:
+        if id(block) in self.seen:
+            return
+        self.seen.add(id(block))
+        parameters = ", ".join(map(self.typed, block.parameters))
+        self.line(f"{indent}{opening}({parameters}):", block.entry)
+        deeper = f"{indent}{_INDENT}"
+        node = block.entry.behind
+        while node is not None and node is not block.exit and id(node) not in self.seen:
+            self.seen.add(id(node))
+            self.line(f"{deeper}{self.node(node)}", node)
+            for place, inner in enumerate(node.blocks):
+                yield self.block(f"block{place}", inner, f"{deeper}{_INDENT}")
+            node = node.behind
+        end = "return" if indent == "" else "->"
+        self.line(f"{deeper}{end} ({self.values(block.results)})", block.exit)
+
+    def line(self, text: str, node: Node) -> None:
+        self.lines.append(text)
+        self.nodes.append(node)
+
+    def node(self, node: Node) -> str:
+        """outputs '=' kind [attributes] '(' inputs ')' ['#' place]."""
+        # Inputs first: of a sound graph they have names already.
+        inputs = self.values(node.inputs)
+        kind, attributes = self.kind(node)
+        outputs = ", ".join(map(self.typed, node.outputs))
+        text = f"{kind}{attributes}({inputs})"
+        if outputs:
+            text = f"{outputs} = {text}"
+        if self.places and node.place is not None:
+            text = f"{text}  # {place_text(node.place)}"
+        return text
+
+    def typed(self, value: Value) -> str:
+        return f"{self.name(value)} : {value.type}"
+
+    def values(self, values: Iterable[Value]) -> str:
+        return ", ".join(map(self.name, values))
+
+    def name(self, value: Value) -> str:
+        known = self.names.get(value)
+        if known is not None:
+            return known
+        hint = ".".join(filter(None, _FOREIGN.sub("_", value.hint).split(".")))
+        if hint:
+            number = self.hints[hint] = self.hints.get(hint, 0) + 1
+            made = f"%{hint}.{number}"
+        else:
+            made = f"%{self.count}"
+        self.count += 1
+        self.names[value] = made
+        return made
+
+    def kind(self, node: Node) -> tuple[str, str]:
+        """The kind, and attributes := ['[' name '=' form (',' name '=' form)* ']']."""
+        kind, left = node.kind, dict(node.attributes)
+        row = KINDS.get(kind)
+        shown: list[str] = []
+        for name, form, _ in () if row is None else row.attributes:
+            if name not in left:
+                continue
+            value = left.pop(name)
+            if form is Form.GRAPH and isinstance(value, Graph):
+                kind = self.graph_name(kind, value)
+            else:
+                shown.append(f"{name}={self.form(form, value, node)}")
+        # What does not belong there is shown all the same.
+        shown += [f"{name}={self.object(left[name])}" for name in sorted(left)]
+        return kind, f"[{', '.join(shown)}]" if shown else ""
+
+    def graph_name(self, kind: str, graph: Graph) -> str:
+        known = self.graph_names.get(id(graph))
+        if known is None:
+            number = self.graph_counts[kind] = self.graph_counts.get(kind, -1) + 1
+            known = self.graph_names[id(graph)] = f"{kind}_{number}"
+            self.graphs.append(graph)
+        return known
+
+    def form(self, form: Form, value: Any, node: Node) -> str:
+        """form := string | number | '[' types ']' | value | object."""
+        if form is Form.VALUE:
+            return self.constant(
+                value, _enums(node.outputs[0].type if node.outputs else None)
+            )
+        if form is Form.TEXT and value.__class__ is str:
+            return default_text(value)
+        if form is Form.INDEX and value.__class__ is int:
+            return str(value)
+        if form is Form.TYPES and _is_types(value):
+            return f"[{', '.join(map(str, value))}]"
+        if form is Form.FUNCTION:
+            name = getattr(value, "qualname", None)
+            if (
+                isinstance(name, str)
+                and self.functions.setdefault(name, value) is value
+            ):
+                return default_text(name)
+        return self.object(value)
+
+    def constant(self, value: Any, enums: Mapping[type, str], depth: int = 0) -> str:
+        """value := word | number | string | call | path | '(' values ')' | object."""
+        kind = value.__class__
+        if kind is tuple and depth < DEEPEST_CONSTANT:
+            inner = [self.constant(each, enums, depth + 1) for each in value]
+            return f"({inner[0]},)" if len(inner) == 1 else f"({', '.join(inner)})"
+        if kind in enums and _PATH.fullmatch(value.name or ""):
+            return f"{enums[kind]}.{value.name}"
+        if kind is int and not INT_FIRST <= value < INT_END:
+            return self.object(value)
+        write = _WRITERS.get(kind)
+        return self.object(value) if write is None else write(value)
+
+    def object(self, value: Any) -> str:
+        """object := 'object' '(' number ')'."""
+        number = self.numbers.setdefault(id(value), len(self.objects))
+        if number == len(self.objects):
+            self.objects.append(value)
+        return f"object({number})"
+
+
+# How constants are written, by their class; `repr` of a float reads back exactly.
+_WRITERS: dict[type, Callable[[Any], str]] = {
+    type(None): str,
+    bool: str,
+    int: str,
+    float: repr,
+    complex: lambda value: f"complex({value.real!r}, {value.imag!r})",
+    str: default_text,
+    Device: lambda value: f'device("{value}")',
+}
+
+
+def place_text(place: Place) -> str:
+    """File, line and column, as errors write them."""
+    line, column = place.source.place(place.span[0])
+    file = printable(place.source.file).strip() or "<text>"
+    return f"{file}:{line}:{column}"
+
+
+def _is_types(value: Any) -> bool:
+    return isinstance(value, tuple) and all(isinstance(each, Type) for each in value)
+
+
+def _enums(outer: Type | None) -> dict[type, str]:
+    """The enums that a constant of the type may have members of, and their names."""
+    found: dict[type, str] = {}
+    todo = [] if outer is None else [outer]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, EnumType):
+            python = each.declaration.python
+            if python is not None:
+                found[python] = each.declaration.qualname
+        elif isinstance(each, OptionalType):
+            todo.append(each.element)
+        elif isinstance(each, UnionType):
+            todo += each.members
+        elif isinstance(each, TupleType):
+            todo += each.elements
+    return found
