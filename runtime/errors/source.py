@@ -79,7 +79,7 @@ class Source:
         return self.line + index, offset - self._starts[index] + 1
 
     def offset(self, line: int, column: int) -> int:
-        """The character at a place, as `place` gives it; within the text at any rate."""
+        """The character at a place that `place` gives; within the text at any rate."""
         starts = self._starts
         index = min(max(line - self.line, 0), len(starts) - 2)
         return min(starts[index] + max(column - 1, 0), starts[index + 1] - 1)

@@ -180,7 +180,7 @@ def faults(graph: Graph, rows: Rows = row_of) -> list[tuple[str, Fault]]:
 
 
 def blocks_are_rings(walk: Walk) -> Iterator[Fault]:
-    """The nodes of a block are linked in both directions, from its entry to its exit."""
+    """The nodes of a block are linked in both directions, from entry to exit."""
     seen: set[int] = set()
     for block, _ in walk.blocks:
         if block.entry.kind != PARAM or block.exit.kind != RETURN:
