@@ -174,9 +174,9 @@ def branches(node: Node) -> Outcome:
     for place, block in enumerate(node.blocks):
         if block.parameters:
             fault = fault or f"block {place} of a branch has no parameters"
-        fault = fault or _misfits(
-            block.results, wanted, f"result of block {place}: value", "output"
-        )
+        misfit = _misfits(block.results, wanted, "result", "output")
+        if misfit is not None:
+            fault = fault or f"block {place}: {misfit}"
     return wanted if fault is None else fault
 
 

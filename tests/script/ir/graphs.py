@@ -52,6 +52,8 @@ for _text, _tags in (
     ("rand(int[] size) -> Tensor", ("nondeterministic_seeded",)),
     ("show(str text, ...) -> ()", ()),
     ("parts(Tensor self) -> (Tensor, int)", ()),
+    ("unbound(t? x) -> t", ()),
+    ("scale(Tensor self, Tensor factor) -> Tensor", ("numbers_as_tensors",)),
 ):
     LIBRARY.define(parse_schema(_text), tags=_tags)
 LIBRARY.define("unknown(Tensor self) -> ...", "CONSERVATIVE")
@@ -456,6 +458,13 @@ GROWN: dict[str, Callable[[Growth], Any]] = {
     "demo::rand": _put("demo::rand", [ListType(IntType)], [TensorType]),
     "demo::show": _any_of(
         _put("demo::show", [StrType]), _put("demo::show", [StrType, NODE, AnyType])
+    ),
+    "demo::unbound": _put("demo::unbound", [optional(IntType)], [IntType]),
+    "demo::scale": _any_of(
+        *(
+            _put("demo::scale", [TensorType, each], [TensorType])
+            for each in (TensorType, IntType, FloatType, BoolType)
+        )
     ),
     "demo::parts": _put("demo::parts", [TensorType], [TensorType, IntType]),
     "demo::unknown": _put("demo::unknown", [TensorType], [AnyType, AnyType]),
