@@ -46,6 +46,7 @@ from runtime.errors.future import (
     AlreadySettled, AwaitedAttribute, CallbackFailed, FutureCancelled, FutureError,
     FutureMisuse, FutureTimeout, NotSettled, Unmovable, WithoutFunction,
 )
+from runtime.errors.graph import BrokenGraph, GraphError
 from runtime.errors.key import (
     ForeignBits, GuardLeftElsewhere, GuardNotEntered, NoPriority, NotRegistrable,
     UnknownBackend, UnknownDevice, UnknownKey,
@@ -112,7 +113,7 @@ __all__ = [
     "AnnotationTaken", "ArgumentOrder", "AutocastRefused", "AutogradAtBackend",
     "AutogradError", "AutogradMissing", "AwaitedAttribute", "BackwardRaised",
     "BadDimension", "BadMutatesArgs", "BadSize", "BadState", "BadStrides",
-    "BrokenPromise", "CallError", "CallRefused", "CallWithoutSchema",
+    "BrokenGraph", "BrokenPromise", "CallError", "CallRefused", "CallWithoutSchema",
     "CallbackFailed", "CannotInfer", "ClassHandler", "Conflict", "ContextClosed",
     "ContextError", "ContextNotEntered", "CustomOperatorError", "DTypeRefused",
     "DeclarationConflict", "DefinitionRefused", "DeviceUnavailable", "DevicesDiffer",
@@ -123,7 +124,7 @@ __all__ = [
     "FallthroughCalled", "FixedAttribute", "ForeignBits", "FunctionMisuse",
     "FunctionalDiffers", "FutureCancelled", "FutureError", "FutureMisuse",
     "FutureTimeout", "GradcheckFailed", "GradcheckMisuse", "GradientMismatch",
-    "GradientNeeded", "GradientStructure", "GradientWrong", "GraphFreed",
+    "GradientNeeded", "GradientStructure", "GradientWrong", "GraphError", "GraphFreed",
     "GuardLeftElsewhere", "GuardNotEntered", "HandlerError", "HandlerNotCallable",
     "HookMisuse", "ImpureFunction", "IndexOutOfRange", "IndexRefused",
     "InferenceError", "InferenceTensorUsed", "InputWithoutGradient", "KernelError",

@@ -21,6 +21,7 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from runtime.errors.graph import BrokenGraph, GraphFault
+from runtime.schema.schema import Schema
 from runtime.schema.types import (
     DICT_KEYS,
     AwaitType,
@@ -368,9 +369,8 @@ def _misformed(node: Node, row: Kind) -> Iterator[str]:
 
 
 def _is_function(value: Any) -> bool:
-    return isinstance(getattr(value, "qualname", None), str) and hasattr(
-        value, "schema"
-    )
+    name, schema = getattr(value, "qualname", None), getattr(value, "schema", None)
+    return isinstance(name, str) and isinstance(schema, Schema)
 
 
 def _is_index(value: Any) -> bool:

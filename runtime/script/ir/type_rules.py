@@ -53,6 +53,8 @@ from runtime.schema.unify import Mismatch, match, substitute, variables
 from runtime.schema.values import is_tensor
 from runtime.script.ir.graph import Block, Graph, Node, Value
 
+# The kinds whose nodes a rule looks for among the inputs.
+CONSTANT, CLOSURE = "prim::Constant", "prim::Closure"
 # The types of the outputs, or the fault in words.
 Outcome = tuple[Type, ...] | str
 Rule = Callable[[Node], Outcome]
@@ -361,18 +363,16 @@ def operator(schema: Schema, numbers: bool) -> Rule:
 
 def called(node: Node) -> Any | None:
     """The function that `prim::CallFunction` calls, or None if a graph hides it."""
-    if not node.inputs:
-        return None
     source = node.inputs[0].node
-    return source.attributes.get("function")
+    return source.attributes.get("function") if source.kind == CONSTANT else None
 
 
 def call_function(node: Node) -> Outcome:
     """What the function, a constant, gives."""
-    function = called(node)
-    if function is None:
+    schema = getattr(called(node), "schema", None)
+    if not isinstance(schema, Schema):
         return "the function that is called is no constant"
-    return call(function.schema, types_of(node.inputs)[1:], len(node.outputs))
+    return call(schema, types_of(node.inputs)[1:], len(node.outputs))
 
 
 def call_method(node: Node) -> Outcome:
@@ -427,7 +427,7 @@ def from_closure(wrapper: type[FutureType | AwaitType]) -> Rule:
 
     def types_of_closure(node: Node) -> Outcome:
         source = node.inputs[0].node
-        if source.kind != "prim::Closure" or not source.blocks:
+        if source.kind != CLOSURE or not source.blocks:
             return "what is run later is the output of a prim::Closure"
         return (wrapper(result_type(source.blocks[0])),)
 
