@@ -1,0 +1,192 @@
+"""Graphs are changed by their methods: both ends of every link agree afterwards."""
+
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from runtime.schema.types import IntType, TensorType
+from runtime.script.ir import Graph, Node, Value, check
+from tests.script.ir.graphs import random_graph, rows
+
+
+class Line:
+    """A graph of a parameter and three nodes, each of which uses the one before."""
+
+    def __init__(self) -> None:
+        self.graph = Graph("f")
+        self.block = self.graph.block
+        self.x = self.block.add_parameter(TensorType, "x")
+        self.first = self.neg(self.x)
+        self.second = self.neg(self.first.output)
+        self.third = self.neg(self.second.output)
+        self.block.add_result(self.third.output)
+
+    def neg(self, value: Value) -> Node:
+        return self.block.append(Node("demo::neg", [value], [TensorType]))
+
+    @property
+    def order(self) -> list[Node]:
+        check(self.graph, rows=rows)
+        nodes = [*self.block]
+        assert [*reversed(self.block)] == nodes[::-1]
+        return nodes
+
+
+def test_what_a_graph_is_made_of() -> None:
+    line = Line()
+    assert line.order == [line.first, line.second, line.third]
+    assert line.x.is_parameter
+    assert not line.first.output.is_parameter
+    assert line.x.uses == [(line.first, 0)]
+    assert [*line.block.parameters] == [line.x]
+    assert [*line.block.results] == [line.third.output]
+    assert repr(line.x) == "Value(x: Tensor of prim::Param)"
+    assert repr(line.first) == "Node(demo::neg, 1 inputs)"
+    assert repr(line.first.output) == "Value(?: Tensor of demo::neg)"
+
+
+def test_nodes_are_put_and_taken_out() -> None:
+    line = Line()
+    node = Node("demo::neg", [line.x], [TensorType])
+    assert node.put_before(line.first) is node
+    assert line.order == [node, line.first, line.second, line.third]
+    assert node.take_out() is node
+    assert node.block is None
+    node.put_behind(line.third)
+    assert line.order == [line.first, line.second, line.third, node]
+    node.take_out().put_behind(line.block.entry)
+    assert line.order[0] is node
+    node.destroy()
+    assert line.x.uses == [(line.first, 0)]
+    assert line.order == [line.first, line.second, line.third]
+
+
+def test_inputs_are_set_added_and_removed() -> None:
+    line = Line()
+    node = Node("demo::show", [line.x, line.x], [])
+    line.block.append(node)
+    node.add_input(line.first.output)
+    assert [*node.inputs] == [line.x, line.x, line.first.output]
+    node.set_input(0, line.first.output)
+    assert line.x.uses == [(line.first, 0), (node, 1)]
+    node.remove_input(0)
+    assert [*node.inputs] == [line.x, line.first.output]
+    assert line.x.uses == [(line.first, 0), (node, 0)]
+    assert line.first.output.uses == [(line.second, 0), (node, 1)]
+    node.set_inputs(reversed(node.inputs))
+    assert [*node.inputs] == [line.first.output, line.x]
+    node.set_inputs(())
+    assert line.x.uses == [(line.first, 0)]
+
+
+def test_outputs_are_added_and_removed() -> None:
+    node = Node("demo::parts", (), [TensorType])
+    added = node.add_output(IntType, "n")
+    assert (added.index, added.hint) == (1, "n")
+    node.remove_output(0)
+    assert node.output is added
+    assert added.index == 0
+
+
+def test_a_value_is_replaced_everywhere() -> None:
+    line = Line()
+    line.first.output.replace_by(line.x)
+    assert [*line.second.inputs] == [line.x]
+    assert line.first.output.uses == []
+    assert line.x.uses == [(line.first, 0), (line.second, 0)]
+    line.x.replace_by(line.x)
+    assert line.x.uses == [(line.first, 0), (line.second, 0)]
+    line.first.destroy()
+    assert line.order == [line.second, line.third]
+
+
+def test_nodes_may_be_changed_while_they_are_given() -> None:
+    line = Line()
+    seen = []
+    for node in line.block:
+        seen.append(node)
+        if node is line.second:
+            node.output.replace_by(line.first.output)
+            node.destroy()
+        if node is line.first:
+            between = Node("demo::neg", [line.x], [TensorType]).put_behind(node)
+    assert seen == [line.first, between, line.second, line.third]
+    assert line.order == [line.first, between, line.third]
+    for node in reversed(line.block):
+        if not any(each.uses for each in node.outputs):
+            node.destroy()
+    assert line.order == [line.first, line.third]
+
+
+def deep() -> tuple[Graph, Node, Node]:
+    """A branch within a branch."""
+    graph = Graph()
+    condition = graph.block.add_parameter(IntType)
+    outer = graph.block.append(Node("prim::If", [condition]))
+    inner = outer.add_block().append(Node("prim::If", [condition]))
+    inner.add_block().append(Node("demo::a", [condition], [IntType]))
+    inner.add_block()
+    outer.add_block().append(Node("demo::b"))
+    graph.block.append(Node("demo::c"))
+    return graph, outer, inner
+
+
+def test_nodes_within_are_in_the_order_of_the_text() -> None:
+    graph, outer, inner = deep()
+    kinds = [node.kind for node in graph.nodes()]
+    assert kinds == ["prim::If", "prim::If", "demo::a", "demo::b", "demo::c"]
+    assert [node.kind for node in outer.nodes_within()] == kinds[1:4]
+    for node in graph.nodes():
+        if node is inner:
+            node.destroy()
+    assert [node.kind for node in graph.nodes()] == ["prim::If", "demo::b", "demo::c"]
+
+
+def test_blocks_are_destroyed_with_their_node() -> None:
+    graph, outer, inner = deep()
+    (condition,) = graph.block.parameters
+    (value,) = [node.output for node in inner.blocks[0]]
+    inner.blocks[0].add_result(value)
+    outer.destroy()
+    assert condition.uses == []
+    assert [node.kind for node in graph.nodes()] == ["demo::c"]
+    assert [*inner.blocks[0]] == []
+
+
+def test_random_graphs_are_destroyed_to_the_last_use() -> None:
+    for seed in range(100):
+        graph = random_graph(Random(seed))
+        values = [each for node in graph.nodes() for each in node.outputs]
+        graph.block.clear()
+        assert [*graph.nodes()] == []
+        assert not any(each.uses for each in (*values, *graph.block.parameters))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (lambda line: line.first.put_before(line.second), "a node is in one block"),
+        (
+            lambda line: Node("demo::a").put_before(line.block.entry),
+            "nothing is put in front of the parameters",
+        ),
+        (
+            lambda line: Node("demo::a").put_behind(line.block.exit),
+            "nothing is put behind the results",
+        ),
+        (lambda line: line.block.entry.take_out(), "these stay with their block"),
+        (
+            lambda line: Node("demo::a").take_out(),
+            "a node that is taken out is in a block",
+        ),
+        (lambda line: line.first.destroy(), "a value that is used stays"),
+        (lambda line: line.first.remove_output(0), "a value that is used stays"),
+    ],
+)
+def test_what_the_methods_refuse(wrong: Callable[[Line], object], why: str) -> None:
+    line = Line()
+    with pytest.raises(AssertionError) as caught:
+        wrong(line)
+    assert str(caught.value).partition("\n")[0] == why
+    assert line.order == [line.first, line.second, line.third]
