@@ -44,6 +44,10 @@ _REFERENCE = re.compile(r"(.+)_[0-9]{1,9}")
 # No line is longer, and no file has more of them, that somebody looks at.
 _PLACE = re.compile(r"(.*\S):([0-9]{1,9}):([0-9]{1,5})")
 _PARTS = {"True": True, "False": False, "None": None}
+# The kinds that a text may name, without their namespace.
+_WRITTEN = tuple(
+    name.removeprefix("prim::") for name in KINDS if name not in (PARAM, RETURN)
+)
 # The decimal digits of the greatest integer.
 _DIGITS = 19
 
@@ -309,8 +313,9 @@ class _Parser:
             hint = f"Write {name}_0, and the graph behind all of this one."
             cursor.fail(f"{name} has a graph", start, hint, upto=cursor.last)
         if row is None or name in (PARAM, RETURN):
-            near = nearest(name, tuple(KINDS))
-            hint = f"Did you mean {' or '.join(near)}?" if near else ""
+            near = nearest(name.removeprefix("prim::"), _WRITTEN)
+            guess = " or ".join(f"prim::{each}" for each in near)
+            hint = f"Did you mean {guess}?" if guess else ""
             cursor.fail(f"there is no kind {name}", start, hint, upto=cursor.last)
         if name != row.name and (name in self.awaited or name in self.read):
             hint = "A graph belongs to one node."
@@ -380,7 +385,8 @@ class _Parser:
             name = self.strings.string(token)
             if name not in self.functions:
                 near = nearest(name, tuple(self.functions))
-                hint = f"There is {' and '.join(near)}." if near else ""
+                # Paths have much in common: the second best is hardly ever meant.
+                hint = f"There is {near[0]}." if near else ""
                 cursor.fail("no function of this name is given", token, hint)
             return self.functions[name]
         token = cursor.expect("name", "`object` and its number")
