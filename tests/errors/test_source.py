@@ -183,3 +183,12 @@ def test_parts_are_drawn_alone() -> None:
     assert underline("a世b", 1, 2) == " ~~"
     assert underline("a世b", 1, 1) == " "
     assert underline("a世b", 2, 2, 1) == "   ~"
+
+
+def test_offsets_are_what_places_say() -> None:
+    source = Source("one\n\ntwo é\n", "f.py", 5)
+    for offset in range(len(source.text)):
+        assert source.offset(*source.place(offset)) == offset
+    # Past the ends of lines and of the text, the nearest character.
+    far = ((1, 1), (5, 0), (5, 99), (6, 4), (7, 99), (99, 1))
+    assert [source.offset(*place) for place in far] == [0, 0, 3, 4, 10, 11]

@@ -154,6 +154,12 @@ def test_blocks_are_destroyed_with_their_node() -> None:
     assert [*inner.blocks[0]] == []
 
 
+def test_a_node_of_no_block_is_destroyed_too() -> None:
+    line = Line()
+    Node("demo::neg", [line.x], [TensorType]).destroy()
+    assert line.order == [line.first, line.second, line.third]
+
+
 def test_random_graphs_are_destroyed_to_the_last_use() -> None:
     for seed in range(100):
         graph = random_graph(Random(seed))

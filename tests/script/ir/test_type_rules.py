@@ -3,7 +3,9 @@
 import pytest
 
 from runtime.errors.graph import BrokenGraph
-from runtime.script.ir import KINDS, Graph, check, parse_graph, printed
+from runtime.schema.types import AnyType
+from runtime.script.ir import KINDS, Graph, Node, check, parse_graph, printed
+from runtime.script.ir.type_rules import DEEPEST_CONSTANT
 from tests.schema.programs import PROGRAM, Colour
 from tests.script.ir.graphs import FUNCTIONS, TENSORS, rows
 
@@ -429,6 +431,29 @@ UNSOUND: tuple[tuple[str, str], ...] = (
         "nothing says what `t` stands for in demo::unbound(t? x) -> t",
     ),
 )
+
+
+def test_constants_are_nested_as_deeply_as_a_text_can_say() -> None:
+    def constant(depth: int) -> Graph:
+        value: object = ()
+        for _ in range(depth - 1):
+            value = (value,)
+        graph = Graph()
+        graph.block.append(Node("prim::Constant", (), [AnyType], {"value": value}))
+        return graph
+
+    graph = constant(DEEPEST_CONSTANT)
+    assert told(graph) == []
+    assert not printed(graph).objects
+    for depth in (DEEPEST_CONSTANT + 2, 5000):
+        fault = "types_are_inferred: the value is no constant of type Any"
+        assert told(constant(depth)) == [fault]
+
+
+def test_an_operator_that_takes_numbers_for_tensors() -> None:
+    for name, count in (("t", 0), ("i", 0), ("f", 0), ("b", 0), ("s", 1), ("li", 1)):
+        graph = graph_of(f"%0 : Tensor = demo::scale(%t, %{name})")
+        assert len(told(graph)) == count
 
 
 @pytest.mark.parametrize("kind", SOUND)
