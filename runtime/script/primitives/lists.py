@@ -1,0 +1,258 @@
+"""Lists: subscripts, slices, methods, comparisons, and what is computed of a whole list.
+
+True only here: what scripts do with lists, and with the numbers of a `range`.
+
+Rules:
+- a list is Python's own: two names of one list see each other's changes;
+- elements are of one type `t`; where a method compares or orders them, they do as their
+  type does in Python, and raise what it raises;
+- a new list shares its elements with the old one, if they can be shared at all;
+- `range`, `sorted` and `list` give lists; a `range` in a loop is never made: its length
+  and its numbers are computed (`len(range(...))`, `range(...)[i]`).
+"""
+
+import math
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from runtime.script.primitives.integers import bounded
+from runtime.script.primitives.row import (
+    Row,
+    binary,
+    call,
+    form,
+    method,
+    row,
+    special,
+)
+
+Values = list[Any]
+Bound = int | None
+
+
+def _slice(self: Values, start: Bound, stop: Bound, step: Bound) -> Values:
+    return self[start:stop:step]
+
+
+def _set_slice(
+    self: Values, start: Bound, stop: Bound, step: Bound, values: Values
+) -> None:
+    self[start:stop:step] = values
+
+
+def _delete_slice(self: Values, start: Bound, stop: Bound, step: Bound) -> None:
+    del self[start:stop:step]
+
+
+def _index(self: Values, el: object, start: int, end: Bound) -> int:
+    return self.index(el, start) if end is None else self.index(el, start, end)
+
+
+def _sort(self: Values, reverse: bool) -> None:
+    self.sort(reverse=reverse)
+
+
+def _sorted(iterable: Values, reverse: bool) -> Values:
+    return sorted(iterable, reverse=reverse)
+
+
+def _repeated_left(n: int, self: Values) -> Values:
+    return n * self
+
+
+def _subscripts() -> Iterator[Row]:
+    schema = "getitem.t(t[](a) self, int index) -> t(*)"
+    samples = "[1, 2], 0; [1, 2], -1; [1, 2], 2; [], 0; [[1], [2]], 1; ['a'], LEAST"
+    item = special("[]", "{0}[{1}]")
+    yield row(schema, item, operator.getitem, samples, raises=True)
+    schema = "slice.t(t[] self, int? start, int? stop, int? step) -> t[]"
+    samples = (
+        "[1, 2, 3], 1, None, None; [1, 2, 3], None, None, -1; [1, 2], -9, 9, None; "
+        "[1, 2], None, None, 0; [[1], [2]], None, None, None; [1, 2, 3], 2, 0, -2"
+    )
+    part = special("[:]", "{0}[{1}:{2}:{3}]")
+    yield row(schema, part, _slice, samples, raises=True)
+    schema = "setitem.t(t[](a!) self, int index, t(b -> *) value) -> ()"
+    samples = "[1, 2], 0, 9; [1, 2], -1, 9; [1], 1, 9; [], -1, 0; [[1]], 0, [2]"
+    store = special("[]=", "{0}[{1}] = {2}")
+    yield row(schema, store, operator.setitem, samples, raises=True)
+    schema = (
+        "setslice.t(t[](a!) self, int? start, int? stop, int? step, t[] values) -> ()"
+    )
+    samples = (
+        "[1, 2, 3], 0, 2, None, [9]; [1, 2, 3], None, None, 2, [7, 8]; "
+        "[1, 2, 3], None, None, 2, [7]; [1], 5, 1, None, [3, 4]; [1], None, None, 0, []"
+    )
+    store = special("[:]=", "{0}[{1}:{2}:{3}] = {4}")
+    yield row(schema, store, _set_slice, samples, raises=True)
+    schema = "delitem.t(t[](a!) self, int index) -> ()"
+    remove = special("del []", "del {0}[{1}]")
+    samples = "[1, 2], 0; [1, 2], -1; [1], 1; [], 0"
+    yield row(schema, remove, operator.delitem, samples, raises=True)
+    schema = "delslice.t(t[](a!) self, int? start, int? stop, int? step) -> ()"
+    samples = "[1, 2, 3], 1, None, None; [1, 2, 3], None, None, -2; [1], 0, 1, 0"
+    remove = special("del [:]", "del {0}[{1}:{2}:{3}]")
+    yield row(schema, remove, _delete_slice, samples, raises=True)
+
+
+def _operators() -> Iterator[Row]:
+    schema = "add.t(t[] a, t[] b) -> t[]"
+    samples = "[1], [2, 3]; [], []; [[1]], [[2]]"
+    yield row(schema, binary("+"), operator.add, samples)
+    schema = "iadd.t(t[](a!) self, t[] b) -> t[](a!)"
+    extend = special("+=", "{0} += {1}")
+    yield row(schema, extend, operator.iadd, "[1], [2, 3]; [], []; ['a'], ['b']")
+    schema = "mul.t(t[] self, int n) -> t[]"
+    samples = "[1, 2], 2; [1], 0; [1], -1; [[1]], 2"
+    yield row(schema, binary("*"), operator.mul, samples)
+    schema = "mul.left_t(int n, t[] self) -> t[]"
+    yield row(schema, binary("*"), _repeated_left, "2, [1, 2]; -1, [1]")
+    schema = "imul.t(t[](a!) self, int n) -> t[](a!)"
+    repeat = special("*=", "{0} *= {1}")
+    yield row(schema, repeat, operator.imul, "[1, 2], 2; [1], 0; [[1]], 3")
+    samples = "[1, 2], [1, 2]; [1], [2]; [], [1]; [nan], [nan]; [T2], [T3]"
+    for symbol, name, function in (
+        ("==", "eq", operator.eq),
+        ("!=", "ne", operator.ne),
+        ("<", "lt", operator.lt),
+        ("<=", "le", operator.le),
+        (">", "gt", operator.gt),
+        (">=", "ge", operator.ge),
+    ):
+        schema = f"{name}.list(t[] a, t[] b) -> bool"
+        more = samples if name in ("eq", "ne") else f"{samples}; [1j], [2j]"
+        yield row(schema, binary(symbol), function, more, raises=True)
+    schema = "contains.t(t[] self, t item) -> bool"
+    within = special("in", "{1} in {0}")
+    samples = "[1, 2], 2; [1], 3; [], 'a'; [nan], nan; [[1]], [1]; [T0], T0; [T2], T3"
+    yield row(schema, within, operator.contains, samples, raises=True)
+
+
+def _methods() -> Iterator[Row]:
+    schema = "append.t(t[](a!) self, t(b -> *) el) -> ()"
+    yield row(schema, method("append"), list.append, "[], 1; [[1]], [2]; ['a'], 'b'")
+    schema = "extend.t(t[](a!) self, t[] other) -> ()"
+    samples = "[1], [2, 3]; [], []; [[1]], [[2]]"
+    yield row(schema, method("extend"), list.extend, samples)
+    schema = "insert.t(t[](a!) self, int index, t(b -> *) el) -> ()"
+    samples = "[1, 2], 1, 9; [1], -5, 0; [1], 7, 2; [], MOST, [1]; [1], LEAST, 2"
+    yield row(schema, method("insert"), list.insert, samples)
+    schema = "pop.t(t[](a!) self, int index=-1) -> t(*)"
+    samples = "[1, 2]; [1, 2], 0; [1], 1; []; [[1], [2]], -2"
+    yield row(schema, method("pop"), list.pop, samples, raises=True)
+    schema = "remove.t(t[](a!) self, t el) -> ()"
+    samples = "[1, 2, 1], 1; ['a'], 'b'; [], 1; [[1]], [1]; [T0, T1], T0"
+    yield row(schema, method("remove"), list.remove, samples, raises=True)
+    schema = "clear.t(t[](a!) self) -> ()"
+    yield row(schema, method("clear"), list.clear, "[1, 2]; []")
+    schema = "reverse.t(t[](a!) self) -> ()"
+    yield row(schema, method("reverse"), list.reverse, "[1, 2, 3]; []; [[1], [2]]")
+    schema = "sort.t(t[](a!) self, *, bool reverse=False) -> ()"
+    samples = "[3, 1, 2]; [2, 1], reverse=True; ['b', 'a']; [1j, 2j]; [nan, 1.0]; []"
+    yield row(schema, method("sort"), _sort, samples, raises=True)
+    schema = "copy.t(t[] self) -> t[]"
+    yield row(schema, method("copy"), list.copy, "[1, 2]; []; [[1]]")
+    schema = "count.t(t[] self, t el) -> int"
+    samples = "[1, 2, 1], 1; ['a'], 'b'; [nan], nan; [[1], [1]], [1]; [T2], T3"
+    yield row(schema, method("count"), list.count, samples, raises=True)
+    schema = "index.t(t[] self, t el, int start=0, int? end=None) -> int"
+    samples = (
+        "[1, 2, 1], 1; [1, 2, 1], 1, 1; [1, 2, 1], 1, 1, 2; [], 1; ['a'], 'a', -1; "
+        "[1, 2], 2, -5, -1"
+    )
+    yield row(schema, method("index"), _index, samples, raises=True)
+
+
+def _whole() -> Iterator[Row]:
+    yield row("len.t(t[] obj) -> int", call(len), len, "[]; [1, 2]")
+    yield row("bool.list(t[] x) -> bool", call(bool), bool, "[]; [0]")
+    yield row("list.t(t[] iterable) -> t[]", call(list), list, "[]; [1, 2]; [[1]]")
+    schema = "sorted.t(t[] iterable, *, bool reverse=False) -> t[]"
+    samples = "[3, 1, 2]; ['b', 'a'], reverse=True; [1j, 2j]; [True, False]; [[2], [1]]"
+    yield row(schema, call(sorted), _sorted, samples, raises=True)
+    samples = "[3, 1, 2]; []; ['b', 'a']; [1.0, nan]; [1j, 2j]; [[2], [1]]"
+    for name, function in (("min", min), ("max", max)):
+        schema = f"{name}.t(t[](a) iterable) -> t(*)"
+        yield row(schema, call(function), function, samples, raises=True)
+    total = bounded("sum", sum)
+    samples = "[1, 2]; []; [MOST, 1]; [MOST, MOST, LEAST]; [LEAST, -1]"
+    yield row("sum.int(int[] iterable) -> int", call(sum), total, samples, raises=True)
+    schema = "sum.bool(bool[] iterable) -> int"
+    yield row(schema, call(sum), sum, "[True, True]; []")
+    schema = "sum.float(float[] iterable) -> float"
+    yield row(schema, call(sum), _sum_of_floats, "[0.1, 0.2, 0.3]; [inf, -inf]; [-0.0]")
+    schema = "sum.complex(complex[] iterable) -> complex"
+    yield row(schema, call(sum), _sum_of_complex, "[1j, 2+0j]; [0j]")
+    samples = "[]; [1, 0]; [0.0]; ['', 'a']; [[], [1]]; [True, True]; [None]; [T2]"
+    for name, truth in (("any", any), ("all", all)):
+        schema = f"{name}.t(t[] iterable) -> bool"
+        yield row(schema, call(truth), truth, samples, raises=True)
+    schema = "fsum.list(float[] seq) -> float"
+    samples = "[0.1] * 10; []; [inf, -inf]; [1e308, 1e308]"
+    yield row(schema, call(math.fsum), math.fsum, samples, raises=True)
+    whole_product = bounded("math.prod", math.prod)
+    schema = "prod.int(int[] iterable) -> int"
+    samples = "[2, 3]; []; [MOST, 2]; [LEAST, -1]; [MOST, MOST, 0]"
+    yield row(schema, call(math.prod), whole_product, samples, raises=True)
+    schema = "prod.float(float[] iterable) -> float"
+    samples = "[0.5, 3.0]; [inf, 0.0]"
+    yield row(schema, call(math.prod), _product_of_floats, samples)
+
+
+def _sum_of_floats(iterable: list[float]) -> float:
+    # Python's sum of nothing is an int.
+    return sum(iterable) if iterable else 0.0
+
+
+def _sum_of_complex(iterable: list[complex]) -> complex:
+    return sum(iterable) if iterable else 0j
+
+
+def _product_of_floats(iterable: list[float]) -> float:
+    return math.prod(iterable) if iterable else 1.0
+
+
+def _range_length(start: int, stop: int, step: int) -> int:
+    numbers = range(start, stop, step)
+    # `len` refuses what an index of C does not hold; the number itself is needed.
+    first, last, stride = numbers.start, numbers.stop, numbers.step
+    if stride < 0:
+        first, last, stride = last, first, -stride
+    return max(0, -((first - last) // stride))
+
+
+def _range_item(start: int, stop: int, step: int, index: int) -> int:
+    return range(start, stop, step)[index]
+
+
+def _range_list(start: int, stop: int, step: int) -> list[int]:
+    return list(range(start, stop, step))
+
+
+def _ranges() -> Iterator[Row]:
+    numbers = "range({0}, {1}, {2})"
+    schema = "range_length.int(int start, int stop, int step) -> int"
+    samples = "0, 5, 1; 5, 0, -2; 0, 5, 0; 3, 3, 1; 0, MOST, 2; 5, 0, 1; 0, 5, LEAST"
+    length: Callable[..., int] = bounded("len(range(...))", _range_length)
+    way = form(f"len({numbers})")
+    yield row(schema, way, length, samples, raises=True)
+    schema = "range_item.int(int start, int stop, int step, int index) -> int"
+    samples = "0, 5, 1, 3; 5, 0, -2, 2; 0, 5, 1, 5; 0, 5, 1, -1; LEAST, MOST, 7, 3"
+    way = form(f"{numbers}[{{3}}]")
+    yield row(schema, way, _range_item, samples, raises=True)
+    schema = "range_list.int(int start, int stop, int step) -> int[]"
+    samples = "0, 5, 1; 5, 0, -2; 0, 5, 0; 3, 3, 1"
+    way = form(f"list({numbers})")
+    yield row(schema, way, _range_list, samples, raises=True)
+    schema = "range_contains.int(int start, int stop, int step, int item) -> bool"
+    samples = "0, 5, 1, 3; 0, 5, 2, 3; 0, 5, 0, 1"
+    way = form(f"{{3}} in {numbers}")
+    yield row(schema, way, _range_contains, samples, raises=True)
+
+
+def _range_contains(start: int, stop: int, step: int, item: int) -> bool:
+    return item in range(start, stop, step)
+
+
+ROWS = (*_subscripts(), *_operators(), *_methods(), *_whole(), *_ranges())

@@ -1,0 +1,38 @@
+"""Objects: what every value has, whatever its type: identity, a hash, equality of a few.
+
+True only here: `is`, `hash`, and comparisons of values that have no chapter.
+
+Rules:
+- `is` compares identity, which is that of Python's objects: of small ints it is what
+  CPython makes of them;
+- the hash of a str differs from one process to the next, and that of a tensor is its
+  identity: `hash` is marked as not deterministic, so that no pass computes it early.
+"""
+
+import operator
+from collections.abc import Iterator
+
+from runtime.script.primitives.row import Row, binary, call, row
+
+_HASHED = "1; 1.0; True; 'a'; None; (1, 'a'); 1j; [1]; nan; T0; MOST; -1"
+
+
+def _rows() -> Iterator[Row]:
+    samples = "T0, T0; T0, T1; None, None; True, None; 'a', None"
+    schema = "is_.t(t a, u b) -> bool"
+    yield row(schema, binary("is"), operator.is_, samples)
+    schema = "is_not.t(t a, u b) -> bool"
+    yield row(schema, binary("is not"), operator.is_not, samples)
+    samples = "device('cpu'), device('cpu'); device('cuda:1'), device('cuda:0')"
+    for symbol, name, function in (
+        ("==", "eq", operator.eq),
+        ("!=", "ne", operator.ne),
+    ):
+        schema = f"{name}.Device(Device a, Device b) -> bool"
+        yield row(schema, binary(symbol), function, samples)
+    tags = ("nondeterministic_seeded",)
+    schema = "hash.t(t object) -> int"
+    yield row(schema, call(hash), hash, _HASHED, raises=True, tags=tags)
+
+
+ROWS = tuple(_rows())

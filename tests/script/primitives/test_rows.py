@@ -1,0 +1,122 @@
+"""Every row, on its samples: Python's value, type and exception; what it writes, shares.
+
+The oracle is Python's own expression for the row (`Way.expression`), on objects of its
+own; where a script has no such value, an error of ours is due (`trial.declared`).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from runtime.schema.argument import Argument
+from runtime.schema.sharing import may_alias, may_contain_alias
+from runtime.script.primitives import ROWS, Row
+from tests.script.primitives.trial import canonical, in_order, ours, python, sample_arguments
+
+CASES = [
+    pytest.param(row, sample, id=f"{row.schema.name}({sample})")
+    for row in ROWS
+    for sample in row.samples
+]
+ALL = [pytest.param(row, id=row.name) for row in ROWS]
+
+
+@pytest.mark.parametrize(("row", "sample"), CASES)
+def test_a_primitive_does_what_python_does(row: Row, sample: str) -> None:
+    assert ours(row, sample) == python(row, sample)
+
+
+@pytest.mark.parametrize("row", ALL)
+def test_a_row_is_sampled_and_raises_as_it_says(row: Row) -> None:
+    came = [ours(row, sample)[0].error for sample in row.samples]
+    assert any(error is None for error in came)
+    assert any(error is not None for error in came) == row.raises
+
+
+def mutable(value: Any) -> bool:
+    return isinstance(value, list | dict) or hasattr(value, "key_bits")
+
+
+def inside(value: Any) -> Iterator[Any]:
+    """What a value holds, at any depth, without itself."""
+    parts: list[Any] = []
+    if isinstance(value, list | tuple):
+        parts = list(value)
+    elif isinstance(value, dict):
+        parts = [*value.keys(), *value.values()]
+    for part in parts:
+        yield part
+        yield from inside(part)
+
+
+def shares(left: Any, right: Any) -> tuple[bool, bool]:
+    """Whether two values are one, and whether one holds what the other is or holds."""
+    same = mutable(left) and left is right
+    within = [*filter(mutable, inside(left))]
+    other = [*filter(mutable, inside(right))]
+    met = any(a is b for a in [left, *within] for b in [right, *other] if mutable(a))
+    return same, met
+
+
+def results(row: Row, result: Any) -> list[tuple[Argument, Any]]:
+    if len(row.schema.returns) == 1:
+        return [(row.schema.returns[0], result)]
+    return list(zip(row.schema.returns, result or (), strict=True))
+
+
+def told(row: Row, sample: str) -> Iterator[tuple[str, bool, bool]]:
+    """Each fact of sharing and writing: its name, whether it is told, whether it is so."""
+    bound = in_order(row, *sample_arguments(sample))
+    before = [canonical(value) for value in bound]
+    held = [[*filter(mutable, inside(value))] for value in bound]
+    try:
+        result = row.function(*bound)
+    except Exception:
+        result = None
+        assert [canonical(value) for value in bound] == before, "wrote, and then raised"
+        return
+    formals = list(row.schema.arguments)
+    pairs = list(zip(formals, bound, strict=False))
+    for (formal, value), old in zip(pairs, before, strict=False):
+        yield f"writes {formal.name}", formal.is_write, canonical(value) != old
+        for returned, each in results(row, result):
+            same, met = shares(value, each)
+            yield f"{formal.name} is the result", may_alias(formal, returned), same
+            contained = may_contain_alias(formal, returned)
+            yield f"{formal.name} meets the result", contained, met
+    for formal, value in pairs:
+        for (other, inner), parts in zip(pairs, held, strict=False):
+            if inner is value or not formal.is_write or not mutable(inner):
+                continue
+            kept = any(each is inner for each in inside(value))
+            wild = other.alias is not None and other.alias.is_wildcard_after
+            # What may be the result is a wildcard for that.
+            given = any(may_alias(other, each) for each in row.schema.returns)
+            if kept or not given:
+                yield f"{formal.name} keeps {other.name}", wild, kept
+            some = any(a is b for a in inside(value) for b in parts)
+            yield f"{formal.name} meets {other.name}", may_contain_alias(other, formal), some
+
+
+@pytest.mark.parametrize(("row", "sample"), CASES)
+def test_what_is_written_and_shared_is_told(row: Row, sample: str) -> None:
+    untold = [name for name, known, so in told(row, sample) if so and not known]
+    assert not untold
+
+
+@pytest.mark.parametrize("row", ALL)
+def test_nothing_is_told_that_no_sample_shows(row: Row) -> None:
+    facts: dict[str, list[tuple[bool, bool]]] = {}
+    for sample in row.samples:
+        for name, known, so in told(row, sample):
+            facts.setdefault(name, []).append((known, so))
+    # What elements share is told by types alone, whatever the function does.
+    idle = [
+        name
+        for name, seen in facts.items()
+        if " meets " not in name
+        and any(known for known, _ in seen)
+        and not any(so for _, so in seen)
+    ]
+    assert not idle

@@ -1,0 +1,169 @@
+"""Trials: a primitive and Python itself on the same sample, each on fresh objects."""
+
+import cmath
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import runtime
+from runtime.errors.arithmetic import NegativeExponent
+from runtime.errors.script_values import IntegerOverflow, OtherResult
+from runtime.schema.numbers import INT_END, INT_FIRST
+from runtime.schema.types import (
+    BoolType,
+    ComplexType,
+    DictType,
+    FloatType,
+    IntType,
+    ListType,
+    NoneType_,
+    StrType,
+    TensorType,
+    Type,
+)
+from runtime.script.primitives import Row, choose, table
+
+TENSORS = {f"T{n}": runtime.tensor([1.0] * (1 + n // 2)) for n in range(4)}
+TENSORS["META"] = runtime.empty(1, device="meta")
+NAMES: dict[str, Any] = {
+    "LEAST": INT_FIRST,
+    "MOST": INT_END - 1,
+    "device": runtime.device,
+    "inf": math.inf,
+    "nan": math.nan,
+    "tensor": runtime.tensor,
+    **TENSORS,
+}
+VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a call: a value in canonical form, or the class of an exception."""
+
+    value: Any = None
+    error: type[BaseException] | None = None
+
+
+def sample_arguments(sample: str) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments that a sample writes, new ones each time."""
+    written = f"catch({sample})"
+    args, kwargs = eval(written, {**NAMES, "catch": lambda *a, **k: (a, k)})
+    return list(args), kwargs
+
+
+def canonical(value: Any) -> Any:
+    """A value as something that is equal exactly when values and types are."""
+    if isinstance(value, VIEWS):
+        value = list(value)
+    if hasattr(value, "key_bits"):
+        known = [name for name, each in TENSORS.items() if each is value]
+        return ("tensor", known or [str(value.dtype), repr(value.tolist())])
+    if isinstance(value, list | tuple):
+        return (type(value), [canonical(each) for each in value])
+    if isinstance(value, dict):
+        return (dict, [(canonical(k), canonical(v)) for k, v in value.items()])
+    if isinstance(value, float | complex):
+        return (type(value), repr(value))
+    return (type(value), value)
+
+
+def in_order(row: Row, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """Every argument of the schema by position, defaults filled in."""
+    formals = row.schema.arguments
+    bound = list(args)
+    for formal in formals[len(args) :]:
+        bound.append(kwargs[formal.name] if formal.name in kwargs else formal.default)
+    return bound
+
+
+def outcome(run: Callable[[], Any]) -> Outcome:
+    try:
+        return Outcome(canonical(run()))
+    except Exception as error:
+        return Outcome(error=type(error))
+
+
+def ours(row: Row, sample: str) -> tuple[Outcome, Any]:
+    """What the primitive does, and its arguments afterwards."""
+    bound = in_order(row, *sample_arguments(sample))
+    given = len(sample_arguments(sample)[0])
+    came = outcome(lambda: row.function(*bound))
+    return came, canonical(bound[:given])
+
+
+def python(row: Row, sample: str) -> tuple[Outcome, Any]:
+    """What Python does, and its arguments afterwards."""
+    args, kwargs = sample_arguments(sample)
+    places = {f"a{n}": value for n, value in enumerate(args)}
+    keywords = {name: name for name in kwargs}
+    space = {**places, **kwargs, "math": math, "cmath": cmath}
+    text = row.way.expression(list(places), keywords)
+
+    def run() -> Any:
+        try:
+            code = compile(text, "<sample>", "eval")
+        except SyntaxError:  # a statement
+            exec(text, space)
+            return space["a0"] if row.schema.returns else None
+        return eval(code, space)
+
+    try:
+        result = run()
+    except Exception as error:
+        return Outcome(error=type(error)), canonical([*places.values()])
+    return declared(row, result), canonical([*places.values()])
+
+
+def declared(row: Row, result: Any) -> Outcome:
+    """What the primitive owes where Python has this result."""
+    values = result if len(row.schema.returns) > 1 else (result,)
+    for formal, value in zip(row.schema.returns, values, strict=False):
+        kind = {IntType: int, FloatType: float}.get(formal.type)
+        if kind is int and type(value) is float:
+            return Outcome(error=NegativeExponent)
+        if kind is float and type(value) is complex:
+            return Outcome(error=OtherResult)
+        if kind is float and type(value) is int:
+            if float(value) != value:
+                return Outcome(error=OtherResult)
+            return Outcome(canonical(float(value)))
+        if type(value) is int and not INT_FIRST <= value < INT_END:
+            return Outcome(error=IntegerOverflow)
+    return Outcome(canonical(result))
+
+
+_KINDS: dict[type, Type] = {
+    bool: BoolType,
+    complex: ComplexType,
+    float: FloatType,
+    int: IntType,
+    str: StrType,
+    type(None): NoneType_,
+}
+
+
+def type_of(value: Any) -> Type:
+    """The type of a value of which the first element tells that of all."""
+    if isinstance(value, list):
+        return ListType(type_of(value[0]) if value else IntType)
+    if isinstance(value, dict):
+        key, each = next(iter(value.items()))
+        return DictType(type_of(key), type_of(each))
+    if hasattr(value, "key_bits"):
+        return TensorType
+    return _KINDS[type(value)]
+
+
+def perform(rows: Sequence[Row], *values: Any) -> Any:
+    """Choose by the types of the values, convert, and run."""
+    choice = choose(rows, [type_of(value) for value in values])
+    assert choice is not None, "no row takes these"
+    converted = []
+    for value, name in zip(values, choice.conversions, strict=True):
+        row = None if name is None else table.by_name(name)
+        converted.append(value if row is None else row.function(value))
+    return choice.row.function(*in_order(choice.row, converted, {}))
+
+
