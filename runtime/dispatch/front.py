@@ -120,7 +120,8 @@ def _globals(schema: Schema, converters: Sequence[Converter]) -> dict[str, Any]:
     for place, turn in enumerate(converters):
         argument = schema.arguments[place]
         # A converted list is fresh; only codes look otherwise to a kernel.
-        shown = None if _is_list(argument) else presenter(argument.type)
+        plain = argument.is_written_container or _is_list(argument)
+        shown = None if plain else presenter(argument.type)
         values[f"_turn{place}"] = turn if shown is None else _shown(turn, shown)
     for place, argument in enumerate(schema.arguments):
         if argument.has_default:

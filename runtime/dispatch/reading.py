@@ -88,7 +88,12 @@ class DefinitionReading:
         found: Convention | None = self.memo.get("convention")
         if found is None:
             schema = self.schema
-            shown = tuple([presenter(each.type) for each in schema.arguments])
+            shown = tuple(
+                [
+                    None if each.is_written_container else presenter(each.type)
+                    for each in schema.arguments
+                ]
+            )
             bind = binder(schema, self.converters)
             found = Convention(bind, stripper(schema), returner(schema), shown)
             self.memo["convention"] = found

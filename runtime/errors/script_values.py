@@ -39,7 +39,7 @@ class IntegerOverflow(ScriptValueError, OverflowError):
 
 
 @dataclass(eq=False, kw_only=True)
-class OtherResult(ScriptValueError, ValueError):
+class ResultOfOtherType(ScriptValueError, ValueError):
     """Python gives a value of another type (`found`) than the script has (`expected`).
 
     So for `2 ** -1`, a fraction, and for `(-8.0) ** 0.5`, a complex number.

@@ -17,6 +17,7 @@ from typing import Any, Final
 from runtime.schema.alias import AliasInfo
 from runtime.schema.default import default_identity, default_text
 from runtime.schema.types import (
+    DictType,
     IntType,
     ListType,
     OptionalType,
@@ -78,6 +79,13 @@ class Argument:
     def is_write(self) -> bool:
         """Whether a call writes to the value."""
         return self.alias is not None and self.alias.is_write
+
+    @property
+    def is_written_container(self) -> bool:
+        """Whether a call writes to the list or dictionary itself, not only inside."""
+        written = self.alias is not None and self.alias.is_write
+        own = self.alias is not None and bool(self.alias.before)
+        return written and own and isinstance(self.type, ListType | DictType)
 
     @property
     def sets_before(self) -> frozenset[str]:

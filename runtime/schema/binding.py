@@ -32,7 +32,14 @@ from runtime.schema.argument import Argument, type_text
 from runtime.schema.excerpt import described, shortened, written_call
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.types import ListType, TensorType
-from runtime.schema.values import Converter, converter, defined, same, tensor_or_number
+from runtime.schema.values import (
+    Converter,
+    converter,
+    defined,
+    in_place,
+    same,
+    tensor_or_number,
+)
 
 if TYPE_CHECKING:
     from runtime.schema.schema import Schema
@@ -79,6 +86,8 @@ def converters_of(
             turn = tensor_or_number
         if defined_only and each.type in _TENSORS and not each.has_default:
             turn = defined(turn)
+        if each.is_written_container:
+            turn = in_place(turn)
         turns.append(turn)
     return tuple(turns)
 

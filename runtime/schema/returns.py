@@ -5,7 +5,7 @@ for one return, a tuple for several.
 
 Rules: values convert as arguments do, codes stay ints, None is an undefined tensor;
 several returns come as any tuple or list of exactly that length; no number is repeated
-into a sized list.  A schema that returns `...` takes whatever comes.
+into a sized list; a list that was written to is returned itself.  A schema that returns `...` takes whatever comes.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from runtime.schema.excerpt import described, shortened
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType
-from runtime.schema.values import Converter, converter
+from runtime.schema.values import Converter, converter, in_place
 
 Returner = Callable[[Any], Any]
 
@@ -35,12 +35,17 @@ def returner(schema: Schema) -> Returner:
     """The function that converts the returns of `schema`; see `convert_returns`."""
     if schema.is_varret:
         return lambda value: value
-    turns = tuple(converter(each.type) for each in schema.returns)
+    turns = tuple(map(_turn, schema.returns))
     if not turns:
         return _returns_none(schema)
     if len(turns) == 1:
         return _returns_one(schema, turns[0])
     return _returns_several(schema, turns)
+
+
+def _turn(result: Argument) -> Converter:
+    turn = converter(result.type)
+    return in_place(turn) if result.is_written_container else turn
 
 
 def _returns_none(schema: Schema) -> Returner:

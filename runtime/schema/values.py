@@ -3,7 +3,7 @@
 True only here: the rules of conversion.  A value has three forms: what a caller gives,
 what the boxed stack holds (`convert`), and what a Python kernel sees (`present`); the
 last two differ only in codes, which are ints on the stack, and in lists, which a kernel
-always gets fresh.
+always gets fresh, unless its schema says that it writes to the list itself.
 
 Rules:
 - how numbers convert is the business of `runtime.schema.numbers`;
@@ -11,6 +11,8 @@ Rules:
 - a `ScalarType`, `Layout` or `MemoryFormat` is its own kind of code or an int that the
   table has;
 - a sized list takes one number and repeats it; given lists may have any length;
+- a list or dictionary that is written to (`t[](a!)`) is the caller's own, so nothing in
+  it may have to be converted (`in_place`);
 - a member of a union must fit as it is, without conversion;
 - what is a tensor is decided by the attribute `key_bits`, nothing else;
 - where a definition is tagged `numbers_as_tensors`, a number is a tensor of no
@@ -177,6 +179,30 @@ def defined(turn: Converter) -> Converter:
         if isinstance(converted, list) and any(each is None for each in converted):
             return MISMATCH
         return converted
+
+    return convert
+
+
+def in_place(turn: Converter) -> Converter:
+    """The conversion `turn` of a list or dictionary that a call writes to.
+
+    It gives the very object, or `MISMATCH` where `turn` would have to change something:
+    what is written to a copy is lost.
+    """
+
+    def convert(value: object) -> object:
+        converted = turn(value)
+        if type(value) is dict and isinstance(converted, dict):
+            # Two keys may have become one.
+            kept = len(value) == len(converted) and all(
+                key is other and part is converted[other]
+                for (key, part), other in zip(value.items(), converted, strict=True)
+            )
+        elif type(value) is list and isinstance(converted, list):
+            kept = all(a is b for a, b in zip(value, converted, strict=True))
+        else:
+            return MISMATCH
+        return value if kept else MISMATCH
 
     return convert
 

@@ -11,6 +11,7 @@ from runtime.errors.call import (
     MissingKernel,
     NamedNotSupported,
     StackMismatch,
+    WrongArgumentType,
     WrongReturnCount,
     WrongReturnType,
 )
@@ -149,6 +150,39 @@ def test_typed_kernels_see_fresh_lists() -> None:
     for _ in range(2):
         op(d).call()
     assert kept == [[1, 1, 9], [1, 1, 9]]
+
+
+def test_kernels_get_the_very_list_that_they_write_to() -> None:
+    def extended(self: list[int], more: list[int]) -> list[int]:
+        self.extend(more)
+        more.append(0)
+        return self
+
+    d = silent()
+    library = defined(d, "foo(int[](a!) self, int[] more) -> int[](a!)")
+    library.impl("foo", extended, CE)
+    own, more = [1], [2]
+    for count in range(1, 8):
+        assert op(d).call(own, more) is own
+        assert own == [1] + [2] * count
+    (result,) = op(d).call_boxed([own, more])
+    assert result is own
+    assert more == [2]
+    with pytest.raises(WrongArgumentType):
+        op(d).call((1,), more)
+
+
+def test_kernels_get_the_very_dictionary_that_they_write_to() -> None:
+    def stored(self: dict[str, int], key: str) -> None:
+        self[key] = 1
+
+    d = silent()
+    library = defined(d, "foo(Dict(str, int)(a!) self, str key) -> ()")
+    library.impl("foo", untyped(stored), CE)
+    own: dict[str, int] = {}
+    for number in range(7):
+        op(d).call(own, str(number))
+    assert own == dict.fromkeys("0123456", 1)
 
 
 def keyword_only(x: int, *, n: int, m: int) -> int:

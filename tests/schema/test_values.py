@@ -18,6 +18,7 @@ from runtime.schema.values import (
     REMEMBERED,
     convert,
     converter,
+    in_place,
     is_tensor,
     present,
     same,
@@ -241,6 +242,41 @@ def test_a_kernel_sees_fresh_lists() -> None:
     type_, _ = typed("int[]?")
     assert present(type_, stack) == stack
     assert present(type_, stack) is not stack
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("int[]", [1, 2]),
+        ("t[]", [1, "a", None]),
+        ("float[]", [1.5, nan]),
+        ("Dict(str, t)", {"a": [1], "b": 2}),
+        ("Dict(int, int)", {}),
+    ],
+)
+def test_what_is_written_to_is_the_caller_s_own(text: str, value: Any) -> None:
+    type_, _ = typed(text)
+    assert in_place(converter(type_))(value) is value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("int[]", (1, 2)),
+        ("int[]", [1, True]),
+        ("float[]", [1]),
+        ("int[]", ["a"]),
+        ("int[]", np.array([1, 2])),
+        ("Dict(str, float)", {"a": 1}),
+        ("Dict(bool, t)", {1: "a", 2: "b"}),
+        ("Dict(float, t)", {1: "a"}),
+        ("Dict(str, t)", [("a", 1)]),
+        ("int[]", 3),
+    ],
+)
+def test_what_is_written_to_is_not_converted(text: str, value: Any) -> None:
+    type_, _ = typed(text)
+    assert in_place(converter(type_))(value) is MISMATCH
 
 
 def test_conversions_to_types_that_are_made_up_are_not_kept() -> None:

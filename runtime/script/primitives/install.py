@@ -4,9 +4,8 @@ True only here: namespace `script` and what is registered there.
 
 Rules:
 - every row is defined by its schema, so that names resolve and schemas are told;
-- a row that writes to nothing has its function as the kernel of all backends; one that
-  writes to a list or a dictionary has none, as a call through the dispatcher converts
-  its arguments, and the caller's list would stay as it was: it is refused by name;
+- a row's function is the kernel of all backends; a call through the dispatcher converts
+  its arguments, but a list or a dictionary that is written to is the caller's own;
 - the default dispatcher is installed on once, when this module is imported, and the
   handles are kept here.
 """
@@ -43,8 +42,7 @@ def _installed(dispatcher: Dispatcher) -> Library:
     library = Library(NAMESPACE, "DEF", dispatcher=dispatcher, origin=ORIGIN)
     for row in ROWS:
         name = f"script_{str(row.schema.name).partition('::')[2]}".replace(".", "_")
-        kernel = None if row.writes else direct(row.function, name)
-        library.define(row.schema, kernel=kernel, tags=row.tags)
+        library.define(row.schema, kernel=direct(row.function, name), tags=row.tags)
     return library
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.errors.arithmetic import NegativeExponent
-from runtime.errors.script_values import IntegerOverflow, OtherResult
+from runtime.errors.script_values import IntegerOverflow, ResultOfOtherType
 from runtime.schema.excerpt import described, shortened
 from runtime.schema.numbers import INT_END, INT_FIRST
 
@@ -24,9 +24,9 @@ def overflow(operator: str, *operands: object) -> IntegerOverflow:
 
 def other_result(
     operator: str, expected: str, result: object, *operands: object
-) -> OtherResult:
+) -> ResultOfOtherType:
     """The error for a result of another type than the schema's."""
-    return OtherResult(
+    return ResultOfOtherType(
         operator=operator,
         operands=tuple(map(shortened, operands)),
         expected=expected,

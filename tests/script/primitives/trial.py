@@ -8,7 +8,7 @@ from typing import Any
 
 import runtime
 from runtime.errors.arithmetic import NegativeExponent
-from runtime.errors.script_values import IntegerOverflow, OtherResult
+from runtime.errors.script_values import IntegerOverflow, ResultOfOtherType
 from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.schema.types import (
     BoolType,
@@ -124,10 +124,10 @@ def declared(row: Row, result: Any) -> Outcome:
         if kind is int and type(value) is float:
             return Outcome(error=NegativeExponent)
         if kind is float and type(value) is complex:
-            return Outcome(error=OtherResult)
+            return Outcome(error=ResultOfOtherType)
         if kind is float and type(value) is int:
             if float(value) != value:
-                return Outcome(error=OtherResult)
+                return Outcome(error=ResultOfOtherType)
             return Outcome(canonical(float(value)))
         if type(value) is int and not INT_FIRST <= value < INT_END:
             return Outcome(error=IntegerOverflow)
