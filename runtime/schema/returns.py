@@ -5,7 +5,8 @@ for one return, a tuple for several.
 
 Rules: values convert as arguments do, codes stay ints, None is an undefined tensor;
 several returns come as any tuple or list of exactly that length; no number is repeated
-into a sized list; a list that was written to is returned itself.  A schema that returns `...` takes whatever comes.
+into a sized list; a list that was written to is returned itself.  A schema that returns
+`...` takes whatever comes.
 """
 
 from collections.abc import Callable, Sequence

@@ -4,7 +4,8 @@ True only here: what a number of one kind may stand for where another kind is as
 
 Rules:
 - the rows are tried in the order of the table, first with the types as they are, then
-  with narrower numbers in place of wider ones: bool, int, float, complex;
+  with narrower numbers in place of wider ones: bool, int, float, complex, and a Scalar
+  only where there is no row of the kind itself;
 - a number that is widened is converted by a primitive of its own (`float.int`), so that
   the row's function gets exactly what its schema says;
 - the narrowest row that all operands fit is chosen, which is how Python itself has it.
@@ -18,6 +19,7 @@ from runtime.schema.types import (
     ComplexType,
     FloatType,
     IntType,
+    NumberType,
     Type,
 )
 from runtime.schema.unify import Mismatch, match
@@ -43,7 +45,7 @@ def widened(actual: Type, formal: Type) -> str | None:
     """The primitive that makes a `formal` of an `actual`; None if there is none."""
     if actual not in KINDS or formal not in KINDS:
         return None
-    if KINDS.index(actual) >= KINDS.index(formal):  # type: ignore[arg-type]  # they are in it
+    if KINDS.index(actual) >= KINDS.index(formal):
         return None
     return f"{NAMESPACE}::{formal}.{actual}"
 
@@ -55,7 +57,7 @@ def choose(rows: Iterable[Row], actuals: Sequence[Type]) -> Choice | None:
     """
     fitting = [row for row in rows if _takes(row, len(actuals))]
     for row in fitting:
-        bound = _match(row, actuals)
+        bound = None if _loses_kind(row, actuals) else _match(row, actuals)
         if bound is not None:
             return Choice(row, bound, (None,) * len(actuals))
     for row in fitting:
@@ -72,6 +74,15 @@ def choose(rows: Iterable[Row], actuals: Sequence[Type]) -> Choice | None:
             rest = (None,) * (len(actuals) - len(pairs))
             return Choice(row, bound, (*conversions, *rest))
     return None
+
+
+def _loses_kind(row: Row, actuals: Sequence[Type]) -> bool:
+    """Whether a number of a known kind would become a `Scalar`."""
+    pairs = zip(row.schema.arguments, actuals, strict=False)
+    return any(
+        formal.type is NumberType and actual is not NumberType
+        for formal, actual in pairs
+    )
 
 
 def _takes(row: Row, count: int) -> bool:

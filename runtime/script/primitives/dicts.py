@@ -3,9 +3,8 @@
 True only here: what scripts do with dictionaries, once for each kind of key.
 
 Rules:
-- a dictionary is Python's own and keeps the order of insertion; keys are equal as in
-  Python (`1 == 1.0 == True`, but a dictionary has keys of one kind), tensors are keys by
-  identity;
+- a dictionary is Python's own and keeps the order of insertion; its keys are of one
+  kind and equal as in Python, tensors by identity;
 - `keys`, `values` and `items` give lists of what is there now (Python's views follow
   later changes);
 - a schema cannot have a variable as the type of a key, so each row here is six: its

@@ -6,6 +6,7 @@ Rules:
 - every row is defined by its schema, so that names resolve and schemas are told;
 - a row's function is the kernel of all backends; a call through the dispatcher converts
   its arguments, but a list or a dictionary that is written to is the caller's own;
+- what may not raise is tagged so;
 - the default dispatcher is installed on once, when this module is imported, and the
   handles are kept here.
 """
@@ -14,6 +15,7 @@ from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.kernel import direct
 from runtime.dispatch.library import Library
 from runtime.locks import waited_for
+from runtime.schema.tags import TOTAL
 from runtime.script.primitives.row import NAMESPACE
 from runtime.script.primitives.table import ROWS
 
@@ -42,7 +44,8 @@ def _installed(dispatcher: Dispatcher) -> Library:
     library = Library(NAMESPACE, "DEF", dispatcher=dispatcher, origin=ORIGIN)
     for row in ROWS:
         name = f"script_{str(row.schema.name).partition('::')[2]}".replace(".", "_")
-        library.define(row.schema, kernel=direct(row.function, name), tags=row.tags)
+        tags = row.tags if row.raises else (*row.tags, TOTAL)
+        library.define(row.schema, kernel=direct(row.function, name), tags=tags)
     return library
 
 

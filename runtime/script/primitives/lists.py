@@ -1,4 +1,4 @@
-"""Lists: subscripts, slices, methods, comparisons, and what is computed of a whole list.
+"""Lists: subscripts, slices, methods, comparisons, and what a whole list amounts to.
 
 True only here: what scripts do with lists, and with the numbers of a `range`.
 

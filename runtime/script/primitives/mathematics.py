@@ -96,7 +96,9 @@ def _of_floats() -> Iterator[Row]:
         "isclose.float(float a, float b, *, float rel_tol=1e-09, float abs_tol=0.)"
         " -> bool"
     )
-    samples = "1.0, 1.0 + 1e-10; 1.0, 1.1, rel_tol=0.2; inf, inf; 1.0, 1.0, abs_tol=-1.0"
+    samples = (
+        "1.0, 1.0 + 1e-10; 1.0, 1.1, rel_tol=0.2; inf, inf; 1.0, 1.0, abs_tol=-1.0"
+    )
     yield row(schema, call(math.isclose), _is_close, samples, raises=True)
     for name in ("ceil", "floor", "trunc"):
         function = getattr(math, name)

@@ -21,7 +21,6 @@ from runtime.script.primitives import integers
 from runtime.script.primitives.integers import (
     bounded,
     other_result,
-    overflow,
 )
 from runtime.script.primitives.row import (
     Row,
@@ -33,7 +32,12 @@ from runtime.script.primitives.row import (
     row,
 )
 
-NUMBERS = (int, float, complex)
+# Kind -> samples of it.
+_KINDS: dict[type, str] = {
+    int: "5; LEAST",
+    float: "1.5; nan",
+    complex: "1+2j; -0j",
+}
 
 _INTS = "7, -2; MOST, 1; LEAST, -1; LEAST, 1; 0, 0; -9, 4"
 _FLOATS = "7.5, -2.0; inf, nan; 0.0, -0.0; 1e308, 10.0; -1.0, 0.0"
@@ -214,32 +218,19 @@ def _unary() -> Iterator[Row]:
     yield row(schema, call(abs), size_of_scalar, "LEAST; -2.5; 3+4j", raises=True)
 
 
-def _real_part(what: str, expected: str) -> Callable[[Any], Any]:
-    """A conversion of a number of any kind, as Python refuses complex numbers."""
-    turn: Any = {"int": bounded("int", int), "float": float}[what]
-
-    def run(x: Any) -> Any:
-        return turn(x)
-
-    run.__name__ = f"{what}_of_{expected}"
-    return run
-
-
 def _conversions() -> Iterator[Row]:
     to_int = bounded("int", int)
     floats = "2.9; -2.9; 1e18; 1e19; inf; nan; -0.0"
     yield row("int.int(int x) -> int", call(int), int, "MOST; -3")
     yield row("int.bool(bool x) -> int", call(int), int, "True; False")
     yield row("int.float(float x) -> int", call(int), to_int, floats, raises=True)
-    scalar = _real_part("int", "Scalar")
     samples = "2.5; 3; 1j; 1e19; True"
-    yield row("int.Scalar(Scalar x) -> int", call(int), scalar, samples, raises=True)
+    yield row("int.Scalar(Scalar x) -> int", call(int), to_int, samples, raises=True)
     yield row("float.float(float x) -> float", call(float), float, "1.5; nan")
     yield row("float.bool(bool x) -> float", call(float), float, "True; False")
     yield row("float.int(int x) -> float", call(float), float, "MOST; LEAST; 3")
-    scalar = _real_part("float", "Scalar")
     schema = "float.Scalar(Scalar x) -> float"
-    yield row(schema, call(float), scalar, "2.5; MOST; 1j", raises=True)
+    yield row(schema, call(float), float, "2.5; MOST; 1j", raises=True)
     schema = "complex.complex(complex real) -> complex"
     yield row(schema, call(complex), complex, "1+2j; -0j")
     schema = "complex.bool(bool real) -> complex"
@@ -264,15 +255,18 @@ def _conversions() -> Iterator[Row]:
 
 def _round_to_digits(number: int, ndigits: int) -> int:
     # From 10**20 on, half a unit is more than any int has: Python's answer is 0.
-    return bounded("round", round)(number, max(ndigits, -20))
+    result: int = _rounded(number, max(ndigits, -20))
+    return result
+
+
+_rounded = bounded("round", round)
 
 
 def _rounding() -> Iterator[Row]:
     yield row("round.int(int number) -> int", call(round), round, "5; MOST")
     floats = "2.5; 3.5; -0.5; 1e19; nan; inf"
-    whole = bounded("round", round)
     schema = "round.float(float number) -> int"
-    yield row(schema, call(round), whole, floats, raises=True)
+    yield row(schema, call(round), _rounded, floats, raises=True)
     schema = "round.int_digits(int number, int ndigits) -> int"
     samples = "1251, -2; 5, 3; MOST, -1; LEAST, -18; 7, -1000; -15, -1"
     yield row(schema, call(round), _round_to_digits, samples, raises=True)
@@ -316,25 +310,24 @@ def _extremes() -> Iterator[Row]:
 def _methods() -> Iterator[Row]:
     length, count = int.bit_length, int.bit_count
     schema = "bit_length.int(int self) -> int"
-    yield row(schema, method("bit_length"), length, "(255); (LEAST); (0)")
+    yield row(schema, method("bit_length"), length, "255; LEAST; 0")
     schema = "bit_count.int(int self) -> int"
-    yield row(schema, method("bit_count"), count, "(255); (LEAST); (-1)")
+    yield row(schema, method("bit_count"), count, "255; LEAST; -1")
     schema = "is_integer.float(float self) -> bool"
-    samples = "(1.0); (1.5); (nan); (inf)"
+    samples = "1.0; 1.5; nan; inf"
     yield row(schema, method("is_integer"), float.is_integer, samples)
     schema = "hex.float(float self) -> str"
-    yield row(schema, method("hex"), float.hex, "(1.5); (nan); (-0.0)")
-    for kind in NUMBERS:
+    yield row(schema, method("hex"), float.hex, "1.5; nan; -0.0")
+    for kind, samples in _KINDS.items():
         name = kind.__name__
         part = "float" if kind is complex else name
-        samples = {int: "(5); (LEAST)", float: "(1.5); (nan)", complex: "(1+2j); (-0j)"}
         for each in ("real", "imag"):
             schema = f"{each}.{name}({name} self) -> {part}"
             get = operator.attrgetter(each)
-            yield row(schema, attribute(each), get, samples[kind])
+            yield row(schema, attribute(each), get, samples)
         schema = f"conjugate.{name}({name} self) -> {name}"
         conjugate: Any = operator.methodcaller("conjugate")
-        yield row(schema, method("conjugate"), conjugate, samples[kind])
+        yield row(schema, method("conjugate"), conjugate, samples)
 
 
 ROWS = (

@@ -1,4 +1,4 @@
-"""Objects: what every value has, whatever its type: identity, a hash, equality of a few.
+"""Objects: what values of any type have: an identity, a hash, and equality of a few.
 
 True only here: `is`, `hash`, and comparisons of values that have no chapter.
 

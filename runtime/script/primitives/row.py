@@ -113,7 +113,9 @@ def call(function: Function) -> Way:
     """The call of a function of Python."""
     module = function.__module__
     name = function.__name__
-    return Way("function", function, name if module == "builtins" else f"{module}.{name}")
+    return Way(
+        "function", function, name if module == "builtins" else f"{module}.{name}"
+    )
 
 
 def method(name: str) -> Way:

@@ -23,7 +23,6 @@ from runtime.script.primitives.row import (
     Row,
     binary,
     call,
-
     method,
     row,
     special,
@@ -59,9 +58,7 @@ def _integer(x: str, base: int) -> int:
     return int(x, base)
 
 
-def _substring(
-    self: str, start: int | None, stop: int | None, step: int | None
-) -> str:
+def _substring(self: str, start: int | None, stop: int | None, step: int | None) -> str:
     return self[start:stop:step]
 
 
@@ -108,7 +105,13 @@ _METHODS: tuple[tuple[str, str, str, str, bool], ...] = (
         )
     ),
     ("zfill", "int width", "str", "'-42', 6; '', 2; 'abc', 2", False),
-    ("expandtabs", "int tabsize=8", "str", "'a\\tb'; 'a\\tb', 0; '\\t', -1; '\\t', MOST", True),
+    (
+        "expandtabs",
+        "int tabsize=8",
+        "str",
+        "'a\\tb'; 'a\\tb', 0; '\\t', -1; '\\t', MOST",
+        True,
+    ),
     *(
         (name, "str? chars=None", "str", samples, False)
         for name, samples in (
@@ -135,7 +138,13 @@ _METHODS: tuple[tuple[str, str, str, str, bool], ...] = (
         *("replace", "str old, str new, int count=-1", "str"),
         *("'aaa', 'a', 'b'; 'aaa', 'a', 'b', 2; 'ab', '', '-'", False),
     ),
-    ("partition", "str sep", "(str, str, str)", "'a=b=c', '='; 'a', '='; 'a', ''", True),
+    (
+        "partition",
+        "str sep",
+        "(str, str, str)",
+        "'a=b=c', '='; 'a', '='; 'a', ''",
+        True,
+    ),
     (
         *("rpartition", "str sep", "(str, str, str)"),
         *("'a=b=c', '='; 'a', '='; 'a', ''", True),
@@ -237,7 +246,9 @@ def _conversions() -> Iterator[Row]:
     yield row("len.str(str obj) -> int", call(len), len, "''; 'abc'; 'é😀'")
     yield row("list.str(str iterable) -> str[]", call(list), list, "'abc'; ''")
     yield row("sorted.str(str iterable) -> str[]", call(sorted), sorted, "'bca'; ''")
-    yield row("ord.str(str c) -> int", call(ord), ord, "'a'; '😀'; ''; 'ab'", raises=True)
+    yield row(
+        "ord.str(str c) -> int", call(ord), ord, "'a'; '😀'; ''; 'ab'", raises=True
+    )
     schema = "chr.int(int i) -> str"
     yield row(schema, call(chr), chr, "97; 1114111; 1114112; -1; MOST", raises=True)
 

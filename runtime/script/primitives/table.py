@@ -11,7 +11,7 @@ Rules:
 - a look-up gives no rows, an empty tuple, for what is no primitive.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from runtime.schema.types import NumberType, Type, TypeVariable
@@ -56,8 +56,8 @@ BY_NAME: dict[str, Row] = {row.name: row for row in ROWS}
 assert len(BY_NAME) == len(ROWS)
 
 
-def _grouped(kind: Kind) -> dict[Hashable, Rows]:
-    groups: dict[Hashable, list[Row]] = {}
+def _grouped(kind: Kind) -> dict[Any, Rows]:
+    groups: dict[Any, list[Row]] = {}
     for row in ROWS:
         if row.way.kind == kind:
             groups.setdefault(row.way.key, []).append(row)
@@ -67,7 +67,7 @@ def _grouped(kind: Kind) -> dict[Hashable, Rows]:
 # Symbol (`+`, `-x`, `in`, `[]`, `[:]=`, `+=`, ...) -> rows.
 OPERATORS = _grouped("operator")
 # Function object -> rows.
-FUNCTIONS = _grouped("function") | {pow: OPERATORS["**"]}
+FUNCTIONS: dict[Any, Rows] = _grouped("function") | {pow: OPERATORS["**"]}
 METHODS = _grouped("method")
 ATTRIBUTES = _grouped("attribute")
 # Pattern (`len(range({0}, {1}, {2}))`, ...) -> rows.
@@ -109,7 +109,7 @@ def by_attribute(name: str, self: Type) -> Rows:
 
 def methods_of(self: Type) -> tuple[str, ...]:
     """The names of all methods of objects of the type `self`, in order."""
-    return tuple(sorted(name for name in METHODS if by_method(str(name), self)))  # type: ignore[arg-type]  # of methods, keys are names
+    return tuple(sorted(name for name in METHODS if by_method(name, self)))
 
 
 def _of(rows: Iterable[Row], self: Type) -> Rows:

@@ -35,7 +35,7 @@ NAMES: dict[str, Any] = {
     "tensor": runtime.tensor,
     **TENSORS,
 }
-VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+VIEWS: tuple[type[Any], ...] = (type({}.keys()), type({}.values()), type({}.items()))
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,8 @@ def canonical(value: Any) -> Any:
 def in_order(row: Row, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     """Every argument of the schema by position, defaults filled in."""
     formals = row.schema.arguments
-    bound = list(args)
-    for formal in formals[len(args) :]:
-        bound.append(kwargs[formal.name] if formal.name in kwargs else formal.default)
-    return bound
+    rest = [kwargs.get(each.name, each.default) for each in formals[len(args) :]]
+    return [*args, *rest]
 
 
 def outcome(run: Callable[[], Any]) -> Outcome:
@@ -116,11 +114,14 @@ def python(row: Row, sample: str) -> tuple[Outcome, Any]:
     return declared(row, result), canonical([*places.values()])
 
 
+_NUMBERS: dict[Type, type] = {IntType: int, FloatType: float}
+
+
 def declared(row: Row, result: Any) -> Outcome:
     """What the primitive owes where Python has this result."""
     values = result if len(row.schema.returns) > 1 else (result,)
     for formal, value in zip(row.schema.returns, values, strict=False):
-        kind = {IntType: int, FloatType: float}.get(formal.type)
+        kind = _NUMBERS.get(formal.type)
         if kind is int and type(value) is float:
             return Outcome(error=NegativeExponent)
         if kind is float and type(value) is complex:
@@ -165,5 +166,3 @@ def perform(rows: Sequence[Row], *values: Any) -> Any:
         row = None if name is None else table.by_name(name)
         converted.append(value if row is None else row.function(value))
     return choice.row.function(*in_order(choice.row, converted, {}))
-
-
