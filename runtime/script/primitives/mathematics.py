@@ -19,6 +19,8 @@ from typing import Any
 from runtime.script.primitives.integers import bounded, overflow
 from runtime.script.primitives.row import Row, call, row
 
+# Of a number whose kind shows when the program runs; complex ones are refused.
+_SCALAR = "0.5; 1; 1j; True"
 _ANY = "0.5; -0.5; 0.0; inf; nan; 1e308; -2.0"
 # Functions of one float; what they raise, they raise for some of the samples.
 _OF_ONE = (
@@ -80,6 +82,8 @@ def _of_floats() -> Iterator[Row]:
         function: Callable[..., Any] = getattr(math, name)
         schema = f"{name}.float(float x) -> float"
         yield row(schema, call(function), function, _ANY, raises=name not in _TOTAL)
+        schema = f"{name}.Scalar(Scalar x) -> float"
+        yield row(schema, call(function), function, _SCALAR, raises=True)
     schema = "log.base(float x, float base) -> float"
     samples = "8.0, 2.0; 8.0, 1.0; -1.0, 2.0; 2.0, 0.0"
     yield row(schema, call(math.log), math.log, samples, raises=True)
@@ -92,6 +96,8 @@ def _of_floats() -> Iterator[Row]:
         function = getattr(math, name)
         schema = f"{name}.float(float x) -> bool"
         yield row(schema, call(function), function, _ANY)
+        schema = f"{name}.Scalar(Scalar x) -> bool"
+        yield row(schema, call(function), function, _SCALAR, raises=True)
     schema = (
         "isclose.float(float a, float b, *, float rel_tol=1e-09, float abs_tol=0.)"
         " -> bool"
@@ -108,6 +114,8 @@ def _of_floats() -> Iterator[Row]:
         yield row(schema, call(function), whole, samples, raises=True)
         schema = f"{name}.int(int x) -> int"
         yield row(schema, call(function), function, "MOST; -3")
+        schema = f"{name}.Scalar(Scalar x) -> int"
+        yield row(schema, call(function), whole, "MOST; -2.5; 1j; 1e19", raises=True)
     schema = "modf.float(float x) -> (float, float)"
     yield row(schema, call(math.modf), math.modf, _ANY)
     schema = "frexp.float(float x) -> (float, int)"

@@ -219,6 +219,9 @@ def _unary() -> Iterator[Row]:
 
 
 def _conversions() -> Iterator[Row]:
+    for kind in (bool, int, float, complex, str):
+        name = kind.__name__
+        yield row(f"{name}.nothing() -> {name}", call(kind), kind, "")
     to_int = bounded("int", int)
     floats = "2.9; -2.9; 1e18; 1e19; inf; nan; -0.0"
     yield row("int.int(int x) -> int", call(int), int, "MOST; -3")
@@ -267,6 +270,8 @@ def _rounding() -> Iterator[Row]:
     floats = "2.5; 3.5; -0.5; 1e19; nan; inf"
     schema = "round.float(float number) -> int"
     yield row(schema, call(round), _rounded, floats, raises=True)
+    schema = "round.Scalar(Scalar number) -> int"
+    yield row(schema, call(round), _rounded, "9007199254740993; 2.5; 1j", raises=True)
     schema = "round.int_digits(int number, int ndigits) -> int"
     samples = "1251, -2; 5, 3; MOST, -1; LEAST, -18; 7, -1000; -15, -1"
     yield row(schema, call(round), _round_to_digits, samples, raises=True)
@@ -303,6 +308,8 @@ def _extremes() -> Iterator[Row]:
         yield row(schema, way, function, floats)
         schema = f"{name}.int_float(int a, float b) -> float"
         yield row(schema, way, mixed, _MIXED, raises=True)
+        one = f"{name}.Scalar(Scalar a, Scalar b) -> Scalar"
+        yield row(one, way, function, "3, 2.0; 1, True; 1j, 2", raises=True)
         schema = f"{name}.float_int(float a, int b) -> float"
         yield row(schema, way, mixed, _swapped(_MIXED), raises=True)
 

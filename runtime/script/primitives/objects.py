@@ -1,6 +1,6 @@
 """Objects: what values of any type have: an identity, a hash, and equality of a few.
 
-True only here: `is`, `hash`, and comparisons of values that have no chapter.
+True only here: `is`, `hash`, and what there is of values that have no chapter.
 
 Rules:
 - `is` compares identity, which is that of Python's objects: of small ints it is what
@@ -12,7 +12,7 @@ Rules:
 import operator
 from collections.abc import Iterator
 
-from runtime.script.primitives.row import Row, binary, call, row
+from runtime.script.primitives.row import Row, attribute, binary, call, row
 
 _HASHED = "1; 1.0; True; 'a'; None; (1, 'a'); 1j; [1]; nan; T0; MOST; -1"
 
@@ -30,6 +30,13 @@ def _rows() -> Iterator[Row]:
     ):
         schema = f"{name}.Device(Device a, Device b) -> bool"
         yield row(schema, binary(symbol), function, samples)
+    for name, result, get in (
+        ("type", "str", operator.attrgetter("type")),
+        ("index", "int?", operator.attrgetter("index")),
+    ):
+        schema = f"{name}.Device(Device self) -> {result}"
+        samples = "device('cpu'); device('cuda:1')"
+        yield row(schema, attribute(name), get, samples)
     tags = ("nondeterministic_seeded",)
     schema = "hash.t(t object) -> int"
     yield row(schema, call(hash), hash, _HASHED, raises=True, tags=tags)

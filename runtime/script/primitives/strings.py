@@ -191,6 +191,9 @@ def _operators() -> Iterator[Row]:
         schema = f"{name}.str(str a, str b) -> bool"
         samples = "'a', 'b'; 'a', 'a'; 'a', ''; 'Z', 'a'; 'é', 'z'"
         yield row(schema, binary(symbol), function, samples)
+    for name, function in (("min", min), ("max", max)):
+        schema = f"{name}.str(str a, str b) -> str"
+        yield row(schema, call(function), function, "'a', 'b'; 'b', 'a'; '', ''")
     schema = "contains.str(str self, str item) -> bool"
     within = special("in", "{1} in {0}")
     yield row(schema, within, operator.contains, "'abc', 'bc'; 'a', ''; '', 'a'")

@@ -17,13 +17,15 @@ NAMED = {row.name: row for row in ROWS}
 LISTS = tuple(
     row
     for row in ROWS
-    if str(row.schema.arguments[0].type) == "t[]"
+    if row.schema.arguments
+    and str(row.schema.arguments[0].type) == "t[]"
     and row.way.kind in ("operator", "method")
 )
 DICTS = tuple(
     row
     for row in ROWS
-    if str(row.schema.arguments[0].type) == "Dict(int, t)"
+    if row.schema.arguments
+    and str(row.schema.arguments[0].type) == "Dict(int, t)"
     and row.way.kind in ("operator", "method")
 )
 
