@@ -87,6 +87,14 @@ def told(row: Row, sample: str) -> Iterator[tuple[str, bool, bool]]:
             yield f"{formal.name} is the result", may_alias(formal, returned), same
             contained = may_contain_alias(formal, returned)
             yield f"{formal.name} meets the result", contained, met
+    apart = [part for parts in held for part in parts]
+    for place, (returned, each) in enumerate(results(row, result)):
+        alias = returned.alias
+        wild = alias is not None and alias.is_wildcard_after
+        shown = mutable(each) and any(each is part for part in apart)
+        given = mutable(each) and any(each is value for value in bound)
+        if shown or wild:
+            yield f"result {place} is any element", wild, shown or given
     for formal, value in pairs:
         for (other, inner), parts in zip(pairs, held, strict=False):
             if inner is value or not formal.is_write or not mutable(inner):
