@@ -239,6 +239,12 @@ _CALLS = (
         "every object",
         "any means any",
     ),
+    Deviation(
+        "lists and dictionaries that are written to, as in `t[](a!)`",
+        "a copy is written to, and the caller's own stays as it was",
+        "the caller's own is written to; one that would be converted is refused",
+        "a write that is lost is a wrong answer later",
+    ),
 )
 
 DEVIATIONS = (

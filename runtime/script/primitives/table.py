@@ -8,6 +8,8 @@ Rules:
 - a function of Python is looked up as an object, so an alias of it is the same, and
   something of the same name is not;
 - `pow(a, b)` is `a ** b`;
+- an augmented assignment that has no rows for its operands (`+=` of numbers) is the
+  operator, and an assignment;
 - a look-up gives no rows, an empty tuple, for what is no primitive.
 """
 
