@@ -25,11 +25,13 @@ _ESCAPES = {
 def default_identity(value: Any) -> Hashable:
     """What two defaults have in common exactly when they are the same default.
 
-    The kind of a value counts: 1, 1.0 and True are three defaults.
+    The kind of a value counts: 1, 1.0 and True are three defaults.  A tensor, which a
+    program may have, is the same as itself only.
     """
     if isinstance(value, tuple):
         return tuple(map(default_identity, value))
-    return (value.__class__.__name__, value)
+    name = value.__class__.__name__
+    return (name, id(value)) if hasattr(value, "key_bits") else (name, value)
 
 
 def default_text(value: Any) -> str:
@@ -46,7 +48,7 @@ def default_text(value: Any) -> str:
         return f"{_real_text(value.real)}{sign}{imaginary}j"
     if isinstance(value, tuple):
         return f"[{', '.join(map(default_text, value))}]"
-    return str(value)
+    return f"<{type(value).__name__}>" if hasattr(value, "key_bits") else str(value)
 
 
 def _real_text(value: float) -> str:

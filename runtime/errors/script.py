@@ -1,0 +1,131 @@
+"""Errors of reading programs: no source, no program, not supported, not defined.
+
+Who must act: whoever wrote the program; all are `ScriptError`, one class for each thing
+that one can do about it.
+
+Rules: what is wrong at a place of the program is a `ProgramError`, which carries the
+source and the span of the place and draws both.
+"""
+
+from dataclasses import dataclass
+
+from runtime.errors.base import EveryorderError
+from runtime.errors.call import page
+from runtime.errors.source import Source, Span
+
+
+@dataclass(eq=False, kw_only=True)
+class ScriptError(EveryorderError):
+    """Base of the errors of compiling programs."""
+
+
+@dataclass(eq=False, kw_only=True)
+class NoSource(ScriptError, TypeError):
+    """The source of `found` cannot be read.
+
+    `reason` says why, `hint` what can be done (it may be empty).
+    """
+
+    found: str
+    reason: str
+    hint: str = ""
+
+    def render(self) -> str:
+        """What was to be compiled, why it cannot be read, and what to do."""
+        rows = [("to do", self.hint)] if self.hint else []
+        return page(f"{self.found} cannot be compiled: {self.reason}.", *rows)
+
+
+@dataclass(eq=False, kw_only=True)
+class ProgramError(ScriptError):
+    """Base of the errors at a place of a program: `span` of `source`."""
+
+    source: Source
+    span: Span
+
+    def complaint(self) -> str:
+        """What is wrong, without a full stop."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what is wrong")
+
+    def advice(self) -> str:
+        """What to write instead; empty if nothing is known."""
+        return ""
+
+    def render(self) -> str:
+        """The complaint, the source with a marker, and what to write."""
+        text = f"{self.complaint()}:\n{self.source.excerpt(self.span)}"
+        advice = self.advice()
+        return f"{text}\n{advice}" if advice else text
+
+
+@dataclass(eq=False, kw_only=True)
+class NotSupported(ProgramError, NotImplementedError):
+    """The language does not have the `construct`, for a `reason`.
+
+    `hint` says what to write instead.
+    """
+
+    construct: str
+    reason: str
+    hint: str
+
+    def complaint(self) -> str:
+        """The construct and the reason."""
+        return f"{self.construct} is not supported, because {self.reason}"
+
+    def advice(self) -> str:
+        """What to write instead."""
+        return self.hint
+
+
+@dataclass(eq=False, kw_only=True)
+class MalformedProgram(ProgramError, ValueError):
+    """The text is no program of Python, which says the `message`."""
+
+    message: str
+
+    def complaint(self) -> str:
+        """What Python says."""
+        return f"this is no program of Python: {self.message}"
+
+
+@dataclass(eq=False, kw_only=True)
+class NotDefined(ProgramError, NameError):
+    """A variable is used that may have no value.
+
+    `way` is how it comes to have none, `cause` the place of that, if there is one;
+    `span` is the place of the use.
+    """
+
+    variable: str
+    way: str
+    cause: Span | None
+
+    def complaint(self) -> str:
+        """The variable, and how it comes to have no value."""
+        return f"`{self.variable}` is not defined {self.way}"
+
+    def render(self) -> str:
+        """How the variable comes to have no value, and where it is used."""
+        used = self.source.excerpt(self.span)
+        if self.cause is None:
+            return f"{self.complaint()}:\n{used}"
+        cause = self.source.excerpt(self.cause)
+        return f"{self.complaint()}:\n{cause}\nand is used here:\n{used}"
+
+
+@dataclass(eq=False, kw_only=True)
+class MalformedSignature(ProgramError, ValueError):
+    """No schema follows from a `parameter`; `hint` says what to write instead."""
+
+    parameter: str
+    message: str
+    hint: str
+
+    def complaint(self) -> str:
+        """The parameter and what is wrong with it."""
+        return f"the parameter `{self.parameter}` {self.message}"
+
+    def advice(self) -> str:
+        """What to write instead."""
+        return self.hint

@@ -1,0 +1,70 @@
+"""The frontend of the compiler: programs as checked syntax trees, and facts of them."""
+
+from runtime.script.frontend.absence import (
+    Absence,
+    absences,
+    check_defined,
+    not_defined,
+)
+from runtime.script.frontend.annotations import Annotations, scope_of
+from runtime.script.frontend.constructs import CONSTRUCTS, INNER, Construct
+from runtime.script.frontend.exits import JUMPS, Exit, Exits, Unreachable, constant
+from runtime.script.frontend.language import (
+    DEEPEST,
+    DEEPEST_BLOCKS,
+    check,
+    construct_of,
+    place_of,
+    reference,
+    refusal,
+)
+from runtime.script.frontend.restrictions import RESTRICTIONS, Restriction
+from runtime.script.frontend.scopes import Names, Scopes, mangled, names, parameters
+from runtime.script.frontend.signature import FunctionSignature, read_signature
+from runtime.script.frontend.source import (
+    Definition,
+    read_class,
+    read_function,
+    read_text,
+)
+from runtime.script.frontend.trees import Row, rows, tree_text
+
+__all__ = [
+    "CONSTRUCTS",
+    "DEEPEST",
+    "DEEPEST_BLOCKS",
+    "INNER",
+    "JUMPS",
+    "RESTRICTIONS",
+    "Absence",
+    "Annotations",
+    "Construct",
+    "Definition",
+    "Exit",
+    "Exits",
+    "FunctionSignature",
+    "Names",
+    "Restriction",
+    "Row",
+    "Scopes",
+    "Unreachable",
+    "absences",
+    "check",
+    "check_defined",
+    "constant",
+    "construct_of",
+    "mangled",
+    "names",
+    "not_defined",
+    "parameters",
+    "place_of",
+    "read_class",
+    "read_function",
+    "read_signature",
+    "read_text",
+    "reference",
+    "refusal",
+    "rows",
+    "scope_of",
+    "tree_text",
+]

@@ -1,0 +1,301 @@
+"""Scopes: which variables the parts of a function read and assign.
+
+True only here: the names of a function, of the blocks of its statements and of its
+comprehensions; and what Python makes of a private name in a class.
+
+    Names.reads       the variables that are read, with the first place of each
+    Names.writes      those that are assigned, likewise
+    Names.deletes     those that `del` takes away, likewise
+    Names.captured    those that are read and may have their value from outside
+    Names.assigned    those that have a value of this part at each end of it
+
+Rules:
+- everything is in the order of the text, in dictionaries: never in sets;
+- the variables of a comprehension are its own, and those of a function in a function;
+- a name that is declared `global` or `nonlocal` is no variable of the function;
+- a loop assigns nothing for sure: it may not run;
+- annotations, decorators and defaults of functions read nothing.
+
+How it works: `names` is one generic walk over the fields of nodes that finds reads,
+writes and deletes in the order of the text; `Scopes` goes through the statements from
+the inner ones to the outer ones and joins the blocks.
+"""
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from runtime.script.frontend.exits import Exit, Exits, Taken, constant
+
+Comprehension = ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Places = dict[str, ast.AST]
+# Fields of nodes that read nothing when the part runs.
+_ASIDE = frozenset({"annotation", "returns", "decorator_list"})
+
+
+@dataclass(slots=True)
+class Names:
+    """The variables of a part of a program."""
+
+    reads: Places = field(default_factory=dict)
+    writes: Places = field(default_factory=dict)
+    deletes: Places = field(default_factory=dict)
+    captured: Places = field(default_factory=dict)
+    assigned: Places = field(default_factory=dict)
+
+    def _include(self, other: "Names") -> None:
+        """Add what another part reads, writes and deletes, behind this one."""
+        for mine, theirs in (
+            (self.reads, other.reads),
+            (self.writes, other.writes),
+            (self.deletes, other.deletes),
+        ):
+            for name, place in theirs.items():
+                mine.setdefault(name, place)
+
+    def _capture(self, places: Mapping[str, ast.AST], known: Iterable[str]) -> None:
+        """Those of the places are captured whose names are not known."""
+        for name, place in places.items():
+            if name not in known:
+                self.captured.setdefault(name, place)
+
+
+def mangled(name: str, owner: str) -> str:
+    """The name that Python makes of `name` in the body of a class, or `name`."""
+    stripped = owner.lstrip("_")
+    private = name.startswith("__") and not name.endswith("__") and "." not in name
+    return f"_{stripped}{name}" if private and stripped else name
+
+
+def parameters(node: Function) -> Iterator[ast.arg]:
+    """The parameters of a function in their order."""
+    every = node.args
+    yield from every.posonlyargs
+    yield from every.args
+    if every.vararg is not None:
+        yield every.vararg
+    yield from every.kwonlyargs
+    if every.kwarg is not None:
+        yield every.kwarg
+
+
+def names(*parts: ast.AST) -> Names:
+    """What expressions and targets read, write and delete, in the order of the text.
+
+    Of statements with blocks `captured` and `assigned` are in `Scopes`.
+    """
+    found = Names()
+    for part in parts:
+        _collect(part, found)
+    found.captured = dict(found.reads)
+    return found
+
+
+def declared_outside(node: Function) -> Places:
+    """The names that a function declares `global` or `nonlocal`."""
+    found: Places = {}
+    stack: list[ast.AST] = [*reversed(node.body)]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, ast.Global | ast.Nonlocal):
+            for name in each.names:
+                found.setdefault(name, each)
+        elif isinstance(each, ast.stmt) and not isinstance(
+            each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        ):
+            stack += reversed([*ast.iter_child_nodes(each)])
+    return found
+
+
+class Scopes:
+    """The names of a function, and those of each block and each statement in it.
+
+    `variables` are all that the function assigns, parameters first, with the first
+    place of each; `outside` those that it declares to be of somebody else.
+    """
+
+    __slots__ = ("_blocks", "_statements", "exits", "outside", "variables")
+
+    def __init__(self, function: Function, taken: Taken = constant) -> None:
+        self.exits = Exits(function.body, taken)
+        self._statements: dict[ast.stmt, Names] = {}
+        self._blocks: dict[tuple[ast.AST, str], Names] = {}
+        body = self._block(function, "body", function.body)
+        self.outside = declared_outside(function)
+        self.variables: Places = {each.arg: each for each in parameters(function)}
+        for name, place in body.writes.items():
+            if name not in self.outside:
+                self.variables.setdefault(name, place)
+
+    def of(self, statement: ast.stmt) -> Names:
+        """The names of a statement, with all that is in it."""
+        return self._statements[statement]
+
+    def of_block(self, node: ast.AST, block: str = "body") -> Names:
+        """The names of the block `body` or `orelse` of a statement or the function."""
+        return self._blocks[node, block]
+
+    def _block(self, owner: ast.AST, block: str, body: Sequence[ast.stmt]) -> Names:
+        found = Names()
+        passes = True
+        for each in body:
+            one = self._statement(each)
+            self._statements[each] = one
+            found._include(one)
+            if not passes:
+                # Control does not come here; what stands here has no values to take.
+                continue
+            found._capture(one.captured, found.assigned)
+            for name in one.deletes:
+                found.assigned.pop(name, None)
+            for name, place in one.assigned.items():
+                found.assigned.setdefault(name, place)
+            passes = Exit.NEXT in self.exits.of(each)
+        self._blocks[owner, block] = found
+        return found
+
+    def _statement(self, node: ast.stmt) -> Names:
+        if isinstance(node, ast.If):
+            return self._if(node)
+        if isinstance(node, ast.For):
+            return self._loop(node, node.iter, node.target)
+        if isinstance(node, ast.While):
+            return self._loop(node, node.test, None)
+        if isinstance(node, ast.With):
+            return self._with(node)
+        found = Names()
+        _collect(node, found)
+        # In a simple statement all that is read is read before anything is assigned.
+        found.captured = dict(found.reads)
+        found.assigned = {
+            name: place
+            for name, place in found.writes.items()
+            if name not in found.deletes
+        }
+        return found
+
+    def _if(self, node: ast.If) -> Names:
+        found = names(node.test)
+        blocks = [
+            self._block(node, "body", node.body),
+            self._block(node, "orelse", node.orelse),
+        ]
+        ends = []
+        for block, body in zip(blocks, (node.body, node.orelse), strict=True):
+            found._include(block)
+            found._capture(block.captured, ())
+            if Exit.NEXT in self.exits.of_block(body):
+                ends.append(block.assigned)
+        if ends:
+            found.assigned = {
+                name: place
+                for name, place in ends[0].items()
+                if all(name in each for each in ends)
+            }
+        return found
+
+    def _loop(
+        self, node: ast.For | ast.While, head: ast.expr, target: ast.expr | None
+    ) -> Names:
+        found = names(head)
+        own = names() if target is None else names(target)
+        found._include(own)
+        found._capture(own.reads, ())
+        body = self._block(node, "body", node.body)
+        found._include(body)
+        found._capture(body.captured, own.writes)
+        behind = self._block(node, "orelse", node.orelse)
+        found._include(behind)
+        found._capture(behind.captured, ())
+        return found
+
+    def _with(self, node: ast.With) -> Names:
+        found = Names()
+        for item in node.items:
+            head = names(item.context_expr)
+            found._include(head)
+            found._capture(head.reads, found.writes)
+            if item.optional_vars is not None:
+                found._include(names(item.optional_vars))
+        entered = dict(found.writes)
+        body = self._block(node, "body", node.body)
+        found._include(body)
+        found._capture(body.captured, entered)
+        found.assigned = {
+            name: place for name, place in entered.items() if name not in body.deletes
+        }
+        for name, place in body.assigned.items():
+            found.assigned.setdefault(name, place)
+        return found
+
+
+def _collect(node: ast.AST, found: Names) -> None:
+    """Add what a node and those in it read, write and delete."""
+    if isinstance(node, ast.Name):
+        if isinstance(node.ctx, ast.Del):
+            found.deletes.setdefault(node.id, node)
+        elif isinstance(node.ctx, ast.Store):
+            found.writes.setdefault(node.id, node)
+        else:
+            found.reads.setdefault(node.id, node)
+        return
+    if isinstance(node, Comprehension):
+        _comprehension(node, found)
+        return
+    if isinstance(node, Function):
+        found.writes.setdefault(node.name, node)
+        _function(node, found)
+        return
+    if isinstance(node, ast.ClassDef):
+        found.writes.setdefault(node.name, node)
+        return
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        found.reads.setdefault(node.target.id, node.target)
+    for name, value in ast.iter_fields(node):
+        if name in _ASIDE:
+            continue
+        for each in value if isinstance(value, list) else (value,):
+            if isinstance(each, ast.AST):
+                _collect(each, found)
+
+
+def comprehension_targets(node: Comprehension) -> Places:
+    """The variables of a comprehension."""
+    return names(*(each.target for each in node.generators)).writes
+
+
+def _comprehension(node: Comprehension, found: Names) -> None:
+    """Add what a comprehension reads of others."""
+    own = comprehension_targets(node)
+    first = node.generators[0].iter
+    for name, value in ast.iter_fields(node):
+        for each in value if isinstance(value, list) else (value,):
+            for part in (
+                [each] if name != "generators" else [*ast.iter_child_nodes(each)]
+            ):
+                if part is first:
+                    # Python computes it before the comprehension has variables.
+                    _collect(part, found)
+                else:
+                    inner = Names()
+                    _collect(part, inner)
+                    _include_free(inner, own, found)
+
+
+def _include_free(inner: Names, own: Mapping[str, ast.AST], found: Names) -> None:
+    """Add what a part with variables of its own reads of others."""
+    for name, place in inner.reads.items():
+        if name not in own:
+            found.reads.setdefault(name, place)
+
+
+def _function(node: Function, found: Names) -> None:
+    """Add what a function in a function reads of the one around it."""
+    inner = Names()
+    for each in node.body:
+        _collect(each, inner)
+    own: Places = {each.arg: each for each in parameters(node)}
+    outside = declared_outside(node)
+    own.update({name: at for name, at in inner.writes.items() if name not in outside})
+    _include_free(inner, own, found)

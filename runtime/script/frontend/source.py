@@ -1,0 +1,288 @@
+"""Programs as they are written: the source and the syntax tree of what is compiled.
+
+True only here: from a function, a class or a text to a `Definition`, with every line
+as it stands in the file.
+
+How it works: the file of a function is parsed once, and the function is the definition
+that begins in the line where its code says so; a class is the one of its qualified
+name, in the lines where its methods are.  Nothing is dedented, so that what is in
+quotes stays as it is, and spans are those of the file.
+
+Rules:
+- what is compiled is the object itself: of a function that a decorator replaced that
+  is the replacement;
+- lines come from `linecache`, where tools put what is in no file (cells, doctests);
+- the trees of a file are shared: nobody changes them;
+- what cannot be read raises `NoSource`; a text that is no program `MalformedProgram`;
+  a `RecursionError` never comes out.
+"""
+
+import ast
+import linecache
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Generic, NoReturn, TypeVar
+
+from runtime.errors.script import MalformedProgram, NoSource
+from runtime.errors.source import Source
+from runtime.script.frontend.language import (
+    check_depth,
+    construct_of,
+    refusal,
+    too_deep,
+)
+
+N = TypeVar("N", bound=ast.AST)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+# Parsed files that are kept: who compiles a module reads some files again and again.
+KEPT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Definition(Generic[N]):
+    """A function, a class or a text: its source, and the tree in it.
+
+    `owner` is the class whose body a function stands in, or empty.
+    """
+
+    source: Source
+    tree: N
+    owner: str = ""
+
+
+def read_function(function: Any) -> Definition[Function]:
+    """The definition of a Python function or method.
+
+    Raises:
+        NoSource: it is no function of Python, or its source is not there.
+        NotSupported: it is a lambda, or nested too deeply.
+    """
+    if isinstance(function, MethodType):
+        function = function.__func__
+    if not isinstance(function, FunctionType):
+        kind = f"an object of type {type(function).__name__}"
+        reason = "it is no function that is written in Python"
+        raise NoSource(found=kind, reason=reason, hint=_WRITTEN)
+    code = function.__code__
+    name = f"the function `{function.__qualname__}`"
+    file = _file(name, code.co_filename, function.__globals__)
+    if code.co_name == "<lambda>":
+        _refuse_lambda(file, code, name)
+    one = file.functions.get(code.co_firstlineno)
+    if one is None or not _is_of(one.tree, code):
+        _changed(name, code.co_filename)
+    return _checked(Definition(file.part(one.tree), one.tree, one.owner))
+
+
+def read_class(python: type) -> Definition[ast.ClassDef]:
+    """The definition of a Python class; raises as `read_function`."""
+    name = f"the class `{python.__qualname__}`"
+    codes = [each.__code__ for each in _methods(python)]
+    module = sys.modules.get(python.__module__)
+    names = {} if module is None else vars(module)
+    path = codes[0].co_filename if codes else names.get("__file__")
+    if path is None:
+        raise NoSource(found=name, reason="it is in no file", hint=_FILE)
+    file = _file(name, path, names)
+    trees = file.classes.get(python.__qualname__, [])
+    if len(trees) > 1:
+        trees = [each for each in trees if _has_all(each, codes)]
+    if len(trees) > 1:
+        lines = " and ".join(str(each.lineno) for each in trees)
+        reason = f"it may be any of those that begin in the lines {lines} of {path}"
+        raise NoSource(found=name, reason=reason, hint="Give them different names.")
+    if not trees:
+        _changed(name, path)
+    return _checked(Definition(file.part(trees[0]), trees[0]))
+
+
+def read_text(text: str, file: str = "", line: int = 1) -> Definition[ast.Module]:
+    """The functions and classes of a text, which begins in a line of a file.
+
+    Raises:
+        MalformedProgram: it is no program of Python.
+        NotSupported: it is nested too deeply.
+    """
+    source = Source(text.replace("\r\n", "\n").replace("\r", "\n"), file, line)
+    try:
+        tree = ast.parse(source.text)
+    except (SyntaxError, ValueError) as error:
+        raise _malformed(source, error, 1) from None
+    except (RecursionError, MemoryError):
+        raise too_deep(source) from None
+    ast.increment_lineno(tree, line - 1)
+    definition = _checked(Definition(source, tree))
+    try:
+        # What Python says only when it compiles, as of `break` outside of a loop.
+        compile(tree, file or "<text>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise _malformed(source, error, line) from None
+    return definition
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A function in a file, and the class in whose body it stands."""
+
+    tree: Function
+    owner: str
+
+
+class _File:
+    """A parsed file: its functions by their first lines, its classes by their names."""
+
+    __slots__ = ("classes", "functions", "lines", "path", "tree")
+
+    def __init__(self, path: str, lines: list[str]) -> None:
+        self.path = path
+        self.lines = lines
+        self.tree = ast.parse("".join(lines))
+        self.functions: dict[int, _Found] = {}
+        self.classes: dict[str, list[ast.ClassDef]] = {}
+        for node, prefix, owner in _definitions(self.tree):
+            if isinstance(node, ast.ClassDef):
+                self.classes.setdefault(f"{prefix}{node.name}", []).append(node)
+            else:
+                self.functions[_first_line(node)] = _Found(node, owner)
+
+    def part(self, node: Function | ast.ClassDef) -> Source:
+        """The lines of a definition, with its decorators."""
+        first, last = _first_line(node), node.end_lineno
+        text = "".join(self.lines[first - 1 : last])
+        return Source(text.removesuffix("\n"), self.path, first)
+
+
+_FILES: dict[str, _File] = {}
+
+
+def _file(name: str, path: str, names: dict[str, Any]) -> _File:
+    linecache.checkcache(path)
+    lines = linecache.getlines(path, names)
+    if not lines:
+        reason = f"there are no lines of {path}"
+        raise NoSource(found=name, reason=reason, hint=_FILE)
+    kept = _FILES.get(path)
+    # The same list, not an equal one: another was read anew.
+    if kept is not None and kept.lines is lines:
+        return kept
+    try:
+        file = _File(path, lines)
+    except (SyntaxError, ValueError):
+        _changed(name, path)
+    except (RecursionError, MemoryError):
+        raise too_deep(Source("".join(lines), path)) from None
+    _FILES.pop(path, None)
+    _FILES[path] = file
+    for oldest in [*_FILES][: len(_FILES) - KEPT]:
+        _FILES.pop(oldest, None)
+    return file
+
+
+def _definitions(
+    tree: ast.Module,
+) -> Iterator[tuple[Function | ast.ClassDef, str, str]]:
+    """The functions and classes of a file.
+
+    Each has what stands before it in its qualified name, and the class it is in.
+    """
+    stack: list[tuple[ast.AST, str, str]] = [(tree, "", "")]
+    while stack:
+        node, prefix, owner = stack.pop()
+        if isinstance(node, Function):
+            yield node, prefix, owner
+            # The names in a function are mangled by the class around it, too.
+            prefix = f"{prefix}{node.name}.<locals>."
+        elif isinstance(node, ast.ClassDef):
+            yield node, prefix, owner
+            prefix, owner = f"{prefix}{node.name}.", node.name
+        inner = [
+            (each, prefix, owner)
+            for each in ast.iter_child_nodes(node)
+            # Only these have statements in them.
+            if isinstance(each, ast.stmt | ast.excepthandler | ast.match_case)
+        ]
+        stack += reversed(inner)
+
+
+def _first_line(node: Function | ast.ClassDef) -> int:
+    """The line of the first decorator, or of the definition."""
+    return min([node.lineno, *(each.lineno for each in node.decorator_list)])
+
+
+def _is_of(node: Function, code: CodeType) -> bool:
+    """Whether code may be that of a function: its name, parameters and lines fit."""
+    every = node.args
+    positional = len(every.posonlyargs) + len(every.args)
+    lines = [line for _, _, line in code.co_lines() if line is not None]
+    return (
+        node.name == code.co_name
+        and positional == code.co_argcount
+        and len(every.kwonlyargs) == code.co_kwonlyargcount
+        and max(lines) <= (node.end_lineno or 0)
+    )
+
+
+def _methods(python: type) -> list[FunctionType]:
+    """The functions that are written in the body of a class."""
+    inside = f"{python.__qualname__}."
+    return [
+        each
+        for each in vars(python).values()
+        if isinstance(each, FunctionType)
+        and each.__qualname__.startswith(inside)
+        and each.__module__ == python.__module__
+        # Those of dataclasses and the like are in no file.
+        and not each.__code__.co_filename.startswith("<string>")
+    ]
+
+
+def _has_all(node: ast.ClassDef, codes: list[CodeType]) -> bool:
+    lines = range(node.lineno, (node.end_lineno or 0) + 1)
+    return all(each.co_firstlineno in lines for each in codes)
+
+
+def _refuse_lambda(file: _File, code: CodeType, name: str) -> NoReturn:
+    """Raise that a lambda is not supported, with the line in which it begins."""
+    line = code.co_firstlineno
+    for each in ast.walk(file.tree):
+        if isinstance(each, ast.Lambda) and each.lineno == line:
+            source = Source("".join(file.lines).removesuffix("\n"), file.path)
+            raise refusal(construct_of(each), source, source.span(each))
+    _changed(name, file.path)
+
+
+def _checked(definition: Definition[N]) -> Definition[N]:
+    check_depth(definition.tree, definition.source)
+    return definition
+
+
+def _malformed(
+    source: Source, error: SyntaxError | ValueError, first: int
+) -> MalformedProgram:
+    """What Python says of a text, at the place that it names.
+
+    `first` is the number that it gives to the first line.
+    """
+    if not isinstance(error, SyntaxError) or error.lineno is None:
+        return MalformedProgram(source=source, span=(0, 0), message=str(error))
+    rows = source.text.split("\n")
+    row = min(max(error.lineno - first, 0), len(rows) - 1)
+    before = sum(len(each) + 1 for each in rows[:row])
+    start = min(max((error.offset or 1) - 1, 0), len(rows[row]))
+    end = start
+    if error.end_lineno == error.lineno:
+        end = min(max((error.end_offset or 1) - 1, start), len(rows[row]))
+    span = before + start, before + end
+    return MalformedProgram(source=source, span=span, message=error.msg)
+
+
+def _changed(name: str, path: str) -> NoReturn:
+    reason = f"{path} does not have it; it may have changed since it was run"
+    raise NoSource(found=name, reason=reason, hint="Run the file anew.")
+
+
+# What can be done about it.
+_WRITTEN = "Give a function that is written with `def`."
+_FILE = "Write it in a file or a notebook, or compile its text."

@@ -1,0 +1,121 @@
+"""Programs for the tests of the frontend, and the files with what is said of wrong ones.
+
+`python -m tests.script.frontend.programs --write` writes the files of `refused/` anew;
+look at what changed before it is kept.
+"""
+
+import ast
+import re
+import sys
+import typing
+from pathlib import Path
+from typing import NamedTuple
+
+from runtime.errors.base import EveryorderError
+from runtime.schema.written import Scope
+from runtime.script.frontend import (
+    CONSTRUCTS,
+    RESTRICTIONS,
+    Annotations,
+    Construct,
+    Definition,
+    Exits,
+    FunctionSignature,
+    Scopes,
+    check,
+    check_defined,
+    read_signature,
+    read_text,
+)
+
+REFUSED = Path(__file__).parent / "refused"
+# What begins a program that is read as a saved one.
+SAVED = "# saved\n"
+# Between a program and what is said of it.
+RULE = "-" * 72 + "\n"
+
+ROWS = [row for group in CONSTRUCTS.values() for row in group]
+SCOPE = Scope(vars(typing), {"typing": typing})
+
+
+def frontend(text: str) -> list[FunctionSignature]:
+    """All that the frontend does with a text, and the signatures in it."""
+    text_of = read_text(text, "program.py")
+    check(text_of.tree, text_of.source, is_saved=text.startswith(SAVED))
+    found = []
+    for node in text_of.tree.body:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        definition: Definition[ast.FunctionDef] = Definition(text_of.source, node)
+        Exits(node.body)
+        Scopes(node)
+        annotations = Annotations(definition, SCOPE)
+        found.append(read_signature(annotations))
+        for each in ast.walk(node):
+            if isinstance(each, ast.Assign | ast.AnnAssign):
+                annotations.assignment(each)
+        check_defined(node, text_of.source)
+    return found
+
+
+def complaint(text: str) -> EveryorderError | None:
+    """What the frontend says of a text; None if it takes it."""
+    try:
+        frontend(text)
+    except EveryorderError as error:
+        return error
+    return None
+
+
+class Refused(NamedTuple):
+    """A refused construct, and the program that has it."""
+
+    row: Construct
+    program: str
+
+
+def refused() -> dict[str, Refused]:
+    """The refused constructs of the tables by the names of their files."""
+    found = {
+        row.node.lower(): Refused(row, row.program)
+        for row in ROWS
+        if not row.is_accepted
+    }
+    for each in RESTRICTIONS:
+        row = each.construct
+        words = re.sub(r"\W+", "-", row.name).strip("-").lower()
+        found[f"{row.node.lower()}-{words}".rstrip("-")] = Refused(row, row.program)
+    # What stands in a function in a function, which only saved texts may have.
+    for name in (
+        "nonlocal",
+        "functiondef-a-parameter-of-a-function-in-a-saved-function",
+    ):
+        row, program = found[name]
+        found[name] = Refused(row, f"{SAVED}{program}")
+    return found
+
+
+def document(program: str) -> str:
+    """The text of a file: the program, and what is said of it."""
+    return f"{program}{RULE}{complaint(program)}\n"
+
+
+def stored() -> dict[str, tuple[str, str]]:
+    """The programs in the files, and what is said of them, by the names of the files."""
+    found = {}
+    for path in sorted(REFUSED.glob("*.txt")):
+        program, _, text = path.read_text(encoding="utf-8").partition(RULE)
+        found[path.stem] = program, text.removesuffix("\n")
+    return found
+
+
+def write() -> None:
+    """Write what is said now, of the constructs of the tables and all other programs."""
+    programs = {name: program for name, (program, _) in stored().items()}
+    programs |= {name: each.program for name, each in refused().items()}
+    for name, program in programs.items():
+        (REFUSED / f"{name}.txt").write_text(document(program), encoding="utf-8")
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
+    write()
