@@ -24,6 +24,7 @@ the inner ones to the outer ones and joins the blocks.
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from runtime.script.frontend.exits import Exit, Exits, Taken, constant
 
@@ -124,7 +125,10 @@ class Scopes:
         body = self._block(function, "body", function.body)
         self.outside = declared_outside(function)
         self.variables: Places = {each.arg: each for each in parameters(function)}
-        for name, place in body.writes.items():
+        # In Python `del` alone makes a variable, too.
+        for name, place in sorted(
+            [*body.writes.items(), *body.deletes.items()], key=_position
+        ):
             if name not in self.outside:
                 self.variables.setdefault(name, place)
 
@@ -228,6 +232,11 @@ class Scopes:
         for name, place in body.assigned.items():
             found.assigned.setdefault(name, place)
         return found
+
+
+def _position(item: tuple[str, ast.AST]) -> tuple[int, int]:
+    place: Any = item[1]
+    return place.lineno, place.col_offset
 
 
 def _collect(node: ast.AST, found: Names) -> None:

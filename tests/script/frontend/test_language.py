@@ -133,7 +133,6 @@ def test_the_reference_is_the_one_of_the_tables() -> None:
         ("def f(x):\n    return x[(..., [...])]\n", "`...` as a value"),
         ("def f(x):\n    return x[[*x]], (*x, x)[0]\n", ""),
         ("def f(x):\n    return (..., 1)[0]\n", "`...` as a value"),
-        ("def f(x):\n    return ...[0]\n", "`...` as a value"),
         ("def f(x):\n    x @= x\n", "`//=` or `@=`"),
         ("def f(x):\n    del (x, x)\n", "`del` of an attribute"),
         ("def f(x):\n    del x[0], x.a\n", "`del` of an attribute"),

@@ -1,0 +1,190 @@
+"""Exits, unreachable statements and variables without values, beside Python's runs."""
+
+import ast
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.errors.script import NotDefined
+from runtime.errors.source import Source
+from runtime.script.frontend import (
+    JUMPS,
+    Exit,
+    Exits,
+    absences,
+    check_defined,
+    constant,
+)
+from tests.script.frontend.flows import programs, runs
+
+
+def function(text: str) -> ast.FunctionDef:
+    (node,) = ast.parse(text).body
+    assert isinstance(node, ast.FunctionDef)
+    return node
+
+
+def number_of(node: ast.stmt) -> int | None:
+    """The number of `at(number)`."""
+    value = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "at":
+        assert isinstance(value.args[0], ast.Constant)
+        assert isinstance(value.args[0].value, int)
+        return value.args[0].value
+    return None
+
+
+def told(node: ast.FunctionDef) -> set[tuple[int, str]]:
+    """The uses that may have no value, by number, those of `del` by line."""
+    found = set()
+    places = {use: use.id for use in absences(node)}
+    for each in ast.walk(node):
+        if isinstance(each, ast.Delete):
+            (name,) = each.targets
+            if name in places:
+                found.add((-each.lineno, places.pop(name)))  # type: ignore[call-overload]  # a name
+        if isinstance(each, ast.Call) and ast.unparse(each.func) == "use":
+            number, name = each.args
+            assert isinstance(number, ast.Constant)
+            if name in places:
+                found.add((number.value, places.pop(name)))  # type: ignore[call-overload]  # as above
+    # What is left are targets of `+=`, whose value was used just before.
+    for use in places:
+        assert isinstance(use.ctx, ast.Store)
+    return found
+
+
+def test_what_the_frontend_says_is_what_happens_in_python() -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=300)
+    @given(text=programs())
+    def run(text: str) -> None:
+        node = function(text)
+        exits = Exits(node.body)
+        every = [*runs(text)]
+        absent = {each for run in every for each in run.absent}
+        assert absent <= told(node), "a use without a value is told"
+        never = {
+            number_of(each.statement)
+            for each in exits.unreachable
+            if number_of(each.statement) is not None
+        }
+        reached = {each for run in every for each in run.reached}
+        assert not never & reached, "what is unreachable is not reached"
+        names = {"next": Exit.NEXT, "return": Exit.RETURN, "raise": Exit.RAISE}
+        ends = Exit.NOWHERE
+        for each in every:
+            ends |= names.get(each.end, Exit.NOWHERE)
+        assert ends in exits.of_block(node.body), "a function ends as is said"
+        seen["absent"] += bool(absent)
+        seen["all told happen"] += absent == told(node)
+        seen["some told do not"] += absent != told(node)
+        seen["some are cut"] += any(each.end == "cut" for each in every)
+        seen["unreachable"] += bool(never)
+        seen["all ends happen"] += ends == exits.of_block(node.body)
+
+    run()
+    unlucky = seen.pop("some told do not")
+    assert all(seen[each] > 20 for each in seen), seen
+    # Few runs are too short for what is told; none of it is made up.
+    assert seen["all told happen"] > 20 * unlucky, unlucky
+
+
+@pytest.mark.parametrize(
+    ("body", "exits", "unreachable"),
+    [
+        ("x", Exit.NEXT, []),
+        ("return x\nx", Exit.RETURN, ["x"]),
+        ("if x: return 1\nx", Exit.RETURN | Exit.NEXT, []),
+        ("if x: return 1\nelse: raise E\nx\nx", Exit.RETURN | Exit.RAISE, ["x", "x"]),
+        ("if True: return 1\nx", Exit.RETURN, ["x"]),
+        ("if not True: return 1\nx", Exit.NEXT, []),
+        ("if not x: return 1\nx", Exit.RETURN | Exit.NEXT, []),
+        ("assert x", Exit.NEXT | Exit.RAISE, []),
+        ("assert 0, x\nx", Exit.RAISE, ["x"]),
+        ("assert True", Exit.NEXT, []),
+        ("while x: return 1", Exit.RETURN | Exit.NEXT, []),
+        ("while True: return 1\nx", Exit.RETURN, ["x"]),
+        ("while True: x\nx", Exit.NOWHERE, ["x"]),
+        ("while False: return 1\nx", Exit.NEXT, []),
+        ("while True:\n  if x: break\nx", Exit.NEXT, []),
+        ("while 1:\n  for i in x: break\nx", Exit.NOWHERE, ["x"]),
+        ("for i in x:\n  continue\n  x", Exit.NEXT, ["x"]),
+        ("for i in x: raise E", Exit.RAISE | Exit.NEXT, []),
+        ("with x: return 1\nx", Exit.RETURN, ["x"]),
+        ("with x: raise E\nx", Exit.RAISE, ["x"]),
+        ("pass", Exit.NEXT, []),
+    ],
+)
+def test_exits(body: str, exits: Exit, unreachable: list[str]) -> None:
+    nodes = ast.parse(body).body
+    found = Exits(nodes)
+    assert found.of_block(nodes) == exits
+    assert [ast.unparse(each.statement) for each in found.unreachable] == unreachable
+    for each in found.unreachable:
+        assert Exit.NEXT not in found.of(each.behind)
+
+
+def test_jumps_are_the_exits_of_statements_inside_of_loops() -> None:
+    (loop,) = ast.parse("for i in x:\n  if x: break\n  else: continue").body
+    assert isinstance(loop, ast.For)
+    found = Exits([loop])
+    assert found.of(loop.body[0]) == Exit.BREAK | Exit.CONTINUE
+    assert found.of(loop.body[0]) in JUMPS
+    assert found.of(loop) == Exit.NEXT
+    with pytest.raises(KeyError):
+        found.of(ast.Pass())
+
+
+def test_conditions_that_are_decided_elsewhere_count() -> None:
+    node = function(
+        "def f(x):\n"
+        "    if x is None:\n        y = 1\n"
+        "    else:\n        return 2\n"
+        "    z = y if x is None else u\n"
+        "    u = z\n"
+        "    return u\n"
+    )
+
+    def taken(test: ast.expr) -> bool | None:
+        return True if ast.unparse(test) == "x is None" else constant(test)
+
+    assert [each.id for each in absences(node)] == ["u"]
+    assert [*absences(node, taken)] == []
+    check_defined(node, Source("", "p.py"), taken)
+    assert Exit.RETURN not in Exits(node.body[:1], taken).of(node.body[0])
+
+
+def test_of_several_uses_the_first_in_the_text_is_told() -> None:
+    text = "def f(xs):\n    for x in xs:\n        print(y, z)\n        del z\n        y = z\n"
+    with pytest.raises(NotDefined) as caught:
+        check_defined(function(text), Source(text, "p.py"))
+    assert (caught.value.variable, caught.value.way) == ("y", "before it is used")
+    uses = absences(function(text))
+    assert [(each.id, each.lineno) for each in uses] == [
+        ("y", 3),
+        ("z", 3),
+        ("z", 4),
+        ("z", 5),
+    ]
+    assert len({*map(id, uses)}) == len(uses)
+
+
+def test_loops_in_loops_are_gone_through_once_for_each_state() -> None:
+    lines = ["def f(p):"]
+    for level in range(20):
+        margin = "    " * (level + 1)
+        lines += [f"{margin}y = 1", f"{margin}while p:"]
+    lines += [f"{'    ' * 21}del y", ""]
+    found = absences(function("\n".join(lines)))
+    assert [each.lineno for each in found] == [42]
+
+
+@given(st.sampled_from(["y", "x", "z"]))
+def test_names_of_others_are_not_looked_at(name: str) -> None:
+    assert not absences(function(f"def f(p):\n    return {name} + p\n"))
+    text = f"def f(p):\n    global {name}\n    print({name})\n    {name} = 1\n"
+    assert not absences(function(text))
