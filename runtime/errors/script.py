@@ -115,7 +115,7 @@ class NotDefined(ProgramError, NameError):
 
 
 @dataclass(eq=False, kw_only=True)
-class MalformedSignature(ProgramError, ValueError):
+class UnfitParameter(ProgramError, ValueError):
     """No schema follows from a `parameter`; `hint` says what to write instead."""
 
     parameter: str

@@ -21,8 +21,8 @@ from runtime.errors.source import Source, Span
 from runtime.script.frontend.constructs import CONSTRUCTS, INNER, Construct
 from runtime.script.frontend.restrictions import RESTRICTIONS, Restriction
 
-# Statements and expressions inside of each other: at four frames a level, walks stay within the thousand
-# frames that Python gives, with some for who calls.
+# Statements and expressions inside of each other: at four frames a level, walks stay
+# within the thousand frames that Python gives, with some for who calls.
 DEEPEST = 150
 # Loops and `with` blocks inside of each other; source: CPython's CO_MAXBLOCKS.
 DEEPEST_BLOCKS = 20

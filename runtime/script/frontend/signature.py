@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runtime.errors.script import MalformedSignature
+from runtime.errors.script import UnfitParameter
 from runtime.schema.argument import NO_DEFAULT, Argument
 from runtime.schema.excerpt import described, shortened
 from runtime.schema.names import OperatorName
@@ -76,7 +76,7 @@ def read_signature(
 
     Raises:
         AnnotationError: an annotation means no type.
-        MalformedSignature: a default does not fit, or is nothing that a schema has; a
+        UnfitParameter: a default does not fit, or is nothing that a schema has; a
             method has no parameter for its object.
     """
     definition = annotations.definition
@@ -85,7 +85,7 @@ def read_signature(
     every = node.args
     positional = [*every.posonlyargs, *every.args]
     if owner is not None and not positional:
-        raise MalformedSignature(
+        raise UnfitParameter(
             source=definition.source,
             span=place_of(node, definition.source),
             parameter="self",
@@ -156,7 +156,7 @@ class _Defaults:
         try:
             return ast.literal_eval(node)
         except (ValueError, TypeError, SyntaxError, RecursionError):
-            raise MalformedSignature(
+            raise UnfitParameter(
                 source=self._source,
                 span=self._source.span(node),
                 parameter=name,
@@ -164,10 +164,10 @@ class _Defaults:
                 hint="Nothing of a text is run: write the value.",
             ) from None
 
-    def _fault(self, parameter: ast.arg, message: str, hint: str) -> MalformedSignature:
+    def _fault(self, parameter: ast.arg, message: str, hint: str) -> UnfitParameter:
         # A function may have been given other defaults than are written.
         node: ast.AST = self._nodes.get(parameter.arg, parameter)
-        return MalformedSignature(
+        return UnfitParameter(
             source=self._source,
             span=place_of(node, self._source),
             parameter=parameter.arg,

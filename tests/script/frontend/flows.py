@@ -95,7 +95,7 @@ class _Cut(Exception):
 class _Asked(ast.NodeTransformer):
     """Lets a program say whether a variable has a value, where it is used."""
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802  # a visitor's name
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         if isinstance(node.func, ast.Name) and node.func.id == "use":
             name = node.args[1]
             assert isinstance(name, ast.Name)
@@ -104,14 +104,15 @@ class _Asked(ast.NodeTransformer):
             )  # type: ignore[attr-defined]  # an expression
         return node
 
-    def visit_Delete(self, node: ast.Delete) -> Any:  # noqa: N802  # as above
+    def visit_Delete(self, node: ast.Delete) -> Any:
         (name,) = node.targets
         # Deleted is what has a value from here on, so that the run goes on.
         assert isinstance(name, ast.Name)
-        text = f"removed({node.lineno}, '{name.id}', '{name.id}' in locals())\n{name.id} = 0"
+        has = f"'{name.id}' in locals()"
+        text = f"removed({node.lineno}, '{name.id}', {has})\n{name.id} = 0"
         return [*ast.parse(text).body, node]
 
-    def visit_AugAssign(self, node: ast.AugAssign) -> Any:  # noqa: N802  # as above
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         assert isinstance(node.target, ast.Name)
         name = node.target.id
         self.generic_visit(node)

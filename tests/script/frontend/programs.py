@@ -1,4 +1,4 @@
-"""Programs for the tests of the frontend, and the files with what is said of wrong ones.
+"""Programs for the tests of the frontend, and files with what is said of wrong ones.
 
 `python -m tests.script.frontend.programs --write` writes the files of `refused/` anew;
 look at what changed before it is kept.
@@ -101,7 +101,7 @@ def document(program: str) -> str:
 
 
 def stored() -> dict[str, tuple[str, str]]:
-    """The programs in the files, and what is said of them, by the names of the files."""
+    """The programs in the files, and what is said of them, by the files' names."""
     found = {}
     for path in sorted(REFUSED.glob("*.txt")):
         program, _, text = path.read_text(encoding="utf-8").partition(RULE)
@@ -110,7 +110,7 @@ def stored() -> dict[str, tuple[str, str]]:
 
 
 def write() -> None:
-    """Write what is said now, of the constructs of the tables and all other programs."""
+    """Write what is said now, of the constructs of the tables and of the others."""
     programs = {name: program for name, (program, _) in stored().items()}
     programs |= {name: each.program for name, each in refused().items()}
     for name, program in programs.items():

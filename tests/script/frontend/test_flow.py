@@ -159,7 +159,8 @@ def test_conditions_that_are_decided_elsewhere_count() -> None:
 
 
 def test_of_several_uses_the_first_in_the_text_is_told() -> None:
-    text = "def f(xs):\n    for x in xs:\n        print(y, z)\n        del z\n        y = z\n"
+    loop = "    for x in xs:\n        print(y, z)\n        del z\n        y = z\n"
+    text = f"def f(xs):\n{loop}"
     with pytest.raises(NotDefined) as caught:
         check_defined(function(text), Source(text, "p.py"))
     assert (caught.value.variable, caught.value.way) == ("y", "before it is used")

@@ -1,0 +1,226 @@
+"""The types that a function is written with: whose names its annotations may use."""
+
+from __future__ import annotations
+
+import ast
+import typing
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import pytest
+
+from runtime.errors.schema import AnnotationError
+from runtime.schema.annotation import register_wrapper
+from runtime.schema.declaration import Namespace
+from runtime.schema.python_classes import PythonClasses
+from runtime.schema.types import AnyType, AwaitType, Type
+from runtime.script.frontend import (
+    Annotations,
+    Definition,
+    read_function,
+    read_text,
+    scope_of,
+)
+from tests.script.frontend import evaluated
+
+T = TypeVar("T")
+
+
+class Lazily(Generic[T]):
+    """Stands for the awaits of a higher area."""
+
+
+register_wrapper(Lazily, AwaitType, AnyType)
+
+
+class Point(NamedTuple):
+    x: int
+    y: float
+
+
+Alias = typing.List[int]  # noqa: UP006  # the old spelling is read too
+POINT = "NamedTuple(__torch__.tests.script.frontend.{}.Point, x: int, y: float)"
+Texts = tuple[dict[str, str], str]
+
+
+def types_of(function: Any, names: Any = None) -> Texts:
+    """The types of a function as text, and that of its result."""
+    one = read_function(function)
+    classes = PythonClasses(Namespace())
+    found = Annotations(one, scope_of(function, one, classes, names or {})).signature()
+    return (
+        {name: str(each) for name, each in found.arguments.items()},
+        str(found.returns),
+    )
+
+
+def postponed(
+    a: int,
+    b: Alias,
+    c: "typing.Dict[str, 'Point']",  # noqa: UP006, UP037  # as above
+    d: Lazily[Tensor],  # noqa: F821  # a name that is always there
+    *,
+    e: int | None,
+    f,  # type: ignore[no-untyped-def]  # as people write them
+) -> tuple[int, Point]:
+    raise NotImplementedError
+
+
+# fmt: off
+def commented(a, b,  # type: ignore[no-untyped-def]
+              c):
+    # type: (int, List[str], Tensor) -> Point
+    x = [
+        a,
+    ]  # type: List[int]
+    y = b  # type: ignore
+    z = c
+    return x, y, z
+
+
+def commented_one_by_one(  # type: ignore[no-untyped-def]
+    a,  # type: int
+    b,
+    c,  # type: Optional[Tensor]
+):
+    return a, b, c
+# fmt: on
+
+
+def test_annotations_are_read_where_they_are_written() -> None:
+    assert types_of(postponed) == (
+        {
+            "a": "int",
+            "b": "int[]",
+            "c": f"Dict(str, {POINT.format('test_annotations')})",
+            "d": "Await(Tensor)",
+            "e": "int?",
+            "f": "Tensor",
+        },
+        f"(int, {POINT.format('test_annotations')})",
+    )
+
+
+def test_comments_are_read_as_annotations() -> None:
+    typed = {"List": typing.List, "Optional": typing.Optional}  # noqa: UP006  # as above
+    assert types_of(commented, typed) == (
+        {"a": "int", "b": "str[]", "c": "Tensor"},
+        POINT.format("test_annotations"),
+    )
+    arguments, result = types_of(commented_one_by_one, typed)
+    assert arguments == {"a": "int", "b": "Tensor", "c": "Tensor?"}
+    assert result == "None"
+
+
+def test_comments_and_annotations_of_variables() -> None:
+    one = read_function(commented)
+    found = Annotations(one, scope_of(commented, one, PythonClasses(), vars(typing)))
+    kinds = [
+        str(found.assignment(each)) for each in one.tree.body if is_assignment(each)
+    ]
+    assert kinds == ["int[]", "None", "None"]
+
+
+def is_assignment(node: ast.stmt) -> typing.TypeGuard[ast.Assign]:
+    return isinstance(node, ast.Assign)
+
+
+def test_the_first_parameter_says_nothing_for_itself() -> None:
+    one = read_function(Method.method)
+    found = Annotations(one, scope_of(Method.method, one, PythonClasses())).signature()
+    assert found.arguments["self"] is None
+    assert types_of(Method().method)[0] == {"self": "None", "x": "Tensor", "y": "int"}
+
+
+class Method:
+    def method(self, x, y: int):  # type: ignore[no-untyped-def]  # as people write them
+        return x + y
+
+
+def maker() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    class Point(NamedTuple):
+        x: int
+        y: float
+
+    number = int
+
+    def used(a: Point, b: number) -> Point:  # type: ignore[valid-type]  # a variable
+        return Point(a.x, number(b))
+
+    def postponed(a: Point) -> int:
+        return 1
+
+    return used, postponed
+
+
+def test_names_of_the_function_around_are_known_if_they_are_used() -> None:
+    used, unused = maker()
+    here = POINT.format("test_annotations")
+    assert types_of(used) == ({"a": here, "b": "int"}, here)
+    # A variable around it that it does not use is not kept by Python; here it is
+    # another class of this name, of the module.
+    assert types_of(unused)[0] == {"a": here}
+    assert types_of(unused, {"Point": int})[0] == {"a": "int"}
+
+
+def test_a_variable_around_that_has_no_value_yet_is_unknown() -> None:
+    def early(a: Later) -> Any:
+        return Later(a)
+
+    with pytest.raises(AnnotationError, match="`Later` is not defined here"):
+        types_of(early)
+    Later = str  # noqa: N806  # a class
+    assert types_of(early)[0] == {"a": "str"}
+
+
+def test_what_python_has_evaluated_is_known() -> None:
+    first, second = evaluated.functions()
+    here = POINT.format("evaluated")
+    assert types_of(first) == (
+        {"a": here, "b": f"{here}[]", "c": f"Dict(str, {here})", "d": f"{here}?"},
+        f"({here}, int)",
+    )
+    with pytest.raises(AnnotationError) as caught:
+        types_of(second)
+    text = caught.value.source.text
+    assert text[slice(*caught.value.span)] == "Inner"
+
+
+def test_what_is_unknown_is_told_at_its_place() -> None:
+    def wrong(
+        a: int,
+        b: typing.List[  # noqa: UP006  # as above
+            Pont  # noqa: F821  # what is meant
+        ],
+    ) -> int:
+        return a
+
+    line = wrong.__code__.co_firstlineno
+    with pytest.raises(AnnotationError) as caught:
+        types_of(wrong)
+    assert str(caught.value) == (
+        f"""\
+`Pont` is not defined here:
+  {__file__}:{line + 3}:13
+        a: int,
+        b: typing.List[  # noqa: UP006  # as above
+            Pont  # noqa: F821  # what is meant
+            ~~~~ <--- HERE
+        ],
+    ) -> int:
+Did you mean Point?"""
+    )
+
+
+def test_any_expression_may_be_a_type() -> None:
+    one = read_text("isinstance(x, List[int])", "p.py")
+    statement = one.tree.body[0]
+    assert isinstance(statement, ast.Expr)
+    assert isinstance(statement.value, ast.Call)
+    definition: Definition[Any] = Definition(one.source, one.tree)
+    from runtime.schema.written import Scope
+
+    found: Type = Annotations(definition, Scope(vars(typing))).type(
+        statement.value.args[1]
+    )
+    assert str(found) == "int[]"
