@@ -99,9 +99,8 @@ class _Asked(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id == "use":
             name = node.args[1]
             assert isinstance(name, ast.Name)
-            node.args[1] = (
-                ast.parse(f"('{name.id}', '{name.id}' in locals())").body[0].value
-            )  # type: ignore[attr-defined]  # an expression
+            text = f"('{name.id}', '{name.id}' in locals())"
+            node.args[1] = ast.parse(text, mode="eval").body
         return node
 
     def visit_Delete(self, node: ast.Delete) -> Any:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import ast
 import typing
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pytest
 
 from runtime.errors.schema import AnnotationError
-from runtime.schema.annotation import register_wrapper
 from runtime.schema.declaration import Namespace
 from runtime.schema.python_classes import PythonClasses
-from runtime.schema.types import AnyType, AwaitType, Type
+from runtime.schema.types import Type
 from runtime.script.frontend import (
     Annotations,
     Definition,
@@ -22,15 +21,7 @@ from runtime.script.frontend import (
     scope_of,
 )
 from tests.script.frontend import evaluated
-
-T = TypeVar("T")
-
-
-class Lazily(Generic[T]):
-    """Stands for the awaits of a higher area."""
-
-
-register_wrapper(Lazily, AwaitType, AnyType)
+from tests.script.frontend.written import commented, commented_one_by_one, postponed
 
 
 class Point(NamedTuple):
@@ -38,7 +29,6 @@ class Point(NamedTuple):
     y: float
 
 
-Alias = typing.List[int]  # noqa: UP006  # the old spelling is read too
 POINT = "NamedTuple(__torch__.tests.script.frontend.{}.Point, x: int, y: float)"
 Texts = tuple[dict[str, str], str]
 
@@ -54,50 +44,17 @@ def types_of(function: Any, names: Any = None) -> Texts:
     )
 
 
-def postponed(
-    a: int,
-    b: Alias,
-    c: "typing.Dict[str, 'Point']",  # noqa: UP006, UP037  # as above
-    d: Lazily[Tensor],  # noqa: F821  # a name that is always there
-    *,
-    e: int | None,
-    f,  # type: ignore[no-untyped-def]  # as people write them
-) -> tuple[int, Point]:
-    raise NotImplementedError
-
-
-# fmt: off
-def commented(a, b,  # type: ignore[no-untyped-def]
-              c):
-    # type: (int, List[str], Tensor) -> Point
-    x = [
-        a,
-    ]  # type: List[int]
-    y = b  # type: ignore
-    z = c
-    return x, y, z
-
-
-def commented_one_by_one(  # type: ignore[no-untyped-def]
-    a,  # type: int
-    b,
-    c,  # type: Optional[Tensor]
-):
-    return a, b, c
-# fmt: on
-
-
 def test_annotations_are_read_where_they_are_written() -> None:
     assert types_of(postponed) == (
         {
             "a": "int",
             "b": "int[]",
-            "c": f"Dict(str, {POINT.format('test_annotations')})",
+            "c": f"Dict(str, {POINT.format('written')})",
             "d": "Await(Tensor)",
             "e": "int?",
             "f": "Tensor",
         },
-        f"(int, {POINT.format('test_annotations')})",
+        f"(int, {POINT.format('written')})",
     )
 
 
@@ -105,7 +62,7 @@ def test_comments_are_read_as_annotations() -> None:
     typed = {"List": typing.List, "Optional": typing.Optional}  # noqa: UP006  # as above
     assert types_of(commented, typed) == (
         {"a": "int", "b": "str[]", "c": "Tensor"},
-        POINT.format("test_annotations"),
+        POINT.format("written"),
     )
     arguments, result = types_of(commented_one_by_one, typed)
     assert arguments == {"a": "int", "b": "Tensor", "c": "Tensor?"}

@@ -38,20 +38,22 @@ def number_of(node: ast.stmt) -> int | None:
 
 def told(node: ast.FunctionDef) -> set[tuple[int, str]]:
     """The uses that may have no value, by number, those of `del` by line."""
-    found = set()
-    places = {use: use.id for use in absences(node)}
+    found: set[tuple[int, str]] = set()
+    places: dict[ast.expr, str] = {use: use.id for use in absences(node)}
     for each in ast.walk(node):
         if isinstance(each, ast.Delete):
             (name,) = each.targets
             if name in places:
-                found.add((-each.lineno, places.pop(name)))  # type: ignore[call-overload]  # a name
+                found.add((-each.lineno, places.pop(name)))
         if isinstance(each, ast.Call) and ast.unparse(each.func) == "use":
             number, name = each.args
             assert isinstance(number, ast.Constant)
+            assert isinstance(number.value, int)
             if name in places:
-                found.add((number.value, places.pop(name)))  # type: ignore[call-overload]  # as above
+                found.add((number.value, places.pop(name)))
     # What is left are targets of `+=`, whose value was used just before.
     for use in places:
+        assert isinstance(use, ast.Name)
         assert isinstance(use.ctx, ast.Store)
     return found
 

@@ -63,7 +63,7 @@ def decorated(x: int) -> int:
 @pytest.fixture
 def module(tmp_path: Path) -> Iterator[Callable[[str], ModuleType]]:
     """Makes modules of texts, in files of their own."""
-    names = []
+    names: list[str] = []
 
     def make(text: str) -> ModuleType:
         name = f"program_{len(names)}_{tmp_path.name}"
