@@ -14,6 +14,7 @@ def functions() -> tuple[Callable[..., Any], Callable[..., Any]]:
         b: List[Point],  # noqa: UP006  # as above
         c: Dict[str, Point],  # noqa: UP006  # as above
         d: Optional[Point],  # noqa: UP045  # as above
+        e: Point | None,
     ) -> tuple[Point, int]:
         return a, 1
 

@@ -121,7 +121,7 @@ def test_names_of_the_function_around_are_known_if_they_are_used() -> None:
 
 
 def test_a_variable_around_that_has_no_value_yet_is_unknown() -> None:
-    def early(a: Later) -> Any:
+    def early(a: Later) -> Any:  # type: ignore[valid-type]  # a variable
         return Later(a)
 
     with pytest.raises(AnnotationError, match="`Later` is not defined here"):
@@ -134,7 +134,13 @@ def test_what_python_has_evaluated_is_known() -> None:
     first, second = evaluated.functions()
     here = POINT.format("evaluated")
     assert types_of(first) == (
-        {"a": here, "b": f"{here}[]", "c": f"Dict(str, {here})", "d": f"{here}?"},
+        {
+            "a": here,
+            "b": f"{here}[]",
+            "c": f"Dict(str, {here})",
+            "d": f"{here}?",
+            "e": f"{here}?",
+        },
         f"({here}, int)",
     )
     with pytest.raises(AnnotationError) as caught:
@@ -147,7 +153,7 @@ def test_what_is_unknown_is_told_at_its_place() -> None:
     def wrong(
         a: int,
         b: typing.List[  # noqa: UP006  # as above
-            Pont  # noqa: F821  # what is meant
+            Pont  # type: ignore[name-defined]  # noqa: F821
         ],
     ) -> int:
         return a
@@ -161,7 +167,7 @@ def test_what_is_unknown_is_told_at_its_place() -> None:
   {__file__}:{line + 3}:13
         a: int,
         b: typing.List[  # noqa: UP006  # as above
-            Pont  # noqa: F821  # what is meant
+            Pont  # type: ignore[name-defined]  # noqa: F821
             ~~~~ <--- HERE
         ],
     ) -> int:

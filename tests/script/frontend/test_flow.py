@@ -176,6 +176,39 @@ def test_of_several_uses_the_first_in_the_text_is_told() -> None:
     assert len({*map(id, uses)}) == len(uses)
 
 
+@pytest.mark.parametrize(
+    ("body", "uses"),
+    [
+        ("while False: y = 1\nprint(y)", [2]),
+        ("while False: print(y)\ny = 1", []),
+        ("while y: y = 1", [1]),
+        ("assert False\nprint(y)\ny = 1", []),
+        ("assert p, y\ny = 1", [1]),
+        ("while True:\n  y = 1\n  if p: break\nprint(y)", []),
+        ("while True:\n  if p: break\n  y = 1\nprint(y)", [4]),
+        ("for y in p: pass\nprint(y)", [2]),
+        ("for x in p:\n  if p: continue\n  y = 1\n  print(y)", []),
+        ("if p: y = 1\nelse: raise E\nprint(y)", []),
+        ("with p as y: pass\nprint(y)", []),
+        ("with y as y: pass", [1]),
+        ("y: int = y", [1]),
+        ("y.a = y[0] = p\ny = 1", [1, 1]),
+        ("y = [y for y in p]\nprint(y)", []),
+        ("y = [y for y in y]", [1]),
+        ("y = [[y for x in p] for y in p]", []),
+        ("y = [x for x in [y for x in p]]", [1]),
+        ("class y: pass\nprint(y)", []),
+        ("return p\nprint(y)\ny = 1", []),
+        ("del y", [1]),
+        ("del p\nreturn p", [2]),
+    ],
+)
+def test_uses_without_a_value(body: str, uses: list[int]) -> None:
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    found = absences(function(f"def f(p):\n{lines}"))
+    assert [each.lineno - 1 for each in found] == uses
+
+
 def test_loops_in_loops_are_gone_through_once_for_each_state() -> None:
     lines = ["def f(p):"]
     for level in range(20):

@@ -1,6 +1,7 @@
 """What a program may have: the tables, the check, the reference, and what is said."""
 
 import ast
+import runpy
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from runtime.script.frontend import (
     Construct,
     check,
     construct_of,
+    place_of,
     read_text,
     reference,
 )
@@ -184,6 +186,18 @@ x y
 Write it in other words."""
     )
     assert construct_of(node).hint == "Write it in other words."
+
+
+def test_what_has_no_place_is_at_the_beginning() -> None:
+    source = Source("x + y")
+    assert place_of(ast.Add(), source) == (0, 0)
+    whole = ast.parse(source.text).body[0]
+    assert place_of(ast.Add(), source, (whole,)) == (0, 5)
+
+
+def test_the_module_prints_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_module("runtime.script.frontend", run_name="__main__")
+    assert capsys.readouterr().out == reference()
 
 
 def test_parts_of_refused_constructs_are_refused_as_those() -> None:
