@@ -15,6 +15,7 @@ Rules:
 
 import ast
 from collections.abc import Iterator, Mapping
+from types import NoneType
 from typing import Any, get_args, get_origin
 
 from runtime.schema.types import TensorType, Type
@@ -144,9 +145,15 @@ def _names_in(node: ast.expr, meaning: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(node, ast.Subscript):
         inner = node.slice
         parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-    elif isinstance(node, ast.BinOp):
-        parts = [node.left, node.right]
+    while isinstance(node, ast.BinOp):
+        parts.insert(0, node.right)
+        node = node.left
+        if not isinstance(node, ast.BinOp):
+            parts.insert(0, node)
     meanings = get_args(meaning)
+    if len(meanings) == len(parts) + 1 and meanings[-1] is NoneType:
+        # It is an Optional.
+        meanings = meanings[:-1]
     if get_origin(meaning) is not None and len(parts) == len(meanings):
         for part, each in zip(parts, meanings, strict=True):
             yield from _names_in(part, each)

@@ -53,12 +53,12 @@ def construct_of(node: ast.AST) -> Construct:
 def check(tree: ast.AST, source: Source, *, is_saved: bool = False) -> None:
     """Look whether a function, a class or a text has nothing that is refused.
 
-    `is_saved`: the text was written by the compiler (see `restrictions`).
+    How deep it is has been looked at when it was read.  `is_saved`: the compiler has
+    written the text (see `restrictions`).
 
     Raises:
         NotSupported: it has; the first in the text is told.
     """
-    check_depth(tree, source)
     for node, around in _walk(tree):
         row = construct_of(node)
         if not row.is_accepted:

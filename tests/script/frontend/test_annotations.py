@@ -131,20 +131,25 @@ def test_a_variable_around_that_has_no_value_yet_is_unknown() -> None:
 
 
 def test_what_python_has_evaluated_is_known() -> None:
-    first, second = evaluated.functions()
     here = POINT.format("evaluated")
-    assert types_of(first) == (
-        {
-            "a": here,
-            "b": f"{here}[]",
-            "c": f"Dict(str, {here})",
-            "d": f"{here}?",
-            "e": f"{here}?",
-        },
-        f"({here}, int)",
-    )
+    found = [types_of(each) for each in evaluated.functions()]
+    assert [arguments["a"] for arguments, _ in found] == [
+        here,
+        f"{here}[]",
+        f"Dict(str, {here}[])",
+        f"{here}?",
+        f"Union(int, {here})?",
+        here,
+    ]
+    assert found[-1][1] == f"(int, {here})"
+
+
+def test_names_of_the_class_around_are_known_where_python_knew_them() -> None:
+    arguments, _ = types_of(evaluated.Outer.evaluated)
+    assert arguments["a"].endswith(".evaluated.Inner, x: int)")
+    # Python does not find it there, either, and it is in quotes.
     with pytest.raises(AnnotationError) as caught:
-        types_of(second)
+        types_of(evaluated.Outer.quoted)
     text = caught.value.source.text
     assert text[slice(*caught.value.span)] == "Inner"
 

@@ -209,6 +209,33 @@ def test_uses_without_a_value(body: str, uses: list[int]) -> None:
     assert [each.lineno - 1 for each in found] == uses
 
 
+@pytest.mark.parametrize(
+    ("body", "way", "cause"),
+    [
+        ("if p: y = 1\nprint(y)", "in the false branch", 1),
+        ("if p: pass\nelse: y = 1\nprint(y)", "in the true branch", 1),
+        ("y = 1\nif p: pass\nelse: del y\nprint(y)", "behind `del`", 3),
+        ("y = 1\nif p: del y\nprint(y)", "behind `del`", 2),
+        ("if p: y = 1\nelif x: y = 2\nprint(y)", "in the false branch", 2),
+        ("for i in p: y = 1\nprint(y)", "where the loop does not run", 1),
+        (
+            "while True:\n  if p: break\n  y = 1\nprint(y)",
+            "where `break` leaves the loop",
+            2,
+        ),
+        ("while p:\n  if p: y = 1\nprint(y)", "where the loop does not run", 1),
+        ("print(y)\ny = 1", "before it is used", None),
+    ],
+)
+def test_the_cause_of_a_use_without_a_value(
+    body: str, way: str, cause: int | None
+) -> None:
+    lines = "".join(f"    {line}\n" for line in body.split("\n"))
+    (found,) = absences(function(f"def f(p):\n{lines}")).values()
+    line = None if found.cause is None else found.cause.lineno - 1
+    assert (found.way, line) == (way, cause)
+
+
 def test_loops_in_loops_are_gone_through_once_for_each_state() -> None:
     lines = ["def f(p):"]
     for level in range(20):

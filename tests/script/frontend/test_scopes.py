@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from runtime.script.frontend import Scopes, mangled, names, parameters
-from tests.script.frontend.flows import programs
+from runtime.script.frontend import Scopes, absences, mangled, names, parameters
+from tests.script.frontend.flows import NAMES, programs
 
 PROGRAM = """\
 def f(p, /, q=r, *v, k, **w):
@@ -180,6 +180,48 @@ def test_python_has_the_same_variables(text: str) -> None:
     assert isinstance(table, symtable.Function)
     scopes = Scopes(function(text))
     assert sorted(scopes.variables) == sorted(table.get_locals())
+
+
+@given(text=programs())
+def test_what_is_assigned_has_a_value_behind_it(text: str) -> None:
+    """What is assigned at the end of a function is not told where it is used there."""
+    last = "    a = b = 0\n"
+    assert text.endswith(last)
+    uses = f"    {NAMES[0]}; {NAMES[1]}\n"
+    body = text.removesuffix(last)
+    node = function(f"{body}{uses}{last}")
+    end = node.body[-3].lineno
+    absent = {each.id for each in absences(node) if each.lineno == end}
+    before = function(body)
+    assigned = Scopes(before).of_block(before).assigned
+    assert not absent & assigned.keys()
+
+
+@given(text=programs())
+def test_what_is_used_without_a_value_is_captured(text: str) -> None:
+    node = function(text)
+    deleted = {
+        each.id
+        for one in ast.walk(node)
+        if isinstance(one, ast.Delete)
+        for each in one.targets
+        if isinstance(each, ast.Name)
+    }
+    absent = {each.id for each in absences(node)} - deleted
+    assert absent <= Scopes(node).of_block(node).captured.keys()
+
+
+def test_behind_a_jump_nothing_is_captured_or_assigned() -> None:
+    node = function("def f(p):\n    return p\n    a = b\n")
+    body = Scopes(node).of_block(node)
+    assert (words(body.reads), words(body.captured)) == ("p b", "p")
+    assert (words(body.writes), words(body.assigned)) == ("a", "")
+
+
+def test_what_is_deleted_is_not_assigned() -> None:
+    node = function("def f(p):\n    a = b = p\n    del a\n    print(a, b)\n")
+    body = Scopes(node).of_block(node)
+    assert (words(body.captured), words(body.assigned)) == ("p print a", "b")
 
 
 @given(text=programs())
