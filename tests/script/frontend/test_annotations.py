@@ -138,7 +138,7 @@ def test_what_python_has_evaluated_is_known() -> None:
         f"{here}[]",
         f"Dict(str, {here}[])",
         f"{here}?",
-        f"Union(int, {here})?",
+        f"Union({here}, int)?",
         here,
     ]
     assert found[-1][1] == f"(int, {here})"
