@@ -27,7 +27,7 @@ from runtime.dispatch import (
     linked,
     named_not_supported,
 )
-from runtime.errors import EveryorderError
+from runtime.errors.base import EveryorderError
 from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
 from runtime.locks import LOADING, load
 from runtime.schema import Schema, parse_schema

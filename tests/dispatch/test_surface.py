@@ -1,11 +1,13 @@
 """The public names of `runtime` and `runtime.errors`, and what importing them costs."""
 
+import ast
 import importlib
 import os
 import pkgutil
 import subprocess
 import sys
 from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -107,6 +109,32 @@ def test_errors_lists_every_error_class_of_its_areas() -> None:
     listed = {getattr(runtime.errors, name) for name in runtime.errors.__all__}
     assert listed == classes
     assert list(runtime.errors.__all__) == sorted(runtime.errors.__all__)
+
+
+def test_a_class_is_loaded_from_where_a_type_checker_finds_it() -> None:
+    tree = ast.parse(Path(runtime.errors.__file__).read_text(encoding="utf-8"))
+    imports = [each for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
+    told = {
+        each.asname or each.name: f"{line.module}.{each.name}"
+        for line in imports
+        for each in line.names
+        if str(line.module).startswith("runtime.errors.")
+    }
+    classes = {name: getattr(runtime.errors, name) for name in runtime.errors.__all__}
+    assert told == {n: f"{c.__module__}.{c.__name__}" for n, c in classes.items()}
+
+
+def test_no_error_is_loaded_before_it_is_asked_for() -> None:
+    program = (
+        "import sys, runtime; before = 'runtime.errors.opcheck' in sys.modules; "
+        "print(before, runtime.errors.UndeclaredWrite.__module__)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert told.stdout == "False runtime.errors.opcheck\n"
+    with pytest.raises(AttributeError, match="has no attribute 'No'"):
+        runtime.errors.No  # noqa: B018  # asked for
 
 
 def test_every_leaf_error_is_a_dataclass_that_renders() -> None:
