@@ -1,5 +1,6 @@
 """`ops`: operators by attribute, overloads by name."""
 
+import sys
 from copy import copy
 from itertools import permutations
 from typing import Any
@@ -228,6 +229,8 @@ def test_nothing_of_ours_stands_before_the_error_of_a_call() -> None:
     f = ops.test.f.default
     assert f(1) == "plain"
     library.close()
+    # Where exceptions were put at any line, a thread may handle one for ever.
+    handled = sys.exc_info()[1]
     with pytest.raises(OperatorGone) as gone:
         f(1)
-    assert gone.value.__context__ is None
+    assert gone.value.__context__ is handled
