@@ -35,7 +35,7 @@ from typing import Any
 from runtime.dispatch.watch import WATCH
 from runtime.keys import LOCAL
 from runtime.schema.argument import Argument
-from runtime.schema.binding import stored_default
+from runtime.schema.binding import presenters_of, stored_default
 from runtime.schema.codes import Code
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.returns import returner
@@ -117,11 +117,11 @@ def _globals(schema: Schema, converters: Sequence[Converter]) -> dict[str, Any]:
         "_type": type,
     }
     values["_written"] = _writer(schema)
-    for place, turn in enumerate(converters):
-        argument = schema.arguments[place]
+    for place, (turn, seen) in enumerate(
+        zip(converters, presenters_of(schema), strict=True)
+    ):
         # A converted list is fresh; only codes look otherwise to a kernel.
-        plain = argument.is_written_container or _is_list(argument)
-        shown = None if plain else presenter(argument.type)
+        shown = None if _is_list(schema.arguments[place]) else seen
         values[f"_turn{place}"] = turn if shown is None else _shown(turn, shown)
     for place, argument in enumerate(schema.arguments):
         if argument.has_default:

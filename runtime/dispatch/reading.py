@@ -18,14 +18,14 @@ from runtime.dispatch.front import Maker, maker_of
 from runtime.dispatch.kernel import Facts
 from runtime.keys import DispatchKey
 from runtime.schema.alias import AliasKind
-from runtime.schema.binding import binder, converters_of
+from runtime.schema.binding import binder, converters_of, presenters_of
 from runtime.schema.names import OperatorName
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
 from runtime.schema.strip import stripper
 from runtime.schema.tags import DEFINED_TENSORS, INTEGERS_ONLY, NUMBERS_AS_TENSORS
 from runtime.schema.types import is_dispatch_type
-from runtime.schema.values import Converter, presenter
+from runtime.schema.values import Converter
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,12 +88,7 @@ class DefinitionReading:
         found: Convention | None = self.memo.get("convention")
         if found is None:
             schema = self.schema
-            shown = tuple(
-                [
-                    None if each.is_written_container else presenter(each.type)
-                    for each in schema.arguments
-                ]
-            )
+            shown = presenters_of(schema)
             bind = binder(schema, self.converters)
             found = Convention(bind, stripper(schema), returner(schema), shown)
             self.memo["convention"] = found

@@ -22,6 +22,7 @@ from runtime.schema.types import (
     ListType,
     OptionalType,
     Type,
+    UnionType,
     fake,
     unwrap_optional,
 )
@@ -40,6 +41,23 @@ class NoDefault:
 
 
 _INTEGERS = ListType(IntType)
+
+
+def _writes_to_container(type_: Type, alias: AliasInfo | None) -> bool:
+    """Whether what is annotated and written to is, or may be, a list or dictionary."""
+    if alias is None:
+        return False
+    if isinstance(type_, OptionalType):
+        return _writes_to_container(type_.element, alias)
+    if isinstance(type_, UnionType):
+        return any(_writes_to_container(each, alias) for each in type_.members)
+    if not isinstance(type_, ListType | DictType):
+        return False
+    inner = type_.element if isinstance(type_, ListType) else type_.value
+    return (alias.is_write and bool(alias.before)) or any(
+        _writes_to_container(inner, each) for each in alias.contained
+    )
+
 
 # Marks an argument that must be given; None is a default like any other.
 NO_DEFAULT: Final = NoDefault()
@@ -82,10 +100,11 @@ class Argument:
 
     @property
     def is_written_container(self) -> bool:
-        """Whether a call writes to the list or dictionary itself, not only inside."""
-        written = self.alias is not None and self.alias.is_write
-        own = self.alias is not None and bool(self.alias.before)
-        return written and own and isinstance(self.type, ListType | DictType)
+        """Whether a call writes to a list or dictionary: the value, or one in it.
+
+        So of `t[](a!)`, `t[](a!)?` and `t[](a!)[]`, and not of `Tensor(a!)[]`.
+        """
+        return _writes_to_container(self.type, self.alias)
 
     @property
     def sets_before(self) -> frozenset[str]:

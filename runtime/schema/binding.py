@@ -37,6 +37,7 @@ from runtime.schema.values import (
     converter,
     defined,
     in_place,
+    presenter,
     same,
     tensor_or_number,
 )
@@ -90,6 +91,19 @@ def converters_of(
             turn = in_place(turn)
         turns.append(turn)
     return tuple(turns)
+
+
+def presenters_of(schema: "Schema") -> tuple[Converter | None, ...]:
+    """How kernels and handlers see each argument; None: as it lies on the stack.
+
+    A list that is written to is the caller's own for them, too.
+    """
+    return tuple(
+        [
+            None if each.is_written_container else presenter(each.type)
+            for each in schema.arguments
+        ]
+    )
 
 
 def binder(schema: "Schema", converters: tuple[Converter, ...] | None = None) -> Binder:

@@ -8,7 +8,8 @@ Rules:
   stays: `(t, 1, 5)`;
 - a keyword-only argument is passed by name, and only if it is not its default;
 - "is its default" compares by `values.same`: numbers by kind too, NaN by nothing;
-- a handler sees codes as objects and gets fresh lists (`values.present`);
+- a handler sees codes as objects and gets fresh lists (`values.present`), but for
+  those that are written to;
 - surplus values of a schema with `...` keep every positional argument before them.
 
 `fill_defaults` is the inverse: strip(fill(x)) == strip(x), and fill(strip(x)) ==
@@ -38,7 +39,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from runtime.schema.argument import Argument
-from runtime.schema.binding import bind, stored_default
+from runtime.schema.binding import bind, presenters_of, stored_default
 from runtime.schema.codes import Code
 from runtime.schema.types import (
     BoolType,
@@ -48,7 +49,7 @@ from runtime.schema.types import (
     SymIntType,
     TensorType,
 )
-from runtime.schema.values import BY_VALUE, present, presenter, same
+from runtime.schema.values import BY_VALUE, present, same
 
 if TYPE_CHECKING:
     from runtime.schema.schema import Schema
@@ -91,7 +92,10 @@ def spread(schema: "Schema", values: Sequence[Any]) -> Stripped:
     with `...`, as `bind` gives them.
     """
     arguments = schema.arguments
-    seen = [present(a.type, value) for a, value in zip(arguments, values, strict=False)]
+    seen = [
+        value if turn is None else turn(value)
+        for turn, value in zip(presenters_of(schema), values, strict=False)
+    ]
     start = schema.kwarg_only_start
     names = [argument.name for argument in arguments[start:]]
     surplus = values[len(arguments) :]
@@ -102,8 +106,8 @@ def stripper(schema: "Schema") -> Stripper:
     """The function that strips a bound call of `schema`; for `values` see `spread`."""
     shown = {
         place: turn
-        for place, argument in enumerate(schema.arguments)
-        if (turn := presenter(argument.type)) is not None
+        for place, turn in enumerate(presenters_of(schema))
+        if turn is not None
     }
     lines = [f"_{place} = _turn{place}(_{place})" for place in shown]
     turns = {f"_turn{place}": turn for place, turn in shown.items()}
@@ -140,7 +144,8 @@ def stripping(schema: "Schema", function: Callable[..., Any]) -> Callable[..., A
     if not (
         schema.is_vararg
         or schema.kwarg_only_start < len(arguments)
-        or any(each.has_default or presenter(each.type) for each in arguments)
+        or any(each.has_default for each in arguments)
+        or any(presenters_of(schema))
     ):
         return function
     return _made(schema, _copied(schema), {"_function": function}, call="_function")
@@ -150,8 +155,8 @@ def _copied(schema: "Schema") -> list[str]:
     """Lines that copy the lists among the arguments."""
     lists = [
         f"_{place}"
-        for place, argument in enumerate(schema.arguments)
-        if presenter(argument.type) is not None
+        for place, turn in enumerate(presenters_of(schema))
+        if turn is not None
     ]
     return [f"if type({name}) is list: {name} = {name}.copy()" for name in lists]
 

@@ -11,8 +11,8 @@ Rules:
 - a `ScalarType`, `Layout` or `MemoryFormat` is its own kind of code or an int that the
   table has;
 - a sized list takes one number and repeats it; given lists may have any length;
-- a list or dictionary that is written to (`t[](a!)`) is the caller's own, so nothing in
-  it may have to be converted (`in_place`);
+- a list or dictionary that is written to (`t[](a!)`, `t[](a!)?`) is the caller's own,
+  with all in it, so nothing in it may have to be converted (`in_place`);
 - a member of a union must fit as it is, without conversion;
 - what is a tensor is decided by the attribute `key_bits`, nothing else;
 - where a definition is tagged `numbers_as_tensors`, a number is a tensor of no
@@ -184,27 +184,40 @@ def defined(turn: Converter) -> Converter:
 
 
 def in_place(turn: Converter) -> Converter:
-    """The conversion `turn` of a list or dictionary that a call writes to.
+    """The conversion `turn` of what a call writes to, where that holds lists.
 
     It gives the very object, or `MISMATCH` where `turn` would have to change something:
-    what is written to a copy is lost.
+    what is written to a copy is lost.  What is no list or dictionary, as the None of an
+    optional one, is converted as ever.
     """
 
     def convert(value: object) -> object:
         converted = turn(value)
-        if type(value) is dict and isinstance(converted, dict):
-            # Two keys may have become one.
-            kept = len(value) == len(converted) and all(
-                key is other and part is converted[other]
-                for (key, part), other in zip(value.items(), converted, strict=True)
-            )
-        elif type(value) is list and isinstance(converted, list):
-            kept = all(a is b for a, b in zip(value, converted, strict=True))
-        else:
-            return MISMATCH
-        return value if kept else MISMATCH
+        if not isinstance(converted, list | dict):
+            return converted
+        return value if _is_kept(value, converted) else MISMATCH
 
     return convert
+
+
+def _is_kept(value: object, converted: object) -> bool:
+    """Whether a conversion made nothing but copies of lists, dictionaries and tuples.
+
+    It recurses as deep as the type of the value is nested.
+    """
+    if value is converted:
+        return True
+    if type(value) is dict and isinstance(converted, dict):
+        # Two keys may have become one.
+        return len(value) == len(converted) and all(
+            key is other and _is_kept(part, converted[other])
+            for (key, part), other in zip(value.items(), converted, strict=True)
+        )
+    if type(value) is list and isinstance(converted, list):
+        return all(map(_is_kept, value, converted))
+    if type(value) is tuple and isinstance(converted, tuple):
+        return all(map(_is_kept, value, converted))
+    return False
 
 
 def _strict_tensor(value: object) -> object:

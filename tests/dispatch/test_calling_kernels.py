@@ -1,5 +1,6 @@
 """What kernels are given, and what becomes of their results (spec 5.3 to 5.7)."""
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -183,6 +184,62 @@ def test_kernels_get_the_very_dictionary_that_they_write_to() -> None:
     for number in range(7):
         op(d).call(own, str(number))
     assert own == dict.fromkeys("0123456", 1)
+
+
+@pytest.mark.parametrize(
+    ("type_", "own", "after"),
+    [
+        ("int[](a!)?", [1], [1, 9]),
+        ("Union(int[], str)(a!)", [1], [1, 9]),
+        ("int[][](a!)", [[1]], [[1, 9]]),
+        ("int[](a!)[]", [[1]], [[1, 9]]),
+        ("int[](a!)[](b)", [[1]], [[1, 9]]),
+        ("Dict(str, int[])(a!)", {"k": [1]}, {"k": [1, 9]}),
+        ("(int, int[])[](a!)", [(0, [1])], [(0, [1, 9])]),
+    ],
+)
+def test_kernels_get_the_very_lists_at_any_depth(
+    type_: str, own: Any, after: Any
+) -> None:
+    own = deepcopy(own)
+
+    def appended(self: Any) -> None:
+        while isinstance(self, dict | tuple) or isinstance(self[0], list | tuple):
+            self = self["k"] if isinstance(self, dict) else self[-1]
+        self.append(9)
+
+    d = silent()
+    library = defined(d, f"foo({type_} self) -> ()")
+    library.impl("foo", untyped(appended), CE)
+    op(d).call(own)
+    assert own == after
+
+
+def test_untyped_kernels_get_the_very_list_and_fresh_others() -> None:
+    def extended(self: list[int], more: list[int]) -> None:
+        self.extend(more)
+        more.append(0)
+
+    d = silent()
+    library = defined(d, "foo(int[](a!) self, int[] more) -> ()")
+    library.impl("foo", untyped(extended), CE)
+    own, more = [1], [3]
+    op(d).call(own, more)
+    op(d).call(own, more=more)
+    op(d).call_boxed([own, more])
+    assert own == [1, 3, 3, 3]
+    assert more == [3]
+
+
+def test_what_is_written_to_may_be_none_where_it_is_optional() -> None:
+    d = silent()
+    library = defined(d, "foo(int[](a!)? self) -> int[](a!)?")
+    library.impl("foo", untyped(lambda self: self), CE)
+    assert op(d).call(None) is None
+    own = [1]
+    assert op(d).call(own) is own
+    with pytest.raises(WrongArgumentType):
+        op(d).call((1,))
 
 
 def keyword_only(x: int, *, n: int, m: int) -> int:
