@@ -6,7 +6,8 @@ of it say a type.  How an annotation is read is in `runtime.schema.written`.
 Rules:
 - names are looked up as Python did when the function was defined: among what its own
   annotations mean, what the caller of the compiler sees (`names`), the variables around
-  it that it uses, its module, Python;
+  it that it uses, its module, Python; in a union, what its annotations mean is asked
+  where none of the others may be meant;
 - a parameter without a type is a Tensor; a result or a variable without one has the
   type of its value;
 - an assignment is typed by an annotation or by a comment behind it, not by both;
@@ -15,14 +16,16 @@ Rules:
 
 import ast
 from collections.abc import Iterator, Mapping
-from types import NoneType
-from typing import Any, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin
 
 from runtime.schema.types import TensorType, Type
 from runtime.schema.written import Classes, Reader, Scope, Signature
 from runtime.script.frontend.scopes import Function
 from runtime.script.frontend.source import Definition
 
+# What `get_origin` says of both ways to write a union.
+_UNIONS = (Union, UnionType)
 _NO_NAMES: Mapping[str, Any] = {}
 _MISPLACED = "Such comments stand behind assignments, and below or behind parameters."
 
@@ -39,8 +42,15 @@ def scope_of(
     the place where the function is compiled.
     """
     function = getattr(function, "__func__", function)
-    meant = dict(_meanings(function, definition.tree))
-    return Scope.of(function, classes).within({**names, **_own(function), **meant})
+    meanings = [*_meanings(function, definition.tree)]
+    sure = {each.name: each.meaning for each in meanings if not each.around}
+    known = Scope.of(function, classes).within({**names, **_own(function), **sure})
+    guesses = {
+        each.name: each.meaning
+        for each in meanings
+        if each.around and not _is_known(each, known)
+    }
+    return known.within(guesses)
 
 
 class Annotations:
@@ -123,37 +133,73 @@ def _own(function: Any) -> dict[str, Any]:
     return found
 
 
-def _meanings(function: Any, node: Function) -> Iterator[tuple[str, Any]]:
+class _Meaning(NamedTuple):
+    """What a name of an annotation means.
+
+    `around` are the members of the union in which it stands.  There it is a guess: a
+    union does not tell the members of its members from its own, and drops doubles.
+    """
+
+    name: str
+    meaning: Any
+    around: tuple[Any, ...]
+
+
+def _is_known(guess: _Meaning, scope: Scope) -> bool:
+    """Whether the name has another meaning that the union has members of, too."""
+    try:
+        found = scope.find(guess.name)
+    except LookupError:
+        return False
+    members = get_args(found) if get_origin(found) in _UNIONS else (found,)
+    return all(
+        (isinstance(each, type) or get_origin(each) is not None)
+        and each in guess.around
+        for each in members
+    )
+
+
+def _meanings(function: Any, node: Function) -> Iterator[_Meaning]:
     """The names in the annotations of a function that Python has evaluated."""
     known = function.__annotations__
     arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
     written = [(each.arg, each.annotation) for each in arguments]
     for name, annotation in (*written, ("return", node.returns)):
         if annotation is not None and name in known:
-            yield from _names_in(annotation, known[name])
+            yield from _names_in(annotation, known[name], ())
 
 
-def _names_in(node: ast.expr, meaning: Any) -> Iterator[tuple[str, Any]]:
+def _names_in(
+    node: ast.expr, meaning: Any, around: tuple[Any, ...]
+) -> Iterator[_Meaning]:
     """The names of an expression, and what they mean if it means `meaning`."""
     if isinstance(meaning, str):
         # It was in quotes, or has not been evaluated.
         return
     if isinstance(node, ast.Name):
-        yield node.id, meaning
+        yield _Meaning(node.id, meaning, around)
         return
     parts: list[ast.expr] = []
+    generic = ""
     if isinstance(node, ast.Subscript):
-        inner = node.slice
+        inner, of = node.slice, node.value
         parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+        if isinstance(of, ast.Name | ast.Attribute):
+            generic = of.id if isinstance(of, ast.Name) else of.attr
     while isinstance(node, ast.BinOp):
         parts.insert(0, node.right)
         node = node.left
         if not isinstance(node, ast.BinOp):
             parts.insert(0, node)
-    meanings = get_args(meaning)
-    if len(meanings) == len(parts) + 1 and meanings[-1] is NoneType:
-        # It is an Optional.
-        meanings = meanings[:-1]
-    if get_origin(meaning) is not None and len(parts) == len(meanings):
+    origin, meanings = get_origin(meaning), get_args(meaning)
+    if origin in _UNIONS:
+        around = around or meanings
+        if len(parts) == 1 and meanings[-1] is NoneType:
+            # It is an Optional.
+            meanings = meanings[:-1]
+    elif getattr(origin, "__name__", "").lower() != generic.lower():
+        # An alias may put its parameters anywhere.
+        return
+    if origin is not None and len(parts) == len(meanings):
         for part, each in zip(parts, meanings, strict=True):
-            yield from _names_in(part, each)
+            yield from _names_in(part, each, around)

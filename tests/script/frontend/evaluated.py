@@ -1,7 +1,15 @@
 """Functions whose annotations Python evaluates, with classes that nobody else has."""
 
 from collections.abc import Callable
-from typing import Any, Dict, List, NamedTuple, Optional  # noqa: UP035  # as programs do
+from typing import (  # noqa: UP035  # as programs do
+    Any,
+    Dict,
+    List,
+    NamedTuple,
+    Optional,
+    TypeVar,
+    Union,
+)
 
 
 def functions() -> tuple[Callable[..., Any], ...]:
@@ -28,6 +36,36 @@ def functions() -> tuple[Callable[..., Any], ...]:
         return 1, Point(1, 2.0)
 
     return plain, of_list, of_dict, of_optional, of_union, of_result
+
+
+Text = Optional[str]  # noqa: UP045  # as above
+Numbers = List[int]  # noqa: UP006  # as above
+Element = TypeVar("Element")
+Matrix = List[List[Element]]  # noqa: UP006  # as above
+
+
+# fmt: off
+def of_alias(
+    a: int | Text,
+    b: "Text",
+    c: Union[int, Optional[Numbers]],  # noqa: UP007, UP045  # as above
+    d: "Numbers",
+    e: Optional[Text],  # noqa: UP045  # as above
+    f: Union[Numbers, int, Numbers],  # noqa: UP007  # as above
+    g: Matrix[Numbers],
+) -> "Text":
+    raise NotImplementedError
+# fmt: on
+
+
+def hidden() -> Callable[..., Any]:
+    class Text(NamedTuple):
+        x: int
+
+    def of_hidden(a: Optional[Text], b: int | Text) -> int:  # noqa: UP045  # as above
+        return 1
+
+    return of_hidden
 
 
 class Outer:

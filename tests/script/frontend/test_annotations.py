@@ -144,6 +144,19 @@ def test_what_python_has_evaluated_is_known() -> None:
     assert found[-1][1] == f"(int, {here})"
 
 
+def test_an_alias_means_the_same_everywhere_in_a_function() -> None:
+    one = read_function(evaluated.of_alias)
+    scope = scope_of(evaluated.of_alias, one, PythonClasses())
+    assert scope.find("Text") is evaluated.Text
+    assert scope.find("Numbers") is evaluated.Numbers
+
+
+def test_a_class_in_a_union_hides_what_the_module_has_of_its_name() -> None:
+    own = POINT.replace("Point, x: int, y: float", "Text, x: int").format("evaluated")
+    found, _ = types_of(evaluated.hidden())
+    assert found == {"a": f"{own}?", "b": f"Union({own}, int)"}
+
+
 def test_names_of_the_class_around_are_known_where_python_knew_them() -> None:
     arguments, _ = types_of(evaluated.Outer.evaluated)
     assert arguments["a"].endswith(".evaluated.Inner, x: int)")
