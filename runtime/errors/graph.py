@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from runtime.errors.base import EveryorderError
+from runtime.errors.source import printable
 
 
 class GraphFault(NamedTuple):
@@ -42,8 +43,8 @@ class BrokenGraph(GraphError, RuntimeError):
         name = f" `{self.graph}`" if self.graph else ""
         stage = f" after {self.stage}" if self.stage else ""
         drawn = [f"The graph{name} has {count} fault{'s'[: count != 1]}{stage}:"]
-        for number, line in enumerate(self.text.splitlines(), 1):
-            drawn.append(f"  {line}")
+        for number, line in enumerate(self.text.rstrip("\n").split("\n"), 1):
+            drawn.append(f"  {printable(line)}")
             indent = " " * (len(line) - len(line.lstrip()))
             drawn += [
                 f"  {indent}^ {each.law}: {each.fault}"

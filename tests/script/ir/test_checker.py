@@ -12,6 +12,7 @@ from runtime.schema.types import (
     FloatType,
     IntType,
     ListType,
+    StrType,
     TensorType,
     Type,
     TypeVariable,
@@ -495,3 +496,22 @@ def test_whatever_is_damaged_the_checker_answers() -> None:
                 printed(again, places=False).text == printed(graph, places=False).text
             )
     assert broken > 1500
+
+
+def test_faults_stand_under_their_lines_whatever_texts_are_in_them() -> None:
+    graph = Graph("f")
+    for value in ("a\u2028b\x85c\x1cd", 1):
+        graph.block.append(
+            Node("prim::Constant", (), (StrType,), attributes={"value": value})
+        )
+    with pytest.raises(BrokenGraph) as caught:
+        check(graph)
+    assert str(caught.value) == (
+        """\
+The graph `f` has 1 fault:
+  graph f():
+    %0 : str = prim::Constant[value="a b c\\034d"]()
+    %1 : str = prim::Constant[value=1]()
+    ^ types_are_inferred: the value is no constant of type str
+    return ()"""
+    )
