@@ -85,7 +85,7 @@ class _Frame:
         self.block = block
         self.names: list[str] = []
         # Outputs of the last node: its own blocks do not see them.
-        self.pending: list[tuple[str, Value]] = []
+        self.pending: dict[str, Value] = {}
 
 
 class _Parser:
@@ -111,6 +111,8 @@ class _Parser:
         # Graphs that were named and are still to come, and those that came.
         self.awaited: dict[str, tuple[Node, str, Token]] = {}
         self.read: set[str] = set()
+        # Length -> the text of sources that are not there.
+        self.blanks: dict[int, str] = {}
 
     # The text, its graphs and blocks
 
@@ -182,10 +184,9 @@ class _Parser:
         if kind == "name" and cursor.following == "(":
             self.inner(frame)
             return
-        for name, value in frame.pending:
-            self.names[name] = value
-            frame.names.append(name)
-        frame.pending = []
+        self.names |= frame.pending
+        frame.names += frame.pending
+        frame.pending = {}
         if kind == "value" or kind == "name":
             self.node(frame)
         elif len(self.frames) == 1:
@@ -239,10 +240,9 @@ class _Parser:
         node = Node(name)
         for token, type_, hint in outputs:
             value = node.add_output(type_, hint)
-            taken = any(token.text == other for other, _ in frame.pending)
-            if taken or token.text in self.names:
+            if token.text in frame.pending or token.text in self.names:
                 cursor.fail(f"{token.text} has a meaning already", token)
-            frame.pending.append((token.text, value))
+            frame.pending[token.text] = value
         self.attributes(node, row, start)
         node.set_inputs(self.values())
         node.place = self.place(cursor.remark)
@@ -363,7 +363,10 @@ class _Parser:
             return None
         source = self.sources.get(file)
         if source is None:
-            source = Source(" " * (column - 1), "" if file == "<text>" else file, line)
+            # Of few lengths: many places share a text.
+            size = 1 << (column - 1).bit_length()
+            blanks = self.blanks.setdefault(size, " " * size)
+            source = Source(blanks, "" if file == "<text>" else file, line)
         offset = source.offset(line, column)
         return Place(source, (offset, offset))
 

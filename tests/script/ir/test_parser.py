@@ -1,5 +1,7 @@
 """What a text of a graph may be, and what is said of one that is none."""
 
+from time import process_time
+
 import pytest
 
 from runtime.errors.schema import SchemaSyntaxError
@@ -459,3 +461,25 @@ def test_places_are_looked_up_in_the_sources_that_are_given() -> None:
         (True, (10, 10)),
         (True, (14, 14)),
     ]
+
+
+def test_places_in_files_that_are_not_there_share_few_texts() -> None:
+    columns = range(1, 99_999, 100)
+    lines = [f"  prim::Print() # f.py:{at}:{at}\n" for at in columns]
+    graph = parse_graph(f"graph():\n{''.join(lines)}  return ()\n")
+    places = [each.place for each in graph.block if each.place is not None]
+    found = [place.source.place(place.span[0]) for place in places]
+    assert found == [(at, at) for at in columns]
+    texts = {id(place.source.text): len(place.source.text) for place in places}
+    assert sum(texts.values()) < 4 * columns[-1]
+
+
+def test_long_lines_take_time_by_their_length() -> None:
+    count = 20_000
+    outputs = ", ".join(f"%{at} : int" for at in range(1, count + 1))
+    text = node(f"{outputs} = prim::ListUnpack(%x)")
+    start = process_time()
+    (made,) = parse_graph(text).block
+    # Comparing each with each took a minute.
+    assert process_time() - start < 10
+    assert len(made.outputs) == count
