@@ -16,7 +16,8 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from runtime.script.primitives.integers import bounded
+from runtime.schema.numbers import INT_END, INT_FIRST
+from runtime.script.primitives.integers import bounded, overflow
 from runtime.script.primitives.row import (
     Row,
     binary,
@@ -191,10 +192,12 @@ def _whole() -> Iterator[Row]:
     schema = "fsum.list(float[] seq) -> float"
     samples = "[0.1] * 10; []; [inf, -inf]; [1e308, 1e308]"
     yield row(schema, call(math.fsum), math.fsum, samples, raises=True)
-    whole_product = bounded("math.prod", math.prod)
     schema = "prod.int(int[] iterable) -> int"
-    samples = "[2, 3]; []; [MOST, 2]; [LEAST, -1]; [MOST, MOST, 0]"
-    yield row(schema, call(math.prod), whole_product, samples, raises=True)
+    samples = (
+        "[2, 3]; []; [MOST, 2]; [LEAST, -1]; [MOST, MOST, 0]; [2**62, 2, -1]; "
+        "[2**62, -2]; [LEAST, -1, -1]"
+    )
+    yield row(schema, call(math.prod), _product_of_ints, samples, raises=True)
     schema = "prod.float(float[] iterable) -> float"
     samples = "[0.5, 3.0]; [inf, 0.0]"
     yield row(schema, call(math.prod), _product_of_floats, samples)
@@ -207,6 +210,20 @@ def _sum_of_floats(iterable: list[float]) -> float:
 
 def _sum_of_complex(iterable: list[complex]) -> complex:
     return sum(iterable) if iterable else 0j
+
+
+def _product_of_ints(iterable: list[int]) -> int:
+    # A product that is too large stays so, but for a zero: it is not computed further.
+    if 0 in iterable:
+        return 0
+    result = 1
+    for each in iterable:
+        result *= each
+        if not INT_FIRST <= result <= INT_END:
+            break
+    if INT_FIRST <= result < INT_END:
+        return result
+    raise overflow("math.prod", iterable)
 
 
 def _product_of_floats(iterable: list[float]) -> float:

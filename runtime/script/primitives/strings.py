@@ -31,8 +31,11 @@ from runtime.script.primitives.row import (
 _SUBSCRIPT = re.compile(r"\[[^\]]*\]")
 
 
-def _check_fields(text: str, template: str) -> None:
-    """Refuse a field of `text` that names an attribute, at any depth."""
+def _check_fields(text: str, template: str, depth: int = 2) -> None:
+    """Refuse a field of `text` that names an attribute, at any depth.
+
+    Python itself refuses what is nested deeper than twice.
+    """
     for _, field, spec, _ in Formatter().parse(text):
         if field is not None and "." in _SUBSCRIPT.sub("", field):
             raise AttributeInFormat(
@@ -40,8 +43,8 @@ def _check_fields(text: str, template: str) -> None:
                 operands=(shortened(template),),
                 field=shortened(field).strip("'\""),
             )
-        if spec:
-            _check_fields(spec, template)
+        if spec and depth > 1:
+            _check_fields(spec, template, depth - 1)
 
 
 def _format(self: str, *values: object) -> str:
@@ -177,9 +180,12 @@ def _operators() -> Iterator[Row]:
     schema = "add.str(str a, str b) -> str"
     yield row(schema, binary("+"), operator.add, "'a', 'b'; '', ''")
     schema = "mul.str(str self, int n) -> str"
-    yield row(schema, binary("*"), operator.mul, "'ab', 3; 'ab', 0; 'ab', -1")
+    # Of several characters too many are an `OverflowError`, of one a `MemoryError`.
+    samples = "'ab', 3; 'ab', 0; 'ab', -1; 'ab', MOST; '', MOST"
+    yield row(schema, binary("*"), operator.mul, samples, raises=True)
     schema = "mul.left_str(int n, str self) -> str"
-    yield row(schema, binary("*"), _repeated_left, "3, 'ab'; -1, 'ab'")
+    samples = "3, 'ab'; -1, 'ab'; MOST, 'ab'"
+    yield row(schema, binary("*"), _repeated_left, samples, raises=True)
     for symbol, name, function in (
         ("==", "eq", operator.eq),
         ("!=", "ne", operator.ne),
@@ -221,7 +227,7 @@ def _formatting() -> Iterator[Row]:
     samples = (
         "'{} {}', 1, 'a'; '{1}{0}', 1, 2; '{:>{}}', 'a', 5; '{0[1]}', [1, 2]; '{}'; "
         "'{!r:5}|', 'a'; '{', 1; '{x}', 1; '{:d}', 'a'; '{:.3f}', 2.0; '{{.}}'; "
-        "'{0[a.b]}', {'a.b': 1}"
+        "'{0[a.b]}', {'a.b': 1}; '{:' * 3000 + '.' + '}' * 3000, 1; '{:{:{:.1}}}', 1"
     )
     yield row(schema, method("format"), _format, samples, raises=True)
     schema = "format.value(t value, str format_spec='') -> str"

@@ -1,11 +1,14 @@
 """Lists and dictionaries: random programs on shared ones, beside Python's own."""
 
 from functools import partial
+from time import process_time
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runtime.errors.script_values import IntegerOverflow
 from runtime.script.primitives import ROWS, Row
 from tests.script.primitives.trial import canonical, declared, outcome
 
@@ -138,3 +141,12 @@ def test_the_length_of_a_range_that_no_list_could_have() -> None:
     length = NAMED["script::range_length.int"]
     assert length.function(-1, 2**63 - 2, 1) == 2**63 - 1
     assert outcome(lambda: length.function(-1, 2**63 - 1, 1)).error is not None
+
+
+def test_a_product_that_is_too_large_is_not_computed() -> None:
+    most = 2**63 - 1
+    start = process_time()
+    with pytest.raises(IntegerOverflow):
+        NAMED["script::prod.int"].function([most] * 100_000)
+    # Python needs a minute for a number of so many digits.
+    assert process_time() - start < 5
