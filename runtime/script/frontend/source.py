@@ -20,6 +20,7 @@ Rules:
 import ast
 import linecache
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FunctionType, MethodType
@@ -138,7 +139,7 @@ class _File:
     def __init__(self, path: str, lines: list[str]) -> None:
         self.path = path
         self.lines = lines
-        self.tree = ast.parse("".join(lines))
+        self.tree = _parsed("".join(lines), path)
         self.functions: dict[int, _Found] = {}
         self.classes: dict[str, list[ast.ClassDef]] = {}
         for node, prefix, owner in _definitions(self.tree):
@@ -152,6 +153,16 @@ class _File:
         first, last = _first_line(node), node.end_lineno
         text = "".join(self.lines[first - 1 : last])
         return Source(text.removesuffix("\n"), self.path, first)
+
+
+def _parsed(text: str, path: str) -> ast.Module:
+    try:
+        return ast.parse(text, path)
+    except SyntaxError:
+        # A warning that is made an error was none when the file was compiled.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(text, path)
 
 
 _FILES: dict[str, _File] = {}
@@ -229,7 +240,7 @@ def _methods(python: type) -> list[FunctionType]:
     inside = f"{python.__qualname__}."
     return [
         each
-        for each in vars(python).values()
+        for each in map(_undecorated, vars(python).values())
         if isinstance(each, FunctionType)
         and each.__qualname__.startswith(inside)
         and each.__module__ == python.__module__
@@ -238,19 +249,46 @@ def _methods(python: type) -> list[FunctionType]:
     ]
 
 
+def _undecorated(member: Any) -> Any:
+    """What is written in the class, below decorators that say what they wrap."""
+    seen: set[int] = set()
+    while id(member) not in seen:
+        seen.add(id(member))
+        if isinstance(member, property):
+            member = member.fget
+        elif isinstance(member, staticmethod | classmethod):
+            member = member.__func__
+        elif isinstance(member, FunctionType):
+            member = vars(member).get("__wrapped__", member)
+    return member
+
+
 def _has_all(node: ast.ClassDef, codes: list[CodeType]) -> bool:
     lines = range(node.lineno, (node.end_lineno or 0) + 1)
     return all(each.co_firstlineno in lines for each in codes)
 
 
 def _refuse_lambda(file: _File, code: CodeType, name: str) -> NoReturn:
-    """Raise that a lambda is not supported, with the line in which it begins."""
-    line = code.co_firstlineno
-    for each in ast.walk(file.tree):
-        if isinstance(each, ast.Lambda) and each.lineno == line:
-            source = Source("".join(file.lines).removesuffix("\n"), file.path)
-            raise refusal(construct_of(each), source, source.span(each))
+    """Raise that a lambda is not supported, with its place.
+
+    Of several in a line it is the one of whose result the code knows the place.
+    """
+    line, places = code.co_firstlineno, {*code.co_positions()}
+    every = [
+        each
+        for each in ast.walk(file.tree)
+        if isinstance(each, ast.Lambda) and each.lineno == line
+    ]
+    every.sort(key=lambda each: _position(each.body) not in places)
+    for each in every:
+        source = Source("".join(file.lines).removesuffix("\n"), file.path)
+        raise refusal(construct_of(each), source, source.span(each))
     _changed(name, file.path)
+
+
+def _position(node: ast.expr) -> tuple[int, int | None, int, int | None]:
+    """The place of an expression as codes have it."""
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
 
 
 def _checked(definition: Definition[N]) -> Definition[N]:

@@ -5,6 +5,7 @@ import functools
 import importlib.util
 import linecache
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -219,6 +220,72 @@ def test_a_lambda_is_refused_by_its_name_and_place() -> None:
     error = caught.value
     assert error.construct == "a lambda"
     assert error.source.text[slice(*error.span)] == "lambda x: x + 1"
+
+
+def test_of_several_lambdas_in_a_line_the_one_that_is_meant_is_marked() -> None:
+    first, second = lambda x: x, lambda é, y: é + (
+        y
+    )
+    inner = (lambda x: lambda y: x - y)(1)
+    for function, text in (
+        (first, "lambda x: x"),
+        (second, "lambda é, y: é + ("),
+        (inner, "lambda y: x - y"),
+    ):
+        with pytest.raises(NotSupported) as caught:
+            read_function(function)
+        marked = caught.value.source.text[slice(*caught.value.span)]
+        assert marked.splitlines()[0].partition("  #")[0] == text
+
+
+def test_a_class_is_found_below_its_decorators(
+    module: Callable[[str], ModuleType],
+) -> None:
+    made = module(
+        """\
+from dataclasses import dataclass
+from contextlib import contextmanager
+
+@dataclass
+class Bare:
+    x: int
+
+class Managed:
+    @contextmanager
+    def entered(self):
+        yield
+
+for number in range(2):
+    if number == 0:
+        class Twice:
+            @staticmethod
+            def s(): pass
+    else:
+        class Twice:
+            @property
+            def p(self): pass
+    if number == 0:
+        First = Twice
+"""
+    )
+    for found, line in (
+        (made.Bare, 5),
+        (made.Managed, 8),
+        (made.First, 15),
+        (made.Twice, 19),
+    ):
+        assert read_class(found).tree.lineno == line
+
+
+def test_a_warning_that_is_an_error_is_none_of_a_file_that_ran(
+    module: Callable[[str], ModuleType],
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = module("def f(x):\n    return '\\d'\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_function(made.f).tree.name == "f"
 
 
 def test_a_file_that_has_changed_is_told_from_the_function(
