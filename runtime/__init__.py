@@ -37,6 +37,7 @@ from runtime.schema.device import Device
 if TYPE_CHECKING:
     from runtime import autograd as autograd
     from runtime import cuda as cuda
+    from runtime import errors as errors
     from runtime import futures as futures
     from runtime import library as library
     from runtime import python_dispatch as python_dispatch

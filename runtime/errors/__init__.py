@@ -201,3 +201,8 @@ def __getattr__(name: str) -> Any:
                 globals()[name] = found
                 return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """All names, also of what is not loaded yet."""
+    return sorted({*globals(), *__all__})

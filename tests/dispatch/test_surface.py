@@ -137,6 +137,17 @@ def test_no_error_is_loaded_before_it_is_asked_for() -> None:
         runtime.errors.No  # noqa: B018  # asked for
 
 
+def test_errors_that_are_not_loaded_are_listed() -> None:
+    program = (
+        "from runtime import errors; before = {*vars(errors)}; "
+        "print({*errors.__all__} <= {*dir(errors)}, {*errors.__all__} <= before)"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert told.stdout == "True False\n"
+
+
 def test_every_leaf_error_is_a_dataclass_that_renders() -> None:
     for name in runtime.errors.__all__:
         kind: Any = getattr(runtime.errors, name)
