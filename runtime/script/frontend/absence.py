@@ -139,6 +139,11 @@ class _Pass:
         if isinstance(node, ast.Continue):
             self._loops[-1].continues.append(dict(state))
             return None
+        if isinstance(node, ast.Assign):
+            self._read(node.value, state)
+            for target in node.targets:
+                self._assign(target, state)
+            return state
         # What is read is read before anything is assigned.
         for each in ast.iter_child_nodes(node):
             if not isinstance(node, ast.AnnAssign) or each is not node.annotation:
@@ -150,6 +155,17 @@ class _Pass:
         if isinstance(node, ast.Assert) and self._taken(node.test) is False:
             return None
         return _assigned(state, names(node).writes)
+
+    def _assign(self, target: ast.expr, state: State) -> None:
+        """Assign from left to right: `a, a[0] = b` asks for the new `a`."""
+        if isinstance(target, ast.Tuple | ast.List):
+            for each in target.elts:
+                self._assign(each, state)
+        elif isinstance(target, ast.Starred):
+            self._assign(target.value, state)
+        else:
+            self._read(target, state)
+            _assigned(state, names(target).writes)
 
     def _if(self, node: ast.If, state: State) -> State | None:
         self._read(node.test, state)
