@@ -38,6 +38,7 @@ from runtime.schema.types import (
     UnionType,
 )
 from runtime.schema.values import converter, is_tensor
+from runtime.schema.written import DEEPEST
 from runtime.script.frontend.annotations import Annotations
 from runtime.script.frontend.language import place_of
 from runtime.script.frontend.scopes import Function
@@ -181,14 +182,17 @@ def _evaluated(function: Any) -> Mapping[str, Any]:
     code = function.__code__
     values = function.__defaults__ or ()
     positional = code.co_varnames[: code.co_argcount]
-    last = positional[len(positional) - len(values) :]
-    return {**dict(zip(last, values, strict=True)), **(function.__kwdefaults__ or {})}
+    # Whoever sets `__defaults__` may give more: the last ones count.
+    last = dict(zip(reversed(positional), reversed(values), strict=False))
+    return {**last, **(function.__kwdefaults__ or {})}
 
 
-def _has_form(value: Any) -> bool:
-    """Whether a schema has a form for a default."""
+def _has_form(value: Any, depth: int = 0) -> bool:
+    """Whether a schema has a form for a default; one without an end has none."""
+    if depth > DEEPEST:
+        return False
     if isinstance(value, list | tuple):
-        return all(map(_has_form, value))
+        return all(_has_form(each, depth + 1) for each in value)
     return not isinstance(value, dict | set | frozenset | bytes)
 
 
@@ -197,8 +201,11 @@ def _stored(value: Any, type: Type) -> Any:  # noqa: A002  # the field's own wor
     if isinstance(type, OptionalType):
         return None if value is None else _stored(value, type.element)
     if isinstance(type, UnionType):
-        members = (_stored(value, each) for each in type.members)
-        return next((each for each in members if each is not MISMATCH), MISMATCH)
+        stored = [_stored(value, each) for each in type.members]
+        fitting = [each for each in stored if each is not MISMATCH]
+        # What fits as it is is not converted.
+        fitting.sort(key=lambda each: each.__class__ is not value.__class__)
+        return fitting[0] if fitting else MISMATCH
     if isinstance(type, ListType):
         fits = isinstance(value, list | tuple)
         return _all_stored(value, (type.element,) * len(value)) if fits else MISMATCH

@@ -165,3 +165,30 @@ def test_other_defaults_are_refused(written: str) -> None:
     assert caught.value.parameter == "x"
     place = slice(*caught.value.span)
     assert caught.value.source.text[place] == written.split(" = ")[1]
+
+
+def test_a_default_of_a_union_is_converted_only_if_no_member_has_it() -> None:
+    def whole(x: Union[float, int] = 1, y: Union[float, str] = 1) -> None:  # noqa: UP007  # as programs do
+        pass
+
+    values = [each.default for each in signature_of(whole).arguments]
+    assert [(type(each), each) for each in values] == [(int, 1), (float, 1.0)]
+
+
+def test_a_default_that_holds_itself_is_refused() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+
+    def holds(x: list[int] = endless) -> None:
+        pass
+
+    with pytest.raises(UnfitParameter, match="which no schema has"):
+        signature_of(holds)
+
+
+def test_more_defaults_than_parameters_are_the_last_ones() -> None:
+    def f(x: int, y: int = 0) -> None:
+        pass
+
+    f.__defaults__ = (1, 2, 3)
+    assert [each.default for each in signature_of(f).arguments] == [2, 3]
