@@ -151,7 +151,11 @@ memory_format = MemoryFormat
 
 # The operators of the default dispatcher, by attribute; `core` is the runtime's own,
 # which programs for torch call `aten`.
-ops = Operators(default_dispatcher, {"core": "runtime.whole"}, {"aten": "core"})
+ops = Operators(
+    default_dispatcher,
+    {"core": "runtime.whole", "script": "runtime.script.primitives"},
+    {"aten": "core"},
+)
 
 # Public names that load their module when they are first asked for.
 _LAZY = {

@@ -1,5 +1,7 @@
 """Namespace `script` in the dispatcher: names, schemas, tags, and calls."""
 
+import subprocess
+import sys
 from functools import partial
 from typing import Any
 
@@ -75,3 +77,18 @@ def test_what_is_written_to_is_the_list_of_the_caller() -> None:
 def test_errors_come_through() -> None:
     with pytest.raises(IntegerOverflow):
         runtime.ops.script.add.int(2**62, 2**62)
+
+
+def test_the_namespace_is_there_when_it_is_asked_for() -> None:
+    programs = (
+        "import runtime; xs = [1]; runtime.ops.script.append(xs, 2); print(xs)",
+        "from runtime.script.ir import row_of; print(row_of('script::len.t').name)",
+        "import runtime, sys; print('runtime.script' in sys.modules)",
+    )
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", each], capture_output=True, text=True, check=True
+        ).stdout
+        for each in programs
+    ]
+    assert told == ["[1, 2]\n", "script::len.t\n", "False\n"]
