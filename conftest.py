@@ -12,7 +12,6 @@ of the catalogue `--thin` explores one in so many, and `--thinned` none: beside 
 
 import gc
 import signal
-import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 from zlib import crc32
@@ -38,8 +37,6 @@ THINNED = {
 # The catalogue, and one in how many of its scenarios `--thin` keeps.
 CATALOGUE, SCENARIOS = "tests/scenarios/", 4
 
-UNTIMED = "hypothesis"
-
 LONG = pytest.mark.skip(reason="takes long: make test-long, or -m long")
 
 
@@ -55,11 +52,12 @@ def pytest_pycollect_makemodule(module_path: Path) -> None:
     Before the module is imported, which takes the settings over; other modules do
     without Hypothesis, as what explores looks through all that is loaded.
     """
-    if UNTIMED not in sys.modules and UNTIMED.encode() in module_path.read_bytes():
+    if b"hypothesis" in module_path.read_bytes():
         from hypothesis import settings
 
-        settings.register_profile("untimed", settings(), deadline=None)
-        settings.load_profile("untimed")
+        if settings.default.deadline is not None:
+            settings.register_profile("untimed", settings(), deadline=None)
+            settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
