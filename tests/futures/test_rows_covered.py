@@ -1,11 +1,10 @@
 """Every row of what futures and awaits have to do has a test, which names it."""
 
-import ast
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.docstrings import docstrings
 from tests.futures.rows import ROWS
 
 HERE = Path(__file__).parent
@@ -34,21 +33,10 @@ rows = [
 ]
 
 
-@cache
-def docstrings(module: str) -> dict[str, str]:
-    """The tests of a module, and their docstrings on one line."""
-    tree = ast.parse((HERE / f"{module}.py").read_text(encoding="utf-8"))
-    return {
-        node.name: " ".join((ast.get_docstring(node) or "").split())
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    }
-
-
 def docstring(test: str) -> str:
     """The docstring of a test; KeyError if there is none of that name."""
     module, _, name = test.partition("::")
-    return docstrings(module)[name]
+    return docstrings(HERE / f"{module}.py")[name]
 
 
 @pytest.mark.parametrize(("section", "row"), rows)

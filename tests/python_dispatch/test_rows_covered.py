@@ -1,11 +1,10 @@
 """Every row of what dispatch to Python has to do has a test, which names it."""
 
-import ast
-from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.docstrings import docstrings
 from tests.python_dispatch.rows import ROWS
 from tests.python_dispatch.test_rows_programs import PROGRAMS
 
@@ -48,17 +47,6 @@ rows = [
 ]
 
 
-@cache
-def docstrings(module: str) -> dict[str, str]:
-    """The tests of a module, and their docstrings on one line."""
-    tree = ast.parse((TESTS / f"{module}.py").read_text())
-    return {
-        node.name: " ".join((ast.get_docstring(node) or "").split())
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
-    }
-
-
 def docstring(test: str) -> str:
     """The docstring of a test or a program; KeyError if there is none of that name."""
     module, _, name = test.partition("::")
@@ -66,7 +54,7 @@ def docstring(test: str) -> str:
         found = {each.__name__: each.__doc__ for each in PROGRAMS}[name] or ""
         return " ".join(found.split())
     module = module if "/" in module else f"python_dispatch/{module}"
-    return docstrings(module)[name]
+    return docstrings(TESTS / f"{module}.py")[name]
 
 
 @pytest.mark.parametrize(("section", "row"), rows)
