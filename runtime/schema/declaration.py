@@ -43,7 +43,8 @@ _MANGLE = re.compile(r"\.___torch_mangle_[0-9]+(?=\.)")
 class Declaration:
     """A qualified name, and what is known of the objects that it stands for.
 
-    `python` is the Python class that it was made of, while that exists.
+    `python` is the Python class that it was made of, while that exists; `functions` are
+    what runs for the methods, by their names, and what whoever compiles keeps there.
     """
 
     __slots__ = (
@@ -52,6 +53,7 @@ class Declaration:
         "_constants",
         "_methods",
         "_python",
+        "functions",
         "is_sealed",
         "namespace",
         "qualname",
@@ -67,6 +69,7 @@ class Declaration:
         self._attributes: dict[str, Type] = {}
         self._methods: dict[str, Schema] = {}
         self._constants: dict[str, Any] = {}
+        self.functions: dict[str, Any] = {}
 
     @property
     def python(self) -> type | None:

@@ -1,0 +1,57 @@
+"""Programs: the functions and types that belong together, by their names.
+
+True only here: who owns the names of functions.  The names of types are owned by the
+namespace (see `runtime.schema.declaration`); methods lie with the declaration of their
+class, module or interface: `declaration.functions`.
+
+Rules:
+- the name of a function is unique in its program, by the smallest free number, as the
+  names of types are;
+- what nobody discards lives as long as the program; `SHARED_PROGRAM` is that of whoever
+  names none.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from runtime.schema.declaration import SHARED, Namespace, unmangled
+from runtime.schema.python_classes import PythonClasses
+from runtime.script.program.function import Function
+
+
+class Program:
+    """Functions by their full names, a namespace of types, and the Python classes."""
+
+    __slots__ = ("__weakref__", "_functions", "classes", "namespace")
+
+    def __init__(self, namespace: Namespace | None = None) -> None:
+        self.namespace = Namespace() if namespace is None else namespace
+        self.classes = PythonClasses(self.namespace)
+        self._functions: dict[str, Function] = {}
+
+    @property
+    def functions(self) -> Mapping[str, Function]:
+        """The functions by their full names, in the order in which they came."""
+        return MappingProxyType(self._functions)
+
+    def free_name(self, qualname: str) -> str:
+        """The name, with a number in it if it is taken."""
+        plain = unmangled(qualname)
+        path, _, name = plain.rpartition(".")
+        free, number = plain, 0
+        while free in self._functions or self.namespace.find(free) is not None:
+            free, number = f"{path}.___torch_mangle_{number}.{name}", number + 1
+        return free
+
+    def add(self, function: Function) -> None:
+        """Keep a function; an assertion fails if its name is taken."""
+        kept = self._functions.setdefault(function.qualname, function)
+        assert kept is function, "a name is asked for, and given once"
+
+    def discard(self, function: Function) -> None:
+        """Give the name of a function back; doing so again is harmless."""
+        if self._functions.get(function.qualname) is function:
+            del self._functions[function.qualname]
+
+
+SHARED_PROGRAM = Program(SHARED)
