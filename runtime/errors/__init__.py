@@ -101,8 +101,8 @@ if TYPE_CHECKING:
     )
     from runtime.errors.schema import TooManyArguments as TooManySchemaArguments
     from runtime.errors.script import (
-        MalformedProgram, NoSource, NotDefined, NotSupported, ProgramError, ScriptError,
-        UnfitParameter,
+        MalformedProgram, MarkMisuse, NoSource, NotDefined, NotSupported, ProgramError,
+        ScriptError, UnfitParameter,
     )
     from runtime.errors.script_values import (
         AttributeInFormat, IntegerOverflow, ResultOfOtherType, ScriptValueError,
@@ -148,7 +148,7 @@ __all__ = [
     "KeywordOnlyTensor", "LeafModified", "LibraryClosed", "LibraryMisuse",
     "LibraryNeeded", "LibraryRefused", "LookupFailed", "MainStaysOpen",
     "MalformedClassName", "MalformedProgram", "MalformedSignature",
-    "MalformedTypeName", "MaskedArray", "MissingArgument", "MissingFake",
+    "MalformedTypeName", "MarkMisuse", "MaskedArray", "MissingArgument", "MissingFake",
     "MissingKernel", "MixedContexts", "ModeMisuse", "ModeNotEntered",
     "ModeNotInnermost", "ModeSlotTaken", "ModeStackChanged", "ModeStackError",
     "ModeWithoutHandler", "ModuleError", "ModuleNotInitialized", "MutationMismatch",
