@@ -111,3 +111,20 @@ class UnfitIndex(ModuleError, IndexError, TypeError):
         """The index, and which there are."""
         there = "it is empty" if not self.length else f"the last is {self.length - 1}"
         return f"`{self.module}` has no module at {self.index}; {there}."
+
+
+@dataclass(eq=False, kw_only=True)
+class NotScriptable(ModuleError, TypeError):
+    """`found` cannot be compiled, or not be used as what is compiled is.
+
+    `reason` says why, `hint` what can be done (it may be empty).
+    """
+
+    found: str
+    reason: str
+    hint: str = ""
+
+    def render(self) -> str:
+        """What it was, the reason, and what to do."""
+        rows = [("to do", self.hint)] if self.hint else []
+        return page(f"{self.found} is not for scripts: {self.reason}.", *rows)
