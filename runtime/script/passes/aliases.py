@@ -17,6 +17,7 @@ Rules:
 - the order of nodes does not count, and elements, keys and attributes are one;
 - tuples, futures and awaits hold; a list, dictionary, object or tensor can be written
   to; a plain value (an int, a str, None) is no memory;
+- operators on tensors look at modes, which unknown code may switch;
 - what is handed to unknown code is outside from then on, with all that it holds, and
   what lies outside may hold anything there; so is what a closure, a fork or an await
   takes along, as its body runs at another time;
@@ -71,8 +72,12 @@ from runtime.script.ir import (
 _TENSOR, _GENERATOR, _LIST, _DICT, _OBJECT, _TUPLE, _LATER, _FUNCTION = (
     1 << each for each in range(8)
 )
-_SORTS = 8
-_EVERY = (1 << _SORTS) - 1
+_EVERY = (1 << 8) - 1
+# What no value is: modes that operators on tensors look at (whether gradients are
+# recorded, which numbers are drawn), and that unknown code may switch.
+_MODES = 1 << 8
+_SORTS = 9
+_OUTSIDE = _EVERY | _MODES
 # A future is none of an await, but both are held by references: one sort is enough.
 _OF_CLASS: dict[type[Type], int] = {
     ListType: _LIST,
@@ -168,7 +173,7 @@ class Aliases:
         self._rows: dict[str, Kind | None] = {}
         self._ask = rows
         # What may be known outside.
-        self.outside = _EVERY
+        self.outside = _OUTSIDE
         # What each memory holds; what lies outside holds all that does.
         self._held = [0] * _SORTS
         self._memory: dict[Value, int] = {}
@@ -230,9 +235,10 @@ class Aliases:
         row = self._row(node)
         if row is None or Effect.UNKNOWN in row.effects:
             return self.outside
-        if Effect.READS not in row.effects:
+        if Effect.READS not in row.effects and row.schema is None:
             return 0
-        found = 0
+        is_operator = row.schema is not None and not node.kind.startswith(PRIMITIVES)
+        found = _MODES if is_operator else 0
         for value in node.inputs:
             # A part is found by looking at what it is a part of, and no deeper.
             is_part = row.sharing is Sharing.PARTS
@@ -330,7 +336,7 @@ class Aliases:
             return
         if into & self.outside:
             self._escape(memory)
-        for each in bits_of(into & ~_EVERY):
+        for each in bits_of(into & ~_OUTSIDE):
             held = self._held[each] | memory
             if held != self._held[each]:
                 self._held[each] = held
@@ -346,7 +352,7 @@ class Aliases:
     def _holds(self, memory: int) -> int:
         """What the memories hold themselves."""
         found = self.outside if memory & self.outside else 0
-        for each in bits_of(memory & ~_EVERY):
+        for each in bits_of(memory & ~_OUTSIDE):
             found |= self._held[each]
         return found
 
