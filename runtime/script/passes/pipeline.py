@@ -7,6 +7,9 @@ Rules:
   graph that it gives 0 for is as it was;
 - a pass keeps every law of `runtime.script.ir.check`, and what the program does: its
   values, what it writes, prints and raises, and in which order;
+- a pass looks at the one graph that it is given; graphs of forks and awaits within are
+  given to it each by itself, the innermost first, and those of fused groups never: they
+  are as they were compiled;
 - passes are run in rounds, until a round changes nothing or there have been `rounds`;
 - between passes the checker runs when it is asked to: by `checked`, or for all by
   `check_passes`.
@@ -23,6 +26,17 @@ class Pass(NamedTuple):
 
     name: str
     run: Callable[[Graph], int]
+
+
+def graphs_of(graph: Graph) -> list[Graph]:
+    """The graph, and those of forks and awaits within, the outermost last."""
+    found = [graph]
+    for each in found:
+        for node in each.nodes():
+            inner = node.attributes.get("graph")
+            if isinstance(inner, Graph) and node.kind != "prim::FusionGroup":
+                found.append(inner)
+    return found[::-1]
 
 
 # Whether the checker runs where nobody says so; tests turn it on.
@@ -52,7 +66,7 @@ def run_passes(
     for _ in range(rounds):
         before = sum(counts.values())
         for name, run in passes:
-            changes = run(graph)
+            changes = sum(map(run, graphs_of(graph)))
             counts[name] += changes
             if is_checked and changes:
                 check(graph, stage=name)
