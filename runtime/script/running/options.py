@@ -49,7 +49,8 @@ class ExecutorOptions:
 
     def _check(self, option: str, kind: type, least: int, wanted: str) -> None:
         value: Any = getattr(self, option)
-        if value.__class__ is not kind or value < least:
+        fits = value.__class__ is kind
+        if not fits or value < least:
             raise ExecutorRefused(option=option, found=repr(value), wanted=wanted)
 
 
