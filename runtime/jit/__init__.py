@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 # The names that programs for torch have for them.
-isinstance = is_of_type
+isinstance = is_of_type  # noqa: A001  # upstream's own name
 load = load_archive
 RecursiveScriptModule = ScriptModule
 _Await = Await
@@ -76,6 +76,6 @@ _awaitable = awaitable
 _awaitable_nowait = awaitable_nowait
 _awaitable_wait = awaitable_wait
 _fork = fork
-_isinstance = is_of_type
+_isinstance = is_of_type  # upstream's own name
 _unwrap_optional = unchecked_cast
 _wait = wait

@@ -11,9 +11,9 @@ Rules:
 
 from typing import Any
 
+from runtime.errors.base import nearest
 from runtime.errors.module import NoSuchMember
 from runtime.jit.script_function import ScriptFunction
-from runtime.errors.base import nearest
 from runtime.script.emission import compile_text
 from runtime.script.program import Program
 
@@ -33,7 +33,7 @@ class CompilationUnit:
         Raises:
             ProgramError: the text cannot be compiled; says where and why.
         """
-        names = dict(self._functions)
+        names = {name: each.function for name, each in self._functions.items()}
         made = compile_text(lang, self._program, names=names)
         for each in made:
             self._functions[each.name] = ScriptFunction(each)

@@ -3,6 +3,7 @@
 True only here: what a compiled function is besides what can be called and looked at.
 
 Rules:
+- in a program it means the function that it is made of;
 - it stands for the Python function: its name, its text for `help`, its module;
 - it does not change, so a copy is itself; what is pickled is refused: `save` is for
   that.
@@ -13,6 +14,7 @@ from typing import Any, NoReturn, Self, SupportsIndex
 
 from runtime.errors.module import NotScriptable
 from runtime.locks import load
+from runtime.script.emission import FunctionOfProgram, register_sugar
 from runtime.script.modules import Compiled
 from runtime.script.program import Function
 from runtime.script.running import call
@@ -56,3 +58,6 @@ class ScriptFunction(Compiled):
             reason="a compiled function is not pickled",
             hint="Use `jit.save` and `jit.load`.",
         )
+
+
+register_sugar(ScriptFunction, lambda each: FunctionOfProgram(each.function))

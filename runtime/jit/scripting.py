@@ -23,11 +23,12 @@ from weakref import WeakKeyDictionary
 from runtime.errors.future import described
 from runtime.errors.module import NotScriptable
 from runtime.jit.script_function import ScriptFunction
+from runtime.locks import load
 from runtime.modules import Module
 from runtime.schema.types import Type
 from runtime.schema.unify import Mismatch, unify
-from runtime.script.emission import compile_class, compile_function
-from runtime.script.modules import ScriptModule, compile_module
+from runtime.script.emission import compile_function
+from runtime.script.modules import ScriptModule, compile_module, scope_of_class
 from runtime.script.program import (
     SHARED_PROGRAM,
     Function,
@@ -65,7 +66,7 @@ def script(
         return ScriptFunction(obj)
     if isinstance(obj, type):
         return _class(obj)
-    if inspect.isroutine(obj) and not isinstance(obj, staticmethod | classmethod):
+    if callable(obj) and inspect.isroutine(obj):
         return _function(obj, example_inputs)
     raise NotScriptable(
         found=_named(obj),
@@ -87,16 +88,11 @@ def _class(python: type) -> type:
             reason="exceptions are Python's; programs raise them by their names",
         )
     if issubclass(python, enum.Enum) or hasattr(python, "_fields"):
-        SHARED_PROGRAM.classes(python, _scope(python))
+        SHARED_PROGRAM.classes(python, scope_of_class(python, SHARED_PROGRAM))
         return python
-    compile_class(python, SHARED_PROGRAM)
+    emission: Any = load("runtime.script.emission")
+    emission.compile_class(python, SHARED_PROGRAM)
     return python
-
-
-def _scope(python: type) -> Any:
-    from runtime.script.modules import scope_of_class
-
-    return scope_of_class(python, SHARED_PROGRAM)
 
 
 def _function(function: Any, examples: Any) -> ScriptFunction:

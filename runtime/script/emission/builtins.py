@@ -17,6 +17,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from runtime.schema.annotation import annotated_type
+from runtime.schema.declaration import ModuleType as ModulesType
 from runtime.schema.types import (
     BoolType,
     DictType,
@@ -307,6 +308,10 @@ def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
         return SimpleValue(e.constant(len(kind.elements)))
     if isinstance(given, SugaredTuple):
         return SimpleValue(e.constant(len(given.items)))
+    if isinstance(kind, ModulesType):
+        elements = given.elements(e)
+        if elements is not None:
+            return SimpleValue(e.constant(len(elements)))
     return _own(e, given, "__len__")
 
 

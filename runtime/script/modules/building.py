@@ -16,20 +16,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from runtime.errors.module import NotScriptable
-from runtime.modules import Module, Sequential
+from runtime.modules import Module
 from runtime.schema.declaration import InterfaceType, ModuleType
 from runtime.schema.types import Type
-from runtime.script.emission import compile_method, compile_text
-from runtime.script.modules.methods import check_interface, hook_methods, method_of
+from runtime.script.emission import Compiler
+from runtime.script.modules.methods import (
+    BEGUN,
+    check_interface,
+    hook_methods,
+    method_of,
+)
 from runtime.script.modules.script_module import ScriptModule
 from runtime.script.modules.shape import Shape, Shaping, shape_of
 from runtime.script.program import SHARED_PROGRAM, Mark, Program, mark_of
 
 Examples = Mapping[str, Mapping[str, Type]]
+_NONE: Examples = {}
 
 
 def compile_module(
-    module: Module, program: Program = SHARED_PROGRAM, examples: Examples = {}
+    module: Module, program: Program = SHARED_PROGRAM, examples: Examples = _NONE
 ) -> ScriptModule:
     """The compiled module.
 
@@ -37,18 +43,23 @@ def compile_module(
         NotScriptable: it holds itself, or its hooks or overloads are none for programs.
         ProgramError: a method cannot be compiled; says where and why.
     """
-    return _Building(program, examples).of(module)
+    compiler = Compiler(program)
+    with BEGUN:
+        made: ScriptModule = compiler.run(
+            lambda: _Building(compiler, examples).of(module)
+        )
+    return made
 
 
 class _Building:
     """One module and those within it."""
 
-    __slots__ = ("_examples", "_made", "_program", "_shaping")
+    __slots__ = ("_compiler", "_examples", "_made", "_shaping")
 
-    def __init__(self, program: Program, examples: Examples) -> None:
-        self._program = program
+    def __init__(self, compiler: Compiler, examples: Examples) -> None:
+        self._compiler = compiler
         self._examples = examples
-        self._shaping = Shaping(program)
+        self._shaping = Shaping(compiler.program)
         self._made: dict[int, tuple[Module, ScriptModule]] = {}
 
     def of(self, module: Module) -> ScriptModule:
@@ -65,14 +76,15 @@ class _Building:
             own = self._shaping.type_of(each)
             of = shape_of(own)
             if isinstance(wanted, InterfaceType) and of is not None:
-                check_interface(of, wanted, name)
-        _compile(shape)
-        made = ScriptModule(shape.type, values, facts.roles, hook_methods(shape))
+                check_interface(of, wanted, name, self._compiler)
+        _compile(shape, self._compiler, {} if self._made else self._examples)
+        hooks = hook_methods(shape, self._compiler)
+        made = ScriptModule(shape.type, values, facts.roles, hooks)
         self._made[id(module)] = module, made
         return made
 
 
-def _compile(shape: Shape) -> None:
+def _compile(shape: Shape, compiler: Compiler, examples: Examples) -> None:
     """Compile what a type has without being asked."""
     python = shape.python
     overloads = getattr(python, "__script_overloads__", ())
@@ -85,19 +97,21 @@ def _compile(shape: Shape) -> None:
     for name in dir(python):
         found: Any = inspect.getattr_static(python, name)
         is_forward = name == "forward" and found is not Module.forward
-        is_forward = is_forward and found is not Sequential.forward
         mark = mark_of(found)
         if inspect.isfunction(found) and (
             (is_forward and mark is None) or mark is Mark.EXPORT
         ):
-            method_of(shape, name)
+            method_of(shape, name, compiler, types=examples.get(name, {}))
 
 
 def define(of: ModuleType, text: str) -> None:
     """Add the methods of a text to a type.
 
     Raises:
-        ProgramError: the text cannot be compiled.
+        NotScriptable: always, so far.
     """
-    _ = compile_text, compile_method
-    raise NotImplementedError(of, text)
+    raise NotScriptable(
+        found=f"a text for `{of}`",
+        reason="methods are added to no module that is compiled",
+        hint="Write the method in the class.",
+    )

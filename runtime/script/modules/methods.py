@@ -3,61 +3,130 @@
 True only here: how a method of a Python class becomes one of a module type.
 
 Rules:
-- a method is known to the type from when it has been compiled; one that cannot be, is
-  not, and is tried again when it is asked for again;
+- a method is known to the type from when its schema is, so that methods can call each
+  other; if anything that is compiled together fails, all of it is taken back;
 - the getter and the setter of a property are methods, `__x_getter` and `__x_setter`;
-- hooks are methods by the names of their functions.
+- hooks are methods by the names of their functions;
+- a chain takes what its first module does, and gives what its last one does.
 """
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from runtime.errors.module import NotScriptable
-from runtime.schema.declaration import InterfaceType, ModuleType
+from runtime.modules import Sequential
+from runtime.schema.declaration import Declaration, InterfaceType, ModuleType
 from runtime.schema.schema import Schema
 from runtime.schema.subtype import misfit
 from runtime.schema.types import TensorType, Type
-from runtime.script.emission import compile_method
+from runtime.script.emission import Compiler, Emitter
+from runtime.script.emission.compile import Since
 from runtime.script.frontend import Annotations, read_function, read_signature, scope_of
 from runtime.script.modules.script_module import GETTER, SETTER
 from runtime.script.modules.shape import Shape, shape_of
 from runtime.script.program import Function
 
 
-def method_of(shape: Shape, name: str) -> Function:
-    """The method of a name, compiled now if it was not.
+class Begun:
+    """Methods that are compiled now, to be taken back if anything fails."""
+
+    __slots__ = ("methods",)
+
+    def __init__(self) -> None:
+        self.methods: list[tuple[Declaration, str]] = []
+
+    def __enter__(self) -> None:
+        self.methods = []
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if error is not None:
+            for declaration, name in self.methods:
+                declaration.withdraw(name)
+        self.methods = []
+
+
+_NO_TYPES: Mapping[str, Type] = {}
+# Whoever compiles is alone.
+BEGUN = Begun()
+
+
+def method_of(
+    shape: Shape,
+    name: str,
+    compiler: Compiler,
+    since: Since = (),
+    types: Mapping[str, Type] = _NO_TYPES,
+) -> Function:
+    """The method of a name, begun now if it was not.
 
     Raises:
         ProgramError: it cannot be compiled.
     """
     found: Any = inspect.getattr_static(shape.python, name)
-    return compiled(shape, name, found)
+    if found is vars(Sequential)["forward"]:
+        found, types = _through, {"input": _taken(shape), **types}
+    return begun(shape, name, found, compiler, since, types)
 
 
-def compiled(shape: Shape, name: str, python: Any) -> Function:
+def _through(self, input):  # type: ignore[no-untyped-def]  # noqa: A002  # compiled
+    value = input
+    for module in self:
+        value = module(value)
+    return value
+
+
+def _taken(shape: Shape) -> Type:
+    """What a chain takes: what its first module does."""
+    first = next(iter(shape.type.declaration.attributes.values()))
+    forward = None
+    if isinstance(first, ModuleType | InterfaceType):
+        forward = first.declaration.methods.get("forward")
+    if forward is None or len(forward.arguments) < 2:
+        return TensorType
+    return forward.arguments[1].type
+
+
+def begun(
+    shape: Shape,
+    name: str,
+    python: Any,
+    compiler: Compiler,
+    since: Since = (),
+    types: Mapping[str, Type] = _NO_TYPES,
+) -> Function:
     """A Python function as the method of a name."""
-    known: Function | None = shape.type.declaration.functions.get(name)
+    declaration = shape.type.declaration
+    known: Function | None = declaration.functions.get(name)
     if known is None:
-        known = compile_method(python, shape.type, shape.program, name=name)
+        known = compiler.method(python, shape.type, since=since, types=types)
+        known.qualname = f"{declaration.qualname}.{name}"
+        declaration.add_method(name, known.schema)
+        declaration.functions[name] = known
+        BEGUN.methods.append((declaration, name))
     return known
 
 
-def property_method(shape: Shape, name: str, accessor: str) -> str:
-    """The name of the method that gets, or sets, a property; compiled now."""
+def asked(e: Emitter, path: str) -> Since:
+    """The call because of which something is compiled."""
+    return ((path, e.at.source, e.at.span), *e.compiler._since)
+
+
+def property_method(shape: Shape, name: str, accessor: str, e: Emitter) -> str:
+    """The name of the method that gets, or sets, a property; begun now."""
     found = inspect.getattr_static(shape.python, name)
     python = found.fget if accessor == "get" else found.fset
     if python is None:
-        raise NotScriptable(
-            found=f"the property `{name}` of `{shape.python.__name__}`",
-            reason=f"it has nothing that {accessor}s it",
-        )
+        e.fail(f"the property `{name}` of {shape.python.__name__} has no {accessor}ter")
     method = (GETTER if accessor == "get" else SETTER).format(name)
-    compiled(shape, method, python)
+    begun(shape, method, python, e.compiler, asked(e, name))
     return method
 
 
-def hook_methods(shape: Shape) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the methods before and behind a call; compiled now.
+def hook_methods(
+    shape: Shape, compiler: Compiler
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the methods before and behind a call; begun now.
 
     Raises:
         NotScriptable: two of them, or a method, have one name.
@@ -69,16 +138,16 @@ def hook_methods(shape: Shape) -> tuple[tuple[str, ...], tuple[str, ...]]:
         own = inspect.getattr_static(shape.python, name, hook)
         if not inspect.isfunction(hook) or other is not hook or own is not hook:
             raise NotScriptable(
-                found=f"the hook `{name or hook!r}` of `{shape.python.__name__}`",
+                found=f"the hook `{name}` of `{shape.python.__name__}`",
                 reason="a hook is a function of a name of its own",
             )
-        compiled(shape, name, hook)
+        begun(shape, name, hook, compiler)
     before = tuple(each.__name__ for each in shape.before)
     return before, tuple(each.__name__ for each in shape.behind)
 
 
 def method_schema(python: Any, owner: Type) -> Schema:
-    """The schema of a method that is not compiled; without annotation it gives a Tensor.
+    """The schema of a method that is Python's; it gives a Tensor if nothing is written.
 
     Raises:
         ProgramError: its annotations mean nothing.
@@ -90,7 +159,9 @@ def method_schema(python: Any, owner: Type) -> Schema:
     return read_signature(annotations, python, owner).schema(TensorType)
 
 
-def check_interface(shape: Shape, wanted: InterfaceType, name: str) -> None:
+def check_interface(
+    shape: Shape, wanted: InterfaceType, name: str, compiler: Compiler
+) -> None:
     """Compile the methods that an interface has; `name` is the attribute's.
 
     Raises:
@@ -98,7 +169,7 @@ def check_interface(shape: Shape, wanted: InterfaceType, name: str) -> None:
     """
     for method in wanted.declaration.methods:
         if inspect.isfunction(inspect.getattr_static(shape.python, method, None)):
-            method_of(shape, method)
+            method_of(shape, method, compiler)
     fault = misfit(shape.type.declaration, wanted.declaration)
     if fault is not None:
         raise NotScriptable(

@@ -12,7 +12,6 @@ True only here: what a program can do with a module.
 
 Rules:
 - a module is a value whose type says its attributes; all else is known from its shape;
-- a chain without hooks is called module by module, so that each may take another type;
 - what failed to be an attribute, is refused here, with the reason;
 - the methods of the class Module are Python's, but for those that name what is within.
 """
@@ -21,7 +20,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.modules import Module, ModuleDict, Sequential
+from runtime.modules import Module, ModuleDict
 from runtime.modules.walking import joined
 from runtime.schema.declaration import InterfaceType, ModuleType
 from runtime.schema.types import NoneType_, TensorType
@@ -43,6 +42,7 @@ from runtime.script.emission import (
 )
 from runtime.script.ir import Value
 from runtime.script.modules.methods import (
+    asked,
     hook_methods,
     method_of,
     method_schema,
@@ -131,7 +131,7 @@ class ModuleValue(SimpleValue):
         if isinstance(found, property):
             if name in getattr(shape.python, "__jit_unused_properties__", ()):
                 e.fail(f"the property `{name}` of {self.says()} is not for programs")
-            method = property_method(shape, name, "get")
+            method = property_method(shape, name, "get", e)
             return MethodValue(self, method).call(e, Arguments())
         if isinstance(found, staticmethod):
             return sugar_of(found.__func__, e)
@@ -144,8 +144,12 @@ class ModuleValue(SimpleValue):
                 return PythonMethod(self, name, found)
             return MethodValue(self, name)
         if found is not None:
-            message = f"`{name}` belongs to the class of {self.says()}, not to the module"
-            e.fail(message, f"Annotate it as `{name}: Final`, to have it as a constant.")
+            message = (
+                f"`{name}` belongs to the class of {self.says()}, not to the module"
+            )
+            e.fail(
+                message, f"Annotate it as `{name}: Final`, to have it as a constant."
+            )
         return self._lacks(e, name)
 
     def _lacks(self, e: Emitter, name: str) -> Sugared:
@@ -171,7 +175,7 @@ class ModuleValue(SimpleValue):
                 self.attribute(e, name)
             found = inspect.getattr_static(shape.python, name, None)
             if isinstance(found, property):
-                method = property_method(shape, name, "set")
+                method = property_method(shape, name, "set", e)
                 MethodValue(self, method).call(e, Arguments((value,)))
                 return
             hint = "What programs set, is there before: set it in `__init__`."
@@ -183,7 +187,7 @@ class ModuleValue(SimpleValue):
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """What `forward` gives, through the hooks."""
         shape = self.shape
-        before, behind = ((), ()) if shape is None else hook_methods(shape)
+        before, behind = ((), ()) if shape is None else hook_methods(shape, e.compiler)
         if not before and not behind:
             return self._forward(e, arguments)
         if arguments.named:
@@ -206,13 +210,6 @@ class ModuleValue(SimpleValue):
         return result
 
     def _forward(self, e: Emitter, arguments: Arguments) -> Sugared:
-        shape = self.shape
-        is_chain = shape is not None and shape.python.forward is Sequential.forward
-        if is_chain and len(arguments.positional) == 1 and not arguments.named:
-            result = arguments.positional[0]
-            for each in self._modules(e):
-                result = each.call(e, Arguments((result,)))
-            return result
         return self.attribute(e, "forward").call(e, arguments)
 
     # What is within it.
@@ -294,7 +291,9 @@ class ModuleValue(SimpleValue):
         walks = _DICTIONARY if self.container is ModuleDict else {}
         walk = walks.get(name) or _WITHIN.get(name)
         shape = self.shape
-        own = None if shape is None else inspect.getattr_static(shape.python, name, None)
+        own = (
+            None if shape is None else inspect.getattr_static(shape.python, name, None)
+        )
         if walk is None or (shape is not None and own is not _OWN.get(name)):
             return None
         return Walk(self, name, walk)
@@ -316,6 +315,13 @@ class MethodValue(Sugared):
         self.owner = owner
         self.name = name
 
+    @property
+    def python(self) -> Any:
+        """The function of the class."""
+        shape = self.owner.shape
+        assert shape is not None, "what was loaded has all of its methods"
+        return inspect.getattr_static(shape.python, self.name, None)
+
     def says(self) -> str:
         """The method by its path."""
         return f"the method `{self.owner.path}.{self.name}`"
@@ -323,9 +329,14 @@ class MethodValue(Sugared):
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """What it gives."""
         owner = self.owner
-        if owner.shape is not None:
-            method_of(owner.shape, self.name, e)
-        schema = owner.module_type.declaration.methods[self.name]
+        methods = owner.module_type.declaration.methods
+        if owner.shape is not None and self.name not in methods:
+            since = asked(e, f"{owner.path}.{self.name}")
+            if (self.python, owner.module_type) in e.compiler._active:
+                hint = "Annotate what it returns: `def f(self, ...) -> int:`."
+                e.fail(f"{self.says()} calls itself, and its result has no type", hint)
+            method_of(owner.shape, self.name, e.compiler, since)
+        schema = methods[self.name]
         given = Arguments((owner, *arguments.positional), arguments.named)
         callee = f"{owner.path}.{self.name}"
         values, types = bound_values(e, callee, schema, given)
@@ -461,7 +472,9 @@ class UncompiledModule(Sugared):
 
     def says(self) -> str:
         """The module by its class."""
-        return f"a module of class {type(self.python).__name__}, of outside the program,"
+        return (
+            f"a module of class {type(self.python).__name__}, of outside the program,"
+        )
 
     def value(self, e: Emitter) -> Value:
         """It is none."""

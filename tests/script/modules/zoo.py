@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import runtime
 from runtime import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
-from runtime.script.program import Attribute, export, ignore, unused
+from runtime.script.program import export, ignore, unused
 
 
 class Affine(Module):
@@ -45,14 +45,19 @@ class Plain(Module):
         self.limit = 7
         self.names = []
         self.maybe = None
-        self.table = Attribute({"a": 1}, dict[str, int])
+        self.table = {"a": 1}
 
     def forward(self, x: int) -> tuple[float, str, int, bool]:
         known = self.maybe
         extra = 0 if known is None else known
         self.names.append(self.word)
         total = x * self.count + self.pair[0] + extra + self.table["a"]
-        return total * self.rate, self.word + str(len(self.names)), self.limit, self.flag
+        return (
+            total * self.rate,
+            self.word + str(len(self.names)),
+            self.limit,
+            self.flag,
+        )
 
 
 class Counting(Module):
@@ -78,7 +83,7 @@ class Lists(Module):
             x = layer(x)
         for place, layer in enumerate(self.layers):
             x = x + place * layer(x)
-        for layer, other in zip(self.layers, self.layers[1:], strict=False):
+        for layer, other in zip(self.layers, self.layers[1:]):  # noqa: B905  # upstream's form
             x = layer(other(x))
         for layer in self.layers[::-1]:
             x = layer(x)
