@@ -98,7 +98,7 @@ if TYPE_CHECKING:
     from runtime.errors.schema import TooManyArguments as TooManySchemaArguments
     from runtime.errors.script import (
         MalformedProgram, MarkMisuse, NoSource, NotDefined, NotSupported, ProgramError,
-        ScriptError, UnfitParameter,
+        ScriptError, UnfitClass, UnfitParameter,
     )
     from runtime.errors.script_values import (
         AttributeInFormat, IntegerOverflow, ResultOfOtherType, ScriptValueError,
@@ -171,7 +171,8 @@ __all__ = [
     "StackMismatch", "SubclassError", "TagMismatch", "TagRefused", "TargetDType",
     "TargetOverlaps", "TargetShape", "TooManyArguments", "TooManyDimensions",
     "TooManySchemaArguments", "UndeclaredAlias", "UndeclaredWrite", "UndefinedResult",
-    "UnevenData", "UnfitKernel", "UnfitParameter", "UnfitValue", "UnknownAliasKind",
+    "UnevenData", "UnfitClass", "UnfitKernel", "UnfitParameter", "UnfitValue",
+    "UnknownAliasKind",
     "UnknownArgument", "UnknownBackend", "UnknownDeclaration", "UnknownDevice",
     "UnknownKey", "UnknownMode", "UnknownMutated", "UnknownOperator", "UnknownPolicy",
     "UnknownTag", "Unmovable", "UnrecordedWrite", "UnsharedNamespace",
