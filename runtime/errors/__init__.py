@@ -102,8 +102,8 @@ if TYPE_CHECKING:
     from runtime.errors.schema import TooManyArguments as TooManySchemaArguments
     from runtime.errors.script import (
         IllTyped, MalformedProgram, MarkMisuse, NoSource, NoSuchCall, NotDefined,
-        NotSupported, ProgramError, ScriptError, UnfitParameter, UnknownAttribute,
-        UnknownName,
+        NotSupported, ProgramError, ScriptError, UnfitClass, UnfitParameter,
+        UnknownAttribute, UnknownName,
     )
     from runtime.errors.script_running import (
         ClassGone, ErrorSwallowed, ExecutorRefused, MethodMissing, NotOfType,
@@ -183,8 +183,8 @@ __all__ = [
     "StackMismatch", "StateMismatch", "SubclassError", "TagMismatch", "TagRefused",
     "TargetDType", "TargetOverlaps", "TargetShape", "TooDeep", "TooManyArguments",
     "TooManyDimensions", "TooManySchemaArguments", "UndeclaredAlias",
-    "UndeclaredWrite", "UndefinedResult", "UnevenData", "UnfitIndex", "UnfitKernel",
-    "UnfitMember", "UnfitParameter", "UnfitValue", "UnknownAliasKind",
+    "UndeclaredWrite", "UndefinedResult", "UnevenData", "UnfitClass", "UnfitIndex",
+    "UnfitKernel", "UnfitMember", "UnfitParameter", "UnfitValue", "UnknownAliasKind",
     "UnknownArgument", "UnknownAttribute", "UnknownBackend", "UnknownDeclaration",
     "UnknownDevice", "UnknownKey", "UnknownMode", "UnknownMutated", "UnknownName",
     "UnknownOperator", "UnknownPolicy", "UnknownTag", "Unmovable", "UnpackMismatch",
