@@ -26,7 +26,7 @@ from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import AwaitType, FutureType, TupleType
 from runtime.script.ir import Node, Value, row_of
-from runtime.script.primitives import Row, table
+from runtime.script.primitives import table
 from runtime.script.running.backtrace import again
 from runtime.script.running.methods import entry_of, method_of
 from runtime.script.running.pool import Forked, fork_pool
@@ -49,9 +49,6 @@ class Made(NamedTuple):
     captured: Sequence[Value] = ()
     bound: Bound | None = None
 
-
-# What gives a view in place of a list.
-_VIEWING = frozenset({dict.keys, dict.values, dict.items})
 
 # How tasks and awaits are called in backtraces.
 FORKED, AWAITED, CLOSED, FUSED = (
@@ -105,16 +102,11 @@ def operator_of(node: Node) -> Made:
     entry = dispatcher.state.entry(name)
     assert entry is not None, "it has a row"
     primitive = table.by_name(node.kind)
-    trusted = None if primitive is None else trusted_function(primitive)
+    trusted = None if primitive is None else primitive.function
     bound = bound_call(dispatcher, name, entry.definitions[0].reading, trusted)
     if row.schema.is_varret and len(outputs) == 1:
         return Made(lambda *values: bound.call(*values)[0])
     return Made(bound.call, (), bound)
-
-
-def trusted_function(primitive: Row) -> Function | None:
-    """The function of a primitive, if it gives exactly what the schema says."""
-    return None if primitive.function in _VIEWING else primitive.function
 
 
 # Values
