@@ -1,7 +1,7 @@
 """Random programs that run: graphs, arguments for them, and what came of a run.
 
-`random_program(random)` is a graph of the parameters `PARAMETERS`; `outcome` runs one on
-arguments of its own and tells value, mutations, what was printed, which of all these
+`random_program(random)` is a graph of the parameters `PARAMETERS`; `outcome` runs one
+on arguments of its own and tells value, mutations, what was printed, which of all these
 are one object, and what was raised.
 """
 
@@ -19,13 +19,16 @@ from runtime.schema.parser import parse_schema
 from runtime.schema.types import (
     AwaitType,
     BoolType,
+    DeviceType,
     DictType,
     FloatType,
     FunctionType,
     FutureType,
+    GeneratorType,
     IntType,
     ListType,
     NoneType_,
+    ScalarTypeType,
     StrType,
     TensorType,
     TupleType,
@@ -129,7 +132,6 @@ STEPS: tuple[tuple[str, tuple[Type, ...], tuple[Type, ...]], ...] = (
     ("script::str.t", (StrType,), (StrType,)),
     ("script::str.t", (IntType,), (StrType,)),
     ("script::len.str", (StrType,), (IntType,)),
-    ("script::mul.str", (StrType, IntType), (StrType,)),
     ("script::divmod.int", (IntType, IntType), (IntType, IntType)),
     ("script::len.t", (INTS,), (IntType,)),
     ("script::len.t", (ROWS,), (IntType,)),
@@ -301,12 +303,7 @@ class Growth:
         return inner
 
 
-_RAND_NONE = [
-    each.type.element  # type: ignore[attr-defined]  # all are optional
-    for each in parse_schema(
-        "f(Generator? generator=None, ScalarType? dtype=None, Device? device=None) -> ()"
-    ).arguments
-]
+_RAND_NONE = (GeneratorType, ScalarTypeType, DeviceType)
 # What neither writes nor is seen; of what may run at any time.
 QUIET = frozenset(
     kind
