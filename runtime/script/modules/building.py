@@ -8,7 +8,7 @@ Rules:
   methods are, where a program calls them;
 - parameters and buffers are those of the Python module; of its other attributes the
   compiled module has its own values: lists and dictionaries are copied;
-- nothing is left of a module that cannot be compiled but the names of its types.
+- nothing is left of a module that cannot be compiled.
 """
 
 import inspect
@@ -44,22 +44,25 @@ def compile_module(
         ProgramError: a method cannot be compiled; says where and why.
     """
     compiler = Compiler(program)
-    with BEGUN:
-        made: ScriptModule = compiler.run(
-            lambda: _Building(compiler, examples).of(module)
-        )
+    building = _Building(compiler, examples)
+    try:
+        with BEGUN:
+            made: ScriptModule = compiler.run(lambda: building.of(module))
+    except BaseException:
+        building.shaping.undo()
+        raise
     return made
 
 
 class _Building:
     """One module and those within it."""
 
-    __slots__ = ("_compiler", "_examples", "_made", "_shaping")
+    __slots__ = ("_compiler", "_examples", "_made", "shaping")
 
     def __init__(self, compiler: Compiler, examples: Examples) -> None:
         self._compiler = compiler
         self._examples = examples
-        self._shaping = Shaping(compiler.program)
+        self.shaping = Shaping(compiler.program)
         self._made: dict[int, tuple[Module, ScriptModule]] = {}
 
     def of(self, module: Module) -> ScriptModule:
@@ -68,12 +71,12 @@ class _Building:
         known = self._made.get(id(module))
         if known is not None:
             return known[1]
-        shape, facts = self._shaping.of(module)
+        shape, facts = self.shaping.of(module)
         values = dict(facts.values)
         for name, each in facts.submodules.items():
             values[name] = self.of(each)
             wanted = facts.attributes[name]
-            own = self._shaping.type_of(each)
+            own = self.shaping.type_of(each)
             of = shape_of(own)
             if isinstance(wanted, InterfaceType) and of is not None:
                 check_interface(of, wanted, name, self._compiler)

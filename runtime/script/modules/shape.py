@@ -109,12 +109,20 @@ def discard(python: type, program: Program) -> None:
 class Shaping:
     """The shapes of one module and of those within it, each looked at once."""
 
-    __slots__ = ("_begun", "_made", "_program")
+    __slots__ = ("_begun", "_made", "_new", "_program")
 
     def __init__(self, program: Program) -> None:
         self._program = program
         self._made: dict[int, tuple[Shape, Facts]] = {}
         self._begun: list[Module] = []
+        self._new: list[tuple[Any, Shape]] = []
+
+    def undo(self) -> None:
+        """Forget the types that were made here; nobody has an object of one."""
+        for key, shape in self._new:
+            _KNOWN[self._program][shape.python].pop(key, None)
+            _OF_TYPE.pop(shape.type.declaration, None)
+            self._program.namespace.discard(shape.type)
 
     def of(self, module: Module) -> tuple[Shape, Facts]:
         """The shape of a module, and what its attributes are.
@@ -162,10 +170,13 @@ class Shaping:
         )
         known = _KNOWN.setdefault(self._program, {}).setdefault(python, {})
         if key not in known:
-            known[key] = self._new(python, facts, before, behind)
+            known[key] = self._shape(python, facts, before, behind)
+            self._new.append((key, known[key]))
         return known[key]
 
-    def _new(self, python: type[Module], facts: Facts, before: Any, behind: Any) -> Any:
+    def _shape(
+        self, python: type[Module], facts: Facts, before: Any, behind: Any
+    ) -> Shape:
         name = qualified_name(python)
         made = self._program.namespace.declare(ModuleType, name, python)
         for attribute, each in facts.attributes.items():

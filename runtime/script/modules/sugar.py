@@ -20,7 +20,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.modules import Module, ModuleDict
+from runtime.modules import Module, ModuleDict, Sequential
 from runtime.modules.walking import joined
 from runtime.schema.declaration import InterfaceType, ModuleType
 from runtime.schema.types import NoneType_, TensorType
@@ -52,6 +52,11 @@ from runtime.script.modules.script_module import container_of
 from runtime.script.modules.shape import Shape, shape_of
 from runtime.script.program import Mark, mark_of
 
+_CALL = "Call the modules that are in it."
+_ANNOTATE = (
+    "Annotate it in the class and give it a value of that type, or do not use it."
+)
+_CONTAINERS = "Lists, chains and dictionaries of modules have elements."
 _LITERALS = (
     "Which module it is, is known before the program runs: write a literal, or go "
     "through them, as in `for i, layer in enumerate(self.layers)`."
@@ -118,10 +123,8 @@ class ModuleValue(SimpleValue):
         if shape is None:
             return self._lacks(e, name)
         if name in shape.failures:
-            message = f"`{name}` of {self.says()} is no attribute in programs"
-            reason = f"The reason: {shape.failures[name]}."
-            hint = f"{reason} Annotate it in the class, or do not use it in programs."
-            e.fail(message, hint)
+            message = f"`{name}` of {self.says()} is not for programs"
+            e.fail(f"{message}: {shape.failures[name]}", _ANNOTATE)
         if name in shape.functions:
             return sugar_of(shape.functions[name], e)
         return self._of_class(e, shape, name)
@@ -135,9 +138,10 @@ class ModuleValue(SimpleValue):
             return MethodValue(self, method).call(e, Arguments())
         if isinstance(found, staticmethod):
             return sugar_of(found.__func__, e)
-        if name in vars(Module) and found is vars(Module)[name]:
-            if name == "forward":
-                e.fail(f"{self.says()} has no `forward`", "Define it in the class.")
+        if found is vars(Module)["forward"]:
+            hint = "Define it in the class." if self.container is None else _CALL
+            e.fail(f"{self.says()} has no `forward`", hint)
+        if _is_of_python(found):
             e.fail(f"`{name}` of {self.says()} is for Python only")
         if inspect.isfunction(found):
             if mark_of(found) in (Mark.IGNORE, Mark.UNUSED):
@@ -180,7 +184,12 @@ class ModuleValue(SimpleValue):
                 return
             hint = "What programs set, is there before: set it in `__init__`."
             no_attribute(e, self.says(), name, [*declaration.attributes], hint)
-        super().set_attribute(e, name, value)
+        if of is None:
+            no_attribute(e, self.says(), name, [*declaration.attributes])
+        assert of is not None, "others are refused"
+        message = f"`{name}` of {self.says()} is of type {of}, and is set to {{}}"
+        fitted = e.fit(value.value(e), of, message)
+        e.node("prim::SetAttr", (self.node_value, fitted), (), {"name": name})
 
     # What it computes.
 
@@ -242,14 +251,13 @@ class ModuleValue(SimpleValue):
         """One module, or key, after another."""
         elements = self.elements(e)
         if elements is None:
-            hint = "Lists, chains and dictionaries of modules can be."
-            e.fail(f"{self.says()} cannot be gone through", hint)
+            e.fail(f"{self.says()} cannot be gone through", _CONTAINERS)
         return SugaredTuple(elements).iterate(e)
 
     def subscript(self, e: Emitter, index: Sugared) -> Sugared:
         """The module at a literal index, or of a literal key."""
         if self.container is None:
-            return super().subscript(e, index)
+            e.fail(f"{self.says()} has no elements", _CONTAINERS)
         names = self._names()
         if self.container is ModuleDict:
             known, key = constant_of(index)
@@ -269,6 +277,14 @@ class ModuleValue(SimpleValue):
         if not isinstance(part, list):
             e.fail(f"the index of {self.says()} is no literal", _LITERALS)
         return SugaredTuple(part)
+
+    def set_subscript(self, e: Emitter, index: Sugared, value: Sugared) -> None:
+        """Modules stay where they are."""
+        e.fail(f"the modules of {self.says()} stay as they are")
+
+    def delete_subscript(self, e: Emitter, index: Sugared) -> None:
+        """As `set_subscript`."""
+        self.set_subscript(e, index, index)
 
     def binary(
         self, e: Emitter, symbol: str, other: Sugared, reflected: bool
@@ -297,6 +313,13 @@ class ModuleValue(SimpleValue):
         if walk is None or (shape is not None and own is not _OWN.get(name)):
             return None
         return Walk(self, name, walk)
+
+
+def _is_of_python(found: Any) -> bool:
+    """Whether a function is one of the classes of modules themselves."""
+    home = getattr(found, "__module__", "") or ""
+    is_chain = found is vars(Sequential)["forward"]
+    return home.startswith("runtime.modules.") and not is_chain
 
 
 def _constant(e: Emitter, value: Any) -> Sugared:
@@ -338,7 +361,7 @@ class MethodValue(Sugared):
             method_of(owner.shape, self.name, e.compiler, since)
         schema = methods[self.name]
         given = Arguments((owner, *arguments.positional), arguments.named)
-        callee = f"{owner.path}.{self.name}"
+        callee = f"`{owner.path}.{self.name}`"
         values, types = bound_values(e, callee, schema, given)
         node = e.node("prim::CallMethod", values, types, {"name": self.name})
         return together(e, node.outputs)
@@ -362,7 +385,7 @@ class PythonMethod(Sugared):
         """What Python gives; one that is unused raises there."""
         schema = method_schema(self.python, self.owner.module_type)
         given = Arguments((self.owner, *arguments.positional), arguments.named)
-        callee = f"{self.owner.path}.{self.name}"
+        callee = f"`{self.owner.path}.{self.name}`"
         values, types = bound_values(e, callee, schema, given)
         if mark_of(self.python) is Mark.UNUSED:
             text = f"{callee} is unused, and was called"

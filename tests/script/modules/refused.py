@@ -19,16 +19,10 @@ import math
 from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple
 import runtime
 from runtime import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
+from tests.script.modules.zoo import Scale as Leaf
 from runtime.jit import (
     Attribute, CompilationUnit, ScriptModule, export, ignore, interface, script, unused
 )
-
-class Leaf(Module):
-    def __init__(self):
-        super().__init__()
-        self.w = Parameter([1.0])
-    def forward(self, x):
-        return x * self.w
 """
 
 

@@ -9,6 +9,15 @@ from runtime import Module, ModuleDict, ModuleList, Parameter, Sequential, Tenso
 from runtime.script.program import export, ignore, unused
 
 
+class Scale(Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = Parameter([1.0])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.w
+
+
 class Affine(Module):
     def __init__(self, scale: float = 2.0, shift: float = 1.0) -> None:
         super().__init__()
