@@ -149,7 +149,7 @@ __all__ = [
     "IntegerOverflow", "KernelError", "KeyMismatch", "KeywordOnlyTensor",
     "LeafModified", "LibraryClosed", "LibraryMisuse", "LibraryNeeded",
     "LibraryRefused", "LookupFailed", "MainStaysOpen", "MalformedClassName",
-    "MalformedProgram", "MalformedSignature", "MalformedTypeName", "MaskedArray",
+    "MalformedProgram", "MalformedSignature", "MalformedTypeName", "MarkMisuse", "MaskedArray",
     "MethodMissing", "MissingArgument", "MissingFake", "MissingKernel",
     "MixedContexts", "ModeMisuse", "ModeNotEntered", "ModeNotInnermost",
     "ModeSlotTaken", "ModeStackChanged", "ModeStackError", "ModeWithoutHandler",
