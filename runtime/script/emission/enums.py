@@ -135,5 +135,3 @@ class EnumValue(SimpleValue):
 def install_enums() -> None:
     """Let members of enums be what they are."""
     register_value(EnumType, EnumValue)
-
-

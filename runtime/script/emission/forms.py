@@ -33,6 +33,7 @@ from runtime.script.emission.sugar import (
 )
 from runtime.script.program import marks
 
+
 class SpecialForm(Sugared):
     """A function of Python, `python`, that the compiler takes for its own."""
 
@@ -100,7 +101,9 @@ def arguments_of(
     if count > len(parameters):
         takes = f"{len(parameters)} argument{'s' * (len(parameters) != 1)}"
         some = f"`({', '.join(parameters)})`" if parameters else ""
-        e.fail(f"{_called(name)} takes {takes}, and {count} are given", some and _is(some))
+        e.fail(
+            f"{_called(name)} takes {takes}, and {count} are given", some and _is(some)
+        )
     given: dict[str, Any] = dict(zip(parameters, arguments.positional, strict=False))
     for key, each in arguments.named.items():
         if key in given:

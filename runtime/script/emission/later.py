@@ -11,7 +11,9 @@ Rules:
   `wait`, which is the await's own; nothing else waits by itself.
 """
 
-from runtime.schema.types import AwaitType, FunctionType, FutureType
+from runtime import futures
+from runtime.schema.annotation import register_wrapper
+from runtime.schema.types import AnyType, AwaitType, FunctionType, FutureType
 from runtime.script.emission.emitter import Emitter
 from runtime.script.emission.forms import SpecialForm, arguments_of, register_forms
 from runtime.script.emission.sugar import (
@@ -23,7 +25,6 @@ from runtime.script.emission.sugar import (
 )
 from runtime.script.ir import Value
 from runtime.script.program import marks
-from runtime import futures
 
 # What only Python's own awaits and futures can be asked.
 _OF_PYTHON = ("done", "fn", "args", "kwargs", "type", "is_nowait")
@@ -173,6 +174,8 @@ class AwaitValue(SimpleValue):
 
 def install_later() -> None:
     """Let forks, awaits and what waits for them mean what they are."""
+    register_wrapper(futures.Future, FutureType)
+    register_wrapper(futures.Await, AwaitType, AnyType)
     register_value(FutureType, FutureValue)
     register_value(AwaitType, AwaitValue)
     register_forms(

@@ -52,7 +52,9 @@ class NamedTupleClass(Sugared):
         for name, each in zip(self.type.names, self.type.elements, strict=True):
             default = defaults.get(name, NO_DEFAULT)
             known = default is NO_DEFAULT or is_constant(default)
-            fields.append(Argument(name, each, default=default if known else NO_DEFAULT))
+            fields.append(
+                Argument(name, each, default=default if known else NO_DEFAULT)
+            )
         name = OperatorName(self.python.__name__)
         schema = Schema(name, tuple(fields), (Argument("", self.type),))
         values, _ = bound_values(e, self.says(), schema, arguments)

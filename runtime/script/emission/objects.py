@@ -26,6 +26,7 @@ from runtime.schema.types import BoolType, IntType
 from runtime.script.emission import operators
 from runtime.script.emission.calls import bound_values, together
 from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.python_calls import LeftFunction
 from runtime.script.emission.python_class import getter, setter
 from runtime.script.emission.sugar import (
     Arguments,
@@ -41,6 +42,10 @@ from runtime.script.ir import Value
 PENDING: WeakKeyDictionary[Declaration, Callable[[str, Emitter], None]] = (
     WeakKeyDictionary()
 )
+
+# Declaration -> what knows of a method that is left to Python: its function, its mark
+# and its schema; None: it is none.
+LEFT: WeakKeyDictionary[Declaration, Callable[[str], Any]] = WeakKeyDictionary()
 
 _ARITHMETIC = {
     "+": "add",
@@ -146,6 +151,11 @@ class ObjectValue(SimpleValue):
             return self.method(e, getter(name))
         if self.has(e, name):
             return Method(self, name)
+        left = LEFT.get(declaration)
+        found = None if left is None else left(name)
+        if found is not None:
+            python, mark, schema = found
+            return LeftFunction(python, schema, mark, self)
         return member(e, self.declared, name)
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
@@ -251,7 +261,9 @@ class ObjectValue(SimpleValue):
             if other.has(e, theirs) or (symbol == "!=" and other.has(e, "__eq__")):
                 return None
         if symbol in ("==", "!="):
-            return operators.compare(e, "is" if symbol == "==" else "is not", self, other)
+            return operators.compare(
+                e, "is" if symbol == "==" else "is not", self, other
+            )
         self._needs(e, name, f"be compared with `{symbol}`")
         return None
 

@@ -10,10 +10,12 @@ Rules:
 - an unused one raises there, whatever it is given.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from runtime.schema.schema import Schema
 from runtime.schema.types import NoneType_
+from runtime.script.emission.builtins import LEAVES
 from runtime.script.emission.calls import bound_values
 from runtime.script.emission.emitter import Emitter
 from runtime.script.emission.sugar import (
@@ -63,3 +65,19 @@ class LeftFunction(Sugared):
         if not types:
             return SimpleValue(e.constant(None))
         return sugar_of_value(node.output)
+
+
+def install_python_calls(
+    schema_of: Callable[[Emitter, Any], Schema],
+) -> None:
+    """Let marked functions be left to Python; `schema_of` reads their annotations."""
+
+    def left(mark: Mark) -> Callable[[Emitter, Any, Arguments], Sugared]:
+        def call(e: Emitter, python: Any, arguments: Arguments) -> Sugared:
+            made = LeftFunction(python, schema_of(e, python), mark)
+            return made.call(e, arguments)
+
+        return call
+
+    for mark in (Mark.IGNORE, Mark.UNUSED):
+        LEAVES[mark] = left(mark)

@@ -46,6 +46,7 @@ OF_DATACLASSES = frozenset(
         *("__getstate__", "__setstate__"),
     }
 )
+_FUNCTIONS = (FunctionType, property, staticmethod, classmethod)
 _CONSTANTS = (bool, int, float, complex, str, Device, Code, Enum)
 _ONE_CLASS = "Write it out: give the class all attributes and methods itself."
 
@@ -130,7 +131,8 @@ def blueprint(python: type) -> Blueprint:
             continue
         if made.fields and name in OF_DATACLASSES and not _is_written(made, name):
             continue
-        if not _is_slot(python, name):
+        is_value = not isinstance(member, _FUNCTIONS)
+        if not _is_slot(python, name) and not (is_value and name in assigned):
             _take(made, name, member)
     return made
 

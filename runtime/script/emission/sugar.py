@@ -84,6 +84,9 @@ class Sugared:
         """`it.name = value`."""
         e.fail(f"attributes of {self.says()} cannot be set")
 
+    def declare_attribute(self, e: Emitter, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
+        """`it.name: type = ...`, before it is set; the value fits the type."""
+
     def call(self, e: Emitter, arguments: Arguments) -> "Sugared":
         """`it(...)`."""
         e.fail(f"{self.says()} cannot be called")

@@ -99,8 +99,9 @@ def begun(
     declaration = shape.type.declaration
     known: Function | None = declaration.functions.get(name)
     if known is None:
-        known = compiler.method(python, shape.type, since=since, types=types)
-        known.qualname = f"{declaration.qualname}.{name}"
+        known = compiler.method(
+            python, shape.type, since=since, name=name, types=types
+        )
         declaration.add_method(name, known.schema)
         declaration.functions[name] = known
         BEGUN.methods.append((declaration, name))

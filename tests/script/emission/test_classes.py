@@ -418,7 +418,12 @@ def test_a_class_is_compiled_once() -> None:
     made = compile_class(Counter, program)
     assert compile_class(Counter, program) is made
     assert str(made) == "__torch__.tests.script.emission.test_classes.Counter"
-    assert [*made.declaration.attributes] == ["total", "name", "seen", "_Counter__hidden"]
+    assert [*made.declaration.attributes] == [
+        "total",
+        "name",
+        "seen",
+        "_Counter__hidden",
+    ]
     assert str(made.declaration.methods["add"]) == (
         "add(__torch__.tests.script.emission.test_classes.Counter self, int n) -> int"
     )
