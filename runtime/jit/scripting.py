@@ -23,11 +23,11 @@ from weakref import WeakKeyDictionary
 from runtime.errors.future import described
 from runtime.errors.module import NotScriptable
 from runtime.jit.script_function import ScriptFunction
-from runtime.locks import load
 from runtime.modules import Module
 from runtime.schema.types import Type
 from runtime.schema.unify import Mismatch, unify
-from runtime.script.emission import compile_function
+from runtime.schema.written import Scope
+from runtime.script.emission import Compiler, compile_class, compile_function
 from runtime.script.modules import ScriptModule, compile_module, scope_of_class
 from runtime.script.program import (
     SHARED_PROGRAM,
@@ -35,6 +35,7 @@ from runtime.script.program import (
     Mark,
     Uninferred,
     inferred_type,
+    is_interface,
     mark_of,
 )
 
@@ -88,10 +89,13 @@ def _class(python: type) -> type:
             reason="exceptions are Python's; programs raise them by their names",
         )
     if issubclass(python, enum.Enum) or hasattr(python, "_fields"):
-        SHARED_PROGRAM.classes(python, scope_of_class(python, SHARED_PROGRAM))
+        SHARED_PROGRAM.classes(python, scope_of_class(python, SHARED_PROGRAM.classes))
         return python
-    emission: Any = load("runtime.script.emission")
-    emission.compile_class(python, SHARED_PROGRAM)
+    if is_interface(python):
+        compiler = Compiler(SHARED_PROGRAM)
+        compiler.run(lambda: compiler.classes(python, Scope(classes=compiler.classes)))
+    else:
+        compile_class(python, SHARED_PROGRAM)
     return python
 
 

@@ -62,7 +62,7 @@ class _Building:
     def __init__(self, compiler: Compiler, examples: Examples) -> None:
         self._compiler = compiler
         self._examples = examples
-        self.shaping = Shaping(compiler.program)
+        self.shaping = Shaping(compiler.program, compiler.classes)
         self._made: dict[int, tuple[Module, ScriptModule]] = {}
 
     def of(self, module: Module) -> ScriptModule:

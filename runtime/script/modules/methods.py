@@ -17,14 +17,12 @@ from typing import Any
 from runtime.errors.module import NotScriptable
 from runtime.modules import Sequential
 from runtime.schema.declaration import Declaration, InterfaceType, ModuleType
-from runtime.schema.schema import Schema
 from runtime.schema.subtype import misfit
 from runtime.schema.types import TensorType, Type
 from runtime.script.emission import Compiler, Emitter
 from runtime.script.emission.compile import Since
-from runtime.script.frontend import Annotations, read_function, read_signature, scope_of
 from runtime.script.modules.script_module import GETTER, SETTER
-from runtime.script.modules.shape import Shape, shape_of
+from runtime.script.modules.shape import Shape
 from runtime.script.program import Function
 
 
@@ -99,9 +97,7 @@ def begun(
     declaration = shape.type.declaration
     known: Function | None = declaration.functions.get(name)
     if known is None:
-        known = compiler.method(
-            python, shape.type, since=since, name=name, types=types
-        )
+        known = compiler.method(python, shape.type, since=since, name=name, types=types)
         declaration.add_method(name, known.schema)
         declaration.functions[name] = known
         BEGUN.methods.append((declaration, name))
@@ -145,19 +141,6 @@ def hook_methods(
         begun(shape, name, hook, compiler)
     before = tuple(each.__name__ for each in shape.before)
     return before, tuple(each.__name__ for each in shape.behind)
-
-
-def method_schema(python: Any, owner: Type) -> Schema:
-    """The schema of a method that is Python's; it gives a Tensor if nothing is written.
-
-    Raises:
-        ProgramError: its annotations mean nothing.
-    """
-    definition = read_function(python)
-    shape = shape_of(owner) if isinstance(owner, ModuleType) else None
-    classes: Any = None if shape is None else shape.program.classes
-    annotations = Annotations(definition, scope_of(python, definition, classes))
-    return read_signature(annotations, python, owner).schema(TensorType)
 
 
 def check_interface(

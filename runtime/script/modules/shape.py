@@ -41,7 +41,7 @@ from runtime.schema.excerpt import described
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.types import NoneType_, TensorType, Type
 from runtime.schema.values import converter
-from runtime.schema.written import Scope
+from runtime.schema.written import Classes, Scope
 from runtime.script.modules.script_module import RESERVED, ScriptModule
 from runtime.script.program import (
     Attribute,
@@ -107,12 +107,16 @@ def discard(python: type, program: Program) -> None:
 
 
 class Shaping:
-    """The shapes of one module and of those within it, each looked at once."""
+    """The shapes of one module and of those within it, each looked at once.
 
-    __slots__ = ("_begun", "_made", "_new", "_program")
+    `classes` gives the types of Python classes that annotations name.
+    """
 
-    def __init__(self, program: Program) -> None:
+    __slots__ = ("_begun", "_classes", "_made", "_new", "_program")
+
+    def __init__(self, program: Program, classes: Classes | None = None) -> None:
         self._program = program
+        self._classes = program.classes if classes is None else classes
         self._made: dict[int, tuple[Shape, Facts]] = {}
         self._begun: list[Module] = []
         self._new: list[tuple[Any, Shape]] = []
@@ -140,7 +144,7 @@ class Shaping:
             )
         self._begun.append(module)
         try:
-            facts = _Look(module, self._program).facts()
+            facts = _Look(module, self._program, self._classes).facts()
             typed = {name: self.type_of(one) for name, one in facts.submodules.items()}
             tensors = {name: facts.attributes[name] for name in facts.roles}
             # In this order: what is written in a class comes before the type found.
@@ -209,10 +213,14 @@ def _frozen(constant: Any) -> Any:
 class _Look:
     """One look at one module."""
 
-    __slots__ = ("_annotations", "_constants", "_facts", "_module", "_program")
+    __slots__ = (
+        *("_annotations", "_classes", "_constants", "_facts", "_module"),
+        "_program",
+    )
 
-    def __init__(self, module: Module, program: Program) -> None:
+    def __init__(self, module: Module, program: Program, classes: Classes) -> None:
         self._module = module
+        self._classes = classes
         self._program = program
         self._facts = Facts()
         self._annotations: dict[str, Type | str] = {}
@@ -251,7 +259,7 @@ class _Look:
         for python in reversed(type(self._module).__mro__):
             if python is Module or not issubclass(python, Module):
                 continue
-            scope = scope_of_class(python, self._program)
+            scope = scope_of_class(python, self._classes)
             for name, written in inspect.get_annotations(python).items():
                 if _is_final(written, scope):
                     self._constants.append(name)
@@ -293,7 +301,7 @@ class _Look:
         if isinstance(value, Attribute):
             try:
                 meant = annotated_type(
-                    value.type, scope_of_class(type(self._module), self._program)
+                    value.type, scope_of_class(type(self._module), self._classes)
                 )
             except AnnotationError as error:
                 facts.failures[name] = f"its type: {error.message}"
@@ -340,7 +348,7 @@ def _is_constant(value: Any) -> bool:
     )
 
 
-def scope_of_class(python: type, program: Program) -> Scope:
+def scope_of_class(python: type, classes: Classes) -> Scope:
     """What names mean in the annotations of a class: of its methods, and its module."""
     around: dict[str, Any] = {}
     for each in vars(python).values():
@@ -349,7 +357,7 @@ def scope_of_class(python: type, program: Program) -> Scope:
             around.update(_cells(function))
     module = sys.modules.get(python.__module__)
     names = {} if module is None else vars(module)
-    return Scope(around, names, classes=program.classes)
+    return Scope(around, names, classes=classes)
 
 
 def _cells(function: Any) -> Iterator[tuple[str, Any]]:

@@ -40,12 +40,12 @@ from runtime.script.emission import (
     sugar_of_value,
     together,
 )
+from runtime.script.emission.classes import left_schema
 from runtime.script.ir import Value
 from runtime.script.modules.methods import (
     asked,
     hook_methods,
     method_of,
-    method_schema,
     property_method,
 )
 from runtime.script.modules.script_module import container_of
@@ -383,7 +383,7 @@ class PythonMethod(Sugared):
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """What Python gives; one that is unused raises there."""
-        schema = method_schema(self.python, self.owner.module_type)
+        schema = left_schema(e.compiler, self.python, self.owner.module_type)
         given = Arguments((self.owner, *arguments.positional), arguments.named)
         callee = f"`{self.owner.path}.{self.name}`"
         values, types = bound_values(e, callee, schema, given)
