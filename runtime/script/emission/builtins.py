@@ -308,6 +308,9 @@ def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
         return SimpleValue(e.constant(len(kind.elements)))
     if isinstance(given, SugaredTuple):
         return SimpleValue(e.constant(len(given.items)))
+    known = None if kind is not None else given.elements(e)
+    if known is not None:
+        return SimpleValue(e.constant(len(known)))
     return _own(e, given, "__len__")
 
 
