@@ -32,7 +32,7 @@ from runtime.script.program import (
 
 def defined(text: str) -> dict[str, Any]:
     """What a program defines, in a file of which the lines are known."""
-    names: dict[str, Any] = {"__name__": "program"}
+    names: dict[str, Any] = {"__name__": "program", "__file__": "program.py"}
     exec(PRELUDE, names)
     linecache.cache["program.py"] = len(text), None, text.splitlines(True), "program.py"
     sys.modules["program"] = module = type(sys)("program")
