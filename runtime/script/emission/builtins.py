@@ -309,10 +309,10 @@ def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
         return SimpleValue(e.constant(len(kind.elements)))
     if isinstance(given, SugaredTuple):
         return SimpleValue(e.constant(len(given.items)))
-    if isinstance(kind, ModulesType):
-        elements = given.elements(e)
-        if elements is not None:
-            return SimpleValue(e.constant(len(elements)))
+    is_open = kind is None or isinstance(kind, ModulesType)
+    known = given.elements(e) if is_open else None
+    if known is not None:
+        return SimpleValue(e.constant(len(known)))
     return _own(e, given, "__len__")
 
 

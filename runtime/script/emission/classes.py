@@ -240,6 +240,7 @@ class _Class:
                     span=place,
                     message="`__init__` returns something",
                     hint="The object is there already: assign to `self`.",
+                    since=since,
                 )
 
     def left(self, name: str) -> "tuple[Any, Mark, Any] | None":

@@ -67,7 +67,8 @@ def _wait(e: Emitter, arguments: Arguments) -> Sugared:
     (future,) = arguments_of(e, "wait", ("future",), arguments)
     value = future.value(e)
     if isinstance(value.type, AwaitType):
-        e.fail(f"`wait` takes a future, and this is of type {value.type}", _WAIT)
+        hint = "Awaits are waited for by `awaitable_wait`."
+        e.fail(f"`wait` takes a future, and this is of type {value.type}", hint)
     if not isinstance(value.type, FutureType):
         hint = "Futures are what `fork` gives."
         e.fail(f"`wait` takes a future, and this is of type {value.type}", hint)

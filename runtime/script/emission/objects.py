@@ -245,8 +245,13 @@ class ObjectValue(SimpleValue):
             return self.method(e, name, other)
         if not reflected and isinstance(other, ObjectValue):
             return None
-        self._needs(e, name, f"have `{symbol}`")
-        return None
+        mine = _ARITHMETIC[symbol]
+        left, right = (other, self) if reflected else (self, other)
+        return e.fail(
+            f"`{symbol}` of {left.words()} and {right.words()} is nothing",
+            f"The class of the left side has no method `__{mine}__`, and that of the "
+            f"right side no `__r{mine}__`.",
+        )
 
     def _compared(
         self, e: Emitter, symbol: str, other: Sugared, reflected: bool
