@@ -107,7 +107,7 @@ if TYPE_CHECKING:
     )
     from runtime.errors.script_running import (
         ClassGone, ErrorSwallowed, ExecutorRefused, MethodMissing, NotOfType,
-        RunningError, ScriptRaised, TooDeep, UnpackMismatch,
+        RunningError, ScriptRaised, TooDeep,
     )
     from runtime.errors.script_values import (
         AttributeInFormat, IntegerOverflow, ResultOfOtherType, ScriptValueError,
@@ -187,8 +187,8 @@ __all__ = [
     "UnfitKernel", "UnfitMember", "UnfitParameter", "UnfitValue", "UnknownAliasKind",
     "UnknownArgument", "UnknownAttribute", "UnknownBackend", "UnknownDeclaration",
     "UnknownDevice", "UnknownKey", "UnknownMode", "UnknownMutated", "UnknownName",
-    "UnknownOperator", "UnknownPolicy", "UnknownTag", "Unmovable", "UnpackMismatch",
-    "UnrecordedWrite", "UnsharedNamespace", "UnsupportedAliases", "UnsupportedData",
+    "UnknownOperator", "UnknownPolicy", "UnknownTag", "Unmovable", "UnrecordedWrite",
+    "UnsharedNamespace", "UnsupportedAliases", "UnsupportedData",
     "UnsupportedForWrappers", "UnusedInput", "ViewImpossible", "ViewModified",
     "WithoutFunction", "WrappedElsewhere", "WrapperError", "WrapperOfAnotherClass",
     "WriteInsideListener", "WrongArgument", "WrongArgumentType", "WrongDetach",
