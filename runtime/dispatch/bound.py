@@ -16,7 +16,7 @@ Rules:
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.front import globals_of, joined, passed, returned
@@ -32,13 +32,30 @@ from runtime.schema.names import OperatorName
 Function = Callable[..., Any]
 
 
+class Bound(NamedTuple):
+    """A bound call: the function, and what others need to do the same faster.
+
+    `key` is what entries remember its links by: `memo[key][view][bits]`; `link` is the
+    link of an entry and a keyset, in this thread; `is_current` says whether an entry is
+    one that it would call.
+    """
+
+    call: Function
+    key: object
+    name: OperatorName
+    reading: DefinitionReading
+    trusted: Function | None
+    is_current: Callable[[OperatorEntry], bool]
+    link: Callable[[OperatorEntry, int], Link]
+
+
 def bound_call(
     dispatcher: Published,
     name: OperatorName,
     reading: DefinitionReading,
     trusted: Function | None = None,
-) -> Function:
-    """The function of all arguments that calls the operator called `name`.
+) -> Bound:
+    """What calls the operator called `name` with all of its arguments.
 
     `reading` is the definition that the caller knows.  The results of `trusted`, where
     that is the kernel, are what the schema says; it is given lists themselves.
@@ -52,15 +69,17 @@ def bound_call(
     # What entries remember for this function: views, keysets, links.
     key = object()
 
+    def is_current(entry: OperatorEntry) -> bool:
+        known = entry.definitions[0].reading if entry.definitions else None
+        return known is reading or (known is not None and str(known.schema) == text)
+
     def current() -> OperatorEntry | None:
         entry: OperatorEntry | None = place.published()
         if entry is None or not entry.definitions:
             return None
-        known = entry.definitions[0].reading
-        if known is not reading and str(known.schema) != text:
-            raise OperatorChanged(
-                operator=str(name), known=text, found=str(known.schema)
-            )
+        if not is_current(entry):
+            found = str(entry.definitions[0].reading.schema)
+            raise OperatorChanged(operator=str(name), known=text, found=found)
         return entry
 
     def slow(*values: Any) -> Any:
@@ -71,8 +90,9 @@ def bound_call(
 
     def resolve(bits: int) -> Link | None:
         entry = current()
-        if entry is None:
-            return None
+        return None if entry is None else link_of(entry, bits)
+
+    def link_of(entry: OperatorEntry, bits: int) -> Link:
         caller = place.caller(entry)
         link: Link = caller.link(place, bits)
         if trusted is not None and link is not trusted:
@@ -86,7 +106,7 @@ def bound_call(
         reading.memo[kept] = _maker_of(reading, trusted is not None)
     maker = reading.memo[kept]
     made: Function = slow if maker is None else maker(dispatcher, key, resolve, slow)
-    return made
+    return Bound(made, key, name, reading, trusted, is_current, link_of)
 
 
 def _careful(link: Link, reading: DefinitionReading) -> Link:

@@ -97,8 +97,8 @@ if TYPE_CHECKING:
     )
     from runtime.errors.schema import TooManyArguments as TooManySchemaArguments
     from runtime.errors.script import (
-        MalformedProgram, NoSource, NotDefined, NotSupported, ProgramError, ScriptError,
-        UnfitParameter,
+        IllTyped, MalformedProgram, NoSource, NoSuchCall, NotDefined, NotSupported,
+        ProgramError, ScriptError, UnfitParameter, UnknownAttribute, UnknownName,
     )
     from runtime.errors.script_running import (
         ClassGone, ErrorSwallowed, ExecutorRefused, MethodMissing, NotOfType,
@@ -143,7 +143,7 @@ __all__ = [
     "FutureTimeout", "GradcheckFailed", "GradcheckMisuse", "GradientMismatch",
     "GradientNeeded", "GradientStructure", "GradientWrong", "GraphError",
     "GraphFreed", "GuardLeftElsewhere", "GuardNotEntered", "HandlerError",
-    "HandlerNotCallable", "HookMisuse", "ImpureFunction", "IndexOutOfRange",
+    "HandlerNotCallable", "HookMisuse", "IllTyped", "ImpureFunction", "IndexOutOfRange",
     "IndexRefused", "InferenceError", "InferenceTensorUsed", "InputWithoutGradient",
     "IntegerOverflow", "KernelError", "KeyMismatch", "KeywordOnlyTensor",
     "LeafModified", "LibraryClosed", "LibraryMisuse", "LibraryNeeded",
@@ -157,7 +157,8 @@ __all__ = [
     "NoDeviceArgument", "NoElements", "NoElementsLeft", "NoGradient",
     "NoGradientToCompute", "NoHandler", "NoImplementation", "NoKernelForKey",
     "NoLength", "NoMatchingOverload", "NoModeAtPlace", "NoModeSlot", "NoPriority",
-    "NoSource", "NoSuchKernel", "NoSuchOverload", "NotAGradient", "NotAKernel",
+    "NoSource", "NoSuchCall", "NoSuchKernel", "NoSuchOverload", "NotAGradient",
+    "NotAKernel",
     "NotALeaf", "NotATensorClass", "NotAWrapper", "NotAnInteger", "NotAnOperator",
     "NotDefined", "NotDetachable", "NotEnoughMemory", "NotExportable",
     "NotForSubclasses", "NotFunctional", "NotImplementedFormula", "NotMade",
@@ -178,8 +179,10 @@ __all__ = [
     "TooDeep", "TooManyArguments", "TooManyDimensions", "TooManySchemaArguments",
     "UndeclaredAlias", "UndeclaredWrite", "UndefinedResult", "UnevenData",
     "UnfitKernel", "UnfitParameter", "UnfitValue", "UnknownAliasKind",
-    "UnknownArgument", "UnknownBackend", "UnknownDeclaration", "UnknownDevice",
-    "UnknownKey", "UnknownMode", "UnknownMutated", "UnknownOperator", "UnknownPolicy",
+    "UnknownArgument", "UnknownAttribute", "UnknownBackend", "UnknownDeclaration",
+    "UnknownDevice",
+    "UnknownKey", "UnknownMode", "UnknownMutated", "UnknownName", "UnknownOperator",
+    "UnknownPolicy",
     "UnknownTag", "Unmovable", "UnpackMismatch", "UnrecordedWrite",
     "UnsharedNamespace", "UnsupportedAliases", "UnsupportedData",
     "UnsupportedForWrappers", "UnusedInput", "ViewImpossible", "ViewModified",

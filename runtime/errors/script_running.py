@@ -126,7 +126,10 @@ class ErrorSwallowed(RunningError, RuntimeError):
 
 @dataclass(eq=False, kw_only=True)
 class ExecutorRefused(RunningError, ValueError):
-    """An `option` of the executor cannot have such a value."""
+    """An `option` of the executor cannot have such a value, or does not exist.
+
+    `found` is empty for one that does not exist.
+    """
 
     option: str
     found: str
@@ -134,7 +137,8 @@ class ExecutorRefused(RunningError, ValueError):
 
     def render(self) -> str:
         """The option, what was given, and what it takes."""
-        return page(
-            f"The option `{self.option}` of the executor was given {self.found}.",
-            ("it takes", self.wanted),
+        given = (
+            f"was given {self.found}" if self.found else "is given, and there is none"
         )
+        head = f"The option `{self.option}` of the executor {given}."
+        return page(head, ("it takes", self.wanted))

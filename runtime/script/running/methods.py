@@ -17,13 +17,23 @@ from runtime.schema.declaration import DeclaredType
 from runtime.script.program import Function, declared_type
 
 Entry = Callable[..., Any]
-# Gives what runs a function with its arguments; `runtime.script.running.run` sets it.
-ENTRIES: list[Callable[[Function], Entry]] = []
+# Gives the plan of a function; `runtime.script.running.run` sets it.
+PLANS: list[Callable[[Function], Any]] = []
+
+
+def planned(function: Function) -> Any:
+    """The plan of a function, made now if there is none."""
+    return PLANS[-1](function)
 
 
 def entry_of(function: Function) -> Entry:
-    """What runs a function."""
-    return ENTRIES[-1](function)
+    """What runs a function, by the plan that it has at each call."""
+    memo = function.memo
+
+    def run_function(*arguments: Any) -> Any:
+        return (memo.get("plan") or planned(function)).execute(*arguments)
+
+    return run_function
 
 
 def method_of(

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
+from runtime.dispatch.bound import Bound
 from runtime.schema.types import (
     BoolType,
     ComplexType,
@@ -79,7 +80,7 @@ class Step:
     """A node: what it reads and writes, and what it does.
 
     A call gives one value for one output, a sequence for several, anything for none.
-    `lets` are the registers that are let go behind it.
+    `lets` are the registers that are let go behind it; `bound` is of an operator.
     """
 
     node: Node
@@ -89,10 +90,12 @@ class Step:
     outputs: tuple[int, ...]
     lets: tuple[int, ...] = ()
     blocks: tuple[Layout, ...] = ()
+    bound: Bound | None = None
 
 
-# What gives the function of a node, and the values that it takes besides its inputs.
-StepMaker = Callable[[Node], tuple[Function, Sequence[Value]]]
+# What gives the function of a node, the values that it takes besides its inputs, and of
+# an operator how it is called.
+StepMaker = Callable[[Node], tuple[Function, Sequence[Value], Bound | None]]
 
 
 class Planner:
@@ -106,7 +109,8 @@ class Planner:
         self.template: list[Any] = []
         self.types: list[Type] = []
         self._places: dict[Value, int] = {}
-        self._outer = {*captured}
+        # The registers of constants.
+        self.constants: set[int] = set()
         parameters = [*block.parameters, *captured]
         for value in parameters:
             self._new(value)
@@ -126,9 +130,9 @@ class Planner:
             if node.kind == "prim::Constant":
                 attributes = node.attributes
                 held = attributes["value" if "value" in attributes else "function"]
-                self._new(node.output, held)
+                self.constants.add(self._new(node.output, held))
             elif node.kind == "prim::Uninitialized":
-                self._new(node.output)
+                self.constants.add(self._new(node.output))
             else:
                 step = self._step(node)
                 layout.steps.append(step)
@@ -167,10 +171,10 @@ class Planner:
             outputs = tuple(self._new(each) for each in node.outputs)
             call = With.of(node)
             return Step(node, Control.WITH, call, inputs, outputs, (), (block,))
-        call, captured = self.step(node)
+        call, captured, bound = self.step(node)
         inputs += tuple(places[each] for each in captured)
         outputs = tuple(self._new(each) for each in node.outputs)
-        return Step(node, Control.CALL, call, inputs, outputs)
+        return Step(node, Control.CALL, call, inputs, outputs, bound=bound)
 
     def _inner(self, block: Block) -> Layout:
         layout = Layout(tuple(self._new(each) for each in block.parameters))

@@ -17,20 +17,24 @@ Rules:
 - no room for another call is `TooDeep`, which names the function.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from runtime.errors.script_running import TooDeep
 from runtime.schema.types import CODED
 from runtime.schema.values import presenter
-from runtime.script.ir import Block, Graph, Node, Value
+from runtime.script.ir import Block, Graph, Node, Value, copy_graph
+from runtime.script.passes import OPTIMIZE, run_passes
 from runtime.script.program import Function
 from runtime.script.running.backtrace import note, passed
-from runtime.script.running.methods import ENTRIES
+from runtime.script.running.methods import PLANS
 from runtime.script.running.options import CHOSEN, ExecutorOptions
 from runtime.script.running.plan import Planner, captured_by
 from runtime.script.running.registers import Inner, run_steps
 from runtime.script.running.steps import step_of
+from runtime.script.running.text import TooNested, text_of
 from runtime.script.running.types import binder_of
 from runtime.script.running.warned import Run
 
@@ -43,7 +47,7 @@ class Plan:
     Of several results a tuple, of none None.  `heat` counts runs and trips of loops.
     """
 
-    __slots__ = ("body", "execute", "heat", "name", "options", "planner")
+    __slots__ = ("body", "execute", "heat", "limit", "name", "options", "planner")
 
     def __init__(
         self, block: Block, captured: Sequence[Value], name: str, options: Any
@@ -55,7 +59,31 @@ class Plan:
         # The last register is that of the step that raised.
         self.planner.template.append(None)
         self.heat = 0
+        after = self.options.text_after
+        self.limit = sys.maxsize if after is None else after
         self.execute: Entry = self.run_registers
+        if not self.limit:
+            self.warm_up()
+
+    def warm_up(self) -> None:
+        """Run it as text from now on, if it has one."""
+        self.limit = sys.maxsize
+        # It has none if it is nested too deeply.
+        with suppress(TooNested):
+            self.execute = text_of(self.planner, self.name, self.failed)
+
+    def failed(self, error: Exception, node: Node | None) -> None:
+        """An exception passes, which a node raised.
+
+        Raises:
+            TooDeep: in its place, if there was no room for another call.
+        """
+        place = None if node is None else node.place
+        if isinstance(error, RecursionError) and not isinstance(error, TooDeep):
+            deep = TooDeep(function=self.name)
+            passed(deep, self.name, place)
+            raise deep from None
+        passed(error, self.name, place)
 
     def run_registers(self, *arguments: Any) -> Any:
         """Run it on registers."""
@@ -68,13 +96,10 @@ class Plan:
             self.heat += 1 + run_steps(body.steps, registers)
         except Exception as error:
             step = registers[-1]
-            place = None if step is None else step.node.place
-            if isinstance(error, RecursionError) and not isinstance(error, TooDeep):
-                deep = TooDeep(function=self.name)
-                passed(deep, self.name, place)
-                raise deep from None
-            passed(error, self.name, place)
+            self.failed(error, None if step is None else step.node)
             raise
+        if self.heat >= self.limit:
+            self.warm_up()
         results = body.results
         if len(results) == 1:
             return registers[results[0]]
@@ -105,6 +130,9 @@ def plan_of(graph: Graph, name: str = "") -> Plan:
         OperatorChanged: one of its operators has another schema now.
     """
     options = CHOSEN.options
+    if options.optimize:
+        graph = copy_graph(graph)
+        run_passes(graph, OPTIMIZE)
     return Plan(graph.block, (), name or graph.name, options)
 
 
@@ -115,20 +143,7 @@ def _plan(function: Function) -> Plan:
     return plan
 
 
-def entry_of(function: Function) -> Entry:
-    """What runs a function, by the plan that it has at each call."""
-    memo = function.memo
-
-    def run_function(*arguments: Any) -> Any:
-        plan = memo.get("plan")
-        if plan is None or plan.options is not CHOSEN.options:
-            plan = _plan(function)
-        return plan.execute(*arguments)
-
-    return run_function
-
-
-ENTRIES.append(entry_of)
+PLANS.append(_plan)
 
 
 def run(function: Function, arguments: Sequence[Any]) -> Any:

@@ -15,9 +15,9 @@ Rules:
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from runtime.dispatch.bound import bound_call
+from runtime.dispatch.bound import Bound, bound_call
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorChanged, OperatorGone
 from runtime.errors.script_running import ClassGone, UnpackMismatch
@@ -35,10 +35,20 @@ from runtime.script.running.types import checked, test_of
 from runtime.script.running.warned import warn
 
 Function = Callable[..., Any]
-Made = tuple[Function, Sequence[Value]]
 # What makes the entry of a graph that a node has, or of a block with what it captures:
 # the node, and the name that backtraces tell.
 Nested = Callable[[Node, str], tuple[Function, Sequence[Value]]]
+
+
+class Made(NamedTuple):
+    """The function of a node, the values that it takes besides the inputs, and of an
+    operator how it is called.
+    """
+
+    call: Function
+    captured: Sequence[Value] = ()
+    bound: Bound | None = None
+
 
 # How tasks and awaits are called in backtraces.
 FORKED, AWAITED, CLOSED, FUSED = (
@@ -50,7 +60,7 @@ FORKED, AWAITED, CLOSED, FUSED = (
 
 
 def step_of(node: Node, nested: Nested) -> Made:
-    """The function of a node, and the values that it takes besides the inputs.
+    """What a node does.
 
     Raises:
         OperatorGone: the kind is that of an operator that is not defined.
@@ -58,17 +68,17 @@ def step_of(node: Node, nested: Nested) -> Made:
     """
     maker = _MAKERS.get(node.kind)
     if maker is not None:
-        return maker(node), ()
+        return Made(maker(node))
     maker_with = _NESTED.get(node.kind)
     if maker_with is not None:
         return maker_with(node, nested)
-    return operator_of(node), ()
+    return operator_of(node)
 
 
 # Operators
 
 
-def operator_of(node: Node) -> Function:
+def operator_of(node: Node) -> Made:
     """What calls the operator of a node; raises as `step_of`."""
     row = row_of(node.kind)
     if row is None or row.schema is None:
@@ -93,11 +103,10 @@ def operator_of(node: Node) -> Function:
     assert entry is not None, "it has a row"
     primitive = table.by_name(node.kind)
     trusted = None if primitive is None else primitive.function
-    reading = entry.definitions[0].reading
-    call = bound_call(dispatcher, name, reading, trusted)
+    bound = bound_call(dispatcher, name, entry.definitions[0].reading, trusted)
     if row.schema.is_varret and len(outputs) == 1:
-        return lambda *values: call(*values)[0]
-    return call
+        return Made(lambda *values: bound.call(*values)[0])
+    return Made(bound.call, (), bound)
 
 
 # Values
@@ -286,21 +295,21 @@ class Body:
 
 def _fork(node: Node, nested: Nested) -> Made:
     entry, captured = nested(node, FORKED)
-    return partial(fork_pool.fork, entry), captured
+    return Made(partial(fork_pool.fork, entry), captured)
 
 
 def _awaitable(node: Node, nested: Nested) -> Made:
     entry, captured = nested(node, AWAITED)
-    return partial(awaitable, Body(entry)), captured
+    return Made(partial(awaitable, Body(entry)), captured)
 
 
 def _closure(node: Node, nested: Nested) -> Made:
     entry, captured = nested(node, CLOSED)
-    return partial(partial, entry), captured
+    return Made(partial(partial, entry), captured)
 
 
 def _fused(node: Node, nested: Nested) -> Made:
-    return nested(node, FUSED)
+    return Made(*nested(node, FUSED))
 
 
 # Others
