@@ -89,7 +89,31 @@ def _kind_of(value: Any) -> Any:
 
 
 # Where the first program is that shows a fault: the search begins there.
-SEEDS: dict[str, int] = {}
+SEEDS: dict[str, int] = {
+    "raising is no effect": 57,
+    "a division does not raise": 71,
+    "a call does nothing": 17,
+    "a call gives new memory": 369,
+    "an attribute is set without a write": 2,
+    "an attribute is new memory": 7,
+    "a list does not hold its elements": 456,
+    "a tuple does not hold its elements": 9,
+    "a branch gives new memory": 33,
+    "a loop gives new memory": 238,
+    "a wait does nothing": 217,
+    "an element is new memory": 86,
+    "an operator in place writes to nothing": 16,
+    "drawn numbers are always the same": 20,
+    "drawing is no effect": 16,
+    "a live value keeps no memory": 2,
+    "writes spoil nothing": 55,
+    "nothing is written to": 30,
+    "nobody sees two from one": 95,
+    "lists of constants are never written to": 55,
+    "the other branch is taken": 6,
+    "a turned branch is not turned": 517,
+    "a condition is known in both blocks": 1,
+}
 DEAD, MERGE = "remove_dead_code", "merge_subexpressions"
 FAULTS: dict[str, Fault] = {
     "printing is no effect": Fault(DEAD, _row("prim::Print", effects=Effect.READS)),
