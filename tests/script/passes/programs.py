@@ -6,7 +6,7 @@ are one object, and what was raised.
 """
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from random import Random
@@ -100,8 +100,9 @@ graph(%x : int[], %y : int):
 }
 
 
-# Kind -> types of inputs and outputs; a tensor in place is its own output.
-STEPS: tuple[tuple[str, tuple[Type, ...], tuple[Type, ...]], ...] = (
+# Kind, types of inputs, types of outputs.
+_Step = tuple[str, tuple[Type, ...], tuple[Type, ...]]
+STEPS: tuple[_Step, ...] = (
     *(
         (f"script::{name}.int", (IntType, IntType), (IntType,))
         for name in ("add", "sub", "mul", "floordiv", "mod", "and_", "or_", "xor")
@@ -208,6 +209,11 @@ class Growth:
         self.block = block
         self.visible = visible
         self.depth = depth
+        # What is drawn from: few, so that they meet.
+        self.steps: Sequence[_Step] = STEPS
+        self.forms: Sequence[Callable[[Growth], None]] = _FORMS
+        # How many of the lines are forms.
+        self.share = 0.2
         # Whether what is done is seen from outside at another time.
         self.is_quiet = False
 
@@ -220,8 +226,11 @@ class Growth:
 
     def value(self, type_: Type) -> Value:
         known = [each for each in self.visible if each.type is type_]
-        if known and self.random.random() < 0.75:
-            # What is new is used more, so that effects meet.
+        own = [each for each in known if not each.is_parameter]
+        # Of what is its own a program can lose more than of what it is given.
+        if own and self.random.random() < 0.7:
+            return self.random.choice(own[-4:])
+        if known and self.random.random() < 0.6:
             return self.random.choice(known[-6:])
         return self.new(type_)
 
@@ -275,16 +284,18 @@ class Growth:
         inner = Growth(self.random, graph.block, visible, DEEPEST - 1)
         # What is forked may run at the same time as the rest.
         inner.is_quiet = kind == "prim::fork"
+        if not inner.is_quiet:
+            inner.steps, inner.forms = self.steps, self.forms
         inner.lines(3)
         graph.block.add_result(inner.value(INTS))
         return self.put(kind, inputs, [type_], graph=graph).output
 
     def lines(self, most: int) -> None:
         for _ in range(self.random.randrange(most + 1)):
-            if self.random.random() < 0.2:
-                self.random.choice(_FORMS)(self)
+            if self.forms and self.random.random() < self.share:
+                self.random.choice(self.forms)(self)
             else:
-                kind, inputs, outputs = self.random.choice(STEPS)
+                kind, inputs, outputs = self.random.choice(self.steps)
                 if self.is_quiet and kind not in QUIET:
                     continue
                 values = [self.value(each) for each in inputs]
@@ -300,6 +311,7 @@ class Growth:
             self.random, block, [*self.visible, *block.parameters], self.depth + 1
         )
         inner.is_quiet = self.is_quiet
+        inner.steps, inner.forms, inner.share = self.steps, self.forms, self.share
         return inner
 
 
@@ -407,15 +419,45 @@ _FORMS: tuple[Callable[[Growth], None], ...] = (
 )
 
 
+# Steps that have to do with each other, by their names, and forms beside them.
+FAMILIES: tuple[tuple[str, tuple[Callable[[Growth], None], ...]], ...] = (
+    ("ListConstruct getitem.t append.t len.t pop.t sum copy.t", (_if, _loop)),
+    ("ListConstruct append.t is_.t iadd.t list.t len.t setitem.t", (_if, _loop)),
+    ("ListConstruct append.t len.t Print", (_attribute, _attribute, _attribute, _if)),
+    ("append.t len.t", (_attribute,)),
+    ("ListConstruct append.t len.t", (_call, _attribute)),
+    ("TupleConstruct TupleUnpack append.t len.t ListConstruct", (_index, _if)),
+    ("DictConstruct getitem.Dict_str setitem.Dict_str values append.t getitem.t", ()),
+    ("neg mul mul_ zero_ t detach relu_", (_if, _loop, _rand)),
+    ("ListConstruct getitem.t append.t zero_ neg mul_", (_rand,)),
+    ("add mul neg truediv sub lt floordiv str not_ float", (_if, _raise)),
+    ("awaitable_wait awaitable_nowait wait append.t len.t ListConstruct", (_if,)),
+)
+
+
 def random_program(random: Random, most: int = 30) -> Graph:
     """A graph of at most so many lines, those within blocks not counted."""
     graph = Graph("f")
     visible = [graph.block.add_parameter(each) for each in PARAMETERS]
     growth = Growth(random, graph.block, visible)
+    if random.random() < 0.8:
+        words, growth.forms = random.choice(FAMILIES)
+        growth.share = random.choice((0.1, 0.5))
+        growth.steps = [
+            step
+            for step in STEPS
+            if f"{step[0].split('::')[1]}" in words.split()
+            or f"{step[0].split('::')[1].split('.')[0]}" in words.split()
+        ]
     growth.lines(most)
-    for _ in range(random.randrange(4)):
-        graph.block.add_result(growth.value(random.choice((*PARAMETERS, PAIR, TABLE))))
+    given = [each for each in growth.visible if each.type in _GIVEN]
+    for _ in range(random.randrange(7)):
+        graph.block.add_result(random.choice(given[-20:]))
     return graph
+
+
+# What is compared: all but awaits and futures, of which only what they give counts.
+_GIVEN = (*PARAMETERS, PAIR, TABLE, TENSORS)
 
 
 def arguments(random: Random) -> list[Any]:
@@ -445,7 +487,7 @@ class Outcome:
 
 def outcome(graph: Graph, random: Random) -> Outcome:
     """Run a graph on arguments that depend on the random numbers alone."""
-    given = arguments(random)
+    given = arguments(random)[: len(graph.block.parameters)]
     runtime.manual_seed(7)
     value: Any = None
     error: Any = None

@@ -9,11 +9,8 @@ from tests.script.passes.programs import FUNCTIONS, NAMES
 
 def read(text: str, **tables: Any) -> Graph:
     """The graph of a text with the types and functions of the tests."""
-    graph = parse_graph(
-        text,
-        **{"namespace": NAMES, "functions": FUNCTIONS, **tables},
-    )
-    return graph
+    known = {"namespace": NAMES, "functions": FUNCTIONS, **tables}
+    return parse_graph(text, **known)
 
 
 def changed(
