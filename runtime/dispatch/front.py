@@ -22,7 +22,8 @@ Rules:
   the ordinary (a watcher, an argument too many, a value that does not convert, an entry
   of another definition) goes to `slow`, which raises the errors;
 - the text depends on the schema alone; it is compiled once for each definition;
-- all that it names but the arguments begins with `_`, as no argument of it does.
+- all that it names but the arguments begins with `_`, as no argument of it does;
+- `runtime.dispatch.bound` makes shorter functions of the same parts.
 
 After an idea of singledispatch's and of CPython's own argument clinic: let the
 interpreter bind.
@@ -77,7 +78,7 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
         "if _WATCH.active or _rest:",
         f"    {slow}",
         *_converted(schema, slow),
-        *_joined(schema, slow),
+        *joined(schema, slow),
         "try:",
         f"    _entry = _dispatcher.state.namespaces{where}",
         "    _link = _entry.memo[_key][_LOCAL.view][_bits]",
@@ -85,8 +86,8 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
         "    _link = _resolve(_bits)",
         "    if _link is None:",
         f"        {slow}",
-        f"_result = _link({', '.join(map(_passed, range(len(names)), arguments))})",
-        *_returned(schema),
+        f"_result = _link({', '.join(map(passed, range(len(names)), arguments))})",
+        *returned(schema),
     ]
     text = "\n".join(
         (
@@ -96,13 +97,13 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
             "    return call",
         )
     )
-    values = _globals(schema, converters)
+    values = globals_of(schema, converters)
     exec(compile(text, f"<call of {schema.name}>", "exec"), values)  # noqa: S102  # made of names that were checked above
     made: Maker = values["make"]
     return made
 
 
-def _globals(schema: Schema, converters: Sequence[Converter]) -> dict[str, Any]:
+def globals_of(schema: Schema, converters: Sequence[Converter]) -> dict[str, Any]:
     """What the text refers to."""
     values: dict[str, Any] = {
         "_AttributeError": AttributeError,
@@ -196,13 +197,14 @@ def _parameters(schema: Schema) -> list[str]:
     return [*positional, "*_rest", *given[start:], "**_more"]
 
 
-def _passed(place: int, argument: Argument) -> str:
+def passed(place: int, argument: Argument) -> str:
     """The name that holds the value as the kernel gets it."""
     required = not argument.has_default
-    return argument.name if required and _is_tensor(argument) else f"_{place}"
+    return argument.name if required and is_tensor(argument) else f"_{place}"
 
 
-def _is_tensor(argument: Argument) -> bool:
+def is_tensor(argument: Argument) -> bool:
+    """Whether an argument is a tensor, or one that may be missing."""
     return is_dispatch_type(argument.type) == "tensor"
 
 
@@ -210,7 +212,7 @@ def _converted(schema: Schema, slow: str) -> list[str]:
     """Every argument but required tensors; a default is copied if it is a list."""
     lines = []
     for place, argument in enumerate(schema.arguments):
-        if _is_tensor(argument):
+        if is_tensor(argument):
             if argument.has_default:
                 given = f"{argument.name} is not _MISSING"
                 value = f"{argument.name} if {given} else _default{place}"
@@ -232,12 +234,12 @@ def _converted(schema: Schema, slow: str) -> list[str]:
     return lines
 
 
-def _joined(schema: Schema, slow: str) -> list[str]:
+def joined(schema: Schema, slow: str) -> list[str]:
     """The keysets of all tensors, joined into `_bits`."""
     tensors = [
-        (place, _passed(place, argument), _may_be_none(argument))
+        (place, passed(place, argument), _may_be_none(argument))
         for place, argument in enumerate(schema.arguments)
-        if _is_tensor(argument)
+        if is_tensor(argument)
     ]
     sure = [f"{name}.key_bits" for _, name, optional in tensors if not optional]
     lines = [f"_bits = {' | '.join(sure) or '0'}"]
@@ -272,7 +274,7 @@ def _may_be_none(argument: Argument) -> bool:
     return isinstance(argument.type, OptionalType) or argument.has_default
 
 
-def _returned(schema: Schema) -> list[str]:
+def returned(schema: Schema) -> list[str]:
     """Tensors need no look but one; every other result is converted."""
     kinds = [each.type for each in schema.returns]
     if not kinds or schema.is_varret or any(kind != TensorType for kind in kinds):

@@ -14,7 +14,7 @@ A state is a named tuple for the reason that an entry is one.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.table import NO_FALLBACKS, Fallbacks
@@ -27,11 +27,13 @@ Namespaces = Mapping[str, Mapping[str, OperatorEntry]]
 class OperatorMap(dict[str, OperatorEntry]):
     """The operators of one namespace, by printed name; never changed once published.
 
-    `read` is for what is read off them, as text, and `packets` for the overloads of
-    each operator; neither is state, and both are unset at first.
+    `read` is for what is read off them, as text, `packets` for the overloads of each
+    operator, and `links` for what whoever calls some of them finds on their entries, by
+    keys of their own; none of them is state, and all are unset at first.
     """
 
-    __slots__ = ("packets", "read")
+    __slots__ = ("links", "packets", "read")
+    links: dict[object, Any]
     read: Hashable
     packets: Mapping[str, list[OperatorEntry]]
 

@@ -336,6 +336,24 @@ class OperatorGone(EveryorderError, RuntimeError):
 
 
 @dataclass(eq=False, kw_only=True)
+class OperatorChanged(EveryorderError, RuntimeError):
+    """An operator was defined anew, with another schema than its caller knows."""
+
+    operator: str
+    known: str
+    found: str
+
+    def render(self) -> str:
+        """Both schemas, and who has to know the new one."""
+        return page(
+            f"`{self.operator}` is defined with another schema now.",
+            ("known", self.known),
+            ("found", self.found),
+            ("to do", "compile again what calls it, or define it as it was"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
 class OverloadGone(OperatorGone, AttributeError):
     """An overload was asked for of an operator that has none any more."""
 

@@ -17,10 +17,11 @@ One thread at a time: who compiles is alone.
 import dataclasses
 import enum
 import sys
+from collections import namedtuple
 from collections.abc import Mapping
 from inspect import get_annotations
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from runtime.errors.schema import AnnotationError
 from runtime.errors.source import Source
@@ -47,6 +48,23 @@ from runtime.schema.written import Scope
 _VALUES: dict[type, Type] = {int: IntType, float: FloatType, str: StrType}
 
 
+# Named tuples by the fields and the name of their type: the class that was seen last.
+_TUPLES: WeakValueDictionary[tuple[object, ...], type] = WeakValueDictionary()
+
+
+def named_tuple_class(named: TupleType) -> Any:
+    """The class whose objects are of a type of tuples with names.
+
+    The one that the type was made of; if that is gone, one that is made now, and kept
+    by whoever asks.
+    """
+    found = _TUPLES.get((named.qualname, named.names))
+    if found is None:
+        name = named.qualname.rpartition(".")[2]
+        found = _TUPLES[named.qualname, named.names] = namedtuple(name, named.names)
+    return found
+
+
 class PythonClasses:
     """The types of Python classes in a namespace; called by a `Scope`."""
 
@@ -61,6 +79,8 @@ class PythonClasses:
     def put(self, python: type, known: Type) -> None:
         """Let a class mean a type."""
         self._known[python] = known
+        if isinstance(known, TupleType) and known.qualname:
+            _TUPLES[known.qualname, known.names] = python
 
     def __call__(self, python: type, scope: Scope) -> Type | None:
         """The type of a class, whose annotations may use names of the scope, or None.
@@ -114,6 +134,7 @@ class PythonClasses:
             for name in python._fields
         )
         made = TupleType(elements, python._fields, qualified_name(python))
+        _TUPLES[made.qualname, made.names] = python
         self._keep(python, made)
         return made
 

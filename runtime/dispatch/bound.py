@@ -1,0 +1,168 @@
+"""Bound calls: operators called by position, with values that are known to fit.
+
+True only here: the function by which a compiled program calls an operator.  It gets
+every argument in the order of the schema that the program was compiled with, converts
+none but codes, copies the lists that kernels get fresh, and finds the link as a front
+does (`runtime.dispatch.front`): on the published entry, at every call.
+
+Rules:
+- what runs is what is registered at the moment of the call; nothing of an entry is kept
+  here, so that nothing can be stale and no kernel is kept alive;
+- an operator that was defined anew with another schema is refused, as nothing is known
+  of whether the values fit it; with the old schema it is called again;
+- whatever is out of the ordinary (a watcher, a number in place of a tensor, an operator
+  that is gone) goes the plain way, which raises the errors;
+- results are looked at as those of any call, unless the kernel is `trusted`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.front import globals_of, joined, passed, returned
+from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.links import Link
+from runtime.dispatch.place import Published
+from runtime.dispatch.reading import DefinitionReading
+from runtime.errors.call import OperatorChanged
+from runtime.keys import LOCAL
+from runtime.schema.binding import presenters_of
+from runtime.schema.names import OperatorName
+
+Function = Callable[..., Any]
+
+
+class Bound(NamedTuple):
+    """A bound call: the function, and what others need to do the same faster.
+
+    `key` is what entries remember its links by: `memo[key][view][bits]`; `link` is the
+    link of an entry and a keyset, in this thread; `is_current` says whether an entry is
+    one that it would call.
+    """
+
+    call: Function
+    key: object
+    name: OperatorName
+    reading: DefinitionReading
+    trusted: Function | None
+    is_current: Callable[[OperatorEntry], bool]
+    link: Callable[[OperatorEntry, int], Link]
+
+
+def bound_call(
+    dispatcher: Published,
+    name: OperatorName,
+    reading: DefinitionReading,
+    trusted: Function | None = None,
+) -> Bound:
+    """What calls the operator called `name` with all of its arguments.
+
+    `reading` is the definition that the caller knows.  The results of `trusted`, where
+    that is the kernel, are what the schema says; it is given lists themselves.
+
+    The function raises what a call of the operator raises, and `OperatorChanged`.
+    """
+    schema, text = reading.schema, str(reading.schema)
+    place = OperatorHandle(dispatcher, name)._place
+    start = schema.kwarg_only_start
+    names = [each.name for each in schema.arguments[start:]]
+    # What entries remember for this function: views, keysets, links.
+    key = object()
+
+    def is_current(entry: OperatorEntry) -> bool:
+        known = entry.definitions[0].reading if entry.definitions else None
+        return known is reading or (known is not None and str(known.schema) == text)
+
+    def current() -> OperatorEntry | None:
+        entry: OperatorEntry | None = place.published()
+        if entry is None or not entry.definitions:
+            return None
+        if not is_current(entry):
+            found = str(entry.definitions[0].reading.schema)
+            raise OperatorChanged(operator=str(name), known=text, found=found)
+        return entry
+
+    def slow(*values: Any) -> Any:
+        current()
+        named = dict(zip(names, values[start:], strict=False))
+        rest = values[start + len(names) :]
+        return place.start(*values[:start], *rest, **named)
+
+    def resolve(bits: int) -> Link | None:
+        entry = current()
+        return None if entry is None else link_of(entry, bits)
+
+    def link_of(entry: OperatorEntry, bits: int) -> Link:
+        caller = place.caller(entry)
+        link: Link = caller.link(place, bits)
+        if trusted is not None and link is not trusted:
+            link = _careful(link, caller.reading)
+        views = entry.memo.setdefault(key, {})
+        views.setdefault(LOCAL.view, {})[bits] = link
+        return link
+
+    kept = "bound" if trusted is None else "trusted"
+    if kept not in reading.memo:
+        reading.memo[kept] = _maker_of(reading, trusted is not None)
+    maker = reading.memo[kept]
+    made: Function = slow if maker is None else maker(dispatcher, key, resolve, slow)
+    return Bound(made, key, name, reading, trusted, is_current, link_of)
+
+
+def _careful(link: Link, reading: DefinitionReading) -> Link:
+    """The link of a kernel that is not known: fresh lists, and a look at results."""
+    shown, returns = reading.convention.shown, reading.convention.returns
+
+    def run(*values: Any) -> Any:
+        seen = [
+            value if show is None else show(value)
+            for show, value in zip(shown, values, strict=True)
+        ]
+        return returns(link(*seen))
+
+    return run
+
+
+def _maker_of(reading: DefinitionReading, trusts: bool) -> Function | None:
+    """Compile `make(dispatcher, key, resolve, slow)`; None where there is only slow."""
+    if reading.maker is None:
+        return None
+    schema = reading.schema
+    arguments = schema.arguments
+    names = [*map(passed, range(len(arguments)), arguments)]
+    slow = f"return _slow({', '.join(names)})"
+    where = f"[{reading.namespace!r}][{reading.text!r}]"
+    seen = presenters_of(schema)
+    shown = [
+        f"{name} = _seen{at}({name})"
+        for at, name in enumerate(names)
+        if seen[at] is not None and not trusts
+    ]
+    body = [
+        "if _WATCH.active:",
+        f"    {slow}",
+        *joined(schema, slow),
+        "try:",
+        f"    _entry = _dispatcher.state.namespaces{where}",
+        "    _link = _entry.memo[_key][_LOCAL.view][_bits]",
+        "except _KeyError:",
+        "    _link = _resolve(_bits)",
+        "    if _link is None:",
+        f"        {slow}",
+        *shown,
+    ]
+    call = f"_link({', '.join(names)})"
+    body += [f"return {call}"] if trusts else [f"_result = {call}", *returned(schema)]
+    text = "\n".join(
+        (
+            "def make(_dispatcher, _key, _resolve, _slow):",
+            f"    def call({', '.join(names)}):",
+            *(f"        {line}" for line in body),
+            "    return call",
+        )
+    )
+    values = globals_of(schema, reading.converters)
+    values |= {f"_seen{at}": each for at, each in enumerate(seen)}
+    exec(compile(text, f"<bound call of {schema.name}>", "exec"), values)  # noqa: S102  # made of names that `maker_of` has checked
+    made: Function = values["make"]
+    return made

@@ -1,0 +1,265 @@
+"""The peephole: a few nodes that lie together, and what they amount to.
+
+True only here: what is seen of a branch, a loop, a cast or a question about a type when
+it is looked at by itself; what is seen of values stands in
+`runtime.script.passes.rules`.
+
+    cast           a cast to the type that the value has already
+    isinstance     a question that the type of the value answers
+    is None        the same, asked by `is`
+    wait           of an await that was ready when it was made
+    known branch   a condition, where it is a condition of a branch around
+    turned branch  a branch on what is not so
+    same result    an output that is the same value, or constant, either way
+    truth          an output that is the condition itself, or its opposite
+    same trip      a carried value that every trip hands on as it came
+
+Rules:
+- a rule looks at one node and what is next to it, never at memory;
+- what it puts in its place does the same, and raises nothing that was not raised;
+- types stay: a value of another type is cast.
+"""
+
+from collections.abc import Callable
+from enum import Enum, auto
+
+from runtime.schema.subtype import is_subtype
+from runtime.schema.types import (
+    AnyType,
+    BoolType,
+    CapsuleType,
+    ComplexType,
+    DeviceType,
+    FloatType,
+    IntType,
+    NoneType_,
+    OptionalType,
+    PyObjectType,
+    StrType,
+    TensorType,
+    Type,
+    TypeVariable,
+    UnionType,
+    fake,
+)
+from runtime.script.ir import Block, Graph, Node, Value
+from runtime.script.passes.identity import identity
+from runtime.script.passes.rules import by_rule
+from runtime.script.passes.splicing import (
+    constant_before,
+    is_constant,
+    replace_node,
+    replace_output,
+)
+
+NOT = "script::not_.bool"
+
+
+def simplify(graph: Graph) -> int:
+    """Apply all rules once, in the order of the text; gives how often one did."""
+    count = 0
+    for node in graph.nodes():
+        value = by_rule(node)
+        if value is not None:
+            replace_node(node, [value])
+            count += 1
+            continue
+        for rule in _RULES.get(node.kind, ()):
+            count += rule(node)
+            if node.block is None:
+                break
+    return count
+
+
+# Types
+
+
+class _Fit(Enum):
+    ALWAYS = auto()
+    NEVER = auto()
+    MAYBE = auto()
+
+
+def _fit(given: Type, wanted: Type) -> _Fit:
+    """Whether a value of one type is one of another."""
+    if is_subtype(given, wanted):
+        return _Fit.ALWAYS
+    members = _members(given)
+    if len(members) > 1:
+        fits = {_fit(each, wanted) for each in members}
+        return fits.pop() if len(fits) == 1 else _Fit.MAYBE
+    return _Fit.NEVER if given in _APART and wanted in _APART else _Fit.MAYBE
+
+
+# No value is of two of these; a bool is an int for Python, and is not here.
+_APART = (IntType, FloatType, ComplexType, StrType, NoneType_, DeviceType, TensorType)
+
+
+def _members(type_: Type) -> tuple[Type, ...]:
+    if isinstance(type_, OptionalType):
+        return (NoneType_, *_members(type_.element))
+    return type_.members if isinstance(type_, UnionType) else (type_,)
+
+
+_ANY = (AnyType, CapsuleType, PyObjectType)
+
+
+def _is_none(type_: Type) -> bool | None:
+    """Whether a value of a type is None, or None if that is not known."""
+    if type_ is NoneType_:
+        return True
+    if type_ in _ANY or isinstance(type_, OptionalType | TypeVariable):
+        return None
+    return False
+
+
+def _cast(node: Node) -> int:
+    (value,) = node.inputs
+    if fake(value.type) is not fake(node.output.type):
+        return 0
+    replace_node(node, [value])
+    return 1
+
+
+def _isinstance(node: Node) -> int:
+    fits = {_fit(node.inputs[0].type, each) for each in node.attributes["types"]}
+    if _Fit.ALWAYS in fits:
+        return _answer(node, True)
+    return 0 if _Fit.MAYBE in fits else _answer(node, False)
+
+
+def _is(node: Node) -> int:
+    one, other = (_is_none(each.type) for each in node.inputs)
+    if one is None or other is None or not (one or other):
+        return 0
+    return _answer(node, (one is other) is (node.kind == "script::is_.t"))
+
+
+def _answer(node: Node, value: bool) -> int:
+    replace_node(node, [constant_before(node, value, BoolType)])
+    return 1
+
+
+def _wait(node: Node) -> int:
+    made = node.inputs[0].node
+    if made.kind != "prim::awaitable_nowait":
+        return 0
+    replace_node(node, [made.inputs[0]])
+    return 1
+
+
+# Branches
+
+
+def _known_branch(node: Node) -> int:
+    (condition,) = node.inputs
+    if is_constant(condition):
+        return 0
+    count = 0
+    for block, value in zip(node.blocks, (True, False), strict=True):
+        uses = [each for each in condition.uses if _is_within(each[0], block)]
+        if not uses:
+            continue
+        first = block.entry.behind
+        assert first is not None, "a block has an end"
+        known = constant_before(first, value, BoolType, place=node.place)
+        for user, place in uses:
+            user.set_input(place, known)
+        count += len(uses)
+    return count
+
+
+def _is_within(node: Node, block: Block) -> bool:
+    around = node.block
+    while around is not None:
+        if around is block:
+            return True
+        around = None if around.owner is None else around.owner.block
+    return False
+
+
+def _turned_branch(node: Node) -> int:
+    source = node.inputs[0].node
+    if source.kind != NOT:
+        return 0
+    node.set_input(0, source.inputs[0])
+    node.blocks.reverse()
+    return 1
+
+
+def _same_result(node: Node) -> int:
+    count = 0
+    for output in node.outputs:
+        one, other = (block.results[output.index] for block in node.blocks)
+        if not output.uses or not (one is other or _are_equal(one, other)):
+            continue
+        if one is not other:
+            held = one.node.attributes["value"]
+            one = constant_before(node, held, output.type, place=one.node.place)
+        replace_output(output, one)
+        count += 1
+    return count
+
+
+def _are_equal(one: Value, other: Value) -> bool:
+    """Whether two constants are one, and of types that do not matter."""
+    if not is_constant(one) or not is_constant(other):
+        return False
+    values = (one.node.attributes["value"], other.node.attributes["value"])
+    return identity(values[0]) == identity(values[1])
+
+
+def _truth(node: Node) -> int:
+    (condition,) = node.inputs
+    count = 0
+    for output in node.outputs:
+        results = [block.results[output.index] for block in node.blocks]
+        if not output.uses or output.type is not BoolType:
+            continue
+        if not all(is_constant(each) for each in results):
+            continue
+        one, other = (each.node.attributes["value"] for each in results)
+        if one is True and other is False:
+            replace_output(output, condition)
+            count += 1
+        elif one is False and other is True:
+            turned = Node(NOT, [condition], [BoolType], None, node.place)
+            replace_output(output, turned.put_before(node).output)
+            count += 1
+    return count
+
+
+# Loops
+
+
+def _same_trip(node: Node) -> int:
+    (body,) = node.blocks
+    first = body.entry.behind
+    assert first is not None, "a block has an end"
+    count = 0
+    for output in node.outputs:
+        parameter = body.parameters[output.index + 1]
+        if body.results[output.index + 1] is not parameter:
+            continue
+        carried = node.inputs[output.index + 2]
+        # The result itself is one use: it goes with the slot, which is dead code.
+        users = [each for each in parameter.uses if each[0] is not body.exit]
+        more = [each for each in parameter.uses if each[0] is body.exit]
+        if not users and len(more) == 1 and not output.uses:
+            continue
+        replace_output(output, carried)
+        replace_output(parameter, carried, first)
+        body.exit.set_input(output.index + 1, parameter)
+        count += 1
+    return count
+
+
+_RULES: dict[str, tuple[Callable[[Node], int], ...]] = {
+    "prim::unchecked_cast": (_cast,),
+    "prim::isinstance": (_isinstance,),
+    "script::is_.t": (_is,),
+    "script::is_not.t": (_is,),
+    "prim::awaitable_wait": (_wait,),
+    "prim::If": (_turned_branch, _known_branch, _same_result, _truth),
+    "prim::Loop": (_same_trip,),
+}

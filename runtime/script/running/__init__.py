@@ -1,0 +1,32 @@
+"""Running programs: plans, executors, tasks, and the boundary to Python."""
+
+from runtime.script.running.backtrace import Frame, script_frames
+from runtime.script.running.options import (
+    ExecutorOptions,
+    executor,
+    executor_options,
+    set_executor,
+)
+from runtime.script.running.pool import Forked, Pool, fork_pool
+from runtime.script.running.run import Plan, call, plan_of, run
+from runtime.script.running.steps import Body
+from runtime.script.running.types import checked, test_of
+
+__all__ = [
+    "Body",
+    "ExecutorOptions",
+    "Forked",
+    "Frame",
+    "Plan",
+    "Pool",
+    "call",
+    "checked",
+    "executor",
+    "executor_options",
+    "fork_pool",
+    "plan_of",
+    "run",
+    "script_frames",
+    "set_executor",
+    "test_of",
+]

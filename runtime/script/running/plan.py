@@ -1,0 +1,234 @@
+"""Plans: a graph laid out to be run, once for both executors.
+
+True only here: registers, the steps of blocks, and when a value is let go.
+
+    Plan     a block of its own frame: parameters, steps, results
+    Layout   the steps of a block, and the registers of its parameters and results
+    Step     a function of registers, or one of the four forms of control
+
+Rules:
+- a value has one register in the frame of its plan, blocks of branches and loops
+  included; a constant lies there from the beginning;
+- a value is let go right behind its last use: of a value that a block uses, that is the
+  node with the block in the value's own block; of one without use, its own node.
+  Numbers and texts stay until the frame ends, as they hold nothing;
+- what is carried into a block is moved as if at once: no move sees another's target;
+- a closure is a plan of its own; what it captures are further parameters;
+- a plan changes nothing of its graph, and holds its nodes for backtraces alone.
+
+How it works: `runtime.script.running.steps` gives the function of each node, the two
+executors (`registers`, `text`) run the same plan.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any
+
+from runtime.dispatch.bound import Bound
+from runtime.schema.types import (
+    BoolType,
+    ComplexType,
+    DeviceType,
+    FloatType,
+    IntType,
+    NoneType_,
+    NumberType,
+    StrType,
+    Type,
+)
+from runtime.script.ir import Block, Node, Value
+from runtime.script.running.with_block import With
+
+# Values of these types hold no memory worth speaking of.
+_LIGHT = frozenset(
+    {
+        *(NoneType_, BoolType, IntType, FloatType, ComplexType, NumberType),
+        *(StrType, DeviceType),
+    }
+)
+
+Function = Callable[..., Any]
+
+
+class Control(Enum):
+    """How a step is run."""
+
+    CALL = auto()
+    IF = auto()
+    LOOP = auto()
+    WITH = auto()
+
+
+@dataclass(slots=True, eq=False)
+class Layout:
+    """A block: its steps, the registers that it is given, and those that it gives.
+
+    `leaves` are those of its results that are let go when they have been moved, `ends`
+    those of its parameters that are let go when it has run for the last time.
+    """
+
+    parameters: tuple[int, ...] = ()
+    results: tuple[int, ...] = ()
+    steps: "list[Step]" = field(default_factory=list)
+    leaves: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Step:
+    """A node: what it reads and writes, and what it does.
+
+    A call gives one value for one output, a sequence for several, anything for none.
+    `lets` are the registers that are let go behind it; `bound` is of an operator.
+    """
+
+    node: Node
+    control: Control
+    call: Function
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    lets: tuple[int, ...] = ()
+    blocks: tuple[Layout, ...] = ()
+    bound: Bound | None = None
+
+
+# What gives the function of a node, the values that it takes besides its inputs, and of
+# an operator how it is called.
+StepMaker = Callable[[Node], tuple[Function, Sequence[Value], Bound | None]]
+
+
+class Planner:
+    """Lays out a block, with all that is in it, as one frame."""
+
+    def __init__(
+        self, block: Block, captured: Sequence[Value], step: StepMaker
+    ) -> None:
+        self.step = step
+        # What the registers hold at the beginning.
+        self.template: list[Any] = []
+        self.types: list[Type] = []
+        self._places: dict[Value, int] = {}
+        # The registers of constants.
+        self.constants: set[int] = set()
+        parameters = [*block.parameters, *captured]
+        for value in parameters:
+            self._new(value)
+        self.layout = Layout(tuple(self._places[each] for each in parameters))
+        self._block(block, self.layout)
+
+    def _new(self, value: Value, held: Any = None) -> int:
+        place = self._places[value] = len(self.template)
+        self.template.append(held)
+        self.types.append(value.type)
+        return place
+
+    def _block(self, block: Block, layout: Layout) -> None:
+        """Lay out the nodes of a block, whose parameters have registers."""
+        last = _last_uses(block)
+        for node in block:
+            if node.kind == "prim::Constant":
+                attributes = node.attributes
+                held = attributes["value" if "value" in attributes else "function"]
+                self.constants.add(self._new(node.output, held))
+            elif node.kind == "prim::Uninitialized":
+                self.constants.add(self._new(node.output))
+            else:
+                step = self._step(node)
+                layout.steps.append(step)
+                gone = [*last.get(node, ()), *(v for v in node.outputs if not v.uses)]
+                step.lets = self._lets(gone)
+        layout.results = tuple(self._places[each] for each in block.results)
+        own = [
+            each for each in dict.fromkeys(block.results) if each.node.block is block
+        ]
+        layout.leaves = self._lets([each for each in own if not each.is_parameter])
+        layout.ends = self._lets(block.parameters)
+
+    def _lets(self, values: Sequence[Value]) -> tuple[int, ...]:
+        return tuple(
+            self._places[each]
+            for each in values
+            if each.type not in _LIGHT
+            and each.node.kind not in ("prim::Constant", "prim::Uninitialized")
+        )
+
+    def _step(self, node: Node) -> Step:
+        places = self._places
+        inputs = tuple(places[each] for each in node.inputs)
+        if node.kind == "prim::If":
+            blocks = tuple(self._inner(each) for each in node.blocks)
+            outputs = tuple(self._new(each) for each in node.outputs)
+            return Step(node, Control.IF, _none, inputs, outputs, (), blocks)
+        if node.kind == "prim::Loop":
+            (body,) = node.blocks
+            block = self._inner(body)
+            outputs = tuple(self._new(each) for each in node.outputs)
+            return Step(node, Control.LOOP, _none, inputs, outputs, (), (block,))
+        if node.kind == "prim::With":
+            (body,) = node.blocks
+            block = self._inner(body)
+            outputs = tuple(self._new(each) for each in node.outputs)
+            call = With.of(node)
+            return Step(node, Control.WITH, call, inputs, outputs, (), (block,))
+        call, captured, bound = self.step(node)
+        inputs += tuple(places[each] for each in captured)
+        outputs = tuple(self._new(each) for each in node.outputs)
+        return Step(node, Control.CALL, call, inputs, outputs, bound=bound)
+
+    def _inner(self, block: Block) -> Layout:
+        layout = Layout(tuple(self._new(each) for each in block.parameters))
+        self._block(block, layout)
+        return layout
+
+
+def _none() -> None:
+    return None
+
+
+def _last_uses(block: Block) -> dict[Node, list[Value]]:
+    """The values that go behind each node of the block: parameters, and its own."""
+    last: dict[Node, list[Value]] = {}
+    own = [*block.parameters]
+    for node in block:
+        own += node.outputs
+    order = {node: at for at, node in enumerate(block)}
+    order[block.exit] = len(order)
+    for value in own:
+        nodes = {_within(use[0], block) for use in value.uses}
+        if nodes:
+            final = max(nodes, key=order.__getitem__)
+            if final is not block.exit:
+                last.setdefault(final, []).append(value)
+    return last
+
+
+def _within(node: Node, block: Block) -> Node:
+    """The node of the block that a node is, or is in a block of."""
+    while node.block is not block:
+        assert node.block is not None, "a use is in a graph"
+        assert node.block.owner is not None, "a value is used in blocks around"
+        node = node.block.owner
+    return node
+
+
+def captured_by(block: Block) -> list[Value]:
+    """The values of blocks around that a block uses, in the order of their uses."""
+    inside = {block}
+    found: dict[Value, None] = {}
+    for node in _nodes(block):
+        inside.update(node.blocks)
+        for value in node.inputs:
+            if value.node.block not in inside:
+                found[value] = None
+    return list(found)
+
+
+def _nodes(block: Block) -> Iterator[Node]:
+    todo = [block]
+    while todo:
+        each = todo.pop()
+        for node in each:
+            yield node
+            todo += node.blocks
+        yield each.exit

@@ -1,0 +1,187 @@
+"""Running: from a function of a program to its value.
+
+True only here: what a function keeps to be run, and the boundary to Python.
+
+    plan_of(graph)              what runs a graph, kept by whoever asked
+    run(function, arguments)    the value, of arguments that are of their types
+    call(function, args, ...)   the value of a call from Python: bound, converted
+
+Rules:
+- a plan is made of a copy of the graph, optimized if the options say so, when it is run
+  for the first time; the function keeps it (`memo["plan"]`), one for each choice of
+  options;
+- a call that does not fit the schema is refused before anything runs, by the errors of
+  calls (`runtime.errors.call`); lists and dictionaries are the caller's own;
+- nothing is locked: who is interrupted leaves all as it was.  Two threads that run a
+  function for the first time may both plan it, and either plan does;
+- no room for another call is `TooDeep`, which names the function.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from runtime.errors.script_running import TooDeep
+from runtime.schema.types import CODED
+from runtime.schema.values import presenter
+from runtime.script.ir import Block, Graph, Node, Value
+from runtime.script.program import Function
+from runtime.script.running.backtrace import note, passed
+from runtime.script.running.methods import PLANS
+from runtime.script.running.options import CHOSEN, ExecutorOptions
+from runtime.script.running.plan import Planner, captured_by
+from runtime.script.running.registers import Inner, run_steps
+from runtime.script.running.steps import step_of
+from runtime.script.running.text import TooNested, text_of
+from runtime.script.running.types import binder_of
+from runtime.script.running.warned import Run
+
+Entry = Callable[..., Any]
+
+
+class Plan:
+    """What runs a block; `execute` takes its arguments, and gives what it gives.
+
+    Of several results a tuple, of none None.  `heat` counts runs and trips of loops.
+    """
+
+    __slots__ = ("body", "execute", "heat", "limit", "name", "options", "planner")
+
+    def __init__(
+        self, block: Block, captured: Sequence[Value], name: str, options: Any
+    ) -> None:
+        self.name = name
+        self.options: ExecutorOptions = options
+        self.planner = Planner(block, captured, lambda node: step_of(node, _nested))
+        self.body = Inner(self.planner.layout)
+        # The last register is that of the step that raised.
+        self.planner.template.append(None)
+        self.heat = 0
+        after = self.options.text_after
+        self.limit = sys.maxsize if after is None else after
+        self.execute: Entry = self.run_registers
+        if not self.limit:
+            self.warm_up()
+
+    def warm_up(self) -> None:
+        """Run it as text from now on, if it has one."""
+        self.limit = sys.maxsize
+        # It has none if it is nested too deeply.
+        with suppress(TooNested):
+            self.execute = text_of(self.planner, self.name, self.failed)
+
+    def failed(self, error: Exception, node: Node | None) -> None:
+        """An exception passes, which a node raised.
+
+        Raises:
+            TooDeep: in its place, if there was no room for another call.
+        """
+        place = None if node is None else node.place
+        if isinstance(error, RecursionError) and not isinstance(error, TooDeep):
+            deep = TooDeep(function=self.name)
+            passed(deep, self.name, place)
+            raise deep from None
+        passed(error, self.name, place)
+
+    def run_registers(self, *arguments: Any) -> Any:
+        """Run it on registers."""
+        registers = self.planner.template.copy()
+        registers[: len(arguments)] = arguments
+        # An argument that is let go is nobody's.
+        del arguments
+        body = self.body
+        try:
+            self.heat += 1 + run_steps(body.steps, registers)
+        except Exception as error:
+            step = registers[-1]
+            self.failed(error, None if step is None else step.node)
+            raise
+        if self.heat >= self.limit:
+            self.warm_up()
+        results = body.results
+        if len(results) == 1:
+            return registers[results[0]]
+        return tuple([registers[each] for each in results]) or None
+
+
+def _nested(node: Node, name: str) -> tuple[Entry, Sequence[Value]]:
+    """What runs the graph of a node, or its block with what that captures."""
+    graph = node.attributes.get("graph")
+    block = graph.block if isinstance(graph, Graph) else node.blocks[0]
+    captured = () if isinstance(graph, Graph) else captured_by(block)
+    plan: Plan | None = None
+
+    def run_nested(*values: Any) -> Any:
+        nonlocal plan
+        if plan is None:
+            plan = Plan(block, captured, name, CHOSEN.options)
+        return plan.execute(*values)
+
+    return run_nested, captured
+
+
+def plan_of(graph: Graph, name: str = "") -> Plan:
+    """What runs a graph: a copy of it, optimized if the options say so.
+
+    Raises:
+        OperatorGone: it has an operator that is not defined.
+        OperatorChanged: one of its operators has another schema now.
+    """
+    options = CHOSEN.options
+    return Plan(graph.block, (), name or graph.name, options)
+
+
+def _plan(function: Function) -> Plan:
+    plan: Plan | None = function.memo.get("plan")
+    if plan is None or plan.options is not CHOSEN.options:
+        plan = function.memo["plan"] = plan_of(function.graph, function.name)
+    return plan
+
+
+PLANS.append(_plan)
+
+
+def run(function: Function, arguments: Sequence[Any]) -> Any:
+    """The value of a function, all of its arguments given and of their types.
+
+    Raises:
+        Exception: what the program raises, with its frames on it.
+    """
+    return _plan(function).execute(*arguments)
+
+
+def call(
+    function: Function, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] = {}
+) -> Any:
+    """The value of a call from Python.
+
+    Raises:
+        CallError: the call does not fit the schema.
+        Exception: what the program raises, with a note of its frames.
+        Warning: a filter turned a warning of the program into an error.
+    """
+    memo = function.memo
+    boundary = memo.get("boundary")
+    if boundary is None:
+        boundary = memo["boundary"] = _boundary(function)
+    bind, shown = boundary
+    arguments = bind(args, kwargs)
+    try:
+        with Run():
+            plan = memo.get("plan")
+            if plan is None or plan.options is not CHOSEN.options:
+                plan = _plan(function)
+            value = plan.execute(*arguments)
+    except Exception as error:
+        note(error)
+        raise
+    return value if shown is None else shown(value)
+
+
+def _boundary(function: Function) -> tuple[Any, Any]:
+    """How arguments are bound, and how the result is shown."""
+    schema = function.schema
+    types = [each.type for each in schema.returns]
+    shown = presenter(types[0]) if len(types) == 1 and types[0] in CODED else None
+    return binder_of(schema), shown

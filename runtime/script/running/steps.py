@@ -1,0 +1,369 @@
+"""Steps: the function of each node, by its kind.
+
+True only here: what a node does with the values of its inputs.  One row for each kind
+that both executors run by calling a function; branches, loops and `with` are forms of
+control, which each executor has its own words for.
+
+Rules:
+- a function gives one value for a node of one output, a sequence for several;
+- operators are bound (`runtime.dispatch.bound`): what runs is what is registered when
+  the step runs; an operator that does not fit the graph any more is refused;
+- functions and methods are looked up when they are first called, and run by the entry
+  of their plan.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from runtime.dispatch.bound import Bound, bound_call
+from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.errors.call import OperatorChanged, OperatorGone
+from runtime.errors.script_running import ClassGone, UnpackMismatch
+from runtime.futures import Await, Future, awaitable, awaitable_nowait
+from runtime.schema.python_classes import named_tuple_class
+from runtime.schema.subtype import is_subtype
+from runtime.schema.types import AwaitType, FutureType, TupleType
+from runtime.script.ir import Node, Value, row_of
+from runtime.script.primitives import Row, table
+from runtime.script.running.backtrace import again
+from runtime.script.running.methods import entry_of, method_of
+from runtime.script.running.pool import Forked, fork_pool
+from runtime.script.running.raising import exception
+from runtime.script.running.types import checked, test_of
+from runtime.script.running.warned import warn
+
+Function = Callable[..., Any]
+# What makes the entry of a graph that a node has, or of a block with what it captures:
+# the node, and the name that backtraces tell.
+Nested = Callable[[Node, str], tuple[Function, Sequence[Value]]]
+
+
+class Made(NamedTuple):
+    """The function of a node, the values that it takes besides the inputs, and of an
+    operator how it is called.
+    """
+
+    call: Function
+    captured: Sequence[Value] = ()
+    bound: Bound | None = None
+
+
+# What gives a view in place of a list.
+_VIEWING = frozenset({dict.keys, dict.values, dict.items})
+
+# How tasks and awaits are called in backtraces.
+FORKED, AWAITED, CLOSED, FUSED = (
+    "<forked function>",
+    "<awaitable function>",
+    "<closure>",
+    "<fused>",
+)
+
+
+def step_of(node: Node, nested: Nested) -> Made:
+    """What a node does.
+
+    Raises:
+        OperatorGone: the kind is that of an operator that is not defined.
+        OperatorChanged: the operator is defined with another schema now.
+    """
+    maker = _MAKERS.get(node.kind)
+    if maker is not None:
+        return Made(maker(node))
+    maker_with = _NESTED.get(node.kind)
+    if maker_with is not None:
+        return maker_with(node, nested)
+    return operator_of(node)
+
+
+# Operators
+
+
+def operator_of(node: Node) -> Made:
+    """What calls the operator of a node; raises as `step_of`."""
+    row = row_of(node.kind)
+    if row is None or row.schema is None:
+        raise OperatorGone(operator=node.kind)
+    given = row.infer(node)
+    outputs = [each.type for each in node.outputs]
+    if (
+        isinstance(given, str)
+        or len(given) != len(outputs)
+        or not all(map(is_subtype, given, outputs))
+    ):
+        inputs = ", ".join(str(each.type) for each in node.inputs)
+        results = ", ".join(map(str, outputs))
+        raise OperatorChanged(
+            operator=node.kind,
+            known=f"({inputs}) -> ({results})",
+            found=str(row.schema),
+        )
+    dispatcher = default_dispatcher()
+    name = row.schema.name
+    entry = dispatcher.state.entry(name)
+    assert entry is not None, "it has a row"
+    primitive = table.by_name(node.kind)
+    trusted = None if primitive is None else trusted_function(primitive)
+    bound = bound_call(dispatcher, name, entry.definitions[0].reading, trusted)
+    if row.schema.is_varret and len(outputs) == 1:
+        return Made(lambda *values: bound.call(*values)[0])
+    return Made(bound.call, (), bound)
+
+
+def trusted_function(primitive: Row) -> Function | None:
+    """The function of a primitive, if it gives exactly what the schema says."""
+    return None if primitive.function in _VIEWING else primitive.function
+
+
+# Values
+
+
+def _tuple(node: Node) -> Function:
+    type_ = node.output.type
+    if isinstance(type_, TupleType) and type_.qualname:
+        named: Function = named_tuple_class(type_)
+        return named
+    return _packed
+
+
+def _packed(*values: Any) -> tuple[Any, ...]:
+    return values
+
+
+def _listed(*values: Any) -> list[Any]:
+    return [*values]
+
+
+def _dict(node: Node) -> Function:
+    def make(*values: Any) -> dict[Any, Any]:
+        return dict(zip(values[::2], values[1::2], strict=True))
+
+    return make
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _unpacked(node: Node) -> Function:
+    # One output takes a value, several a sequence.
+    return _first if len(node.outputs) == 1 else _same
+
+
+def _first(values: Sequence[Any]) -> Any:
+    return values[0]
+
+
+def _list_unpack(node: Node) -> Function:
+    count = len(node.outputs)
+
+    def unpack(values: list[Any]) -> Any:
+        if len(values) != count:
+            raise UnpackMismatch(expected=count, found=len(values))
+        return values[0] if count == 1 else tuple(values)
+
+    return unpack
+
+
+def _index(node: Node) -> Function:
+    index = node.attributes["index"]
+    return lambda value: value[index]
+
+
+def _instance(node: Node) -> Function:
+    tests = [test_of(each) for each in node.attributes["types"]]
+    if len(tests) == 1:
+        return tests[0]
+    return lambda value: any(test(value) for test in tests)
+
+
+# Objects and calls
+
+
+def _create(node: Node) -> Function:
+    declaration: Any = node.output.type.declaration  # type: ignore[attr-defined]  # the checker says so
+
+    def create() -> Any:
+        python = declaration.python
+        if python is None:
+            raise ClassGone(qualname=declaration.qualname)
+        return python.__new__(python)
+
+    return create
+
+
+def _get(node: Node) -> Function:
+    return attrgetter(node.attributes["name"])
+
+
+def _set(node: Node) -> Function:
+    name = node.attributes["name"]
+    return lambda owner, value: setattr(owner, name, value)
+
+
+def _call(node: Node) -> Function:
+    """The function is the first input, which is given as all others are."""
+    entry: Function | None = None
+    function = node.inputs[0].node.attributes["function"]
+
+    def call(_: Any, *values: Any) -> Any:
+        nonlocal entry
+        if entry is None:
+            entry = entry_of(function)
+        return entry(*values)
+
+    return call
+
+
+def _call_method(node: Node) -> Function:
+    entry: Function | None = None
+    declared: Any = node.inputs[0].type
+    name = node.attributes["name"]
+
+    def call(owner: Any, *values: Any) -> Any:
+        nonlocal entry
+        if entry is None:
+            entry, _ = method_of(owner, declared, name)
+        return entry(owner, *values)
+
+    return call
+
+
+def _call_interface(node: Node) -> Function:
+    name = node.attributes["name"]
+
+    def call(owner: Any, *values: Any) -> Any:
+        entry, _ = method_of(owner, None, name)
+        return entry(owner, *values)
+
+    return call
+
+
+def _python(node: Node) -> Function:
+    called, name = node.attributes["object"], node.attributes["name"]
+    wanted = [each.type for each in node.outputs]
+    what = f"`{name}`"
+    if not wanted:
+        return lambda *values: (called(*values), None)[1]
+    if len(wanted) == 1:
+        return lambda *values: checked(called(*values), wanted[0], what)
+    whole = TupleType(tuple(wanted))
+    return lambda *values: checked(called(*values), whole, what)
+
+
+# Later
+
+
+def _wait(node: Node) -> Function:
+    type_ = node.inputs[0].type
+    assert isinstance(type_, FutureType), "the checker says so"
+    element = type_.element
+
+    def wait(future: Future[Any]) -> Any:
+        try:
+            value = future.wait()
+        except BaseException as error:
+            again(error)
+            raise
+        if future.__class__ is Forked:
+            return value
+        return checked(value, element, "A future")
+
+    return wait
+
+
+def _await(node: Node) -> Function:
+    type_ = node.inputs[0].type
+    assert isinstance(type_, AwaitType), "the checker says so"
+    element = type_.element
+
+    def wait(await_: Await[Any]) -> Any:
+        value = await_.wait()
+        if not await_.is_nowait() and isinstance(await_.fn(), Body):
+            return value
+        return checked(value, element, "An await")
+
+    return wait
+
+
+class Body:
+    """What an await of a program runs: a graph of its own."""
+
+    __slots__ = ("_entry",)
+
+    def __init__(self, entry: Function) -> None:
+        self._entry = entry
+
+    def __call__(self, *values: Any) -> Any:
+        """Run the graph."""
+        return self._entry(*values)
+
+
+def _fork(node: Node, nested: Nested) -> Made:
+    entry, captured = nested(node, FORKED)
+    return Made(partial(fork_pool.fork, entry), captured)
+
+
+def _awaitable(node: Node, nested: Nested) -> Made:
+    entry, captured = nested(node, AWAITED)
+    return Made(partial(awaitable, Body(entry)), captured)
+
+
+def _closure(node: Node, nested: Nested) -> Made:
+    entry, captured = nested(node, CLOSED)
+    return Made(partial(partial, entry), captured)
+
+
+def _fused(node: Node, nested: Nested) -> Made:
+    return Made(*nested(node, FUSED))
+
+
+# Others
+
+
+def _raises(node: Node) -> Function:
+    kind = node.attributes.get("class", "")
+
+    def throw(message: str) -> None:
+        raise exception(kind, message)
+
+    return throw
+
+
+def _warns(node: Node) -> Function:
+    return lambda *values: warn(str(values[0]) if values else "", node)
+
+
+_MAKERS: dict[str, Callable[[Node], Function]] = {
+    "prim::TupleConstruct": _tuple,
+    "prim::TupleUnpack": _unpacked,
+    "prim::TupleIndex": _index,
+    "prim::ListConstruct": lambda _: _listed,
+    "prim::ListUnpack": _list_unpack,
+    "prim::DictConstruct": _dict,
+    "prim::CreateObject": _create,
+    "prim::GetAttr": _get,
+    "prim::SetAttr": _set,
+    "prim::CallFunction": _call,
+    "prim::CallMethod": _call_method,
+    "prim::CallInterface": _call_interface,
+    "prim::PythonOp": _python,
+    "prim::forkClosure": lambda _: fork_pool.fork,
+    "prim::awaitableClosure": lambda _: lambda entry: awaitable(Body(entry)),
+    "prim::wait": _wait,
+    "prim::awaitable_wait": _await,
+    "prim::awaitable_nowait": lambda _: awaitable_nowait,
+    "prim::RaiseException": _raises,
+    "prim::Print": lambda _: print,
+    "prim::warn": _warns,
+    "prim::unchecked_cast": lambda _: _same,
+    "prim::isinstance": _instance,
+}
+_NESTED: dict[str, Callable[[Node, Nested], Made]] = {
+    "prim::Closure": _closure,
+    "prim::fork": _fork,
+    "prim::awaitable": _awaitable,
+    "prim::FusionGroup": _fused,
+}

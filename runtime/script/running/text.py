@@ -1,0 +1,544 @@
+"""The executor of text: a plan as a function of Python's, generated and compiled.
+
+True only here: the text of a plan; each register is a local variable.
+
+    def execute(v0, v1):
+        _state = _dispatcher.state
+        (l4,) = _state.namespaces["core"].links[_key]
+        try:
+            _fast = ...                    # are the primitives those that we know?
+            v3 = v1 + v2 if _fast else f3(v1, v2)
+            ...
+            return v9
+        except _Exception as _error:
+            _failed(_error, _error.__traceback__.tb_lineno)
+            raise
+
+Rules:
+- it does what the executor of registers does with the same plan;
+- a primitive whose function is one of Python's own operators is that operator, as long
+  as the kernel that is registered is that function: `_fast` says so, and is asked again
+  in each trip of a loop and behind everything that may run other code;
+- an operator on tensors finds its link where its bound call does, but its entry once in
+  a run (`links` of the namespace, which goes with the namespace); when the state is no
+  longer the one that the run began with, it is called as it is by the other executor;
+- whatever is out of the ordinary is called by the function of the step;
+- what is nested deeper than Python's own compiler takes has no text.
+
+Line numbers lead from a traceback to the node.
+"""
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from runtime.dispatch.bound import Bound
+from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.watch import WATCH
+from runtime.keys import LOCAL
+from runtime.schema.binding import presenters_of
+from runtime.schema.numbers import INT_END, INT_FIRST
+from runtime.schema.types import ListType, TensorType
+from runtime.script.ir import Node
+from runtime.script.primitives import NAMESPACE, integers
+from runtime.script.running.methods import planned
+from runtime.script.running.plan import Control, Layout, Planner, Step
+
+# CPython takes 20 blocks within each other, one of which is around the whole.
+DEEPEST = 18
+# An indented line per block, branches included; CPython takes 100.
+INDENTED = 80
+
+# Functions of primitives -> what they are in Python's words.
+INLINE: dict[Any, str] = {
+    operator.add: "{0} + {1}",
+    operator.sub: "{0} - {1}",
+    operator.mul: "{0} * {1}",
+    operator.truediv: "{0} / {1}",
+    operator.floordiv: "{0} // {1}",
+    operator.mod: "{0} % {1}",
+    operator.and_: "{0} & {1}",
+    operator.or_: "{0} | {1}",
+    operator.xor: "{0} ^ {1}",
+    operator.rshift: "{0} >> {1}",
+    operator.eq: "{0} == {1}",
+    operator.ne: "{0} != {1}",
+    operator.lt: "{0} < {1}",
+    operator.le: "{0} <= {1}",
+    operator.gt: "{0} > {1}",
+    operator.ge: "{0} >= {1}",
+    operator.is_: "{0} is {1}",
+    operator.is_not: "{0} is not {1}",
+    operator.not_: "not {0}",
+    operator.neg: "-{0}",
+    operator.pos: "+{0}",
+    operator.invert: "~{0}",
+    operator.getitem: "{0}[{1}]",
+    operator.contains: "{1} in {0}",
+    list.append: "{0}.append({1})",
+}
+# The same of those that refuse a result beyond 64 bits.
+BOUNDED: dict[Any, str] = {
+    integers.add: "{0} + {1}",
+    integers.sub: "{0} - {1}",
+    integers.mul: "{0} * {1}",
+    integers.floordiv: "{0} // {1}",
+}
+_BEYOND = f"not {INT_FIRST} <= {{}} <= {INT_END - 1}"
+
+Function = Callable[..., Any]
+
+
+class TooNested(Exception):
+    """The blocks of a plan are nested too deeply to be text."""
+
+
+def text_of(planner: Planner, name: str, failed: Function) -> Function:
+    """The function that runs a plan; `failed(error, node)` hears what was raised.
+
+    Raises:
+        TooNested: there is none.
+    """
+    writer = _Writer(planner)
+    lines = writer.whole()
+    nodes = writer.nodes
+
+    def at_line(error: BaseException, line: int) -> None:
+        failed(error, nodes[line - 1] if line <= len(nodes) else None)
+
+    values = writer.values
+    values |= {
+        "_AttributeError": AttributeError,
+        "_Exception": Exception,
+        "_KeyError": KeyError,
+        "_dispatcher": default_dispatcher(),
+        "_failed": at_line,
+        "_local": LOCAL,
+        "_watch": WATCH,
+    }
+    code = compile("\n".join(lines), f"<program {name}>", "exec")
+    exec(code, values)  # noqa: S102  # made of numbers of registers, and of names that were checked
+    made: Function = values["execute"]
+    return made
+
+
+class _Writer:
+    """Writes the lines of a plan; `nodes` says whose line each is."""
+
+    def __init__(self, planner: Planner) -> None:
+        self.planner = planner
+        self.lines: list[str] = []
+        self.nodes: list[Node | None] = []
+        self.node: Node | None = None
+        self.margin = 0
+        self.depth = 0
+        # What the text refers to.
+        self.values: dict[str, Any] = {}
+        self.names: dict[int, str] = {}
+        self.functions = 0
+        # The operators whose entries are looked up once in a run, by namespaces.
+        self.linked: dict[str, list[tuple[str, Bound]]] = {}
+        self.inlined: list[Bound] = []
+        # Whether `_fast` has to be asked again, and whether other code may have run.
+        self.asked = (True, False)
+
+    # Lines
+
+    def put(self, line: str) -> None:
+        self.lines.append("    " * self.margin + line)
+        self.nodes.append(self.node)
+
+    def value(self, place: int) -> str:
+        """What is written for a register."""
+        if place not in self.planner.constants:
+            return f"v{place}"
+        if place not in self.names:
+            held = self.planner.template[place]
+            if held is None or held is True or held is False:
+                self.names[place] = repr(held)
+            elif held.__class__ is int or held.__class__ is str:
+                self.names[place] = f"({held!r})"
+            else:
+                self.names[place] = f"c{place}"
+                self.values[f"c{place}"] = held
+        return self.names[place]
+
+    def several(self, places: Sequence[int]) -> str:
+        return ", ".join(map(self.value, places))
+
+    def function(self, made: Any, letter: str = "f") -> str:
+        """A name for a function."""
+        self.functions += 1
+        name = f"{letter}{self.functions}"
+        self.values[name] = made
+        return name
+
+    # The whole
+
+    def whole(self) -> list[str]:
+        layout = self.planner.layout
+        body = _Part(self)
+        self.margin = 2
+        with body:
+            self.block(layout)
+            results = [self.value(each) for each in layout.results]
+            if len(results) == 1:
+                self.put(f"return {results[0]}")
+            else:
+                self.put(f"return ({', '.join(results)})" if results else "return None")
+        self.margin, self.node = 0, None
+        with _Part(self) as head:
+            names = ", ".join(f"v{each}" for each in layout.parameters)
+            self.put(f"def execute({names}):")
+            self.margin = 1
+            self.prelude()
+            self.put("try:")
+        self.margin = 1
+        with _Part(self) as end:
+            self.put("except _Exception as _error:")
+            self.put("    _failed(_error, _error.__traceback__.tb_lineno)")
+            self.put("    raise")
+        self.nodes = [*head.nodes, *body.nodes, *end.nodes]
+        return [*head.lines, *body.lines, *end.lines]
+
+    def prelude(self) -> None:
+        """What a run looks up once."""
+        if not self.linked and not self.inlined:
+            return
+        self.put("_state = _dispatcher.state")
+        # An item of a thread's dictionary is had in a third of an attribute's time.
+        self.put("_thread = _local.__dict__")
+        if self.inlined:
+            self.values["_known"] = _Known(self.inlined)
+            where = f"_state.namespaces[{NAMESPACE!r}].links[_known][_view]"
+            self.put("_view = _thread['view']")
+            self.put("try:")
+            self.put(f"    _first = {where}")
+            self.put("except (_KeyError, _AttributeError):")
+            self.put("    _first = _known(_state)")
+        for namespace, operators in self.linked.items():
+            finder = self.function(_Finder(namespace, [each for _, each in operators]))
+            names = ", ".join(name for name, _ in operators)
+            self.put("try:")
+            where = f"_state.namespaces[{namespace!r}].links[{finder}]"
+            self.put(f"    {names}, = {where}")
+            self.put("except (_KeyError, _AttributeError):")
+            self.put(f"    {names}, = {finder}(_state)")
+
+    # Blocks
+
+    def block(self, layout: Layout) -> None:
+        for step in layout.steps:
+            self.node = step.node
+            match step.control:
+                case Control.CALL:
+                    self.call(step)
+                case Control.IF:
+                    self.branch(step)
+                case Control.LOOP:
+                    self.loop(step)
+                case Control.WITH:
+                    self.with_block(step)
+            self.let(step.lets)
+
+    def let(self, places: Sequence[int]) -> None:
+        if places:
+            self.put(" = ".join((*(f"v{each}" for each in places), "None")))
+
+    def move(self, sources: Sequence[int], targets: Sequence[int]) -> None:
+        pairs = [
+            (f"v{target}", self.value(source))
+            for source, target in zip(sources, targets, strict=True)
+            if source != target
+        ]
+        if pairs:
+            left, right = zip(*pairs, strict=True)
+            self.put(f"{', '.join(left)} = {', '.join(right)}")
+
+    def deeper(self, takes_block: bool) -> None:
+        self.depth += takes_block
+        self.margin += 1
+        if self.depth > DEEPEST or self.margin > INDENTED:
+            raise TooNested
+
+    def back(self, took_block: bool) -> None:
+        self.depth -= took_block
+        self.margin -= 1
+
+    def branch(self, step: Step) -> None:
+        (condition,) = step.inputs
+        before, after = self.asked, (False, False)
+        for word, block in zip(
+            (f"if {self.value(condition)}:", "else:"), step.blocks, strict=True
+        ):
+            self.node, self.asked = step.node, before
+            self.put(word)
+            self.deeper(False)
+            at = len(self.lines)
+            self.block(block)
+            self.node = step.node
+            self.move(block.results, step.outputs)
+            self.let(block.leaves)
+            if len(self.lines) == at:
+                self.put("pass")
+            self.back(False)
+            after = after[0] or self.asked[0], after[1] or self.asked[1]
+        self.asked = after
+
+    def loop(self, step: Step) -> None:
+        (body,) = step.blocks
+        trips, going, *carried = step.inputs
+        index, *parameters = body.parameters
+        condition, *results = body.results
+        self.move(carried, parameters)
+        self.put(f"if {self.value(going)}:")
+        self.deeper(False)
+        self.put(f"for v{index} in range({self.value(trips)}):")
+        self.deeper(True)
+        # Another trip may have run other code.
+        self.asked = (True, True)
+        self.block(body)
+        self.node = step.node
+        again = self.value(condition)
+        if condition in body.parameters:
+            # It may be moved over.
+            self.put(f"_going = {again}")
+            again = "_going"
+        self.move(results, parameters)
+        self.let([each for each in body.leaves if each != condition])
+        if again != "True":
+            self.put(f"if not {again}:")
+            self.put("    break")
+        self.put("pass")
+        self.back(True)
+        self.back(False)
+        self.asked = (True, True)
+        self.move(parameters, step.outputs)
+        self.let(body.ends)
+
+    def with_block(self, step: Step) -> None:
+        (body,) = step.blocks
+        make = self.function(step.call)
+        (entered,) = body.parameters
+        self.put(f"with {make}({self.several(step.inputs)}) as v{entered}:")
+        self.asked = (True, True)
+        self.deeper(True)
+        self.block(body)
+        self.node = step.node
+        self.move(body.results, step.outputs)
+        self.put("pass")
+        self.back(True)
+        self.asked = (True, True)
+        self.let((*body.leaves, *body.ends))
+
+    # Calls
+
+    def call(self, step: Step) -> None:
+        if step.bound is not None and step.bound.trusted is not None:
+            self.primitive(step, step.bound)
+            return
+        words = self.plain(step)
+        if words is not None:
+            self.put(words)
+            return
+        if step.bound is not None and _is_tensorial(step):
+            self.tensorial(step, step.bound)
+        elif step.node.kind == "prim::CallFunction":
+            self.call_function(step)
+        else:
+            name = self.function(step.call)
+            self.put(f"{self.target(step)}{name}({self.several(step.inputs)})")
+        self.asked = (True, True)
+
+    def call_function(self, step: Step) -> None:
+        function = step.node.inputs[0].node.attributes["function"]
+        memo = self.function(function.memo, "m")
+        make = self.function(partial(planned, function), "p")
+        given = self.several(step.inputs[1:])
+        entry = f'({memo}.get("plan") or {make}()).execute'
+        self.put(f"{self.target(step)}{entry}({given})")
+
+    def target(self, step: Step) -> str:
+        """What a result is assigned to; of several, a sequence is unpacked."""
+        names = [f"v{each}" for each in step.outputs]
+        return f"{', '.join(names)} = " if names else ""
+
+    def plain(self, step: Step) -> str | None:
+        """The line of a node that runs no code of others, or None."""
+        node, target = step.node, self.target(step)
+        given = [self.value(each) for each in step.inputs]
+        match node.kind:
+            case "prim::unchecked_cast":
+                return f"{target}{given[0]}"
+            case "prim::TupleConstruct" if not _has_name(node):
+                return f"{target}({''.join(f'{each}, ' for each in given)})"
+            case "prim::TupleIndex":
+                return f"{target}{given[0]}[{node.attributes['index']}]"
+            case "prim::TupleUnpack" if given and len(step.outputs) > 1:
+                return f"{target}{given[0]}"
+            case "prim::ListConstruct":
+                return f"{target}[{', '.join(given)}]"
+        return None
+
+    def primitive(self, step: Step, bound: Bound) -> None:
+        self.inlined.append(bound)
+        is_stale, is_foreign = self.asked
+        if is_stale:
+            asked = "_fast = _first and _dispatcher.state is _state"
+            asked += " and not _watch.active"
+            if is_foreign:
+                asked += " and _thread['view'] is _view"
+            self.put(asked)
+            self.asked = (False, False)
+        given = [self.value(each) for each in step.inputs]
+        otherwise = f"{self.function(step.call)}({', '.join(given)})"
+        target, trusted = self.target(step), bound.trusted
+        words = INLINE.get(trusted, BOUNDED.get(trusted))
+        if words is None:
+            words = f"{self.function(trusted, 'r')}({', '.join(given)})"
+        else:
+            words = words.format(*given)
+        if trusted not in BOUNDED:
+            self.put(f"{target}({words}) if _fast else {otherwise}")
+            return
+        self.put("if _fast:")
+        self.put(f"    {target}{words}")
+        (output,) = step.outputs
+        self.put(f"    if {_BEYOND.format(f'v{output}')}:")
+        # It raises; what it says is told by the primitive itself.
+        self.put(f"        {target}{otherwise}")
+        self.put("else:")
+        self.put(f"    {target}{otherwise}")
+
+    def tensorial(self, step: Step, bound: Bound) -> None:
+        given = [self.value(each) for each in step.inputs]
+        target, (output,) = self.target(step), step.outputs
+        otherwise = f"{self.function(step.call)}({', '.join(given)})"
+        views = f"l{len(self.lines)}"
+        self.linked.setdefault(bound.reading.namespace, []).append((views, bound))
+        tensors = [
+            name
+            for name, value in zip(given, step.node.inputs, strict=True)
+            if value.type is TensorType
+        ]
+        bits = " | ".join(f"{each}.key_bits" for each in dict.fromkeys(tensors))
+        seen = presenters_of(bound.reading.schema)
+        shown = [
+            name if show is None else f"{self.function(show, 's')}({name})"
+            for name, show in zip(given, seen, strict=True)
+        ]
+        returns = self.function(bound.reading.convention.returns, "r")
+        self.put("if _dispatcher.state is not _state or _watch.active:")
+        self.put(f"    {target}{otherwise}")
+        self.put("else:")
+        self.put("    try:")
+        self.put(f"        _link = {views}[_thread['view']][{bits}]")
+        self.put("    except (_KeyError, _AttributeError):")
+        self.put(f"        {target}{otherwise}")
+        self.put("    else:")
+        self.put(f"        {target}_link({', '.join(shown)})")
+        self.put("        try:")
+        self.put(f"            v{output}.key_bits")
+        self.put("        except _AttributeError:")
+        self.put(f"            {target}{returns}(v{output})")
+
+
+class _Part:
+    """Lines that are put elsewhere than behind those that are there."""
+
+    def __init__(self, writer: _Writer) -> None:
+        self.writer = writer
+        self.lines: list[str] = []
+        self.nodes: list[Node | None] = []
+
+    def __enter__(self) -> "_Part":
+        writer = self.writer
+        writer.lines, self.lines = self.lines, writer.lines
+        writer.nodes, self.nodes = self.nodes, writer.nodes
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        writer = self.writer
+        writer.lines, self.lines = self.lines, writer.lines
+        writer.nodes, self.nodes = self.nodes, writer.nodes
+
+
+class _Finder:
+    """Finds the links of operators of one namespace, once for each state of it."""
+
+    def __init__(self, namespace: str, operators: Sequence[Bound]) -> None:
+        self.namespace = namespace
+        self.operators = operators
+
+    def __call__(self, state: DispatcherState) -> tuple[Any, ...]:
+        """The links by views and keysets, of each operator."""
+        found = tuple(self._views(state))
+        operators: Any = state.namespaces.get(self.namespace)
+        if operators is not None:
+            links: dict[object, Any] | None = getattr(operators, "links", None)
+            if links is None:
+                links = operators.links = {}
+            links[self] = found
+        return found
+
+    def _views(self, state: DispatcherState) -> Iterator[dict[Any, Any]]:
+        for bound in self.operators:
+            entry = state.entry(bound.name)
+            if entry is None or not bound.is_current(entry):
+                # Its bound call says what is the matter.
+                yield {}
+            else:
+                yield entry.memo.setdefault(bound.key, {})
+
+
+class _Known(_Finder):
+    """Says whether the kernels of primitives are their functions, in this thread."""
+
+    def __init__(self, primitives: Sequence[Bound]) -> None:
+        super().__init__(NAMESPACE, primitives)
+
+    def __call__(self, state: DispatcherState) -> Any:
+        """Whether they are; remembered with the state."""
+        view = LOCAL.view
+        operators: Any = state.namespaces.get(self.namespace)
+        if operators is None:
+            return False
+        links: dict[object, Any] | None = getattr(operators, "links", None)
+        if links is None:
+            links = operators.links = {}
+        known = links.setdefault(self, {})
+        if view not in known:
+            known[view] = all(self._is_known(state, each) for each in self.operators)
+        return known[view]
+
+    def _is_known(self, state: DispatcherState, bound: Bound) -> bool:
+        entry = state.entry(bound.name)
+        if entry is None or not bound.is_current(entry):
+            return False
+        return bound.link(entry, 0) is bound.trusted
+
+
+def _has_name(node: Node) -> bool:
+    return bool(getattr(node.output.type, "qualname", ""))
+
+
+def _is_tensorial(step: Step) -> bool:
+    """Whether an operator takes tensors and gives one, and nothing is unusual."""
+    assert step.bound is not None, "it is an operator"
+    schema, node = step.bound.reading.schema, step.node
+    if step.bound.reading.maker is None or schema.is_varret:
+        return False
+    if [each.type for each in schema.returns] != [TensorType]:
+        return False
+    tensors = 0
+    for value, argument in zip(node.inputs, schema.arguments, strict=True):
+        kind = argument.fake_type
+        if isinstance(kind, ListType) and kind.element is not TensorType:
+            continue
+        if value.type is TensorType:
+            tensors += 1
+        elif "Tensor" in str(kind) and "None" not in str(value.type):
+            return False
+    return tensors > 0
