@@ -1,0 +1,1 @@
+"""Scripts: the names of `torch.jit`, as programs for torch have them."""
