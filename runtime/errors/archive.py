@@ -71,7 +71,9 @@ class NewerArchive(ArchiveError, ValueError):
         """Both numbers, and what to do."""
         text = f"{self.archive}: format {self.found}, this reader knows up to"
         hint = "Load it with a newer version, or save it again with this one."
-        return page(f"{text} {self.known}: it may mean something else.", ("to do", hint))
+        return page(
+            f"{text} {self.known}: it may mean something else.", ("to do", hint)
+        )
 
 
 @dataclass(eq=False, kw_only=True)

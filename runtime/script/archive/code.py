@@ -57,7 +57,7 @@ WIDEST = 60
 CONSTANT = "prim::Constant"
 
 
-def function_code(function: Function, constants: Constants | None = None) -> str:
+def code_of(function: Function, constants: Constants | None = None) -> str:
     """The text of a function, or method, and of nothing that it calls."""
     table = Constants() if constants is None else constants
     writer = _Writer(table)
@@ -83,7 +83,7 @@ def type_code(declared: DeclaredType, constants: Constants | None = None) -> str
         rows += [f"{key} = {constant_text(value, table)}" for key, value in members]
     else:
         kinds = {ModuleType: "(Module)", InterfaceType: "(Interface)"}
-        base = kinds.get(declared.__class__, "")  # type: ignore[call-overload]  # any class may be asked for
+        base = kinds.get(declared.__class__, "")
         rows += [
             f"{key}: {type_text(each)}" if is_name(key) else f"# {key}: {each}"
             for key, each in declaration.attributes.items()
@@ -91,7 +91,7 @@ def type_code(declared: DeclaredType, constants: Constants | None = None) -> str
     for key, schema in declaration.methods.items():
         function = declaration.functions.get(key)
         if isinstance(function, Function):
-            rows += function_code(function, table).splitlines()
+            rows += code_of(function, table).splitlines()
         else:
             rows += [_header(key, schema, None), f"{_INDENT}pass"]
     body = "".join(f"{_INDENT}{each}\n" for each in rows or ["pass"])
@@ -148,7 +148,9 @@ class _Writer:
                 self.texts[value] = self.names.take(argument.name)
             self.line(_header(name, schema, None))
         else:
-            typed = [f"{self.named(each)}: {type_text(each.type)}" for each in parameters]
+            typed = [
+                f"{self.named(each)}: {type_text(each.type)}" for each in parameters
+            ]
             self.line(f"def {name}({', '.join(typed)}):")
         self.body(graph.block)
         return "".join(f"{each}\n" for each in self.rows)
@@ -244,7 +246,10 @@ class _Writer:
         taken = self.operands(node, node.inputs, None if spelt is None else spelt.order)
         text = expression(node, taken, self.constants)
         outputs = node.outputs
-        if len(outputs) == 1 and node.kind not in ("prim::TupleUnpack", "prim::ListUnpack"):
+        if len(outputs) == 1 and node.kind not in (
+            "prim::TupleUnpack",
+            "prim::ListUnpack",
+        ):
             (value,) = outputs
             if len(value.uses) < 2 and len(text) <= WIDEST and self._is_near(value):
                 self.pending[value] = text
@@ -285,7 +290,7 @@ class _Writer:
             value = value.bare if isinstance(value, Group) else value
             self.line(f"{closed(owner)}.{name} = {value}")
         else:
-            self.line(f"setattr({owner}, {ascii(name)}, {value})")
+            self.line(f"setattr({owner}, {name!a}, {value})")
 
     def raise_exception(self, node: Node) -> None:
         (message,) = self.plain(node.inputs)
@@ -294,7 +299,7 @@ class _Writer:
         if is_name(name):
             self.line(f"raise {name}({message})")
         else:
-            self.line(f"raise_exception({ascii(kind)}, {message})")
+            self.line(f"raise_exception({kind!a}, {message})")
 
     def ends(self, block: Block, names: Sequence[str], rest: Sequence[Value]) -> None:
         """Give the values that a block ends with to variables, all at once."""
@@ -305,9 +310,7 @@ class _Writer:
         self.flush()
         bare = [each.bare if isinstance(each, Group) else each for each in taken]
         pairs = [
-            (name, text)
-            for name, text in zip(names, bare, strict=True)
-            if name != text
+            (name, text) for name, text in zip(names, bare, strict=True) if name != text
         ]
         if pairs:
             left = ", ".join(name for name, _ in pairs)

@@ -18,11 +18,11 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from mmap import ACCESS_COPY, mmap
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from runtime.errors.archive import (
     ArchiveTooLarge,
@@ -122,16 +122,9 @@ def writing(place: Place) -> Iterator[Writer]:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        with_no_error(lambda: os.remove(temporary))
+        with suppress(OSError):
+            os.remove(temporary)
         raise
-
-
-def with_no_error(step: Callable[[], None]) -> None:
-    """Do what may not be possible any more."""
-    try:
-        step()
-    except OSError:
-        pass
 
 
 class Reader:
@@ -188,7 +181,7 @@ class Reader:
         try:
             return self.unpacked(name).decode()
         except UnicodeDecodeError:
-            return self.damaged(name, "the text is no UTF-8")
+            self.damaged(name, "the text is no UTF-8")
 
     def unpacked(self, name: str) -> bytes:
         """The bytes of a packed member, which are checked by their sum."""
@@ -212,7 +205,7 @@ class Reader:
         return data
 
     def raw(self, name: str) -> tuple[int, int]:
-        """Where the bytes of a member that is not packed begin, and how many there are."""
+        """Where the bytes of a member that is not packed begin, and their number."""
         member = self.member(name)
         if member.compress_type != zipfile.ZIP_STORED:
             self.damaged(name, "the bytes of a tensor are packed")
@@ -245,11 +238,11 @@ class Reader:
         """All bytes: a map of the file, of which pages are copied when written to."""
         return self._bytes
 
-    def damaged(self, member: str, reason: str) -> Any:
+    def damaged(self, member: str, reason: str) -> NoReturn:
         """Say that a member breaks a rule."""
         raise DamagedArchive(archive=self.label, member=member, reason=reason)
 
-    def too_large(self, what: str, found: int, limit: int) -> Any:
+    def too_large(self, what: str, found: int, limit: int) -> NoReturn:
         """Say that there is too much of something."""
         raise ArchiveTooLarge(archive=self.label, what=what, found=found, limit=limit)
 

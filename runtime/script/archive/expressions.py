@@ -219,7 +219,7 @@ def attribute_text(owner: str, name: str) -> str:
     """An attribute that is read."""
     if is_name(name):
         return f"{closed(owner)}.{name}"
-    return f"getattr({owner}, {ascii(name)})"
+    return f"getattr({owner}, {name!a})"
 
 
 def _create(node: Node, operands: Sequence[str], constants: Constants) -> str:

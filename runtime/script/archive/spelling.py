@@ -135,7 +135,9 @@ def constant_text(value: Any, constants: Constants, type_: Type = AnyType) -> st
 
 def _enum_of(python: type, type_: Type) -> Type | None:
     """The enum among what a value of the type may be, or what its class is declared."""
-    members = type_.members if isinstance(type_, UnionType) else (unwrap_optional(type_),)
+    members = (
+        type_.members if isinstance(type_, UnionType) else (unwrap_optional(type_),)
+    )
     for each in members:
         if isinstance(each, EnumType) and each.declaration.python is python:
             return each
