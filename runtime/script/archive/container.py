@@ -9,7 +9,8 @@ Rules:
 - a file at a path is replaced at once, when the new one is whole; until then, and if
   writing fails, the old one stays;
 - a reader believes nothing: each member once, names that stay within the archive,
-  sizes within the limits and within the file, no bytes of two members;
+  sizes within the limits and within the file; sums are checked of all that is read,
+  which the bytes of tensors in a mapped file are not;
 - whatever is wrong with a zip file is an `ArchiveError`.
 """
 
@@ -224,7 +225,16 @@ class Reader:
             self.damaged(name, "the member has another name in its header")
         if start % limits.ALIGNMENT:
             self.damaged(name, f"the bytes do not begin at {limits.ALIGNMENT}s")
+        if not self.is_mapped:
+            found = memoryview(self._bytes)[start : start + member.file_size]
+            if zlib.crc32(found) != member.CRC:
+                self.damaged(name, "the bytes are not those that were written")
         return start, member.file_size
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether bytes are read from a file when somebody looks at them."""
+        return isinstance(self._bytes, mmap)
 
     def member(self, name: str) -> zipfile.ZipInfo:
         """What the directory says of a member."""

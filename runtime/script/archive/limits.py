@@ -15,8 +15,8 @@ DIRECTORY = 16 << 20
 # Characters of the name of a member, of a qualified name.
 NAME = 512
 # Bytes of one text, and of all of them, when they are unpacked.
-TEXT = 32 << 20
-TEXTS = 256 << 20
+TEXT = 16 << 20
+TEXTS = 64 << 20
 # Unpacked to packed bytes; source: deflate reaches 1,032, program texts stay below 40.
 RATIO = 400
 # Values within values that stand in each other's text: tuples, attributes.

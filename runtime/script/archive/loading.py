@@ -128,6 +128,9 @@ class _Loader:
         with self.rules("data.json"):
             root = self.values.decode(data.get("root"))
             self.check_values()
+        # Nobody reads these, and a file that is damaged there is damaged.
+        for name in self.reader.names("code"):
+            self.reader.unpacked(f"code/{name}")
         self.keep_alive()
         return root
 
