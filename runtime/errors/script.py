@@ -51,10 +51,22 @@ class MarkMisuse(ScriptError, TypeError):
 
 @dataclass(eq=False, kw_only=True)
 class ProgramError(ScriptError):
-    """Base of the errors at a place of a program: `span` of `source`."""
+    """Base of the errors at a place of a program: `span` of `source`.
+
+    `since` are the calls because of which the function is compiled, innermost first:
+    the name of what is called, and the place of the call.
+    """
 
     source: Source
     span: Span
+    since: tuple[tuple[str, Source, Span], ...] = ()
+
+    def __str__(self) -> str:
+        lines = [self.render()]
+        for name, source, span in self.since:
+            lines.append(f"`{name}` is being compiled since it was called from here:")
+            lines.append(source.excerpt(span))
+        return "\n".join(lines)
 
     def complaint(self) -> str:
         """What is wrong, without a full stop."""
@@ -142,3 +154,97 @@ class UnfitParameter(ProgramError, ValueError):
     def advice(self) -> str:
         """What to write instead."""
         return self.hint
+
+
+@dataclass(eq=False, kw_only=True)
+class UnknownName(ProgramError, NameError):
+    """A `variable` means nothing where it is used; `near` are names that do."""
+
+    variable: str
+    near: tuple[str, ...] = ()
+
+    def complaint(self) -> str:
+        """The name."""
+        return f"`{self.variable}` means nothing here"
+
+    def advice(self) -> str:
+        """The nearest names."""
+        return f"Did you mean {_either(self.near)}?" if self.near else ""
+
+
+@dataclass(eq=False, kw_only=True)
+class UnknownAttribute(ProgramError, AttributeError):
+    """The `owner`, in words, has no such `attribute`; `near` are those that it has."""
+
+    owner: str
+    attribute: str
+    near: tuple[str, ...] = ()
+    hint: str = ""
+
+    def complaint(self) -> str:
+        """The object and the attribute."""
+        return f"{self.owner} has no attribute `{self.attribute}`"
+
+    def advice(self) -> str:
+        """The nearest names."""
+        if self.hint:
+            return self.hint
+        return f"Did you mean {_either(self.near)}?" if self.near else ""
+
+
+@dataclass(eq=False, kw_only=True)
+class IllTyped(ProgramError, TypeError):
+    """A value is of a type that its use does not take; `hint` says what to write.
+
+    `others` are places that have to do with it, with words before each.
+    """
+
+    message: str
+    hint: str = ""
+    others: tuple[tuple[str, Source, Span], ...] = ()
+
+    def complaint(self) -> str:
+        """What does not fit."""
+        return self.message
+
+    def advice(self) -> str:
+        """What to write instead."""
+        return self.hint
+
+    def render(self) -> str:
+        """What does not fit, and where; the other places behind it."""
+        lines = [f"{self.complaint()}:", self.source.excerpt(self.span)]
+        for words, source, span in self.others:
+            lines += [f"{words}:", source.excerpt(span)]
+        return "\n".join([*lines, self.hint] if self.hint else lines)
+
+
+@dataclass(eq=False, kw_only=True)
+class NoSuchCall(ProgramError, TypeError):
+    """The `arguments` of a call fit none of the `candidates`.
+
+    `callee` says what is called; each candidate is a schema and why it does not fit.
+    """
+
+    callee: str
+    arguments: tuple[str, ...]
+    candidates: tuple[tuple[str, str], ...]
+
+    def complaint(self) -> str:
+        """What is called, and with what."""
+        given = f"({', '.join(self.arguments)})"
+        return f"{self.callee} does not take {given}"
+
+    def advice(self) -> str:
+        """The candidates, each with its reason."""
+        lines = []
+        for schema, reason in self.candidates:
+            lines.append(f"  {schema}")
+            lines.append(f"    {reason}")
+        many = len(self.candidates) > 1
+        head = "It has these forms:" if many else "It is:"
+        return "\n".join([head, *lines]) if lines else ""
+
+
+def _either(names: tuple[str, ...]) -> str:
+    return " or ".join(f"`{each}`" for each in names)

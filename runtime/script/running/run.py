@@ -25,7 +25,8 @@ from typing import Any
 from runtime.errors.script_running import TooDeep
 from runtime.schema.types import CODED
 from runtime.schema.values import presenter
-from runtime.script.ir import Block, Graph, Node, Value
+from runtime.script.ir import Block, Graph, Node, Value, copy_graph
+from runtime.script.passes import OPTIMIZE, run_passes
 from runtime.script.program import Function
 from runtime.script.running.backtrace import note, passed
 from runtime.script.running.methods import PLANS
@@ -129,6 +130,9 @@ def plan_of(graph: Graph, name: str = "") -> Plan:
         OperatorChanged: one of its operators has another schema now.
     """
     options = CHOSEN.options
+    if options.optimize:
+        graph = copy_graph(graph)
+        run_passes(graph, OPTIMIZE)
     return Plan(graph.block, (), name or graph.name, options)
 
 

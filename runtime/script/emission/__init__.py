@@ -1,0 +1,73 @@
+"""The emission: from checked syntax trees to graphs."""
+
+from runtime.script.emission import statements as _statements  # noqa: F401  # fills the table
+from runtime.script.emission import values as _values  # noqa: F401  # as above
+from runtime.script.emission.builtins import (
+    CLASSES,
+    ExceptionClass,
+    Primitive,
+    Special,
+    Syntactic,
+    plain,
+    register_annotate,
+)
+from runtime.script.emission.calls import Form, bound_values, call_forms, together
+from runtime.script.emission.compile import (
+    Compiler,
+    FunctionOfProgram,
+    compile_function,
+    compile_method,
+    compile_text,
+)
+from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.iteration import Iteration, Static
+from runtime.script.emission.sugar import (
+    Arguments,
+    Registration,
+    SimpleValue,
+    Sugared,
+    SugaredTuple,
+    constant_of,
+    no_attribute,
+    register_special_form,
+    register_sugar,
+    register_value,
+    sugar_of,
+    sugar_of_value,
+    type_of,
+)
+
+__all__ = [
+    "CLASSES",
+    "Arguments",
+    "Compiler",
+    "Emitter",
+    "ExceptionClass",
+    "Form",
+    "FunctionOfProgram",
+    "Iteration",
+    "Primitive",
+    "Registration",
+    "SimpleValue",
+    "Special",
+    "Static",
+    "Sugared",
+    "SugaredTuple",
+    "Syntactic",
+    "bound_values",
+    "call_forms",
+    "compile_function",
+    "compile_method",
+    "compile_text",
+    "constant_of",
+    "no_attribute",
+    "plain",
+    "register_annotate",
+    "register_special_form",
+    "register_sugar",
+    "register_value",
+    "sugar_of",
+    "sugar_of_value",
+    "together",
+    "type_of",
+]

@@ -1,0 +1,464 @@
+"""Calls: which form of what is called takes the arguments, and the values for it.
+
+True only here: how arguments are put to the arguments of a schema, what is converted on
+the way, and what is said where none of several forms takes them.
+
+Rules:
+- the forms are tried in their order, first with the arguments as they are, then with
+  numbers converted to wider ones; the first that takes them is called;
+- every argument is given to a node: what is left out is a constant;
+- what is converted: numbers to wider numbers; where the runtime does so too, a number
+  to a tensor, one number to a list of a size, numbers one by one to a list of sizes, a
+  tuple to a list, a text to a device;
+- a list or dictionary that was written in place, and that nobody has seen, is of the
+  type that is asked for if its elements are.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.errors.script import NoSuchCall
+from runtime.schema.argument import Argument
+from runtime.schema.device import Device
+from runtime.schema.numbers import MISMATCH
+from runtime.schema.schema import Schema
+from runtime.schema.subtype import is_subtype
+from runtime.schema.tags import NUMBERS_AS_TENSORS
+from runtime.schema.types import (
+    AnyType,
+    BoolType,
+    ComplexType,
+    DeviceType,
+    DictType,
+    FloatType,
+    IntType,
+    ListType,
+    NoneType_,
+    NumberType,
+    OptionalType,
+    StrType,
+    TensorType,
+    TupleType,
+    Type,
+    TypeVariable,
+    unwrap_optional,
+)
+from runtime.schema.unify import Mismatch, match, substitute, variables
+from runtime.script.emission.emitter import Emitter, becomes
+from runtime.script.emission.sugar import (
+    Arguments,
+    SimpleValue,
+    Sugared,
+    SugaredTuple,
+    constant_of,
+    sugar_of_value,
+)
+from runtime.script.ir import Value
+from runtime.script.primitives import Row, widened
+
+# The numbers that the runtime takes for one of another kind.
+_NUMBERS = (BoolType, IntType, FloatType, ComplexType)
+
+
+class Form(NamedTuple):
+    """One form of what is called: its schema, and whether it is an operator's."""
+
+    name: str
+    schema: Schema
+    # Whether it is of the runtime, whose own calls convert more than numbers.
+    loose: bool = False
+    # Whether a number stands for a tensor.
+    numbers: bool = False
+
+
+class _Given(NamedTuple):
+    """The values for a form, each with how it is converted, and what they bind."""
+
+    values: tuple[Any, ...]
+    bound: dict[str, Type]
+
+
+def forms_of_rows(rows: Iterable[Row]) -> list[Form]:
+    """The forms of primitives."""
+    return [Form(each.name, each.schema) for each in rows]
+
+
+def forms_of_operator(name: str) -> list[Form]:
+    """The forms of an operator of the runtime, `core::add`, the unnamed one first."""
+    from runtime.dispatch.handle import provide
+    from runtime.schema.names import OperatorName
+
+    asked = OperatorName(name)
+    provide(asked)
+    forms = []
+    for each in default_dispatcher().state.overloads(asked):
+        if each.definition is None:
+            continue
+        reading = each.definition.reading
+        forms.append(
+            Form(reading.text, reading.schema, True, NUMBERS_AS_TENSORS in reading.tags)
+        )
+    forms.sort(key=lambda each: each.schema.overload == "out")
+    return forms
+
+
+def call_forms(
+    e: Emitter, callee: str, forms: Sequence[Form], arguments: Arguments
+) -> Sugared:
+    """Call the first of the forms that takes the arguments.
+
+    Raises:
+        NoSuchCall: none does.
+    """
+    form, values, types = _chosen(e, callee, forms, arguments)
+    node = e.node(form.name, values, types)
+    return together(e, node.outputs)
+
+
+def together(e: Emitter, outputs: Sequence[Value]) -> Sugared:
+    """What a call gives: its one result, None, or a tuple of several."""
+    if not outputs:
+        return SimpleValue(e.constant(None))
+    if len(outputs) == 1:
+        return sugar_of_value(outputs[0])
+    made = TupleType(tuple(each.type for each in outputs))
+    return SimpleValue(e.node("prim::TupleConstruct", outputs, (made,)).output)
+
+
+def bound_values(
+    e: Emitter, callee: str, schema: Schema, arguments: Arguments
+) -> tuple[list[Value], list[Type]]:
+    """The values for every argument of a function, and the types that it gives.
+
+    Raises:
+        NoSuchCall: the function does not take the arguments.
+    """
+    _, values, types = _chosen(e, callee, [Form(callee, schema)], arguments)
+    return values, types
+
+
+def _chosen(
+    e: Emitter, callee: str, forms: Sequence[Form], arguments: Arguments
+) -> tuple[Form, list[Value], list[Type]]:
+    reasons: list[tuple[str, str]] = []
+    given = _Values(e, arguments)
+    for exact in (True, False):
+        for form in forms:
+            found = _bind(form, given, exact)
+            if isinstance(found, str):
+                if not exact:
+                    reasons.append((_shown(form, callee), found))
+                continue
+            values = [_made(e, each) for each in found.values]
+            returns = [each.fake_type for each in form.schema.returns]
+            return form, values, [substitute(each, found.bound) for each in returns]
+    raise NoSuchCall(
+        source=e.at.source,
+        span=e.at.span,
+        callee=callee,
+        arguments=arguments.words(),
+        candidates=tuple(dict.fromkeys(reasons)),
+    )
+
+
+def _shown(form: Form, callee: str) -> str:
+    text = str(form.schema)
+    name, _, rest = text.partition("(")
+    return text if form.loose else f"{name.partition('::')[2] or name}({rest}"
+
+
+class _Values:
+    """The arguments of a call, each made a value when it is first asked for."""
+
+    __slots__ = ("_e", "_made", "arguments")
+
+    def __init__(self, e: Emitter, arguments: Arguments) -> None:
+        self._e = e
+        self._made: dict[int, Value] = {}
+        self.arguments = arguments
+        # In order, as Python computes them.
+        for each in (*arguments.positional, *arguments.named.values()):
+            self.of(each)
+
+    def of(self, sugared: Sugared) -> Value:
+        """The value of an argument."""
+        known = self._made.get(id(sugared))
+        if known is None:
+            known = self._made[id(sugared)] = sugared.value(self._e)
+        return known
+
+    @property
+    def open(self) -> set[Value]:
+        """Displays whose types nothing has said."""
+        return self._e.open
+
+
+def _bind(form: Form, given: _Values, exact: bool) -> _Given | str:
+    """What the arguments of a form are given, or why it does not take the call."""
+    schema, arguments = form.schema, given.arguments
+    positional = [each for each in schema.arguments if not each.kwarg_only]
+    plain = [given.of(each) for each in arguments.positional]
+    named = {name: given.of(each) for name, each in arguments.named.items()}
+    sizes = _sizes(form, positional, plain, exact)
+    if sizes is not None:
+        plain = sizes
+    surplus: list[Value] = []
+    if schema.is_vararg:
+        plain, surplus = plain[: len(positional)], plain[len(positional) :]
+    if len(plain) > len(positional):
+        count = len(positional)
+        some = f"{count} argument{'s' * (count != 1)}"
+        return f"it takes {some} by place, and {len(plain)} are given"
+    slots: dict[str, Any] = {}
+    for argument, each in zip(positional, plain, strict=False):
+        slots[argument.name] = each
+    known = [each.name for each in schema.arguments]
+    for name, each in named.items():
+        if name in slots:
+            return f"`{name}` is given twice"
+        if name not in known:
+            return f"it has no argument `{name}`"
+        slots[name] = each
+    missing = [
+        each.name
+        for each in schema.arguments
+        if each.name not in slots and not each.has_default
+    ]
+    if missing:
+        return f"`{missing[0]}` is missing"
+    found = _matched(form, slots, given, exact)
+    if isinstance(found, str) or not surplus:
+        return found
+    return _Given((*found.values, *surplus), found.bound)
+
+
+def _sizes(
+    form: Form, positional: Sequence[Argument], plain: list[Value], exact: bool
+) -> list[Any] | None:
+    """The values, with the numbers that come one by one as one list of sizes."""
+    if exact or not form.loose:
+        return None
+    for place, argument in enumerate(positional):
+        rest = plain[place:]
+        if unwrap_optional(argument.type) is ListType(IntType):
+            last = place == len(positional) - 1 or len(rest) > len(positional) - place
+            if last and rest and all(each.type is IntType for each in rest):
+                return [*plain[:place], tuple(rest)]
+            return None
+        if place and argument.type is not TensorType:
+            return None
+    return None
+
+
+def _matched(
+    form: Form, slots: dict[str, Any], given: _Values, exact: bool
+) -> _Given | str:
+    formals: list[Type] = []
+    actuals: list[Type] = []
+    values: list[Any] = []
+    opened: list[int] = []
+    for argument in form.schema.arguments:
+        if argument.name not in slots:
+            values.append(_Default(argument))
+            continue
+        slot = slots[argument.name]
+        formal = argument.fake_type
+        converted = slot
+        if not isinstance(slot, tuple):
+            actual = slot.type
+            open_ = slot in given.open and not slot.uses
+            if open_ and variables(formal) and type(actual) is type(formal):
+                opened.append(len(values))
+                values.append(slot)
+                continue
+            found = _converted(form, argument, slot, given, exact)
+            if isinstance(found, str):
+                return (
+                    f"`{argument.name}` is {_of(formal)}, and {actual} is given{found}"
+                )
+            converted = found
+        values.append(converted)
+        formals.append(formal)
+        actuals.append(_type_of(converted, formal))
+    bound = match(formals, actuals)
+    if isinstance(bound, Mismatch):
+        names = [each.name for each in form.schema.arguments if each.name in slots]
+        return f"`{names[bound.index]}` does not fit: {bound.reason}"
+    result = dict(bound)
+    for place in opened:
+        formal = form.schema.arguments[place].fake_type
+        value: Value = values[place]
+        wanted = substitute(formal, result)
+        if variables(wanted):
+            filled = match((formal,), (value.type,))
+            if isinstance(filled, Mismatch):
+                return f"`{form.schema.arguments[place].name}` does not fit"
+            result |= {k: v for k, v in filled.items() if k not in result}
+        elif not becomes(value, wanted, given.open):
+            return f"{value.type} is no {wanted}"
+    return _Given(tuple(values), result)
+
+
+class _Default(NamedTuple):
+    """An argument that is left out."""
+
+    argument: Argument
+
+
+class _Converted(NamedTuple):
+    """A value that a primitive, or a node, makes of the one that was given."""
+
+    kind: str
+    inputs: tuple[Value, ...]
+    type: Type
+
+
+def _type_of(converted: Any, formal: Type) -> Type:
+    if isinstance(converted, tuple) and not isinstance(converted, _Converted):
+        return ListType(IntType)
+    if isinstance(converted, _Number):
+        return TensorType
+    found: Type = converted.type
+    return found
+
+
+class _Number:
+    """A number that stands for a tensor, as it is."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+def _converted(
+    form: Form, argument: Argument, slot: Value, given: _Values, exact: bool
+) -> Any:
+    """What is given for an argument: the value or what is made of it; or why not."""
+    formal, actual = argument.fake_type, slot.type
+    if variables(formal) or is_subtype(actual, formal):
+        if (
+            exact
+            and formal is NumberType
+            and actual is not NumberType
+            and not form.loose
+        ):
+            return ""
+        return slot
+    if becomes(slot, formal, given.open):
+        return slot
+    if (
+        form.numbers
+        and unwrap_optional(formal) is TensorType
+        and actual
+        in (
+            *_NUMBERS,
+            NumberType,
+        )
+    ):
+        return _Number(slot)
+    if exact:
+        return ""
+    target = unwrap_optional(formal)
+    wider = widened(actual, target)
+    if wider is not None:
+        return _Converted(wider, (slot,), target)
+    if not form.loose:
+        return ""
+    if target is NumberType and actual is BoolType:
+        return _Converted("script::int.bool", (slot,), IntType)
+    if isinstance(target, ListType):
+        element = target.element
+        if argument.size is not None and is_subtype(actual, element):
+            return _Converted("prim::ListConstruct", (slot,), target)
+        if isinstance(actual, TupleType) and all(
+            is_subtype(each, element) for each in actual.elements
+        ):
+            return _Converted("tuple", (slot,), target)
+        if isinstance(actual, ListType) and element is OptionalType(TensorType):
+            return ""
+    if target is DeviceType and actual is StrType:
+        known, text = constant_of(SimpleValue(slot))
+        if known:
+            return _Text(Device.parse(text))
+    return ""
+
+
+class _Text:
+    """A device that was written as a text."""
+
+    __slots__ = ("device", "type")
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.type = DeviceType
+
+
+def _of(type: Type) -> str:  # noqa: A002  # the field's own word
+    return f"of type {type}"
+
+
+def _made(e: Emitter, given: Any) -> Value:
+    """The value for a node."""
+    if isinstance(given, Value):
+        return given
+    if isinstance(given, _Default):
+        return default_value(e, given.argument)
+    if isinstance(given, _Number):
+        return given.value
+    if isinstance(given, _Text):
+        return e.constant(given.device, DeviceType)
+    if isinstance(given, _Converted):
+        if given.kind != "tuple":
+            return e.node(given.kind, given.inputs, (given.type,)).output
+        source = given.inputs[0]
+        assert isinstance(source.type, TupleType), "a tuple is made a list"
+        parts = e.node("prim::TupleUnpack", (source,), source.type.elements).outputs
+        return e.node("prim::ListConstruct", parts, (given.type,)).output
+    return e.node("prim::ListConstruct", given, (ListType(IntType),)).output
+
+
+def default_value(e: Emitter, argument: Argument) -> Value:
+    """The value of an argument that is left out."""
+    wanted = argument.fake_type
+    return stored_value(e, argument.default, wanted)
+
+
+def stored_value(e: Emitter, stored: Any, wanted: Type) -> Value:
+    """What a schema stores as a default, as a value: a fresh list, or a constant."""
+    inner = unwrap_optional(wanted)
+    if isinstance(inner, ListType) and isinstance(stored, tuple):
+        parts = [stored_value(e, each, inner.element) for each in stored]
+        return e.node("prim::ListConstruct", parts, (inner,)).output
+    if isinstance(inner, TupleType) and isinstance(stored, tuple):
+        pairs = zip(stored, inner.elements, strict=True)
+        parts = [stored_value(e, each, one) for each, one in pairs]
+        return e.node("prim::TupleConstruct", parts, (inner,)).output
+    if stored is None:
+        return e.constant(None, NoneType_)
+    if isinstance(stored, int) and inner in (FloatType, ComplexType):
+        stored = float(stored) if inner is FloatType else complex(stored)
+    kind = inner
+    if inner in (NumberType, AnyType) or not isinstance(inner, type(IntType)):
+        from runtime.script.emission.emitter import constant_type
+
+        kind = constant_type(stored)
+    return e.constant(stored, kind)
+
+
+__all__ = [
+    "MISMATCH",
+    "Callable",
+    "DictType",
+    "Form",
+    "SugaredTuple",
+    "TypeVariable",
+    "bound_values",
+    "call_forms",
+    "default_value",
+    "forms_of_operator",
+    "forms_of_rows",
+    "stored_value",
+    "together",
+]

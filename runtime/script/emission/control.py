@@ -1,0 +1,471 @@
+"""Control: blocks of statements, branches and loops, and the exits from them.
+
+True only here: how `return`, `break` and `continue` become flags and blocks, and how
+loops carry variables.
+
+Rules:
+- what stands behind a branch of which one way ends elsewhere (`if c: return`) is put
+  into the other way, while blocks are not nested deeper than `DEEPEST`: so what the
+  condition says of variables holds there, and no flag is needed;
+- else what stands behind a statement that may have left asks the flags;
+- a loop carries the variables that it assigns and that were there before, each of one
+  type: the one that was written, or the one that it has before the loop;
+- results and flags that a loop gives are uninitialized, or False, before it;
+- a loop over a list that the body may write to asks for the length in each round.
+"""
+
+import ast
+from collections.abc import Callable, Sequence
+
+from runtime.schema.types import BoolType, IntType, Type
+from runtime.script.emission.emitter import (
+    ENDLESS,
+    FLAGS,
+    RESULT,
+    WAYS,
+    Branch,
+    Emitter,
+    Torn,
+)
+from runtime.script.emission.iteration import Iteration
+from runtime.script.emission.refinement import Condition, condition, refine
+from runtime.script.emission.sugar import Sugared
+from runtime.script.frontend import JUMPS, Exit, constant
+from runtime.script.ir import Block, Effect, Value, effects_of, writes_of
+
+# Blocks inside of each other from which on flags are asked in place of deeper ones.
+DEEPEST = 30
+Test = Callable[[], Condition]
+
+
+def block(e: Emitter, body: Sequence[ast.stmt]) -> None:
+    """Emit statements one after another, as far as control comes."""
+    for place, each in enumerate(body):
+        rest = body[place + 1 :]
+        if isinstance(each, ast.If):
+            if branch(e, each, rest):
+                return
+        else:
+            e.statement(each)
+        if Exit.NEXT not in e.exits:
+            return
+        if e.exits & JUMPS:
+            guarded(e, rest)
+            return
+
+
+def guarded(e: Emitter, rest: Sequence[ast.stmt]) -> None:
+    """Emit statements that run only if control has not left."""
+    statements = list(rest)
+    while statements:
+        # What may leave ends a group: what is behind it asks again.
+        count = 1
+        for each in statements:
+            if e.scopes.exits.of(each) & JUMPS:
+                break
+            count += 1
+        group, statements = statements[:count], statements[count:]
+        group_of = group
+        ask(e, lambda group=group_of: block(e, group))  # type: ignore[misc]  # bound at once
+        if Exit.NEXT not in e.exits:
+            return
+        if not e.exits & JUMPS:
+            block(e, statements)
+            return
+
+
+def ask(e: Emitter, emit: Callable[[], None]) -> None:
+    """Emit something that runs only if control has not left."""
+    node = e.node("prim::If", (e.gone,))
+    gone = Branch(node.add_block(), dict(e.names), e.exits & ~Exit.NEXT)
+    e.join(node, [gone, e.branch(node, emit)])
+
+
+def branch(e: Emitter, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
+    """Emit a branch; True if what stands behind it has been emitted, too."""
+    before = e.at
+    e.at = e.at._replace(source=e.source, span=e.source.span(node.test))
+    found = condition(e, node.test)
+    if isinstance(found.truth, bool):
+        refine(e, found.positive if found.truth else found.negative)
+        e.at = before
+        block(e, [*(node.body if found.truth else node.orelse), *rest])
+        return True
+    if_ = e.node("prim::If", (found.truth,))
+
+    def run(body: Sequence[ast.stmt], types: dict[str, Type]) -> Callable[[], None]:
+        def emit() -> None:
+            refine(e, types)
+            block(e, body)
+
+        return emit
+
+    first = e.branch(if_, run(node.body, dict(found.positive)))
+    second = e.branch(if_, run(node.orelse, dict(found.negative)))
+    e.at = before
+    ways = [each for each in (first, second) if Exit.NEXT in each.exits]
+    done = False
+    if rest and len(ways) == 1 and e.depth < DEEPEST:
+        if ways[0] is first:
+            first = _behind(e, first, rest)
+        else:
+            second = _behind(e, second, rest)
+        done = True
+    e.join(if_, [first, second])
+    if not done and len(ways) == 1:
+        _keep_refined(e, found, ways[0] is first)
+    return done
+
+
+def _behind(e: Emitter, way: Branch, rest: Sequence[ast.stmt]) -> Branch:
+    """The branch, with what stands behind it."""
+
+    def emit() -> None:
+        e.names, e.exits = way.names, way.exits
+        if e.exits & JUMPS:
+            guarded(e, rest)
+        else:
+            block(e, rest)
+
+    return e.within(way.block, emit)
+
+
+def _keep_refined(e: Emitter, found: Condition, truth: bool) -> None:
+    """What a condition has said holds behind a branch whose other way never ends."""
+    if e.exits & WAYS is Exit.NEXT:
+        types = found.positive if truth else found.negative
+        refine(e, {k: v for k, v in types.items() if k in e.names})
+
+
+# Loops
+
+
+def while_loop(e: Emitter, node: ast.While) -> None:
+    """`while test: body`."""
+    if constant(node.test) is False:
+        return
+    names = carried(e, node)
+    _widen(e, names)
+    first = condition(e, node.test)
+    if first.truth is False:
+        return
+    start = e.constant(True) if first.truth is True else first.truth
+    loop = _Loop(e, node, names, e.constant(ENDLESS), start)
+
+    def body(_: Value) -> None:
+        refine(e, {k: v for k, v in first.positive.items() if k in e.names})
+        block(e, node.body)
+
+    def again() -> Value | None:
+        found = condition(e, node.test).truth
+        return e.constant(found) if isinstance(found, bool) else found
+
+    endless = constant(node.test) is True
+    loop.run(body, None if endless else lambda _: again(), endless)
+
+
+def for_loop(
+    e: Emitter,
+    node: ast.For,
+    iteration: Iteration,
+    assign: Callable[[Sugared], None],
+) -> None:
+    """`for target in ...: body`."""
+    static = iteration.static()
+    if static is not None:
+        unrolled(e, node, list(static), assign)
+        return
+    names = carried(e, node)
+    trips = iteration.trips(e)
+    _widen(e, names)
+    loop = _Loop(e, node, names, trips, e.constant(True))
+
+    def body(index: Value) -> None:
+        assign(iteration.item(e, index))
+        block(e, node.body)
+
+    loop.run(body, None, False, iteration)
+
+
+def unrolled(
+    e: Emitter,
+    node: ast.For,
+    items: list[Sugared],
+    assign: Callable[[Sugared], None],
+) -> None:
+    """A loop over a known number of elements, one after another."""
+    _rounds(e, node, items, assign)
+    if Exit.BREAK in e.exits:
+        e.exits = (e.exits & ~Exit.BREAK) | Exit.NEXT
+        e.names.pop(FLAGS[Exit.BREAK], None)
+    _settle(e)
+
+
+def _rounds(
+    e: Emitter,
+    node: ast.For,
+    items: list[Sugared],
+    assign: Callable[[Sugared], None],
+) -> None:
+    """Rounds whose breaks are the business of those before."""
+    for place, item in enumerate(items):
+        assign(item)
+        block(e, node.body)
+        if Exit.CONTINUE in e.exits:
+            e.exits = (e.exits & ~Exit.CONTINUE) | Exit.NEXT
+            e.names.pop(FLAGS[Exit.CONTINUE], None)
+        if Exit.NEXT not in e.exits:
+            return
+        if e.exits & JUMPS:
+            rest = items[place + 1 :]
+            if rest:
+                ask(e, lambda: _rounds(e, node, rest, assign))
+            return
+
+
+def _settle(e: Emitter) -> None:
+    """Forget flags that only one way is left of."""
+    ways = e.exits & WAYS
+    for way, flag in FLAGS.items():
+        if way not in ways or ways is way:
+            e.names.pop(flag, None)
+
+
+def carried(e: Emitter, node: ast.For | ast.While) -> list[str]:
+    """The variables that a loop carries: those that it writes and that are there."""
+    found = e.scopes.of(node)
+    return [
+        name
+        for name in dict.fromkeys([*found.writes, *found.deletes])
+        if name in e.names and not isinstance(e.names[name], Torn)
+    ]
+
+
+def _widen(e: Emitter, names: Sequence[str]) -> None:
+    """Let variables be of the types that they were written with."""
+    for name in names:
+        value = e.names[name].value(e)
+        wanted = e.declared.get(name)
+        if wanted is not None and value.type is not wanted:
+            fitted = e.fitted(value, wanted)
+            if fitted is not None:
+                value = e.cast(fitted, wanted)
+        e.names[name] = e.compiler.sugar(value)
+        e.open.discard(value)
+
+
+class _Loop:
+    """One loop that is being emitted."""
+
+    def __init__(
+        self,
+        e: Emitter,
+        node: ast.For | ast.While,
+        names: Sequence[str],
+        trips: Value,
+        start: Value,
+    ) -> None:
+        self.e = e
+        self.syntax = node
+        self.names = names
+        initial = [e.names[name].value(e) for name in names]
+        self.node = e.node("prim::Loop", (trips, start, *initial))
+        self.block = self.node.add_block()
+        self.index = self.block.add_parameter(IntType, "index")
+        self.parameters = [
+            self.block.add_parameter(value.type, name)
+            for name, value in zip(names, initial, strict=True)
+        ]
+
+    def run(
+        self,
+        body: Callable[[Value], None],
+        again: Callable[[Value], Value | None] | None,
+        endless: bool,
+        iteration: Iteration | None = None,
+    ) -> None:
+        """Emit the body, and what is behind it."""
+        e = self.e
+        before = dict(e.names)
+
+        def emit() -> None:
+            for name, value in zip(self.names, self.parameters, strict=True):
+                e.names[name] = e.compiler.sugar(value)
+            body(self.index)
+
+        made = e.within(self.block, emit)
+        written = _written(self.block, iteration)
+        leaves = made.exits & (Exit.RETURN | Exit.BREAK)
+        with e.into(self.block):
+            names, exits = e.names, e.exits
+            e.names, e.exits = dict(made.names), made.exits
+            proceeds = None
+            if iteration is not None and written:
+                proceeds = self._watched(iteration)
+            elif again is not None:
+                proceeds = again
+            going = self._condition(made, leaves, proceeds)
+            e.names, e.exits = names, exits
+        self.block.add_result(going)
+        if iteration is not None and written:
+            self._ask_first(iteration)
+        self._results(made, before)
+        self._fresh(made, before, endless)
+        self._exits(made, endless)
+
+    def _watched(self, iteration: Iteration) -> Callable[[Value], Value | None]:
+        e = self.e
+
+        def proceeds(index: Value) -> Value | None:
+            iteration.check(e)
+            following = e.operator("script::add.int", index, e.constant(1))
+            return iteration.has(e, following)
+
+        return proceeds
+
+    def _ask_first(self, iteration: Iteration) -> None:
+        e = self.e
+        with e.before(self.node):
+            first = iteration.has(e, e.constant(0))
+            if first is not None:
+                self.node.set_input(0, e.constant(ENDLESS))
+                self.node.set_input(1, first)
+
+    def _condition(
+        self,
+        made: Branch,
+        leaves: Exit,
+        again: Callable[[Value], Value | None] | None,
+    ) -> Value:
+        e = self.e
+        ways = made.exits & WAYS
+        if not ways & (Exit.NEXT | Exit.CONTINUE):
+            return e.constant(False)
+        if not leaves:
+            found = None if again is None else again(self.index)
+            return e.constant(True) if found is None else found
+        gone = e.any_of(
+            [e.names[FLAGS[way]] for way in (Exit.RETURN, Exit.BREAK) if way in ways]
+        )
+        if again is None:
+            return e.operator("script::not_.bool", gone)
+        node = e.node("prim::If", (gone,))
+        e.branch(node, lambda: e.block.add_result(e.constant(False)))
+
+        def ask_again() -> None:
+            found = again(self.index)
+            e.block.add_result(e.constant(True) if found is None else found)
+
+        e.branch(node, ask_again)
+        return node.add_output(BoolType)
+
+    def _results(self, made: Branch, before: dict[str, object]) -> None:
+        e = self.e
+        for name, parameter in zip(self.names, self.parameters, strict=True):
+            one = made.names.get(name) if made.goes_on else None
+            with e.into(self.block):
+                if one is None:
+                    result = parameter
+                    if made.goes_on:
+                        result = e.uninitialized(parameter.type)
+                else:
+                    result = self._carried(name, one, parameter)
+            self.block.add_result(result)
+            output = self.node.add_output(parameter.type, name)
+            e.names[name] = e.compiler.sugar(output)
+
+    def _carried(self, name: str, one: object, parameter: Value) -> Value:
+        e = self.e
+        if isinstance(one, Torn):
+            from runtime.script.emission.expressions import torn
+
+            torn(e, name, one)
+        assert isinstance(one, Sugared), "variables are sugar"
+        value = one.value(e)
+        fitted = e.fitted(value, parameter.type)
+        if fitted is None:
+            start = self.node.inputs[2 + self.names.index(name)]
+            e.fail(
+                f"`{name}` is of type {parameter.type} before the loop, and of type "
+                f"{value.type} at the end of a round",
+                "Annotate it before the loop with a type of both, or use two names.",
+                [
+                    (f"It is of type {start.type} here", start.node.place),
+                    (f"It is of type {value.type} here", value.node.place),
+                ],
+            )
+        return fitted
+
+    def _extra(self, name: str, type_: Type, value: Value | None, hint: str) -> None:
+        """One value more that the loop gives, which its body does not read."""
+        e = self.e
+        with e.before(self.node):
+            start = (
+                e.constant(False) if type_ is BoolType and name[0] == "$" else None
+            ) or e.uninitialized(type_)
+        self.node.add_input(start)
+        parameter = self.block.add_parameter(type_, hint)
+        self.block.add_result(parameter if value is None else value)
+        e.names[name] = e.compiler.sugar(self.node.add_output(type_, hint))
+        if name in FLAGS.values():
+            e.names[name] = e.names[name].value(e)
+
+    def _fresh(self, made: Branch, before: dict[str, object], endless: bool) -> None:
+        """What an endless loop has assigned is there where `break` leaves it."""
+        if not endless or not made.goes_on:
+            return
+        e = self.e
+        for name, one in made.names.items():
+            if name[0] == "$" or name in before or name in self.names:
+                continue
+            if isinstance(one, Torn):
+                e.names[name] = one
+                continue
+            with e.into(self.block):
+                value = one.value(e)
+            self._extra(name, value.type, value, name)
+
+    def _exits(self, made: Branch, endless: bool) -> None:
+        e = self.e
+        ways = made.exits & WAYS
+        passes = not endless or Exit.BREAK in ways
+        e.exits = made.exits & Exit.RAISE
+        if passes:
+            e.exits |= Exit.NEXT
+        if Exit.RETURN not in ways:
+            return
+        e.exits |= Exit.RETURN
+        result = made.names[RESULT]
+        if isinstance(result, Torn):
+            e.names[RESULT] = result
+        else:
+            with e.into(self.block):
+                value = result.value(e)
+            self._extra(RESULT, value.type, value, "result")
+        if passes:
+            with e.into(self.block):
+                flag = (
+                    e.constant(True)
+                    if ways is Exit.RETURN
+                    else made.names[FLAGS[Exit.RETURN]]
+                )
+            self._extra(FLAGS[Exit.RETURN], BoolType, flag, "RETURN")
+
+
+def _written(block_: Block, iteration: Iteration | None) -> bool:
+    """Whether a body may write to what the loop goes through."""
+    if iteration is None:
+        return False
+    kinds = {each.type for each in iteration.watched()}
+    if not kinds:
+        return False
+    for node in block_:
+        if Effect.UNKNOWN in effects_of(node):
+            return True
+        for writer, place in writes_of(node):
+            if writer.inputs[place].type in kinds:
+                return True
+    return False
+
+
+__all__ = ["block", "for_loop", "while_loop"]

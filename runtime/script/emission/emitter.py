@@ -1,0 +1,443 @@
+"""The emitter: one function that is being compiled, and where its graph has grown to.
+
+True only here: how nodes are put into the graph, what the variables of the function are
+at the place that is compiled, and what of them meets behind a branch.
+
+    Emitter    one function: its source, its graph, its variables, its exits so far
+    Branch     a block that has been emitted, with what its variables are at its end
+
+Rules:
+- a graph has no jumps: what `return`, `break` and `continue` leave out is put into the
+  blocks of a branch that asks flags (`names["$RETURN"]`, ...); while `exits` has one way
+  only, no flag is needed, and there is none;
+- `exits` are the ways that control has gone by the end of what is emitted;
+- a variable is what `names` says, a `Sugared`; `declared` are the types of those that
+  were written with one;
+- what meets behind a branch has the least common type; where there is none, the
+  variable is `Torn`, and using it is the error;
+- a variable that one branch does not have is `prim::Uninitialized` there: uses that may
+  come before a value are refused (`runtime.script.frontend.absence`).
+
+How it works: `EXPRESSIONS` and `STATEMENTS` are filled by the chapters that emit one
+class of syntax tree each.
+"""
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from runtime.errors.script import IllTyped
+from runtime.schema.annotation import annotated_type
+from runtime.schema.subtype import is_subtype
+from runtime.schema.types import (
+    BoolType,
+    DictType,
+    IntType,
+    ListType,
+    NoneType_,
+    TupleType,
+    Type,
+)
+from runtime.schema.unify import Mismatch, unify
+from runtime.script.frontend import Annotations, Definition, Exit, Scopes, place_of
+from runtime.script.ir import Block, Graph, Node, Place, Value
+
+if TYPE_CHECKING:
+    from runtime.script.emission.compile import Compiler
+    from runtime.script.emission.sugar import Sugared
+
+# Class of syntax tree -> what emits it.
+EXPRESSIONS: dict[type[ast.AST], Callable[["Emitter", Any], "Sugared"]] = {}
+STATEMENTS: dict[type[ast.AST], Callable[["Emitter", Any], None]] = {}
+# The ways that pass on to what is behind, at once or in the next round of a loop.
+ONWARD = Exit.NEXT | Exit.BREAK | Exit.CONTINUE
+WAYS = ONWARD | Exit.RETURN
+RESULT = "$result"
+FLAGS: Mapping[Exit, str] = {
+    each: f"${each.name}" for each in (Exit.RETURN, Exit.BREAK, Exit.CONTINUE)
+}
+# So many trips that a loop never makes them.
+ENDLESS = 2**63 - 1
+
+
+class Branch(NamedTuple):
+    """A block that has been emitted."""
+
+    block: Block
+    names: dict[str, Any]
+    exits: Exit
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether what its variables are is seen by anybody."""
+        return bool(self.exits & ONWARD)
+
+
+class Torn:
+    """A variable that has values of types without a common one."""
+
+    __slots__ = ("mismatch", "places")
+
+    def __init__(
+        self, mismatch: Mismatch, places: Sequence[tuple[Type, Place | None]]
+    ) -> None:
+        self.mismatch = mismatch
+        self.places = places
+
+
+class Emitter:
+    """One function that is being compiled."""
+
+    def __init__(
+        self,
+        compiler: "Compiler",
+        definition: Definition[Any],
+        annotations: Annotations,
+        find: Callable[[str], Any],
+        graph: Graph,
+        returns: Type | None,
+    ) -> None:
+        self.compiler = compiler
+        self.definition = definition
+        self.source = definition.source
+        self.annotations = annotations
+        # What a name means that is no variable; raises LookupError.
+        self.find = find
+        self.graph = graph
+        self.returns = returns
+        self.scopes = Scopes(definition.tree)
+        self.block = graph.block
+        self.anchor: Node | None = None
+        self.depth = 0
+        self.at = Place(self.source, place_of(definition.tree, self.source))
+        self.names: dict[str, Any] = {}
+        self.declared: dict[str, Type] = {}
+        self.exits = Exit.NEXT
+        # What conditions were found to be that only types decide.
+        self.decided: dict[ast.expr, bool] = {}
+        # Lists and dictionaries without elements, whose types nothing has said.
+        self.open: set[Value] = set()
+        # The plain names of the loops that are not left yet: for `break`.
+        self.memo: dict[str, Any] = {}
+
+    # Nodes
+
+    def node(
+        self,
+        kind: str,
+        inputs: Iterable[Value] = (),
+        types: Iterable[Type] = (),
+        attributes: Mapping[str, Any] | None = None,
+    ) -> Node:
+        """A new node at the end of what is emitted, for what is compiled now."""
+        made = Node(kind, inputs, types, attributes, self.at)
+        if self.anchor is not None:
+            return made.put_before(self.anchor)
+        return self.block.append(made)
+
+    def constant(self, value: Any, type: Type | None = None) -> Value:  # noqa: A002  # the field's own word
+        """A constant; of the type of the value if none is given."""
+        wanted = constant_type(value) if type is None else type
+        return self.node("prim::Constant", (), (wanted,), {"value": value}).output
+
+    def uninitialized(self, type: Type) -> Value:  # noqa: A002  # the field's own word
+        """What nobody looks at."""
+        return self.node("prim::Uninitialized", (), (type,)).output
+
+    def cast(self, value: Value, type: Type) -> Value:  # noqa: A002  # the field's own word
+        """The same value as one of another type; itself if it is of the type."""
+        if value.type is type:
+            return value
+        return self.node("prim::unchecked_cast", (value,), (type,)).output
+
+    def operator(self, name: str, *inputs: Value) -> Value:
+        """The one result of a primitive whose schema names its type."""
+        from runtime.script.ir import row_of
+
+        row = row_of(name)
+        assert row is not None, "a primitive is known"
+        assert row.schema is not None, "it has a schema"
+        types = [each.fake_type for each in row.schema.returns]
+        return self.node(name, inputs, types).output
+
+    @contextmanager
+    def before(self, node: Node) -> Iterator[None]:
+        """What is emitted inside is put in front of a node."""
+        block, anchor = self.block, self.anchor
+        assert node.block is not None, "the node is somewhere"
+        self.block, self.anchor = node.block, node
+        yield
+        self.block, self.anchor = block, anchor
+
+    @contextmanager
+    def into(self, block: Block) -> Iterator[None]:
+        """What is emitted inside is put at the end of a block."""
+        kept = self.block, self.anchor
+        self.block, self.anchor = block, None
+        yield
+        self.block, self.anchor = kept
+
+    # Syntax trees
+
+    def expression(self, node: ast.expr) -> "Sugared":
+        """What an expression means."""
+        before = self.at
+        self.at = Place(self.source, self.source.span(node))
+        result = EXPRESSIONS[type(node)](self, node)
+        self.at = before
+        return result
+
+    def value(self, node: ast.expr) -> Value:
+        """What an expression computes."""
+        before = self.at
+        self.at = Place(self.source, self.source.span(node))
+        result = EXPRESSIONS[type(node)](self, node).value(self)
+        self.at = before
+        return result
+
+    def statement(self, node: ast.stmt) -> None:
+        """Emit one statement."""
+        before = self.at
+        self.at = Place(self.source, place_of(node, self.source))
+        STATEMENTS[type(node)](self, node)
+        self.at = before
+
+    # Types
+
+    def fitted(self, value: Value, type: Type) -> Value | None:  # noqa: A002  # the field's own word
+        """The value, if it is one of the type; a display may become one."""
+        if is_subtype(value.type, type):
+            return value
+        return value if becomes(value, type, self.open) else None
+
+    def fit(
+        self,
+        value: Value,
+        type: Type,  # noqa: A002  # the field's own word
+        message: str,
+        hint: str = "",
+    ) -> Value:
+        """The value as one of the type.
+
+        Raises:
+            IllTyped: it is none; the message has `{}` for the type that it is of.
+        """
+        found = self.fitted(value, type)
+        if found is None:
+            self.fail(message.format(value.type), hint)
+        return found
+
+    def fail(
+        self,
+        message: str,
+        hint: str = "",
+        others: Iterable[tuple[str, Place | None]] = (),
+    ) -> NoReturn:
+        """Refuse what is compiled now.
+
+        Raises:
+            IllTyped: always.
+        """
+        raise IllTyped(
+            source=self.at.source,
+            span=self.at.span,
+            message=message,
+            hint=hint,
+            others=tuple((words, *place) for words, place in others if place),
+        )
+
+    # Branches
+
+    def branch(self, node: Node, emit: Callable[[], None]) -> Branch:
+        """A new block of a node, with what `emit` puts into it."""
+        return self.within(node.add_block(), emit)
+
+    def within(self, block: Block, emit: Callable[[], None]) -> Branch:
+        """What `emit` puts into a block, with variables of its own."""
+        names, exits = self.names, self.exits
+        kept = self.block, self.anchor
+        self.block, self.anchor = block, None
+        self.names = {k: v for k, v in names.items() if k[0] != "$"}
+        self.exits = Exit.NEXT
+        self.depth += 1
+        emit()
+        self.depth -= 1
+        made = Branch(block, self.names, self.exits)
+        self.block, self.anchor = kept
+        self.names, self.exits = names, exits
+        return made
+
+    def join(self, node: Node, branches: Sequence[Branch]) -> None:
+        """Let what the variables are at the ends of branches meet behind the node."""
+        exits = Exit.NOWHERE
+        for each in branches:
+            exits |= each.exits
+        living = [each for each in branches if each.goes_on]
+        names = dict(self.names)
+        keys = dict.fromkeys(
+            key
+            for each in living
+            for key, one in each.names.items()
+            if key[0] != "$" and one is not self.names.get(key)
+        )
+        keys |= dict.fromkeys(
+            key for each in living for key in self.names if key not in each.names
+        )
+        for key in keys:
+            if key[0] != "$":
+                self._meet(node, key, branches, living, names)
+        if Exit.RETURN in exits:
+            returning = [each for each in branches if Exit.RETURN in each.exits]
+            self._meet(node, RESULT, branches, returning, names)
+        ways = exits & WAYS
+        for way, flag in FLAGS.items():
+            if way in ways and ways is not way:
+                values = [self._flag(each, way, flag) for each in branches]
+                names[flag] = self._output(node, branches, values, BoolType, flag[1:])
+        self.names, self.exits = names, exits
+
+    def _flag(self, branch: Branch, way: Exit, flag: str) -> Value:
+        ways = branch.exits & WAYS
+        if flag in branch.names and way in ways and ways is not way:
+            known: Value = branch.names[flag]
+            return known
+        with self.into(branch.block):
+            return self.constant(ways is way)
+
+    def _meet(
+        self,
+        node: Node,
+        key: str,
+        branches: Sequence[Branch],
+        living: Sequence[Branch],
+        names: dict[str, Any],
+    ) -> None:
+        """Find what the variable `key` is behind the node, for `names`."""
+        ones = [each.names.get(key) for each in living]
+        present = [each for each in ones if each is not None]
+        before = self.names.get(key)
+        if not present:
+            names.pop(key, None)
+            return
+        if len(ones) > 1 and all(
+            getattr(each, "original", each) is before for each in ones
+        ):
+            # What a condition has said of it holds in its branch only.
+            return
+        first = present[0]
+        if all(each is first for each in ones) and (
+            not hasattr(first, "node_value") or first is before
+        ):
+            names[key] = first
+            return
+        for each in present:
+            if isinstance(each, Torn):
+                names[key] = each
+                return
+        values: list[Value | None] = []
+        for branch in branches:
+            one = branch.names.get(key) if branch in living else None
+            values.append(None if one is None else self._value_in(branch, one))
+        types = [each.type for each in values if each is not None]
+        wanted = unify(*types)
+        if isinstance(wanted, Mismatch):
+            declared = self.declared.get(key)
+            if declared is None or not all(is_subtype(one, declared) for one in types):
+                kept = [each for each in values if each is not None]
+                places = [(each.type, each.node.place) for each in kept]
+                names[key] = Torn(wanted, places)
+                return
+            wanted = declared
+        names[key] = self.compiler.sugar(
+            self._output(node, branches, values, wanted, key)
+        )
+
+    def _value_in(self, branch: Branch, one: Any) -> Value:
+        with self.into(branch.block):
+            found: Value = one.value(self)
+            return found
+
+    def _output(
+        self,
+        node: Node,
+        branches: Sequence[Branch],
+        values: Sequence[Value | None],
+        wanted: Type,
+        hint: str,
+    ) -> Value:
+        for branch, value in zip(branches, values, strict=True):
+            with self.into(branch.block):
+                result = self.uninitialized(wanted) if value is None else value
+            branch.block.add_result(result)
+        return node.add_output(wanted, hint.strip("$"))
+
+    @property
+    def gone(self) -> Value:
+        """Whether control has left what is emitted; there are several ways."""
+        flags = [
+            self.names[flag]
+            for way, flag in FLAGS.items()
+            if way in self.exits and flag in self.names
+        ]
+        return self.any_of(flags)
+
+    def any_of(self, flags: Sequence[Value]) -> Value:
+        """Whether one of the flags, at least one, is set."""
+        result = flags[0]
+        for each in flags[1:]:
+            result = self.operator("script::or_.bool", result, each)
+        return result
+
+
+def becomes(value: Value, type: Type, untyped: set[Value]) -> bool:  # noqa: A002  # the field's own word
+    """Let a display that nobody has seen yet be of a type, if its elements fit."""
+    node = value.node
+    display = node.kind in ("prim::ListConstruct", "prim::DictConstruct")
+    if value.uses or not display or (not node.inputs and value not in untyped):
+        return False
+    if not isinstance(type, ListType | DictType):
+        element = getattr(type, "element", None)
+        if element is None or type.__class__.__name__ != "OptionalType":
+            return False
+        return becomes(value, element, untyped)
+    if isinstance(value.type, ListType) and isinstance(type, ListType):
+        wanted = [type.element] * len(node.inputs)
+    elif isinstance(value.type, DictType) and isinstance(type, DictType):
+        wanted = [type.key, type.value] * (len(node.inputs) // 2)
+    else:
+        return False
+    for each, one in zip(node.inputs, wanted, strict=True):
+        if not is_subtype(each.type, one):
+            return False
+    value.type = type
+    untyped.discard(value)
+    return True
+
+
+def constant_type(value: Any) -> Type:
+    """The type of a constant of Python."""
+    if value is None:
+        return NoneType_
+    if isinstance(value, tuple) and type(value) is tuple:
+        return TupleType(tuple(map(constant_type, value)))
+    found = annotated_type(type(value))
+    assert found is not None, "constants are of types that the language has"
+    return found
+
+
+__all__ = [
+    "ENDLESS",
+    "EXPRESSIONS",
+    "FLAGS",
+    "ONWARD",
+    "RESULT",
+    "STATEMENTS",
+    "WAYS",
+    "Branch",
+    "Emitter",
+    "IntType",
+    "Torn",
+    "becomes",
+    "constant_type",
+]

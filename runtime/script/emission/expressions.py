@@ -1,0 +1,460 @@
+"""Expressions: from syntax trees to what they mean.
+
+True only here: one function for each class of expression, in `EXPRESSIONS`.
+
+Rules:
+- operands are computed from left to right, each once, as in Python; the middle of a
+  chain of comparisons, too;
+- what is behind `and`, `or`, the branches of a choice and the rest of a chain is computed
+  only where Python computes it; where a condition is known before the program runs, the
+  other branch is not compiled.
+"""
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from runtime.errors.base import nearest
+from runtime.errors.script import UnknownName
+from runtime.schema.types import (
+    AnyType,
+    BoolType,
+    DictType,
+    IntType,
+    ListType,
+    StrType,
+    TensorType,
+    Type,
+)
+from runtime.schema.unify import Mismatch, unify
+from runtime.script.emission.calls import call_forms, forms_of_rows
+from runtime.script.emission.emitter import EXPRESSIONS, Emitter, Torn
+from runtime.script.emission.operators import binary, compare, unary
+from runtime.script.emission.refinement import branches, condition
+from runtime.script.emission.sugar import (
+    Arguments,
+    SimpleValue,
+    Sugared,
+    SugaredEllipsis,
+    SugaredSlice,
+    SugaredTuple,
+    sugar_of,
+    sugar_of_value,
+)
+from runtime.script.frontend import mangled, not_defined
+from runtime.script.frontend.absence import NOT_YET, absences
+from runtime.script.ir import Value
+from runtime.script.primitives import by_function, by_name
+
+N = TypeVar("N", bound=ast.expr)
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.MatMult: "@",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+}
+UNARY: dict[type[ast.unaryop], str] = {ast.USub: "-", ast.Invert: "~"}
+COMPARISONS: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+
+
+def emits(
+    kind: type[N],
+) -> Callable[[Callable[[Emitter, N], Sugared]], Callable[[Emitter, N], Sugared]]:
+    """Let a function emit expressions of a class."""
+
+    def keep(
+        function: Callable[[Emitter, N], Sugared],
+    ) -> Callable[[Emitter, N], Sugared]:
+        EXPRESSIONS[kind] = function
+        return function
+
+    return keep
+
+
+# Names and constants
+
+
+@emits(ast.Constant)
+def constant(e: Emitter, node: ast.Constant) -> Sugared:
+    """A literal."""
+    if node.value is Ellipsis:
+        return SugaredEllipsis()
+    return SimpleValue(e.constant(node.value))
+
+
+@emits(ast.Name)
+def name(e: Emitter, node: ast.Name) -> Sugared:
+    """A variable, or what the name means around the function."""
+    text = mangled(node.id, e.definition.owner)
+    if node.id in e.scopes.variables or node.id in e.names:
+        _check_defined(e, node)
+        found = e.names.get(node.id)
+        if found is None:
+            raise not_defined(node, NOT_YET, e.source)
+        if isinstance(found, Torn):
+            torn(e, node.id, found)
+        result: Sugared = found
+        return result
+    try:
+        python = e.find(text)
+    except LookupError:
+        known = [*e.scopes.variables, *e.compiler.known_names(e)]
+        raise UnknownName(
+            source=e.at.source,
+            span=e.at.span,
+            variable=node.id,
+            near=nearest(node.id, tuple(dict.fromkeys(known))),
+        ) from None
+    return sugar_of(python, e)
+
+
+def _check_defined(e: Emitter, node: ast.Name) -> None:
+    """Refuse a use that may come before a value.
+
+    Raises:
+        NotDefined: it may.
+    """
+    known = e.memo.get("absences")
+    if known is None:
+        known = e.memo["absences"] = absences(e.definition.tree)
+    if node not in known:
+        return
+    # Conditions that types decide may have left that way out.
+    again = absences(e.definition.tree, lambda test: decided(e, test))
+    if node in again:
+        raise not_defined(node, again[node], e.source)
+
+
+def decided(e: Emitter, test: ast.expr) -> bool | None:
+    """What a condition is, as far as that is known."""
+    from runtime.script.frontend import constant as literal
+
+    known = e.decided.get(test)
+    return literal(test) if known is None else known
+
+
+def torn(e: Emitter, variable: str, one: Torn) -> None:
+    """Refuse the use of a variable that has values of types without a common one.
+
+    Raises:
+        IllTyped: always.
+    """
+    others = [(f"It is of type {kind} here", place) for kind, place in one.places]
+    e.fail(
+        f"`{variable}` is of several types here: {one.mismatch.reason}",
+        "Use two names, or annotate the variable with a type of both.",
+        others,
+    )
+
+
+@emits(ast.Attribute)
+def attribute(e: Emitter, node: ast.Attribute) -> Sugared:
+    """`x.name`."""
+    owner = e.expression(node.value)
+    return owner.attribute(e, mangled(node.attr, e.definition.owner))
+
+
+# Operators
+
+
+@emits(ast.BinOp)
+def bin_op(e: Emitter, node: ast.BinOp) -> Sugared:
+    """`x + y`."""
+    left, right = e.expression(node.left), e.expression(node.right)
+    return binary(e, BINARY[type(node.op)], left, right)
+
+
+@emits(ast.UnaryOp)
+def unary_op(e: Emitter, node: ast.UnaryOp) -> Sugared:
+    """`-x`, `~x`, `not x`."""
+    if isinstance(node.op, ast.Not):
+        return _condition(e, node)
+    inner = node.operand
+    if (
+        isinstance(node.op, ast.USub)
+        and isinstance(inner, ast.Constant)
+        and type(inner.value) in (int, float, complex)
+    ):
+        return SimpleValue(e.constant(-inner.value))
+    return unary(e, UNARY[type(node.op)], e.expression(inner))
+
+
+def _condition(e: Emitter, node: ast.expr) -> Sugared:
+    found = condition(e, node).truth
+    return SimpleValue(e.constant(found) if isinstance(found, bool) else found)
+
+
+@emits(ast.Compare)
+def comparison(e: Emitter, node: ast.Compare) -> Sugared:
+    """`x < y`, or a chain of such."""
+    left = e.expression(node.left)
+    right = e.expression(node.comparators[0])
+    first = compare(e, COMPARISONS[type(node.ops[0])], left, right)
+    if len(node.ops) == 1:
+        return first
+    return _chain(e, node, 1, first, right)
+
+
+def _chain(
+    e: Emitter, node: ast.Compare, place: int, first: Sugared, left: Sugared
+) -> Sugared:
+    """What `first and left < ...` is."""
+    if place == len(node.ops):
+        return first
+
+    def rest() -> Sugared:
+        right = e.expression(node.comparators[place])
+        found = compare(e, COMPARISONS[type(node.ops[place])], left, right)
+        return _chain(e, node, place + 1, found, right)
+
+    return choice(e, first.truth(e), rest, lambda: first)
+
+
+@emits(ast.BoolOp)
+def bool_op(e: Emitter, node: ast.BoolOp) -> Sugared:
+    """`x and y`, `x or y`: one of the operands."""
+    return _operands(e, node, node.values)
+
+
+def _operands(e: Emitter, node: ast.BoolOp, rest: Sequence[ast.expr]) -> Sugared:
+    first = e.expression(rest[0])
+    if len(rest) == 1:
+        return first
+    if isinstance(first, SimpleValue) and first.type is BoolType:
+        # What the condition says of variables holds in the rest.
+        found = condition(e, rest[0], first)
+    else:
+        from runtime.script.emission.refinement import Condition
+
+        found = Condition(first.truth(e))
+    later = list(rest[1:])
+
+    def again() -> Sugared:
+        return _operands(e, node, later)
+
+    if isinstance(node.op, ast.And):
+        return choice(e, found.truth, found.holding(e, True, again), lambda: first)
+    return choice(e, found.truth, lambda: first, found.holding(e, False, again))
+
+
+@emits(ast.IfExp)
+def if_exp(e: Emitter, node: ast.IfExp) -> Sugared:
+    """`x if test else y`."""
+    found = condition(e, node.test)
+    first = found.holding(e, True, lambda: e.expression(node.body))
+    second = found.holding(e, False, lambda: e.expression(node.orelse))
+    return choice(e, found.truth, first, second)
+
+
+def choice(
+    e: Emitter,
+    test: Value | bool,
+    first: Callable[[], Sugared],
+    second: Callable[[], Sugared],
+) -> Sugared:
+    """One of two, by a condition; only that one is computed."""
+    if isinstance(test, bool):
+        return first() if test else second()
+    node = e.node("prim::If", (test,))
+    results: list[Value] = []
+
+    def run(one: Callable[[], Sugared]) -> Callable[[], None]:
+        def emit() -> None:
+            results.append(one().value(e))
+
+        return emit
+
+    made = [e.branch(node, run(first)), e.branch(node, run(second))]
+    found = unify(*(each.type for each in results))
+    if isinstance(found, Mismatch):
+        e.fail(
+            f"the two ways of this give different types: {found.reason}",
+            others=[
+                (f"It is of type {each.type} here", each.node.place) for each in results
+            ],
+        )
+    for branch, result in zip(made, results, strict=True):
+        branch.block.add_result(result)
+    return sugar_of_value(node.add_output(found))
+
+
+# Displays and subscripts
+
+
+@emits(ast.Tuple)
+def tuple_display(e: Emitter, node: ast.Tuple) -> Sugared:
+    """`(x, *y)`."""
+    return SugaredTuple(elements_of(e, node.elts))
+
+
+def elements_of(e: Emitter, nodes: Sequence[ast.expr]) -> list[Sugared]:
+    """What expressions give, starred ones taken apart."""
+    result: list[Sugared] = []
+    for each in nodes:
+        if not isinstance(each, ast.Starred):
+            result.append(e.expression(each))
+            continue
+        inner = e.expression(each.value)
+        parts = inner.elements(e)
+        if parts is None:
+            e.fail(
+                f"`*` is of {inner.says()}, whose length is not known",
+                "Tuples have a known length.",
+            )
+        result += parts
+    return result
+
+
+@emits(ast.List)
+def list_display(e: Emitter, node: ast.List) -> Sugared:
+    """`[x, y]`; of no elements it is a list of tensors until something says more."""
+    values = [each.value(e) for each in elements_of(e, node.elts)]
+    return SimpleValue(
+        display(e, "prim::ListConstruct", values, ListType(_of(e, values)))
+    )
+
+
+def display(e: Emitter, kind: str, values: Sequence[Value], type: Type) -> Value:  # noqa: A002  # the field's own word
+    """A list or dictionary of values."""
+    made = e.node(kind, values, (type,)).output
+    if not values:
+        e.open.add(made)
+    return made
+
+
+def _of(
+    e: Emitter, values: Sequence[Value], what: str = "elements of this list"
+) -> Type:
+    if not values:
+        return TensorType
+    found = unify(*(each.type for each in values))
+    if isinstance(found, Mismatch):
+        others = [
+            (f"It is of type {each.type} here", each.node.place)
+            for each in (values[0], values[found.index])
+        ]
+        e.fail(f"the {what} are of different types: {found.reason}", _ANY, others)
+    return found
+
+
+_ANY = "Use a tuple, or make the values of one type."
+
+
+@emits(ast.Dict)
+def dict_display(e: Emitter, node: ast.Dict) -> Sugared:
+    """`{x: y}`; keys and values are computed in turns."""
+    values = []
+    for key, value in zip(node.keys, node.values, strict=True):
+        assert key is not None, "`**` is refused before"
+        values += [e.value(key), e.value(value)]
+    kind = DictType(StrType, TensorType)
+    if values:
+        keys = _of(e, values[::2], "keys of this dictionary")
+        held = _of(e, values[1::2], "values of this dictionary")
+        kind = DictType(check_key(e, keys), held)
+    return SimpleValue(display(e, "prim::DictConstruct", values, kind))
+
+
+def check_key(e: Emitter, key: Type) -> Type:
+    """Refuse keys that dictionaries do not have."""
+    from runtime.schema.types import DICT_KEYS
+
+    if key not in DICT_KEYS or key is AnyType:
+        kinds = "bool, complex, Device, float, int, str and Tensor"
+        e.fail(f"a key of a dictionary is of type {key}", f"Keys are of types {kinds}.")
+    return key
+
+
+@emits(ast.Subscript)
+def subscript(e: Emitter, node: ast.Subscript) -> Sugared:
+    """`x[y]`."""
+    owner = e.expression(node.value)
+    return owner.subscript(e, e.expression(node.slice))
+
+
+@emits(ast.Slice)
+def slice_(e: Emitter, node: ast.Slice) -> Sugared:
+    """`x:y:z`."""
+    parts = [
+        None if each is None else e.expression(each)
+        for each in (node.lower, node.upper, node.step)
+    ]
+    return SugaredSlice(*parts)
+
+
+# Calls and texts
+
+
+@emits(ast.Call)
+def call(e: Emitter, node: ast.Call) -> Sugared:
+    """`f(x, *y, z=w)`."""
+    callee = e.expression(node.func)
+    syntax = getattr(callee, "call_syntax", None)
+    if syntax is not None:
+        found: Sugared = syntax(e, node)
+        return found
+    positional = elements_of(e, node.args)
+    named = {}
+    for each in node.keywords:
+        assert each.arg is not None, "`**` is refused before"
+        named[each.arg] = e.expression(each.value)
+    return callee.call(e, Arguments(positional, named))
+
+
+@emits(ast.JoinedStr)
+def joined(e: Emitter, node: ast.JoinedStr) -> Sugared:
+    """An f-string: its pieces, joined."""
+    pieces = []
+    for each in node.values:
+        if isinstance(each, ast.FormattedValue):
+            given = Arguments((e.expression(each.value),))
+            forms = forms_of_rows(by_function(format))
+            pieces.append(call_forms(e, "an f-string", forms, given).value(e))
+        else:
+            pieces.append(e.value(each))
+    if not pieces:
+        return SimpleValue(e.constant(""))
+    row = by_name("script::join.str")
+    made = e.node("prim::ListConstruct", pieces, (ListType(StrType),)).output
+    if row is None:
+        from runtime.script.primitives import by_method
+
+        forms = forms_of_rows(by_method("join", StrType))
+        empty = SimpleValue(e.constant(""))
+        return call_forms(
+            e, "an f-string", forms, Arguments((empty, SimpleValue(made)))
+        )
+    return SimpleValue(e.node(row.name, (e.constant(""), made), (StrType,)).output)
+
+
+__all__ = [
+    "BINARY",
+    "IntType",
+    "branches",
+    "check_key",
+    "choice",
+    "decided",
+    "display",
+    "elements_of",
+    "emits",
+]

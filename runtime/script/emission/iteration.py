@@ -1,0 +1,355 @@
+"""Iteration: how ranges, lists, texts, dictionaries and tensors are gone through.
+
+True only here: how many rounds a loop makes, what each is given, and what happens if
+what is gone through changes meanwhile.
+
+Rules:
+- what is gone through is computed once, before the first round;
+- of a known number of elements (a tuple) the rounds are written out one by one;
+- a list is looked at again before each round if the loop may write to it, as in Python;
+  a dictionary that got larger or smaller meanwhile is an error, as in Python;
+- `zip` ends with the shortest.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runtime.schema.types import (
+    DictType,
+    ListType,
+    OptionalType,
+    StrType,
+    TensorType,
+    TupleType,
+)
+from runtime.script.emission import sugar as values
+from runtime.script.emission.calls import call_forms, forms_of_operator, forms_of_rows
+from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.sugar import (
+    Arguments,
+    SimpleValue,
+    Sugared,
+    SugaredTuple,
+    sugar_of_value,
+)
+from runtime.script.ir import Value
+from runtime.script.primitives import by_function, by_operator
+
+
+class Iteration:
+    """How something is gone through."""
+
+    def trips(self, e: Emitter) -> Value:
+        """How many rounds there are, as far as one knows before the first."""
+        raise NotImplementedError
+
+    def item(self, e: Emitter, index: Value) -> Sugared:
+        """What a round is given."""
+        raise NotImplementedError
+
+    def watched(self) -> Sequence[Value]:
+        """What changes the rounds if it is written to."""
+        return ()
+
+    def has(self, e: Emitter, index: Value) -> Value | None:
+        """Whether there is a round, by what is watched; None: as `trips` said."""
+        return None
+
+    def check(self, e: Emitter) -> None:
+        """Raise, at the end of a round, if what is watched must not have changed."""
+
+    def static(self) -> Sequence[Sugared] | None:
+        """What each round is given, if one knows how many there are."""
+        return None
+
+
+@dataclass
+class Indexed(Iteration):
+    """A list, a text or a tensor, by its places."""
+
+    container: SimpleValue
+    length: Value
+
+    def trips(self, e: Emitter) -> Value:
+        """Its length."""
+        return self.length
+
+    def item(self, e: Emitter, index: Value) -> Sugared:
+        """Its element."""
+        return self.container.subscript(e, SimpleValue(index))
+
+    def watched(self) -> Sequence[Value]:
+        """The list."""
+        value = self.container.node_value
+        return [value] if isinstance(value.type, ListType) else []
+
+    def has(self, e: Emitter, index: Value) -> Value | None:
+        """Whether it is that long now."""
+        if not self.watched():
+            return None
+        return e.operator("script::lt.int", index, length_of(e, self.container))
+
+
+@dataclass
+class Keys(Iteration):
+    """The keys of a dictionary, as they were."""
+
+    keys: SimpleValue
+    length: Value
+    dictionary: Value
+
+    def trips(self, e: Emitter) -> Value:
+        """How many there are."""
+        return self.length
+
+    def item(self, e: Emitter, index: Value) -> Sugared:
+        """A key."""
+        return self.keys.subscript(e, SimpleValue(index))
+
+    def watched(self) -> Sequence[Value]:
+        """The dictionary."""
+        return [self.dictionary]
+
+    def check(self, e: Emitter) -> None:
+        """It must be as large as it was."""
+        now = length_of(e, SimpleValue(self.dictionary))
+        node = e.node("prim::If", (e.operator("script::eq.int", now, self.length),))
+        node.add_block()
+
+        def fail() -> None:
+            message = e.constant("dictionary changed size during iteration")
+            raised = {"class": "builtins.RuntimeError"}
+            e.node("prim::RaiseException", (message,), (), raised)
+
+        e.branch(node, fail)
+
+
+@dataclass
+class Range(Iteration):
+    """The numbers of a range."""
+
+    start: Value
+    stop: Value
+    step: Value
+    plain: bool
+
+    def trips(self, e: Emitter) -> Value:
+        """How many there are."""
+        bounds = self.start, self.stop, self.step
+        return e.operator("script::range_length.int", *bounds)
+
+    def item(self, e: Emitter, index: Value) -> Sugared:
+        """The number at a place."""
+        if self.plain:
+            return SimpleValue(index)
+        bounds = self.start, self.stop, self.step
+        return SimpleValue(e.operator("script::range_item.int", *bounds, index))
+
+
+@dataclass
+class Enumerated(Iteration):
+    """Numbers, and what something else gives."""
+
+    inner: Iteration
+    start: Value | None
+
+    def trips(self, e: Emitter) -> Value:
+        """As many as the other gives."""
+        return self.inner.trips(e)
+
+    def item(self, e: Emitter, index: Value) -> Sugared:
+        """A number, and the other's."""
+        number = index
+        if self.start is not None:
+            number = e.operator("script::add.int", self.start, index)
+        return SugaredTuple([SimpleValue(number), self.inner.item(e, index)])
+
+    def watched(self) -> Sequence[Value]:
+        """What the other watches."""
+        return self.inner.watched()
+
+    def has(self, e: Emitter, index: Value) -> Value | None:
+        """As the other."""
+        return self.inner.has(e, index)
+
+    def check(self, e: Emitter) -> None:
+        """As the other."""
+        self.inner.check(e)
+
+    def static(self) -> Sequence[Sugared] | None:
+        """Those of the other; their numbers are constants of where they are used."""
+        inner = self.inner.static()
+        if inner is None:
+            return None
+        return [_Numbered(place, each, self.start) for place, each in enumerate(inner)]
+
+
+class _Numbered(SugaredTuple):
+    """A number and an element; the number is made where it is used."""
+
+    __slots__ = ("_item", "_place", "_start")
+
+    def __init__(self, place: int, item: Sugared, start: Value | None) -> None:
+        super().__init__(())
+        self._place = place
+        self._item = item
+        self._start = start
+
+    def elements(self, e: Emitter) -> Sequence[Sugared] | None:
+        """The number and the element."""
+        number = e.constant(self._place)
+        if self._start is not None:
+            number = e.operator("script::add.int", self._start, number)
+        return [SimpleValue(number), self._item]
+
+    def value(self, e: Emitter) -> Value:
+        """The pair."""
+        return SugaredTuple(self.elements(e) or ()).value(e)
+
+    def subscript(self, e: Emitter, index: Sugared) -> Sugared:
+        """The number or the element."""
+        return SugaredTuple(self.elements(e) or ()).subscript(e, index)
+
+
+@dataclass
+class Zipped(Iteration):
+    """What several give, together."""
+
+    parts: Sequence[Iteration]
+
+    def trips(self, e: Emitter) -> Value:
+        """As many as the one that gives the fewest."""
+        result = self.parts[0].trips(e)
+        for each in self.parts[1:]:
+            result = e.operator("script::min.int", result, each.trips(e))
+        return result
+
+    def item(self, e: Emitter, index: Value) -> Sugared:
+        """What each gives."""
+        return SugaredTuple([each.item(e, index) for each in self.parts])
+
+    def watched(self) -> Sequence[Value]:
+        """All that they watch."""
+        return [value for each in self.parts for value in each.watched()]
+
+    def has(self, e: Emitter, index: Value) -> Value | None:
+        """Whether each has a round."""
+        result = None
+        for each in self.parts:
+            one = each.has(e, index)
+            if one is None:
+                one = e.operator("script::lt.int", index, each.trips(e))
+            result = (
+                one if result is None else e.operator("script::and_.bool", result, one)
+            )
+        return result
+
+    def check(self, e: Emitter) -> None:
+        """What each checks."""
+        for each in self.parts:
+            each.check(e)
+
+    def static(self) -> Sequence[Sugared] | None:
+        """Those of each, if one knows all."""
+        parts = [each.static() for each in self.parts]
+        known = [each for each in parts if each is not None]
+        if len(known) < len(parts):
+            return None
+        return [SugaredTuple(each) for each in zip(*known, strict=False)]
+
+
+@dataclass
+class Reversed(Iteration):
+    """A list, a text or a range, from its end."""
+
+    inner: Iteration
+    count: Value
+
+    def trips(self, e: Emitter) -> Value:
+        """As many as there were."""
+        return self.count
+
+    def _place(self, e: Emitter, index: Value) -> Value:
+        last = e.operator("script::sub.int", self.count, e.constant(1))
+        return e.operator("script::sub.int", last, index)
+
+    def item(self, e: Emitter, index: Value) -> Sugared:
+        """The element so far from the end."""
+        return self.inner.item(e, self._place(e, index))
+
+    def watched(self) -> Sequence[Value]:
+        """What the other watches."""
+        return self.inner.watched()
+
+    def has(self, e: Emitter, index: Value) -> Value | None:
+        """Whether there is one, and the list still has its place."""
+        there = self.inner.has(e, self._place(e, index))
+        if there is None:
+            return None
+        more = e.operator("script::lt.int", index, self.count)
+        return e.operator("script::and_.bool", more, there)
+
+
+@dataclass
+class Static(Iteration):
+    """What consists of a known number of elements."""
+
+    items: Sequence[Sugared]
+
+    def static(self) -> Sequence[Sugared] | None:
+        """The elements."""
+        return self.items
+
+    def trips(self, e: Emitter) -> Value:
+        """It is gone through together with what is not so: refused."""
+        e.fail(
+            "a tuple is gone through together with something of unknown length",
+            "Make a list of the tuple.",
+        )
+
+
+def length_of(e: Emitter, container: Sugared) -> Value:
+    """`len(container)`."""
+    forms = forms_of_rows(by_function(len))
+    return call_forms(e, "`len`", forms, Arguments((container,))).value(e)
+
+
+def iterate(e: Emitter, container: Sugared) -> Iteration:
+    """How a value, or a tuple, is gone through."""
+    if isinstance(container, SugaredTuple):
+        return Static(container.elements(e) or ())
+    assert isinstance(container, SimpleValue), "others say so themselves"
+    kind = container.type
+    if isinstance(kind, TupleType):
+        return Static(container.elements(e) or ())
+    if isinstance(kind, ListType) or kind in (StrType, TensorType):
+        return Indexed(container, length_of(e, container))
+    if isinstance(kind, DictType):
+        forms = forms_of_rows(by_function(list))
+        keys = call_forms(e, "`list`", forms, Arguments((container,)))
+        assert isinstance(keys, SimpleValue), "a list is a value"
+        return Keys(keys, length_of(e, keys), container.node_value)
+    hint = values._SEQUENCES
+    if isinstance(kind, OptionalType):
+        hint = "It may be None: ask with `is not None` first."
+    e.fail(f"{container.says()} cannot be gone through", hint)
+
+
+values.VALUE_ITERATE = iterate
+
+
+__all__ = [
+    "Enumerated",
+    "Indexed",
+    "Iteration",
+    "Keys",
+    "Range",
+    "Reversed",
+    "Static",
+    "Zipped",
+    "by_operator",
+    "forms_of_operator",
+    "iterate",
+    "length_of",
+    "sugar_of_value",
+]

@@ -1,0 +1,487 @@
+"""Operators: `+`, `<`, `-x`, `in`, and the operators of the runtime by their names.
+
+True only here: which operator of the runtime, or primitive, an operator of Python means
+for operands of which types; and how functions and methods of the runtime are found.
+
+Rules:
+- an operand that has a say of its own (`Sugared.binary`) is asked first, the left one
+  before the right one, as in Python;
+- where one of two operands is a tensor the operator is the runtime's, else a primitive;
+- functions of `runtime` and methods of tensors are operators of the same name in the
+  namespace `core`, with the arguments of its schemas.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.namespace import OperatorPacket
+from runtime.schema.codes import DType, Layout, MemoryFormat
+from runtime.schema.types import (
+    BoolType,
+    ComplexType,
+    DictType,
+    FloatType,
+    IntType,
+    LayoutType,
+    ListType,
+    MemoryFormatType,
+    NoneType_,
+    NumberType,
+    OptionalType,
+    ScalarTypeType,
+    StrType,
+    TensorType,
+    TupleType,
+)
+from runtime.schema.unify import Mismatch, match, substitute, variables
+from runtime.script.emission import sugar as values
+from runtime.script.emission.calls import (
+    Form,
+    call_forms,
+    forms_of_operator,
+    forms_of_rows,
+)
+from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.sugar import (
+    Arguments,
+    SimpleValue,
+    Sugared,
+    SugaredTuple,
+    register_special_form,
+    register_sugar,
+    type_of,
+)
+from runtime.script.ir import Value
+from runtime.script.primitives import by_function, by_operator
+
+# Python's operator -> the operator of namespace `core` for tensors.
+TENSOR_OPERATORS = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "div",
+    "//": "floor_divide",
+    "%": "remainder",
+    "**": "pow",
+    "@": "matmul",
+    "&": "bitwise_and",
+    "|": "bitwise_or",
+    "^": "bitwise_xor",
+    "==": "eq",
+    "!=": "ne",
+    "<": "lt",
+    "<=": "le",
+    ">": "gt",
+    ">=": "ge",
+    "-x": "neg",
+    "~x": "bitwise_not",
+}
+# What is the same with its sides exchanged, and a number goes to the right then.
+COMMUTATIVE = frozenset({"+", "*", "&", "|", "^", "==", "!="})
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NUMBERS = (BoolType, IntType, FloatType, ComplexType, NumberType)
+
+
+def binary(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
+    """`left symbol right`."""
+    found = left.binary(e, symbol, right, False)
+    if found is None:
+        found = right.binary(e, symbol, left, True)
+    if found is not None:
+        return found
+    kinds = type_of(left), type_of(right)
+    if TensorType in kinds and symbol in TENSOR_OPERATORS:
+        return _tensors(e, symbol, left, right)
+    special = _TUPLES.get(symbol)
+    if special is not None:
+        made = special(e, symbol, left, right)
+        if made is not None:
+            return made
+    rows = [each for each in by_operator(symbol) if len(each.schema.arguments) == 2]
+    return call_forms(e, f"`{symbol}`", forms_of_rows(rows), Arguments((left, right)))
+
+
+def _tensors(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
+    if type_of(left) is not TensorType and symbol in COMMUTATIVE:
+        left, right = right, left
+    elif type_of(left) is not TensorType and symbol in _MIRRORED:
+        left, right, symbol = right, left, _MIRRORED[symbol]
+    forms = [
+        each
+        for each in forms_of_operator(f"core::{TENSOR_OPERATORS[symbol]}")
+        if each.schema.overload != "out"
+    ]
+    return call_forms(e, f"`{symbol}`", forms, Arguments((left, right)))
+
+
+def in_place(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
+    """`left symbol= right`, of which the result is assigned."""
+    found = left.binary(e, f"{symbol}=", right, False)
+    if found is not None:
+        return found
+    if type_of(left) is TensorType and symbol in TENSOR_OPERATORS:
+        forms = forms_of_operator(f"core::{TENSOR_OPERATORS[symbol]}_")
+        if forms:
+            return call_forms(e, f"`{symbol}=`", forms, Arguments((left, right)))
+    kind = type_of(left)
+    if isinstance(kind, ListType | DictType):
+        rows = by_operator(f"{symbol}=")
+        if rows:
+            return call_forms(
+                e, f"`{symbol}=`", forms_of_rows(rows), Arguments((left, right))
+            )
+    return binary(e, symbol, left, right)
+
+
+def unary(e: Emitter, symbol: str, operand: Sugared) -> Sugared:
+    """`symbol operand`; of a bool, `-` and `~` are those of an int."""
+    found = operand.binary(e, f"{symbol}x", operand, False)
+    if found is not None:
+        return found
+    if type_of(operand) is TensorType:
+        forms = forms_of_operator(f"core::{TENSOR_OPERATORS[f'{symbol}x']}")
+    else:
+        forms = forms_of_rows(by_operator(f"{symbol}x"))
+    return call_forms(e, f"`{symbol}` of one", forms, Arguments((operand,)))
+
+
+def _concatenated(
+    e: Emitter, symbol: str, left: Sugared, right: Sugared
+) -> Sugared | None:
+    """`+` of two tuples."""
+    if not (_is_tuple(left) and _is_tuple(right)):
+        return None
+    first, second = left.elements(e), right.elements(e)
+    assert first is not None, "tuples have elements"
+    assert second is not None, "tuples have elements"
+    return SugaredTuple([*first, *second])
+
+
+def _compared(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared | None:
+    """`==` and `!=` of two tuples, element by element; of None, by its type."""
+    kinds = type_of(left), type_of(right)
+    if _is_tuple(left) and _is_tuple(right):
+        first, second = left.elements(e), right.elements(e)
+        assert first is not None, "tuples have elements"
+        assert second is not None, "tuples have elements"
+        if len(first) != len(second):
+            return SimpleValue(e.constant(symbol == "!="))
+        return SimpleValue(_all_equal(e, symbol, list(zip(first, second, strict=True))))
+    if NoneType_ in kinds and not any(isinstance(k, OptionalType) for k in kinds):
+        if TensorType in kinds or None in kinds:
+            return None
+        same = kinds[0] is kinds[1]
+        return SimpleValue(e.constant(same is (symbol == "==")))
+    return None
+
+
+def _all_equal(e: Emitter, symbol: str, pairs: list[tuple[Sugared, Sugared]]) -> Value:
+    """Whether the pairs are equal, or not; those behind one that is not are not asked."""
+    equal = symbol == "=="
+    if not pairs:
+        return e.constant(equal)
+    truth = binary(e, symbol, *pairs[0]).truth(e)
+    first = e.constant(truth) if isinstance(truth, bool) else truth
+    if len(pairs) == 1:
+        return first
+    node = e.node("prim::If", (first,))
+
+    def rest() -> None:
+        e.block.add_result(_all_equal(e, symbol, pairs[1:]))
+
+    def known() -> None:
+        e.block.add_result(e.constant(not equal))
+
+    e.branch(node, rest if equal else known)
+    e.branch(node, known if equal else rest)
+    return node.add_output(BoolType)
+
+
+def _is_tuple(sugared: Sugared) -> bool:
+    return isinstance(sugared, SugaredTuple) or isinstance(type_of(sugared), TupleType)
+
+
+_TUPLES: dict[str, Callable[[Emitter, str, Sugared, Sugared], Sugared | None]] = {
+    "+": _concatenated,
+    "==": _compared,
+    "!=": _compared,
+}
+
+
+def compare(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
+    """A comparison, `in` or `is`."""
+    if symbol in ("in", "not in"):
+        return _contains(e, symbol, left, right)
+    if symbol in ("is", "is not"):
+        return _identical(e, symbol, left, right)
+    return binary(e, symbol, left, right)
+
+
+def _identical(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
+    if not (isinstance(left, SimpleValue) or isinstance(right, SimpleValue)):
+        same = left is right or getattr(left, "python", left) is getattr(
+            right, "python", right
+        )
+        return SimpleValue(e.constant(same is (symbol == "is")))
+    for one, other in ((left, right), (right, left)):
+        if type_of(one) is NoneType_:
+            kind = type_of(other)
+            if kind is NoneType_ or kind is None or not _may_be_none(kind):
+                is_none = kind is NoneType_
+                return SimpleValue(e.constant(is_none is (symbol == "is")))
+    rows = by_operator(symbol)
+    return call_forms(e, f"`{symbol}`", forms_of_rows(rows), Arguments((left, right)))
+
+
+def _may_be_none(kind: Any) -> bool:
+    from runtime.schema.subtype import is_subtype
+
+    return is_subtype(NoneType_, kind)
+
+
+def _contains(e: Emitter, symbol: str, item: Sugared, within: Sugared) -> Sugared:
+    found = within.binary(e, "in", item, True)
+    if found is None:
+        if _is_tuple(within):
+            found = _in_tuple(e, item, within)
+        else:
+            forms = forms_of_rows(by_operator("in"))
+            found = call_forms(e, "`in`", forms, Arguments((within, item)))
+    return unary(e, "not ", found) if symbol == "not in" else found
+
+
+def _in_tuple(e: Emitter, item: Sugared, within: Sugared) -> Sugared:
+    """Whether an element is the item, or equal to it."""
+    elements = within.elements(e)
+    assert elements is not None, "tuples have elements"
+    value = SimpleValue(item.value(e))
+
+    def test(place: int) -> Value:
+        if place == len(elements):
+            return e.constant(False)
+        truth = binary(e, "==", elements[place], value).truth(e)
+        first = e.constant(truth) if isinstance(truth, bool) else truth
+        if place == len(elements) - 1:
+            return first
+        node = e.node("prim::If", (first,))
+        e.branch(node, lambda: e.block.add_result(e.constant(True)))
+        e.branch(node, lambda: e.block.add_result(test(place + 1)))
+        return node.add_output(BoolType)
+
+    return SimpleValue(test(0))
+
+
+# Functions and methods of the runtime
+
+
+class Operator(Sugared):
+    """An operator of the runtime that is called by its name."""
+
+    __slots__ = ("forms", "name", "self_")
+
+    def __init__(
+        self, name: str, forms: list[Form], self_: Sugared | None = None
+    ) -> None:
+        self.name = name
+        self.forms = forms
+        self.self_ = self_
+
+    def says(self) -> str:
+        """The operator."""
+        return f"the operator `{self.name}`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Call the form that takes the arguments."""
+        if self.self_ is not None:
+            arguments = Arguments((self.self_, *arguments.positional), arguments.named)
+        return call_forms(e, self.says(), self.forms, arguments)
+
+
+def operator_of(packet: OperatorPacket) -> Sugared:
+    """All overloads of an operator."""
+    name = packet._name.name
+    return Operator(name, forms_of_operator(name))
+
+
+def overload_of(handle: OperatorHandle) -> Sugared:
+    """One overload of an operator."""
+    text = str(handle.schema.name)
+    plain = text.partition(".")[0]
+    forms = [each for each in forms_of_operator(plain) if each.name == text]
+    return Operator(text, forms)
+
+
+class RuntimeFunction(Sugared):
+    """A function of `runtime` that is an operator of `core`."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def says(self) -> str:
+        """The function."""
+        return f"the function `runtime.{self.name}`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Call the operator."""
+        named = dict(arguments.named)
+        if "input" in named:
+            named["self"] = named.pop("input")
+        forms = forms_of_operator(f"core::{self.name}")
+        return call_forms(e, self.says(), forms, Arguments(arguments.positional, named))
+
+
+class _RuntimeModule(Sugared):
+    """The package `runtime`, or another Python module."""
+
+    __slots__ = ("python",)
+
+    def __init__(self, python: Any) -> None:
+        self.python = python
+
+    def says(self) -> str:
+        """The module."""
+        return f"the module `{self.python.__name__}`"
+
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        """What the module has of the name."""
+        try:
+            found = getattr(self.python, name)
+        except AttributeError:
+            known = [each for each in dir(self.python) if not each.startswith("_")]
+            return values.no_attribute(e, self.says(), name, known)  # type: ignore[no-any-return]  # it raises
+        return values.sugar_of(found, e)
+
+
+class Code(Sugared):
+    """A dtype, a layout or a memory format: a number of its kind."""
+
+    __slots__ = ("code", "kind")
+
+    def __init__(self, code: Any, kind: Any) -> None:
+        self.code = code
+        self.kind = kind
+
+    def says(self) -> str:
+        """Its name."""
+        return f"`{self.code}`"
+
+    def words(self) -> str:
+        """Its type."""
+        return str(self.kind)
+
+    def value(self, e: Emitter) -> Value:
+        """The number."""
+        return e.constant(self.code.code, self.kind)
+
+
+def tensor_method(e: Emitter, self_: SimpleValue, name: str) -> Sugared | None:
+    """The method of tensors of the name, or None."""
+    from runtime.operators.methods import CONVERSIONS
+    from runtime.tensors.tensor import Tensor
+
+    if name in CONVERSIONS:
+        return _Conversion(self_, name, DType.named(CONVERSIONS[name]))
+    if name == "to":
+        return _To(self_)
+    if name == "T":
+        return call_forms(e, "`.T`", forms_of_operator("core::t"), Arguments((self_,)))
+    if not hasattr(Tensor, name) or name.startswith("__"):
+        return None
+    forms = [
+        each
+        for each in forms_of_operator(f"core::{name}")
+        if each.schema.overload != "out"
+        and each.schema.arguments
+        and each.schema.arguments[0].type is TensorType
+    ]
+    return Operator(f"Tensor.{name}", forms, self_) if forms else None
+
+
+class _Conversion(Sugared):
+    """`x.float()` and the like."""
+
+    __slots__ = ("dtype", "name", "self_")
+
+    def __init__(self, self_: SimpleValue, name: str, dtype: DType) -> None:
+        self.self_ = self_
+        self.name = name
+        self.dtype = dtype
+
+    def says(self) -> str:
+        """The method."""
+        return f"the method `Tensor.{self.name}`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """The tensor in the dtype."""
+        named = {**arguments.named, "dtype": Code(self.dtype, ScalarTypeType)}
+        given = Arguments((self.self_, *arguments.positional), named)
+        return call_forms(e, self.says(), forms_of_operator("core::to"), given)
+
+
+class _To(Sugared):
+    """`x.to(...)`: dtypes, devices and tensors in any order."""
+
+    __slots__ = ("self_",)
+
+    def __init__(self, self_: SimpleValue) -> None:
+        self.self_ = self_
+
+    def says(self) -> str:
+        """The method."""
+        return "the method `Tensor.to`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """The tensor in a dtype, on a device."""
+        named = dict(arguments.named)
+        places = ["non_blocking", "copy"]
+        for each in arguments.positional:
+            kind = each.kind if isinstance(each, Code) else type_of(each)
+            if kind is ScalarTypeType:
+                named["dtype"] = each
+            elif kind is BoolType and places:
+                named[places.pop(0)] = each
+            elif kind is TensorType:
+                for attribute in ("dtype", "device"):
+                    named[attribute] = each.attribute(e, attribute)
+            else:
+                named["device"] = each
+        given = Arguments((self.self_,), named)
+        return call_forms(e, self.says(), forms_of_operator("core::to"), given)
+
+
+def install_runtime() -> None:
+    """Let the functions, operators and constants of the runtime mean what they are."""
+    from types import ModuleType
+
+    from runtime.operators import functions
+
+    register_sugar(OperatorPacket, operator_of)
+    register_sugar(OperatorHandle, overload_of)
+    register_sugar(DType, lambda each: Code(each, ScalarTypeType))
+    register_sugar(Layout, lambda each: Code(each, LayoutType))
+    register_sugar(MemoryFormat, lambda each: Code(each, MemoryFormatType))
+    register_sugar(ModuleType, _RuntimeModule)
+    for name in functions.FUNCTIONS:
+        if forms_of_operator(f"core::{name}"):
+            register_special_form(getattr(functions, name), RuntimeFunction(name))
+
+
+__all__ = [
+    "COMMUTATIVE",
+    "Mismatch",
+    "Operator",
+    "StrType",
+    "binary",
+    "by_function",
+    "compare",
+    "in_place",
+    "install_runtime",
+    "match",
+    "substitute",
+    "tensor_method",
+    "unary",
+    "variables",
+]

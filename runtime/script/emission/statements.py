@@ -1,0 +1,400 @@
+"""Statements: assignments, loops, `with`, `raise` and the like.
+
+True only here: one function for each class of statement, in `STATEMENTS`; branches are
+emitted with the block that they stand in (`runtime.script.emission.control`).
+
+Rules:
+- a target is computed once, also where it is read before it is assigned, as in `x[f()]
+  += 1`; the value comes before the targets, and these go from left to right;
+- a variable that is annotated stays of that type: what is assigned later fits it;
+- an exception is its class, by name, and its words.
+"""
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from runtime.schema.subtype import is_subtype
+from runtime.schema.types import BoolType, NoneType_, StrType, Type
+from runtime.schema.unify import Mismatch
+from runtime.script.emission.calls import call_forms, forms_of_rows
+from runtime.script.emission.comprehension import gone_through
+from runtime.script.emission.control import block, for_loop, while_loop
+from runtime.script.emission.emitter import FLAGS, RESULT, STATEMENTS, Emitter
+from runtime.script.emission.expressions import BINARY, torn
+from runtime.script.emission.operators import in_place
+from runtime.script.emission.refinement import condition, refine
+from runtime.script.emission.sugar import (
+    Arguments,
+    SimpleValue,
+    Sugared,
+    SugaredTuple,
+)
+from runtime.script.frontend import Exit, mangled
+from runtime.script.ir import Value
+from runtime.script.primitives import by_function
+
+S = TypeVar("S", bound=ast.stmt)
+
+
+def emits(
+    kind: type[S],
+) -> Callable[[Callable[[Emitter, S], None]], Callable[[Emitter, S], None]]:
+    """Let a function emit statements of a class."""
+
+    def keep(function: Callable[[Emitter, S], None]) -> Callable[[Emitter, S], None]:
+        STATEMENTS[kind] = function
+        return function
+
+    return keep
+
+
+@emits(ast.Expr)
+def expression(e: Emitter, node: ast.Expr) -> None:
+    """An expression, of which nobody takes the value."""
+    if not isinstance(node.value, ast.Constant):
+        e.expression(node.value)
+
+
+@emits(ast.Pass)
+def nothing(e: Emitter, node: ast.Pass) -> None:
+    """`pass`."""
+
+
+# Assignments
+
+
+@emits(ast.Assign)
+def assignment(e: Emitter, node: ast.Assign) -> None:
+    """`x = y = value`."""
+    value = e.expression(node.value)
+    wanted = e.annotations.assignment(node)
+    if wanted is not None:
+        value = _typed(e, node.value, value, wanted)
+    if not isinstance(value, SimpleValue) and len(node.targets) > 1:
+        # Several targets share one value.
+        value = _shared(e, value)
+    for target in node.targets:
+        if wanted is not None and isinstance(target, ast.Name):
+            _declare(e, target.id, wanted)
+        assign(e, target, value)
+
+
+def _shared(e: Emitter, value: Sugared) -> Sugared:
+    if isinstance(value, SugaredTuple) and all(
+        isinstance(each, SimpleValue) for each in value.items
+    ):
+        return SimpleValue(value.value(e))
+    return value
+
+
+@emits(ast.AnnAssign)
+def annotated(e: Emitter, node: ast.AnnAssign) -> None:
+    """`x: T = value`."""
+    assert node.value is not None, "a declaration alone is refused before"
+    wanted = e.annotations.assignment(node)
+    assert wanted is not None, "it is annotated"
+    value = _typed(e, node.value, e.expression(node.value), wanted)
+    if isinstance(node.target, ast.Name):
+        _declare(e, node.target.id, wanted)
+    assign(e, node.target, value)
+
+
+def _declare(e: Emitter, name: str, wanted: Type) -> None:
+    known = e.declared.get(name)
+    if known is not None and known is not wanted:
+        e.fail(
+            f"`{name}` is annotated as {known} before, and as {wanted} here",
+            "A variable has one type: use another name.",
+        )
+    e.declared[name] = wanted
+
+
+def _typed(e: Emitter, node: ast.expr, value: Sugared, wanted: Type) -> Sugared:
+    """The value, which must be of the type that is written."""
+    message = f"a value of type {{}} is assigned to a variable of type {wanted}"
+    fitted = e.fit(value.value(e), wanted, message, _CONVERT)
+    if fitted.type is NoneType_ or is_subtype(wanted, fitted.type):
+        return e.compiler.sugar(fitted)
+    e.open.discard(fitted)
+    return e.compiler.sugar(fitted)
+
+
+_CONVERT = "Nothing is converted here: write the conversion, or another type."
+
+
+def assign(e: Emitter, target: ast.expr, value: Sugared) -> None:
+    """Assign a value to a target."""
+    before = e.at
+    e.at = e.at._replace(source=e.source, span=e.source.span(target))
+    if isinstance(target, ast.Name):
+        _assign_name(e, target.id, value)
+    elif isinstance(target, ast.Tuple | ast.List):
+        _unpack(e, target.elts, value)
+    elif isinstance(target, ast.Attribute):
+        name = mangled(target.attr, e.definition.owner)
+        e.expression(target.value).set_attribute(e, name, value)
+    elif isinstance(target, ast.Subscript):
+        owner = e.expression(target.value)
+        owner.set_subscript(e, e.expression(target.slice), value)
+    else:
+        raise AssertionError("a starred target stands in a tuple")
+    e.at = before
+
+
+def _assign_name(e: Emitter, name: str, value: Sugared) -> None:
+    wanted = e.declared.get(name)
+    if wanted is not None:
+        made = value.value(e)
+        message = f"`{name}` is of type {wanted}, and a value of type {{}} is assigned"
+        value = e.compiler.sugar(e.fit(made, wanted, message, _CONVERT))
+    if isinstance(value, SimpleValue):
+        made = value.node_value
+        if not made.hint:
+            made.hint = name
+        if type(value) is not SimpleValue and hasattr(value, "original"):
+            value = e.compiler.sugar(made)
+    e.names[name] = value
+
+
+def _unpack(e: Emitter, targets: Sequence[ast.expr], value: Sugared) -> None:
+    """`a, *b, c = value`."""
+    starred = [n for n, each in enumerate(targets) if isinstance(each, ast.Starred)]
+    items = value.elements(e)
+    if items is None:
+        items = _unpacked_list(e, targets, value, bool(starred))
+    count = len(targets)
+    if starred:
+        if len(items) < count - 1:
+            _wrong_count(e, f"at least {count - 1}", len(items))
+        place = starred[0]
+        stop = len(items) - (count - 1 - place)
+        middle = [each.value(e) for each in items[place:stop]]
+        from runtime.schema.types import ListType
+        from runtime.script.emission.expressions import _of, display
+
+        kind = ListType(_of(e, middle, "values of a starred target"))
+        made = SimpleValue(display(e, "prim::ListConstruct", middle, kind))
+        parts = [*items[:place], made, *items[stop:]]
+    else:
+        if len(items) != count:
+            _wrong_count(e, str(count), len(items))
+        parts = list(items)
+    for target, each in zip(targets, parts, strict=True):
+        assign(e, target.value if isinstance(target, ast.Starred) else target, each)
+
+
+def _wrong_count(e: Emitter, wanted: str, count: int) -> None:
+    e.fail(f"a tuple of {count} is unpacked, and there are {wanted} targets")
+
+
+def _unpacked_list(
+    e: Emitter, targets: Sequence[ast.expr], value: Sugared, starred: bool
+) -> Sequence[Sugared]:
+    """The elements of a list, of which there must be as many as there are targets."""
+    from runtime.schema.types import ListType
+
+    kind = value.type if isinstance(value, SimpleValue) else None
+    if not isinstance(kind, ListType) or starred:
+        e.fail(
+            f"{value.says()} is unpacked, whose length is not known",
+            "Tuples can be unpacked, and lists without `*`.",
+        )
+    node = e.node("prim::ListUnpack", (value.value(e),), [kind.element] * len(targets))
+    return [e.compiler.sugar(each) for each in node.outputs]
+
+
+@emits(ast.AugAssign)
+def augmented(e: Emitter, node: ast.AugAssign) -> None:
+    """`x += value`; the target is computed once."""
+    symbol = BINARY[type(node.op)]
+    target = node.target
+    if isinstance(target, ast.Name):
+        known = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+        read = _read_name(e, target, known)
+        result = in_place(e, symbol, read, e.expression(node.value))
+        assign(e, target, result)
+        return
+    owner = e.expression(target.value)
+    if isinstance(target, ast.Attribute):
+        name = mangled(target.attr, e.definition.owner)
+        read = owner.attribute(e, name)
+        result = in_place(e, symbol, read, e.expression(node.value))
+        owner.set_attribute(e, name, result)
+        return
+    index = e.expression(target.slice)
+    read = owner.subscript(e, index)
+    result = in_place(e, symbol, read, e.expression(node.value))
+    owner.set_subscript(e, index, result)
+
+
+def _read_name(e: Emitter, target: ast.Name, known: ast.Name) -> Sugared:
+    """The variable, as a use at the place of the target."""
+    from runtime.script.frontend import not_defined
+    from runtime.script.frontend.absence import NOT_YET, absences
+
+    found = e.memo.get("absences")
+    if found is None:
+        found = e.memo["absences"] = absences(e.definition.tree)
+    if target in found:
+        raise not_defined(target, found[target], e.source)
+    value = e.names.get(target.id)
+    if value is None:
+        raise not_defined(target, NOT_YET, e.source)
+    if not isinstance(value, Sugared):
+        torn(e, target.id, value)
+    return value
+
+
+@emits(ast.Delete)
+def delete(e: Emitter, node: ast.Delete) -> None:
+    """`del x, xs[0]`."""
+    for target in node.targets:
+        before = e.at
+        e.at = e.at._replace(source=e.source, span=e.source.span(target))
+        if isinstance(target, ast.Name):
+            load = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+            _read_name(e, target, load)
+            del e.names[target.id]
+        elif isinstance(target, ast.Subscript):
+            owner = e.expression(target.value)
+            owner.delete_subscript(e, e.expression(target.slice))
+        e.at = before
+
+
+# Exits
+
+
+@emits(ast.Return)
+def return_(e: Emitter, node: ast.Return) -> None:
+    """`return value`."""
+    found = SimpleValue(e.constant(None)) if node.value is None else None
+    value = (e.expression(node.value) if node.value else found).value(e)  # type: ignore[union-attr]  # one of both is there
+    if e.returns is not None:
+        message = (
+            f"a value of type {{}} is returned from a function that gives {e.returns}"
+        )
+        value = e.fit(value, e.returns, message, _CONVERT)
+        value = e.cast(value, e.returns)
+    e.names[RESULT] = SimpleValue(value)
+    e.exits = (e.exits & ~Exit.NEXT) | Exit.RETURN
+
+
+@emits(ast.Break)
+def break_(e: Emitter, node: ast.Break) -> None:
+    """`break`."""
+    e.exits = (e.exits & ~Exit.NEXT) | Exit.BREAK
+
+
+@emits(ast.Continue)
+def continue_(e: Emitter, node: ast.Continue) -> None:
+    """`continue`."""
+    e.exits = (e.exits & ~Exit.NEXT) | Exit.CONTINUE
+
+
+@emits(ast.Raise)
+def raise_(e: Emitter, node: ast.Raise) -> None:
+    """`raise Class("words")`."""
+    assert node.exc is not None, "`raise` alone is refused before"
+    found = e.expression(node.exc)
+    raised = getattr(found, "raised", None)
+    if raised is None:
+        e.fail(f"{found.says()} is raised", "Raise an exception: a class of Python's.")
+    name, message = raised(e)
+    e.node("prim::RaiseException", (message,), (), {"class": name})
+    e.exits = (e.exits & ~Exit.NEXT) | Exit.RAISE
+
+
+@emits(ast.Assert)
+def assert_(e: Emitter, node: ast.Assert) -> None:
+    """`assert test, words`: the words are computed if they are needed."""
+    found = condition(e, node.test)
+    if found.truth is True:
+        refine(e, found.positive)
+        return
+
+    def fail() -> None:
+        message = e.constant("")
+        if node.msg is not None:
+            message = text_of(e, e.expression(node.msg))
+        e.node(
+            "prim::RaiseException", (message,), (), {"class": "builtins.AssertionError"}
+        )
+        e.exits = Exit.RAISE
+
+    if found.truth is False:
+        fail()
+        return
+    if_ = e.node("prim::If", (found.truth,))
+    first = e.branch(if_, lambda: None)
+    e.join(if_, [first, e.branch(if_, fail)])
+    refine(e, found.positive)
+
+
+def text_of(e: Emitter, message: Sugared) -> Value:
+    """The words of an exception."""
+    if isinstance(message, SimpleValue) and message.type is StrType:
+        return message.node_value
+    forms = forms_of_rows(by_function(str))
+    return call_forms(e, "`str`", forms, Arguments((message,))).value(e)
+
+
+# Blocks
+
+
+@emits(ast.While)
+def while_(e: Emitter, node: ast.While) -> None:
+    """`while test: ...`."""
+    while_loop(e, node)
+
+
+@emits(ast.For)
+def for_(e: Emitter, node: ast.For) -> None:
+    """`for target in ...: ...`."""
+    iteration = gone_through(e, node.iter)
+    for_loop(e, node, iteration, lambda item: assign(e, node.target, item))
+
+
+@emits(ast.With)
+def with_(e: Emitter, node: ast.With) -> None:
+    """`with manager as name: ...`; several are inside of each other."""
+    _enter(e, node, 0)
+
+
+def _enter(e: Emitter, node: ast.With, place: int) -> None:
+    if place == len(node.items):
+        block(e, node.body)
+        return
+    item = node.items[place]
+    manager = e.expression(item.context_expr).enter(e)
+    made = e.node("prim::With", (manager,))
+    body = made.add_block()
+    entered = body.add_parameter(_entered(e, manager), "entered")
+
+    def emit() -> None:
+        if item.optional_vars is not None:
+            assign(e, item.optional_vars, e.compiler.sugar(entered))
+        _enter(e, node, place + 1)
+
+    e.join(made, [e.within(body, emit)])
+
+
+def _entered(e: Emitter, manager: Value) -> Type:
+    """What `__enter__` gives."""
+    from runtime.schema.declaration import DeclaredType
+
+    kind = manager.type
+    if isinstance(kind, DeclaredType):
+        methods = kind.declaration.methods
+        for name in ("__enter__", "__exit__"):
+            if name not in methods:
+                e.fail(f"{kind} is no context manager: it has no `{name}`")
+        return methods["__enter__"].returns[0].fake_type
+    from runtime.schema.types import PyObjectType
+
+    if kind is not PyObjectType:
+        e.fail(f"a value of type {kind} is no context manager")
+    return PyObjectType
+
+
+__all__ = ["FLAGS", "BoolType", "Mismatch", "assign", "text_of"]

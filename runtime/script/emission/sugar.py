@@ -1,0 +1,559 @@
+"""Sugared values: what expressions of a program mean, values and others.
+
+True only here: what can be done with something that a program names, and who says so
+for which Python object, and for values of which type.
+
+    Sugared          the base: refuses everything, in words
+    SimpleValue      a value of a graph
+    register_special_form    an object, by identity -> its own sugar
+    register_sugar           a Python class -> what makes sugar of its objects
+    register_value           a type, or a class of types -> the sugar of its values
+
+Rules:
+- nothing here is a value of a graph until `value` is asked for;
+- a `Sugared` never changes: what is assigned is another one;
+- what is registered by identity comes before what is registered for a class; of
+  classes, the nearest base counts;
+- an emitter is given to each method, and says at which place of the program it is.
+
+When a kind of thing becomes known to programs: a subclass, in the chapter that knows
+the thing, and its registration.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from runtime.errors.base import nearest
+from runtime.errors.script import UnknownAttribute
+from runtime.schema.declaration import DeclaredType
+from runtime.schema.device import Device
+from runtime.schema.types import (
+    BoolType,
+    DeviceType,
+    ListType,
+    NoneType_,
+    OptionalType,
+    StrType,
+    TupleType,
+    Type,
+    UnionType,
+)
+from runtime.schema.values import is_tensor
+from runtime.script.emission.emitter import Emitter
+from runtime.script.ir import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a call is given, by place and by name."""
+
+    positional: Sequence["Sugared"] = ()
+    named: Mapping[str, "Sugared"] = field(default_factory=dict)
+
+    def words(self) -> tuple[str, ...]:
+        """What is given, in words: its types."""
+        return (
+            *(each.words() for each in self.positional),
+            *(f"{name}: {each.words()}" for name, each in self.named.items()),
+        )
+
+
+class Sugared:
+    """Something that a program names; each method may be refused."""
+
+    __slots__ = ()
+
+    def says(self) -> str:
+        """What it is, as the beginning of a sentence."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it is")
+
+    def words(self) -> str:
+        """How it looks among the arguments of a call."""
+        return self.says()
+
+    def value(self, e: Emitter) -> Value:
+        """The value of the graph."""
+        e.fail(f"{self.says()} is no value", "It can be called or looked into only.")
+
+    def attribute(self, e: Emitter, name: str) -> "Sugared":
+        """`it.name`."""
+        return no_attribute(e, self.says(), name, ())
+
+    def set_attribute(self, e: Emitter, name: str, value: "Sugared") -> None:
+        """`it.name = value`."""
+        e.fail(f"attributes of {self.says()} cannot be set")
+
+    def call(self, e: Emitter, arguments: Arguments) -> "Sugared":
+        """`it(...)`."""
+        e.fail(f"{self.says()} cannot be called")
+
+    def subscript(self, e: Emitter, index: "Sugared") -> "Sugared":
+        """`it[index]`."""
+        e.fail(f"{self.says()} has no elements")
+
+    def set_subscript(self, e: Emitter, index: "Sugared", value: "Sugared") -> None:
+        """`it[index] = value`."""
+        e.fail(f"elements of {self.says()} cannot be set")
+
+    def delete_subscript(self, e: Emitter, index: "Sugared") -> None:
+        """`del it[index]`."""
+        e.fail(f"elements of {self.says()} cannot be deleted")
+
+    def elements(self, e: Emitter) -> "Sequence[Sugared] | None":
+        """What it consists of, if how many that are is known before the program runs.
+
+        None: it is not.
+        """
+        return None
+
+    def iterate(self, e: Emitter) -> Any:
+        """How it is gone through: an `Iteration`."""
+        e.fail(f"{self.says()} cannot be gone through", _SEQUENCES)
+
+    def binary(
+        self, e: Emitter, symbol: str, other: "Sugared", reflected: bool
+    ) -> "Sugared | None":
+        """`it symbol other`, or `other symbol it`; None: it has no say in that."""
+        return None
+
+    def truth(self, e: Emitter) -> Value | bool:
+        """Whether it counts as true; a bool if that is known before the program runs."""
+        e.fail(f"{self.says()} is neither true nor false")
+
+    def enter(self, e: Emitter) -> Value:
+        """The manager of a `with`."""
+        return self.value(e)
+
+
+_SEQUENCES = (
+    "Loops go through ranges, lists, dictionaries, tuples, texts and tensors, and "
+    "through zip, enumerate and reversed of such."
+)
+
+
+def no_attribute(
+    e: Emitter, owner: str, name: str, known: Sequence[str], hint: str = ""
+) -> Any:
+    """Refuse an attribute.
+
+    Raises:
+        UnknownAttribute: always.
+    """
+    raise UnknownAttribute(
+        source=e.at.source,
+        span=e.at.span,
+        owner=owner,
+        attribute=name,
+        near=nearest(name, tuple(dict.fromkeys(known))),
+        hint=hint,
+    )
+
+
+class SimpleValue(Sugared):
+    """A value of a graph."""
+
+    __slots__ = ("node_value",)
+
+    def __init__(self, value: Value) -> None:
+        self.node_value = value
+
+    @property
+    def type(self) -> Type:
+        """The type of the value."""
+        return self.node_value.type
+
+    def says(self) -> str:
+        """A value of its type."""
+        return f"a value of type {self.type}"
+
+    def words(self) -> str:
+        """Its type."""
+        return str(self.type)
+
+    def value(self, e: Emitter) -> Value:
+        """The value."""
+        return self.node_value
+
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        """A field, an attribute of the class, or a method."""
+        return VALUE_ATTRIBUTES(e, self, name)
+
+    def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
+        """Set an attribute that the class has."""
+        owner = self.type
+        if not isinstance(owner, DeclaredType):
+            e.fail(f"attributes of {self.says()} cannot be set")
+        wanted = owner.declaration.attributes.get(name)
+        if wanted is None:
+            no_attribute(e, str(owner), name, [*owner.declaration.attributes])
+            return
+        message = (
+            f"attribute `{name}` of {owner} is of type {wanted}, and is set to {{}}"
+        )
+        fitted = e.fit(value.value(e), wanted, message)
+        e.node("prim::SetAttr", (self.node_value, fitted), (), {"name": name})
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """What has `__call__`, can be called."""
+        owner = self.type
+        if isinstance(owner, DeclaredType) and "__call__" in owner.declaration.methods:
+            return self.attribute(e, "__call__").call(e, arguments)
+        return super().call(e, arguments)
+
+    def subscript(self, e: Emitter, index: Sugared) -> Sugared:
+        """An element."""
+        return VALUE_SUBSCRIPT(e, self, index)
+
+    def set_subscript(self, e: Emitter, index: Sugared, value: Sugared) -> None:
+        """Set an element."""
+        VALUE_SET_SUBSCRIPT(e, self, index, value)
+
+    def delete_subscript(self, e: Emitter, index: Sugared) -> None:
+        """Delete an element."""
+        VALUE_DELETE_SUBSCRIPT(e, self, index)
+
+    def elements(self, e: Emitter) -> Sequence[Sugared] | None:
+        """Those of a tuple."""
+        if not isinstance(self.type, TupleType):
+            return None
+        node = e.node("prim::TupleUnpack", (self.node_value,), self.type.elements)
+        return [e.compiler.sugar(each) for each in node.outputs]
+
+    def iterate(self, e: Emitter) -> Any:
+        """A list, a text, a tensor, a dictionary, or a tuple."""
+        return VALUE_ITERATE(e, self)
+
+    def truth(self, e: Emitter) -> Value | bool:
+        """What `bool` says of it."""
+        return VALUE_TRUTH(e, self)
+
+
+# What values of types can do is said by chapters above: filled when those are imported.
+def _missing(*_: Any) -> Any:
+    raise AssertionError("the chapters of values are imported with the package")
+
+
+VALUE_ATTRIBUTES: Callable[[Emitter, SimpleValue, str], Sugared] = _missing
+VALUE_SUBSCRIPT: Callable[[Emitter, SimpleValue, Sugared], Sugared] = _missing
+VALUE_SET_SUBSCRIPT: Callable[[Emitter, SimpleValue, Sugared, Sugared], None] = _missing
+VALUE_DELETE_SUBSCRIPT: Callable[[Emitter, SimpleValue, Sugared], None] = _missing
+VALUE_ITERATE: Callable[[Emitter, SimpleValue], Any] = _missing
+VALUE_TRUTH: Callable[[Emitter, SimpleValue], Value | bool] = _missing
+
+
+class Refined(SimpleValue):
+    """A variable of which a condition has said more than its type."""
+
+    __slots__ = ("original",)
+
+    def __init__(self, value: Value, original: Sugared) -> None:
+        super().__init__(value)
+        self.original = getattr(original, "original", original)
+
+
+class SugaredTuple(Sugared):
+    """A tuple of which not every element is a value, or one that is not made yet."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Sequence[Sugared]) -> None:
+        self.items = tuple(items)
+
+    def says(self) -> str:
+        """A tuple of so many."""
+        return f"a tuple of {len(self.items)}"
+
+    def words(self) -> str:
+        """Its elements."""
+        return f"({', '.join(each.words() for each in self.items)})"
+
+    def value(self, e: Emitter) -> Value:
+        """The tuple of the values of the elements."""
+        values = [each.value(e) for each in self.items]
+        made = TupleType(tuple(each.type for each in values))
+        return e.node("prim::TupleConstruct", values, (made,)).output
+
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        """Those of the value."""
+        return SimpleValue(self.value(e)).attribute(e, name)
+
+    def subscript(self, e: Emitter, index: Sugared) -> Sugared:
+        """An element, or those of a slice."""
+        part = part_of(e, self.items, index)
+        if isinstance(part, list):
+            return SugaredTuple(part)
+        return (
+            part if part is not None else SimpleValue(self.value(e)).subscript(e, index)
+        )
+
+    def elements(self, e: Emitter) -> Sequence[Sugared] | None:
+        """Its items."""
+        return self.items
+
+    def iterate(self, e: Emitter) -> Any:
+        """One after another."""
+        return VALUE_ITERATE(e, self)  # type: ignore[arg-type]  # what is asked has elements
+
+    def truth(self, e: Emitter) -> Value | bool:
+        """Whether it has any."""
+        return bool(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class SugaredSlice(Sugared):
+    """What stands between brackets with colons; parts that are left out are None."""
+
+    start: Sugared | None
+    stop: Sugared | None
+    step: Sugared | None
+
+    def says(self) -> str:
+        """A slice."""
+        return "a slice"
+
+    @property
+    def parts(self) -> tuple[Sugared | None, ...]:
+        """The three parts."""
+        return self.start, self.stop, self.step
+
+
+class SugaredEllipsis(Sugared):
+    """`...` in a subscript."""
+
+    __slots__ = ()
+
+    def says(self) -> str:
+        """It is itself."""
+        return "`...`"
+
+
+def part_of(
+    e: Emitter, items: Sequence[Sugared], index: Sugared
+) -> Sugared | list[Sugared] | None:
+    """The element, or elements, at an index that is known before the program runs.
+
+    None: it is not known.
+    """
+    if isinstance(index, SugaredSlice):
+        bounds = []
+        for each in index.parts:
+            known = True, None
+            if each is not None:
+                known = constant_of(each)
+            if not known[0] or isinstance(known[1], bool):
+                return None
+            bounds.append(known[1])
+        if bounds[2] == 0:
+            e.fail("the step of a slice is zero")
+        return list(items[slice(*bounds)])
+    known, place = constant_of(index)
+    if not known or not isinstance(place, int):
+        return None
+    if not -len(items) <= place < len(items):
+        e.fail(f"there is no element {place} in a tuple of {len(items)}")
+    return items[place]
+
+
+def constant_of(sugared: Sugared | None) -> tuple[bool, Any]:
+    """Whether it is a constant of Python, and which."""
+    value = getattr(sugared, "node_value", None)
+    if value is not None and value.node.kind == "prim::Constant":
+        attributes = value.node.attributes
+        if "value" in attributes:
+            return True, attributes["value"]
+    if value is not None and value.node.kind == "script::neg.int":
+        known, number = constant_of(SimpleValue(value.node.inputs[0]))
+        return known, -number if known else None
+    return False, None
+
+
+def type_of(sugared: Sugared) -> Type | None:
+    """The type of a value, None of anything else."""
+    return sugared.type if isinstance(sugared, SimpleValue) else None
+
+
+# Registrations
+
+Form = Callable[[Emitter, Any], Sugared]
+_FORMS: dict[int, tuple[Any, Sugared | Form]] = {}
+_KINDS: dict[type, Callable[[Any], Sugared]] = {}
+_VALUES: dict[Any, Callable[[Value], Sugared]] = {}
+
+
+class Registration:
+    """What was registered; `remove` takes it back."""
+
+    __slots__ = ("_remove",)
+
+    def __init__(self, remove: Callable[[], None]) -> None:
+        self._remove = remove
+
+    def remove(self) -> None:
+        """Take it back; doing so again is harmless."""
+        self._remove()
+
+
+def register_special_form(python: Any, form: Sugared) -> Registration:
+    """Let an object, by identity, mean `form` in programs; the last one counts."""
+    entry = python, form
+    before = _FORMS.get(id(python))
+    _FORMS[id(python)] = entry
+
+    def remove() -> None:
+        if _FORMS.get(id(python)) is entry:
+            del _FORMS[id(python)]
+            if before is not None:
+                _FORMS[id(python)] = before
+
+    return Registration(remove)
+
+
+def register_sugar(kind: type, make: Callable[[Any], Sugared]) -> Registration:
+    """Let objects of a Python class, and of those below it, mean what `make` gives."""
+    before = _KINDS.get(kind)
+    _KINDS[kind] = make
+
+    def remove() -> None:
+        if _KINDS.get(kind) is make:
+            del _KINDS[kind]
+            if before is not None:
+                _KINDS[kind] = before
+
+    return Registration(remove)
+
+
+def register_value(kind: Any, make: Callable[[Value], Sugared]) -> Registration:
+    """Let values of a type, or of types of a class, be what `make` gives of them."""
+    _VALUES[kind] = make
+
+    def remove() -> None:
+        if _VALUES.get(kind) is make:
+            del _VALUES[kind]
+
+    return Registration(remove)
+
+
+def sugar_of_value(value: Value) -> Sugared:
+    """What a value of a graph is to programs."""
+    kind = value.type
+    make = _VALUES.get(kind) or _VALUES.get(type(kind))
+    return SimpleValue(value) if make is None else make(value)
+
+
+class Captured(Sugared):
+    """A value that was there when the program was compiled: a constant."""
+
+    __slots__ = ("python",)
+
+    def __init__(self, python: Any) -> None:
+        self.python = python
+
+    def says(self) -> str:
+        """A constant."""
+        return f"the constant {self.python!r}"
+
+
+class Unknown(Sugared):
+    """An object that programs do not know; using it is the error."""
+
+    __slots__ = ("python",)
+
+    def __init__(self, python: Any) -> None:
+        self.python = python
+
+    def says(self) -> str:
+        """An object of its class."""
+        kind = type(self.python)
+        return f"an object of the class {kind.__module__}.{kind.__qualname__}"
+
+    def value(self, e: Emitter) -> Value:
+        """It is none."""
+        e.fail(f"{self.says()} means nothing in a program", _UNKNOWN)
+
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        """It is not looked into."""
+        e.fail(f"{self.says()} means nothing in a program", _UNKNOWN)
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """It is not called."""
+        e.fail(f"{self.says()} means nothing in a program", _UNKNOWN)
+
+
+_UNKNOWN = "Pass what is needed of it as a parameter."
+_CONSTANTS = (bool, int, float, complex, str, type(None))
+
+
+def is_constant(python: Any) -> bool:
+    """Whether an object is a constant: a number, a text, None, or a tuple of such."""
+    if type(python) is tuple:
+        return all(map(is_constant, python))
+    if type(python) is int:
+        return bool(-(2**63) <= python < 2**63)
+    return type(python) in _CONSTANTS or isinstance(python, Device)
+
+
+def special_form(python: Any) -> Sugared | None:
+    """What was registered for an object, or for its class; None if nothing was."""
+    found = _FORMS.get(id(python))
+    if found is not None and found[0] is python:
+        return found[1]  # type: ignore[return-value]  # forms are sugar
+    for base in type(python).__mro__:
+        make = _KINDS.get(base)
+        if make is not None:
+            return make(python)
+    return None
+
+
+def sugar_of(python: Any, e: Emitter) -> Sugared:
+    """What an object of Python means, at the place where the emitter is."""
+    if isinstance(python, Sugared):
+        return python
+    found = special_form(python)
+    if found is not None:
+        return found
+    if isinstance(python, Device):
+        return SimpleValue(e.constant(python, DeviceType))
+    if is_constant(python):
+        return SimpleValue(e.constant(python))
+    if is_tensor(python):
+        from runtime.schema.types import TensorType
+
+        return SimpleValue(e.constant(python, TensorType))
+    return Unknown(python)
+
+
+def is_optional(type: Type) -> bool:  # noqa: A002  # the field's own word
+    """Whether None is one of several values of the type."""
+    return isinstance(type, OptionalType)
+
+
+__all__ = [
+    "Arguments",
+    "BoolType",
+    "Captured",
+    "ListType",
+    "NoneType_",
+    "Refined",
+    "Registration",
+    "SimpleValue",
+    "StrType",
+    "Sugared",
+    "SugaredEllipsis",
+    "SugaredSlice",
+    "SugaredTuple",
+    "UnionType",
+    "Unknown",
+    "constant_of",
+    "is_constant",
+    "is_optional",
+    "no_attribute",
+    "part_of",
+    "register_special_form",
+    "register_sugar",
+    "register_value",
+    "special_form",
+    "sugar_of",
+    "sugar_of_value",
+    "type_of",
+]

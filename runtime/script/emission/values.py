@@ -1,0 +1,416 @@
+"""Values: what can be done with a value of a graph, by its type.
+
+True only here: attributes, methods, subscripts and truth of values.
+
+Rules:
+- a field of a named tuple and an attribute of an object come before methods;
+- methods of numbers, texts, lists and dictionaries are primitives, those of tensors
+  operators of the runtime;
+- a subscript of a tuple is a constant; that of a tensor becomes views, dimension by
+  dimension, and one `core::index` for those that are tensors.
+"""
+
+from collections.abc import Sequence
+
+from runtime.schema.declaration import (
+    DeclaredType,
+    EnumType,
+    InterfaceType,
+    ModuleType,
+    ScriptClassType,
+)
+from runtime.schema.types import (
+    BoolType,
+    DictType,
+    IntType,
+    ListType,
+    NoneType_,
+    OptionalType,
+    StrType,
+    TensorType,
+    TupleType,
+)
+from runtime.script.emission import sugar as values
+from runtime.script.emission.calls import (
+    Form,
+    bound_values,
+    call_forms,
+    forms_of_operator,
+    forms_of_rows,
+    together,
+)
+from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.operators import Operator, tensor_method
+from runtime.script.emission.sugar import (
+    Arguments,
+    SimpleValue,
+    Sugared,
+    SugaredEllipsis,
+    SugaredSlice,
+    SugaredTuple,
+    no_attribute,
+    part_of,
+    sugar_of_value,
+    type_of,
+)
+from runtime.script.ir import Value
+from runtime.script.primitives import (
+    by_attribute,
+    by_function,
+    by_method,
+    by_operator,
+    methods_of,
+)
+
+_MAY_BE_NONE = "It may be None: ask with `is not None` first."
+
+
+class Method(Sugared):
+    """A method of an object of a program, bound to it."""
+
+    __slots__ = ("name", "owner", "self_")
+
+    def __init__(self, self_: SimpleValue, owner: DeclaredType, name: str) -> None:
+        self.self_ = self_
+        self.owner = owner
+        self.name = name
+
+    def says(self) -> str:
+        """The method."""
+        return f"the method `{self.owner}.{self.name}`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Call it, with the object first."""
+        schema = self.owner.declaration.methods[self.name]
+        given = Arguments((self.self_, *arguments.positional), arguments.named)
+        inputs, types = bound_values(e, self.says(), schema, given)
+        is_interface = isinstance(self.owner, InterfaceType)
+        kind = "prim::CallInterface" if is_interface else "prim::CallMethod"
+        node = e.node(kind, inputs, types, {"name": self.name})
+        return together(e, node.outputs)
+
+
+def attribute(e: Emitter, self_: SimpleValue, name: str) -> Sugared:
+    """`self.name`."""
+    kind = self_.type
+    known: list[str] = []
+    if isinstance(kind, TupleType) and name in kind.names:
+        place = kind.names.index(name)
+        types = (kind.elements[place],)
+        node = e.node("prim::TupleIndex", (self_.node_value,), types, {"index": place})
+        return sugar_of_value(node.output)
+    if isinstance(kind, DeclaredType):
+        found = _declared(e, self_, kind, name)
+        if found is not None:
+            return found
+        declaration = kind.declaration
+        known += [*declaration.attributes, *declaration.methods]
+    rows = by_attribute(name, kind)
+    if rows:
+        callee = f"the attribute `{name}`"
+        return call_forms(e, callee, forms_of_rows(rows), Arguments((self_,)))
+    rows = by_method(name, kind)
+    if kind is TensorType and not rows:
+        method = tensor_method(e, self_, name)
+        if method is not None:
+            return method
+    if rows:
+        return Operator(f"{_plain(kind)}.{name}", forms_of_rows(rows), self_)
+    hint = ""
+    if isinstance(kind, OptionalType):
+        hint = _MAY_BE_NONE
+    elif kind is TensorType:
+        from runtime.tensors.tensor import Tensor
+
+        known += [each for each in dir(Tensor) if not each.startswith("_")]
+    elif isinstance(kind, TupleType):
+        known += kind.names
+    known += methods_of(kind)
+    found_none: Sugared = no_attribute(e, self_.says(), name, known, hint)
+    return found_none
+
+
+def _plain(kind: object) -> str:
+    if isinstance(kind, ListType):
+        return "list"
+    return "dict" if isinstance(kind, DictType) else str(kind)
+
+
+def _declared(
+    e: Emitter, self_: SimpleValue, kind: DeclaredType, name: str
+) -> Sugared | None:
+    declaration = kind.declaration
+    if name in declaration.attributes and isinstance(
+        kind, ScriptClassType | ModuleType | EnumType
+    ):
+        types = (declaration.attributes[name],)
+        node = e.node("prim::GetAttr", (self_.node_value,), types, {"name": name})
+        return sugar_of_value(node.output)
+    if name in declaration.methods:
+        return Method(self_, kind, name)
+    if name in declaration.constants and not isinstance(kind, EnumType):
+        return values.sugar_of(declaration.constants[name], e)
+    return None
+
+
+# Subscripts
+
+
+def subscript(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
+    """`self[index]`."""
+    kind = self_.type
+    if isinstance(kind, TupleType):
+        items = self_.elements(e)
+        assert items is not None, "tuples have elements"
+        part = part_of(e, items, index)
+        if part is None:
+            e.fail(
+                f"an element of {kind} is picked by what is no constant",
+                "The elements of a tuple are of types of their own: write a number.",
+            )
+        return SugaredTuple(part) if isinstance(part, list) else part
+    if kind is TensorType:
+        return _tensor_part(e, self_, index)
+    found = _own(e, self_, "__getitem__", (index,))
+    if found is not None:
+        return found
+    symbol, given = _bounds(e, "[]", "[:]", index)
+    return _primitive(e, symbol, kind, (self_, *given))
+
+
+def set_subscript(
+    e: Emitter, self_: SimpleValue, index: Sugared, value: Sugared
+) -> None:
+    """`self[index] = value`."""
+    if self_.type is TensorType:
+        _set_tensor_part(e, self_, index, value)
+        return
+    if _own(e, self_, "__setitem__", (index, value)) is None:
+        symbol, given = _bounds(e, "[]=", "[:]=", index)
+        _primitive(e, symbol, self_.type, (self_, *given, value))
+
+
+def delete_subscript(e: Emitter, self_: SimpleValue, index: Sugared) -> None:
+    """`del self[index]`."""
+    if _own(e, self_, "__delitem__", (index,)) is None:
+        symbol, given = _bounds(e, "del []", "del [:]", index)
+        _primitive(e, symbol, self_.type, (self_, *given))
+
+
+def _own(
+    e: Emitter, self_: SimpleValue, name: str, given: Sequence[Sugared]
+) -> Sugared | None:
+    kind = self_.type
+    if not isinstance(kind, DeclaredType) or name not in kind.declaration.methods:
+        return None
+    return Method(self_, kind, name).call(e, Arguments(given))
+
+
+def _bounds(
+    e: Emitter, plain: str, sliced: str, index: Sugared
+) -> tuple[str, tuple[Sugared, ...]]:
+    if not isinstance(index, SugaredSlice):
+        return plain, (index,)
+    return sliced, tuple(
+        SimpleValue(e.constant(None)) if each is None else each for each in index.parts
+    )
+
+
+def _primitive(
+    e: Emitter, symbol: str, kind: object, given: Sequence[Sugared]
+) -> Sugared:
+    forms = forms_of_rows(by_operator(symbol))
+    words = {"[]": "a subscript", "[:]": "a slice"}.get(symbol, f"`{symbol}`")
+    if isinstance(kind, OptionalType):
+        e.fail(f"a value of type {kind} has no elements", _MAY_BE_NONE)
+    return call_forms(e, words, forms, Arguments(given))
+
+
+def _indices(index: Sugared) -> list[Sugared]:
+    if isinstance(index, SugaredTuple):
+        return list(index.items)
+    return [index]
+
+
+def _tensor_part(e: Emitter, self_: SimpleValue, index: Sugared) -> Sugared:
+    view, indices = _view(e, self_, index)
+    if not indices:
+        if view.node_value is self_.node_value:
+            return _core(e, "alias", view)
+        return view
+    return _core(e, "index", view, SimpleValue(_optional_tensors(e, indices)))
+
+
+def _optional_tensors(e: Emitter, indices: Sequence[Value | None]) -> Value:
+    parts = [e.constant(None) if each is None else each for each in indices]
+    kind = ListType(OptionalType(TensorType))
+    return e.node("prim::ListConstruct", parts, (kind,)).output
+
+
+def _set_tensor_part(
+    e: Emitter, self_: SimpleValue, index: Sugared, value: Sugared
+) -> None:
+    view, indices = _view(e, self_, index)
+    is_tensor = type_of(value) is TensorType
+    if not indices:
+        _core(e, "copy_" if is_tensor else "fill_", view, value)
+        return
+    if not is_tensor:
+        given = Arguments(
+            (
+                SimpleValue(
+                    e.node("prim::ListConstruct", (), (ListType(IntType),)).output
+                ),
+                value,
+            ),
+            {name: self_.attribute(e, name) for name in ("dtype", "device")},
+        )
+        value = call_forms(e, "`[]=`", forms_of_operator("core::full"), given)
+    _core(e, "index_put_", view, SimpleValue(_optional_tensors(e, indices)), value)
+
+
+def _core(e: Emitter, name: str, *given: Sugared) -> SimpleValue:
+    forms = [
+        each for each in forms_of_operator(f"core::{name}") if not each.schema.overload
+    ]
+    found = call_forms(e, "a subscript", forms, Arguments(given))
+    assert isinstance(found, SimpleValue), "operators give values"
+    return found
+
+
+def _view(
+    e: Emitter, self_: SimpleValue, index: Sugared
+) -> tuple[SimpleValue, list[Value | None]]:
+    """The view that an index takes, and index tensors for its first dimensions.
+
+    Behind `...`, dimensions are counted from the end.
+    """
+    parts = _indices(index)
+    ellipses = [n for n, each in enumerate(parts) if isinstance(each, SugaredEllipsis)]
+    if len(ellipses) > 1:
+        e.fail("a subscript has `...` twice")
+    split = ellipses[0] if ellipses else len(parts)
+    view = self_
+    indices: list[Value | None] = []
+    dim = 0
+    for each in parts[:split]:
+        view, dim = _step(e, view, each, dim, indices)
+    rest = parts[split + 1 :]
+    if any(type_of(each) is TensorType for each in rest):
+        e.fail(
+            "an index tensor stands behind `...`",
+            "Write the dimensions before it as `:`.",
+        )
+    # From the end: each step leaves the dimensions behind it as they are.
+    kept = 0
+    for each in reversed(rest):
+        dim = -1 - kept
+        gone = _is_int(each)
+        view, _ = _step(e, view, each, dim, [])
+        kept += not gone
+    while indices and indices[-1] is None:
+        indices.pop()
+    return view, indices
+
+
+def _is_int(index: Sugared) -> bool:
+    return type_of(index) is IntType
+
+
+def _step(
+    e: Emitter,
+    view: SimpleValue,
+    index: Sugared,
+    dim: int,
+    indices: list[Value | None],
+) -> tuple[SimpleValue, int]:
+    place = SimpleValue(e.constant(dim))
+    kind = type_of(index)
+    if isinstance(index, SugaredSlice):
+        bounds = [
+            SimpleValue(e.constant(None)) if each is None else each
+            for each in index.parts[:2]
+        ]
+        step = index.step or SimpleValue(e.constant(1))
+        if index.parts == (None, None, None):
+            indices.append(None)
+            return view, dim + 1
+        indices.append(None)
+        return _core(e, "slice", view, place, *bounds, step), dim + 1
+    if kind is IntType:
+        return _core(e, "select", view, place, index), dim
+    if kind is NoneType_:
+        indices.append(None)
+        return _core(e, "unsqueeze", view, place), dim + 1
+    if kind is TensorType:
+        indices.append(index.value(e))
+        return view, dim + 1
+    if isinstance(kind, ListType) and kind.element in (IntType, BoolType):
+        e.fail(
+            f"a tensor is indexed by {index.says()}", "Make a tensor of the list first."
+        )
+    e.fail(
+        f"a tensor is indexed by {index.says()}",
+        "Indices are ints, slices, None, `...` and tensors.",
+    )
+
+
+# Truth
+
+
+def truth(e: Emitter, self_: SimpleValue) -> Value | bool:
+    """Whether a value counts as true."""
+    kind = self_.type
+    if kind is BoolType:
+        known, constant = values.constant_of(self_)
+        return constant if known else self_.node_value
+    if kind is NoneType_:
+        return False
+    if isinstance(kind, TupleType):
+        return bool(kind.elements)
+    if isinstance(kind, OptionalType):
+        return _optional_truth(e, self_, kind)
+    if isinstance(kind, DeclaredType):
+        return _object_truth(e, self_, kind)
+    rows = by_function(bool)
+    forms: list[Form] = forms_of_rows(rows)
+    return call_forms(e, "a condition", forms, Arguments((self_,))).value(e)
+
+
+def _optional_truth(e: Emitter, self_: SimpleValue, kind: OptionalType) -> Value | bool:
+    none = SimpleValue(e.constant(None))
+    forms = forms_of_rows(by_operator("is not"))
+    there = call_forms(e, "`is not`", forms, Arguments((self_, none)))
+    node = e.node("prim::If", (there.value(e),))
+
+    def inner() -> None:
+        some = sugar_of_value(e.cast(self_.node_value, kind.element))
+        found = some.truth(e)
+        e.block.add_result(e.constant(found) if isinstance(found, bool) else found)
+
+    e.branch(node, inner)
+    e.branch(node, lambda: e.block.add_result(e.constant(False)))
+    return node.add_output(BoolType)
+
+
+def _object_truth(e: Emitter, self_: SimpleValue, kind: DeclaredType) -> Value | bool:
+    methods = kind.declaration.methods
+    if isinstance(kind, EnumType):
+        return True
+    if "__bool__" in methods:
+        return Method(self_, kind, "__bool__").call(e, Arguments()).truth(e)
+    if "__len__" in methods:
+        return Method(self_, kind, "__len__").call(e, Arguments()).truth(e)
+    if isinstance(kind, InterfaceType):
+        e.fail(f"whether {self_.says()} is true is not known", "Compare it.")
+    return True
+
+
+values.VALUE_ATTRIBUTES = attribute
+values.VALUE_SUBSCRIPT = subscript
+values.VALUE_SET_SUBSCRIPT = set_subscript
+values.VALUE_DELETE_SUBSCRIPT = delete_subscript
+values.VALUE_TRUTH = truth
+
+
+__all__ = ["Method", "StrType", "attribute", "subscript", "truth"]

@@ -1,0 +1,635 @@
+"""Every kind of node, run by both executors."""
+
+import collections
+from typing import Any
+
+import pytest
+
+import runtime
+from runtime.errors.script_running import (
+    ClassGone,
+    MethodMissing,
+    NotOfType,
+    UnpackMismatch,
+)
+from runtime.futures import Await, Future, awaitable, awaitable_nowait
+from runtime.schema.declaration import (
+    InterfaceType,
+    Namespace,
+    ScriptClassType,
+)
+from runtime.schema.types import IntType, StrType, TupleType
+from runtime.script.ir import KINDS, Graph
+from runtime.script.program import Function, declare_objects
+from runtime.script.running import Forked, call, run
+from tests.schema.programs import Colour, method
+from tests.script.running.written import written
+
+pytestmark = pytest.mark.usefixtures("executed")
+
+COLLATZ = """\
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %two : int = prim::Constant[value=2]()
+  %three : int = prim::Constant[value=3]()
+  %most : int = prim::Constant[value=9223372036854775807]()
+  %go : bool = script::ne.int(%n, %one)
+  %c : int, %m : int = prim::Loop(%most, %go, %zero, %n)
+    block0(%i : int, %count : int, %x : int):
+      %r : int = script::mod.int(%x, %two)
+      %even : bool = script::eq.int(%r, %zero)
+      %y : int = prim::If(%even)
+        block0():
+          %h : int = script::floordiv.int(%x, %two)
+          -> (%h)
+        block1():
+          %t : int = script::mul.int(%x, %three)
+          %u : int = script::add.int(%t, %one)
+          -> (%u)
+      %k : int = script::add.int(%count, %one)
+      %again : bool = script::ne.int(%y, %one)
+      -> (%again, %k, %y)
+  return (%c)
+"""
+
+
+def test_loops_and_branches() -> None:
+    collatz = written("collatz(int n) -> int", COLLATZ)
+    assert [call(collatz, (each,)) for each in (1, 2, 3, 7, 27)] == [0, 1, 7, 16, 111]
+    assert run(collatz, [27]) == 111
+
+
+def test_what_is_carried_is_moved_at_once() -> None:
+    swap = written(
+        "swap(int n, str a, str b) -> (str, str)",
+        """\
+  %yes : bool = prim::Constant[value=True]()
+  %c : str, %d : str = prim::Loop(%n, %yes, %a, %b)
+    block0(%i : int, %x : str, %y : str):
+      -> (%yes, %y, %x)
+  %both : (str, str) = prim::TupleConstruct(%c, %d)
+  return (%both)
+""",
+    )
+    assert call(swap, (2, "a", "b")) == ("a", "b")
+    assert call(swap, (3, "a", "b")) == ("b", "a")
+
+
+@pytest.mark.parametrize(
+    ("trips", "going", "result"), [(0, True, 0), (3, False, 0), (-1, True, 0)]
+)
+def test_loops_without_trips(trips: int, going: bool, result: int) -> None:
+    loop = written(
+        "loop(int n, bool go) -> int",
+        """\
+  %zero : int = prim::Constant[value=0]()
+  %c : int = prim::Loop(%n, %go, %zero)
+    block0(%i : int, %x : int):
+      -> (%go, %i)
+  return (%c)
+""",
+    )
+    assert call(loop, (trips, going)) == result
+    assert call(loop, (3, True)) == 2
+
+
+def test_a_condition_that_is_carried_itself() -> None:
+    loop = written(
+        "loop(bool go) -> (int, bool)",
+        """\
+  %five : int = prim::Constant[value=5]()
+  %zero : int = prim::Constant[value=0]()
+  %no : bool = prim::Constant[value=False]()
+  %n : int, %b : bool = prim::Loop(%five, %go, %zero, %go)
+    block0(%i : int, %x : int, %y : bool):
+      -> (%y, %i, %no)
+  %both : (int, bool) = prim::TupleConstruct(%n, %b)
+  return (%both)
+""",
+    )
+    assert call(loop, (True,)) == (1, False)
+
+
+def test_tuples_lists_and_dictionaries() -> None:
+    built = written(
+        "built(int a, str b) -> (int, str, int[], Dict(str, int), int, int)",
+        """\
+  %t : (int, str) = prim::TupleConstruct(%a, %b)
+  %x : int, %y : str = prim::TupleUnpack(%t)
+  %s : str = prim::TupleIndex[index=1](%t)
+  %l : int[] = prim::ListConstruct(%x, %a)
+  %p : int, %q : int = prim::ListUnpack(%l)
+  %d : Dict(str, int) = prim::DictConstruct(%y, %p, %s, %q)
+  %one : int[] = prim::ListConstruct(%a)
+  %o : int = prim::ListUnpack(%one)
+  %w : (int) = prim::TupleConstruct(%o)
+  %u : int = prim::TupleUnpack(%w)
+  %r : (int, str, int[], Dict(str, int), int, int) = prim::TupleConstruct(%x, %s, %l, %d, %o, %u)
+  return (%r)
+""",  # noqa: E501  # one line of a graph
+    )
+    assert call(built, (1, "b")) == (1, "b", [1, 1], {"b": 1}, 1, 1)
+
+
+def test_a_list_of_another_length_is_not_unpacked() -> None:
+    unpack = written(
+        "unpack(int[] l) -> int",
+        "  %a : int, %b : int = prim::ListUnpack(%l)\n  return (%a)\n",
+    )
+    assert call(unpack, ([1, 2],)) == 1
+    with pytest.raises(UnpackMismatch) as caught:
+        call(unpack, ([1, 2, 3],))
+    assert str(caught.value) == (
+        "A list of length 3 cannot be unpacked into 2 variables."
+    )
+
+
+Point = collections.namedtuple("Point", ("x", "y"))
+
+
+def test_named_tuples_are_of_their_class() -> None:
+    namespace = Namespace()
+    from runtime.schema.python_classes import PythonClasses
+
+    classes = PythonClasses(namespace)
+    point = TupleType((IntType, StrType), ("x", "y"), "__torch__.geo.P")
+    classes.put(Point, point)
+    make = written(
+        "make(int x, str y) -> NamedTuple(__torch__.geo.P, x: int, y: str)",
+        "  %p : NamedTuple(__torch__.geo.P, x: int, y: str) = "
+        "prim::TupleConstruct(%x, %y)\n  return (%p)\n",
+    )
+    made = call(make, (1, "a"))
+    assert made.__class__ is Point
+    assert made == (1, "a")
+
+
+def test_a_named_tuple_whose_class_is_gone_has_one_like_it() -> None:
+    make = written(
+        "make(int x) -> NamedTuple(__torch__.geo.Gone, x: int)",
+        "  %p : NamedTuple(__torch__.geo.Gone, x: int) = "
+        "prim::TupleConstruct(%x)\n  return (%p)\n",
+    )
+    made = call(make, (1,))
+    assert (made.x, type(made).__name__) == (1, "Gone")
+
+
+class Counter:
+    """An object of programs."""
+
+    count: int
+
+    def __enter__(self) -> int:
+        raise AssertionError("programs run what was compiled")
+
+    def __exit__(self, *_: object) -> None:
+        raise AssertionError("programs run what was compiled")
+
+
+def counter(namespace: Namespace) -> ScriptClassType:
+    """The type of counters: an attribute, methods, what `with` needs."""
+    declared = namespace.declare(ScriptClassType, "__torch__.c.Counter", Counter)
+    declaration = declared.declaration
+    declaration.add_attribute("count", IntType)
+    declare_objects(Counter, declared)
+    kind = "__torch__.c.Counter"
+    for text, lines in (
+        (
+            "add(int n) -> int",
+            """\
+  %a : int = prim::GetAttr[name="count"](%self)
+  %b : int = script::add.int(%a, %n)
+  prim::SetAttr[name="count"](%self, %b)
+  return (%b)
+""",
+        ),
+        (
+            "__enter__() -> int",
+            '  %a : int = prim::GetAttr[name="count"](%self)\n  return (%a)\n',
+        ),
+        (
+            "__exit__(Any kind, Any error, Any traceback) -> bool",
+            """\
+  %a : int = prim::GetAttr[name="count"](%self)
+  %one : int = prim::Constant[value=1]()
+  %b : int = script::add.int(%a, %one)
+  prim::SetAttr[name="count"](%self, %b)
+  %ten : int = prim::Constant[value=10]()
+  %swallows : bool = script::gt.int(%a, %ten)
+  return (%swallows)
+""",
+        ),
+    ):
+        name = text.partition("(")[0]
+        head = text.replace("(", f"({kind} self, ", 1).replace(", )", ")")
+        function = written(head, lines, namespace=namespace)
+        declaration.add_method(name, function.schema)
+        declaration.functions[name] = function
+    return declared
+
+
+def test_objects_and_their_methods() -> None:
+    namespace = Namespace()
+    counter(namespace)
+    make = written(
+        "make(int n) -> (int, int, __torch__.c.Counter)",
+        """\
+  %c : __torch__.c.Counter = prim::CreateObject()
+  prim::SetAttr[name="count"](%c, %n)
+  %a : int = prim::CallMethod[name="add"](%c, %n)
+  %b : int = prim::GetAttr[name="count"](%c)
+  %r : (int, int, __torch__.c.Counter) = prim::TupleConstruct(%a, %b, %c)
+  return (%r)
+""",
+        namespace=namespace,
+    )
+    first, second, made = call(make, (4,))
+    assert (first, second, type(made), made.count) == (8, 8, Counter, 8)
+
+
+def test_an_attribute_that_is_not_set_yet() -> None:
+    namespace = Namespace()
+    counter(namespace)
+    read = written(
+        "read() -> int",
+        """\
+  %c : __torch__.c.Counter = prim::CreateObject()
+  %b : int = prim::GetAttr[name="count"](%c)
+  return (%b)
+""",
+        namespace=namespace,
+    )
+    with pytest.raises(AttributeError, match="'Counter' object has no attribute"):
+        call(read)
+
+
+def test_an_object_of_a_class_that_is_gone() -> None:
+    namespace = Namespace()
+
+    def declare() -> None:
+        namespace.declare(ScriptClassType, "__torch__.c.Gone", type("Gone", (), {}))
+
+    declare()
+    import gc
+
+    gc.collect()
+    make = written(
+        "make() -> __torch__.c.Gone",
+        "  %c : __torch__.c.Gone = prim::CreateObject()\n  return (%c)\n",
+        namespace=namespace,
+    )
+    with pytest.raises(ClassGone) as caught:
+        call(make)
+    assert caught.value.qualname == "__torch__.c.Gone"
+
+
+def test_a_method_that_nobody_compiled() -> None:
+    namespace = Namespace()
+    declared = counter(namespace)
+    del declared.declaration.functions["add"]
+    add = written(
+        "add(__torch__.c.Counter c) -> int",
+        """\
+  %one : int = prim::Constant[value=1]()
+  %a : int = prim::CallMethod[name="add"](%c, %one)
+  return (%a)
+""",
+        namespace=namespace,
+    )
+    with pytest.raises(MethodMissing, match="no compiled method `add`"):
+        call(add, (Counter(),))
+
+
+def test_an_interface_asks_the_object() -> None:
+    namespace = Namespace()
+    interface = namespace.declare(InterfaceType, "__torch__.c.Adds")
+    interface.declaration.add_method("add", method(interface, "add(int n) -> int"))
+    counter(namespace)
+
+    class Other:
+        """Adds in its own way."""
+
+    other = namespace.declare(ScriptClassType, "__torch__.c.Other", Other)
+    declare_objects(Other, other)
+    twice = written(
+        "add(__torch__.c.Other self, int n) -> int",
+        "  %m : int = script::add.int(%n, %n)\n  return (%m)\n",
+        namespace=namespace,
+    )
+    other.declaration.add_method("add", twice.schema)
+    other.declaration.functions["add"] = twice
+    add = written(
+        "add(__torch__.c.Adds a) -> int",
+        """\
+  %two : int = prim::Constant[value=2]()
+  %r : int = prim::CallInterface[name="add"](%a, %two)
+  return (%r)
+""",
+        namespace=namespace,
+    )
+    one = Counter()
+    one.count = 5
+    assert [call(add, (one,)), call(add, (Other(),)), call(add, (one,))] == [7, 4, 9]
+
+
+def test_functions_call_each_other_and_themselves() -> None:
+    functions: dict[str, Any] = {}
+    lines = """\
+  %f : Function = prim::Constant[function="fact"]()
+  %one : int = prim::Constant[value=1]()
+  %last : bool = script::le.int(%n, %one)
+  %r : int = prim::If(%last)
+    block0():
+      -> (%one)
+    block1():
+      %m : int = script::sub.int(%n, %one)
+      %rest : int = prim::CallFunction(%f, %m)
+      %whole : int = script::mul.int(%n, %rest)
+      -> (%whole)
+  return (%r)
+"""
+    from runtime.schema.parser import parse_schema
+
+    schema = parse_schema("fact(int n) -> int")
+    known = Function("fact", schema, Graph())
+    fact = written("fact(int n) -> int", lines, functions={"fact": known})
+    for node in fact.graph.nodes():
+        if "function" in node.attributes:
+            node.attributes["function"] = fact
+    functions["fact"] = fact
+    assert call(fact, (20,)) == 2432902008176640000
+    with pytest.raises(OverflowError):
+        call(fact, (21,))
+
+
+def test_python_operators() -> None:
+    seen: list[Any] = []
+
+    def note(*values: Any) -> Any:
+        seen.append(values)
+        return values
+
+    lines = """\
+  prim::PythonOp[name="note", object=object(0)](%a)
+  %l : int = prim::PythonOp[name="len", object=object(1)](%b)
+  %x : int, %y : str = prim::PythonOp[name="note", object=object(0)](%a, %b)
+  %r : (int, int, str) = prim::TupleConstruct(%l, %x, %y)
+  return (%r)
+"""
+    python = written("py(int a, str b) -> (int, int, str)", lines, objects=[note, len])
+    assert call(python, (1, "abc")) == (3, 1, "abc")
+    assert seen == [(1,), (1, "abc")]
+
+
+def test_a_python_operator_that_gives_another_type() -> None:
+    python = written(
+        "py(str b) -> int",
+        '  %l : int = prim::PythonOp[name="up", object=object(0)](%b)\n  return (%l)\n',
+        objects=[str.upper],
+    )
+    with pytest.raises(NotOfType) as caught:
+        call(python, ("a",))
+    assert str(caught.value) == (
+        "`up` gave no `int`, but a str.\n  value: 'A'"
+    )
+
+
+FORK = """\
+  %fut : Future(int) = prim::fork_0(%n)
+  %r : int = prim::wait(%fut)
+  return (%r)
+with prim::fork_0 = graph(%m : int):
+  %s : int = script::mul.int(%m, %m)
+  return (%s)
+"""
+
+
+def test_forks() -> None:
+    assert call(written("square(int n) -> int", FORK), (7,)) == 49
+    future = call(
+        written("late(int n) -> Future(int)", FORK.replace(
+            "  %r : int = prim::wait(%fut)\n  return (%r)", "  return (%fut)"
+        )),
+        (7,),
+    )
+    assert isinstance(future, Forked)
+    assert future.wait() == 49
+
+
+def test_a_graph_of_several_results_gives_a_tuple() -> None:
+    both = written(
+        "both(int n) -> (int, int)",
+        """\
+  %fut : Future((int, int)) = prim::fork_0(%n)
+  %r : (int, int) = prim::wait(%fut)
+  return (%r)
+with prim::fork_0 = graph(%m : int):
+  return (%m, %m)
+""",
+    )
+    nothing = written(
+        "nothing() -> None",
+        """\
+  %fut : Future(None) = prim::fork_0()
+  %r : None = prim::wait(%fut)
+  return (%r)
+with prim::fork_0 = graph():
+  return ()
+""",
+    )
+    assert call(both, (3,)) == (3, 3)
+    assert call(nothing) is None
+
+
+def test_awaits_run_when_they_are_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    later = written(
+        "later(int n) -> Await(int)",
+        """\
+  %aw : Await(int) = prim::awaitable_0(%n)
+  return (%aw)
+with prim::awaitable_0 = graph(%m : int):
+  %text : str = prim::Constant[value="running"]()
+  prim::Print(%text, %m)
+  return (%m)
+""",
+    )
+    wait = written(
+        "wait(Await(int) a) -> int",
+        "  %r : int = prim::awaitable_wait(%a)\n  return (%r)\n",
+    )
+    made = call(later, (3,))
+    assert isinstance(made, Await)
+    assert (made.args(), capsys.readouterr().out) == ((3,), "")
+    assert call(wait, (made,)) == 3
+    assert call(wait, (made,)) == 3
+    assert capsys.readouterr().out == "running 3\n"
+
+
+def test_an_await_of_a_value() -> None:
+    now = written(
+        "now(int n) -> Await(int)",
+        "  %a : Await(int) = prim::awaitable_nowait(%n)\n  return (%a)\n",
+    )
+    made = call(now, (3,))
+    assert (made.is_nowait(), made.wait()) == (True, 3)
+
+
+def test_closures_capture_what_they_use() -> None:
+    closed = written(
+        "closed(int n, int m) -> (int, int)",
+        """\
+  %f : Function = prim::Closure()
+    block0():
+      %yes : bool = prim::Constant[value=True]()
+      %s : int = prim::Loop(%m, %yes, %n)
+        block0(%i : int, %x : int):
+          %y : int = script::add.int(%x, %n)
+          -> (%yes, %y)
+      -> (%s)
+  %fut : Future(int) = prim::forkClosure(%f)
+  %aw : Await(int) = prim::awaitableClosure(%f)
+  %a : int = prim::wait(%fut)
+  %b : int = prim::awaitable_wait(%aw)
+  %r : (int, int) = prim::TupleConstruct(%a, %b)
+  return (%r)
+""",
+    )
+    assert call(closed, (2, 3)) == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (awaitable_nowait("a"), "An await gave no `int`, but a str.\n  value: 'a'"),
+        (awaitable(lambda: None), "An await gave no `int`, but None.\n  value: None"),
+    ],
+)
+def test_what_an_await_of_python_gives_is_looked_at(
+    given: Await[Any], error: str
+) -> None:
+    wait = written(
+        "wait(Await(int) a) -> int",
+        "  %r : int = prim::awaitable_wait(%a)\n  return (%r)\n",
+    )
+    with pytest.raises(NotOfType) as caught:
+        call(wait, (given,))
+    assert str(caught.value) == error
+
+
+def test_what_a_future_of_python_gives_is_looked_at() -> None:
+    wait = written(
+        "wait(Future(int) a) -> int",
+        "  %r : int = prim::wait(%a)\n  return (%r)\n",
+    )
+    given: Future[Any] = Future()
+    given.set_result(2)
+    assert call(wait, (given,)) == 2
+    given = Future()
+    given.set_result("a")
+    with pytest.raises(NotOfType, match="A future gave no `int`, but a str"):
+        call(wait, (given,))
+    given = Future()
+    given.set_exception(KeyError("k"))
+    with pytest.raises(KeyError, match="k"):
+        call(wait, (given,))
+
+
+def test_prints_as_python_does(capsys: pytest.CaptureFixture[str]) -> None:
+    show = written(
+        "show(int a, str b, float? c) -> None",
+        """\
+  prim::Print(%a, %b, %c)
+  prim::Print()
+  %none : None = prim::Constant[value=None]()
+  return (%none)
+""",
+    )
+    assert call(show, (1, "x", None)) is None
+    assert capsys.readouterr().out == "1 x None\n\n"
+
+
+def test_casts_and_values_that_are_not_initialized() -> None:
+    cast = written(
+        "cast(int? a, bool b) -> int",
+        """\
+  %r : int = prim::If(%b)
+    block0():
+      %c : int = prim::unchecked_cast(%a)
+      -> (%c)
+    block1():
+      %text : str = prim::Constant[value="none"]()
+      prim::RaiseException[class="builtins.ValueError"](%text)
+      %u : int = prim::Uninitialized()
+      -> (%u)
+  return (%r)
+""",
+    )
+    assert call(cast, (3, True)) == 3
+    with pytest.raises(ValueError, match="none"):
+        call(cast, (3, False))
+
+
+@pytest.mark.parametrize(
+    ("value", "types", "result"),
+    [
+        (1, "int", True),
+        (True, "int", True),
+        (1.0, "int", False),
+        (1.0, "int, float", True),
+        ([1, 2], "int[]", True),
+        ([1, "a"], "int[]", False),
+        ([], "str[]", True),
+        ({"a": 1}, "Dict(str, int)", True),
+        ({"a": "b"}, "Dict(str, int)", False),
+        ((1, "a"), "(int, str)", True),
+        ((1,), "(int, str)", False),
+        (None, "int?", True),
+        ("a", "int?", False),
+        (1j, "complex", True),
+        (None, "None", True),
+        (awaitable_nowait(1), "Await(int)", True),
+        (Future(), "Future(int)", True),
+        (1, "Future(int)", False),
+        (runtime.ones(1), "Tensor", True),
+        (1, "Tensor", False),
+        (runtime.device("cpu"), "Device", True),
+        ("a", "Union(int, str)", True),
+        (Colour.RED, "__torch__.paint.Colour", True),
+        (1, "__torch__.paint.Colour", False),
+        (len, "Function", True),
+        (1, "Any", True),
+    ],
+)
+def test_isinstance(value: Any, types: str, result: bool) -> None:
+    from tests.schema.programs import PROGRAM
+
+    ask = written(
+        "ask(Any x) -> bool",
+        f"  %r : bool = prim::isinstance[types=[{types}]](%x)\n  return (%r)\n",
+        namespace=PROGRAM,
+    )
+    assert call(ask, (value,)) is result
+
+
+def test_groups_of_operators() -> None:
+    fused = written(
+        "fused(Tensor x) -> Tensor",
+        """\
+  %y : Tensor = prim::FusionGroup_0(%x)
+  return (%y)
+with prim::FusionGroup_0 = graph(%a : Tensor):
+  %b : Tensor = core::neg(%a)
+  %c : Tensor = core::neg(%b)
+  return (%c)
+""",
+    )
+    assert call(fused, (runtime.ones(2),)).tolist() == [1.0, 1.0]
+
+
+def test_every_kind_has_a_step() -> None:
+    from runtime.script.running import steps
+
+    control = {"prim::If", "prim::Loop", "prim::With", "prim::Constant"}
+    ends = {"prim::Param", "prim::Return", "prim::Uninitialized"}
+    known = {*steps._MAKERS, *steps._NESTED}
+    assert known | control | ends == set(KINDS)
