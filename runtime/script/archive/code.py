@@ -35,7 +35,7 @@ from runtime.schema.declaration import (
 from runtime.schema.schema import Schema
 from runtime.script.archive.expressions import (
     FORMS,
-    Group,
+    bare,
     closed,
     expression,
     written,
@@ -161,8 +161,8 @@ class _Writer:
             self.nodes(block)
             taken = self.operands(block.exit, block.results)
             self.flush()
+            taken = [*map(bare, taken)]
             shown = taken[0] if len(taken) == 1 else tuple_text(taken)
-            shown = shown.bare if isinstance(shown, Group) else shown
             self.line(f"return {shown}" if taken else "return None")
 
     def nodes(self, block: Block) -> None:
@@ -192,7 +192,7 @@ class _Writer:
         return name
 
     def assign(self, values: Sequence[Value], text: str) -> None:
-        text = text.bare if isinstance(text, Group) else text
+        text = bare(text)
         names = [self.named(each) for each in values]
         self.line(f"{', '.join(names)} = {text}")
 
@@ -206,7 +206,7 @@ class _Writer:
             if value.uses:
                 self.assign([value], text)
             else:
-                self.line(text.bare if isinstance(text, Group) else text)
+                self.line(bare(text))
 
     def operands(
         self, node: Node, values: Sequence[Value], order: Sequence[int] | None = None
@@ -259,7 +259,7 @@ class _Writer:
             return
         self.flush()
         if not outputs:
-            self.line(text.bare if isinstance(text, Group) else text)
+            self.line(bare(text))
             return
         names = [self.named(each) for each in outputs]
         left = f"{names[0]}," if len(names) == 1 else ", ".join(names)
@@ -271,7 +271,8 @@ class _Writer:
 
     def primitive_statement(self, node: Node, pattern: str) -> None:
         self.flush()
-        texts = [closed(self.texts[each]) for each in node.inputs]
+        texts = [self.texts[each] for each in node.inputs]
+        texts[0] = closed(texts[0])
         gives = bool(node.outputs)
         if gives and not is_name(texts[0]):
             name = self.names.fresh("_0")
@@ -287,7 +288,7 @@ class _Writer:
         owner, value = self.plain(node.inputs)
         name = node.attributes["name"]
         if is_name(name):
-            value = value.bare if isinstance(value, Group) else value
+            value = bare(value)
             self.line(f"{closed(owner)}.{name} = {value}")
         else:
             self.line(f"setattr({owner}, {name!a}, {value})")
@@ -297,7 +298,7 @@ class _Writer:
         kind = node.attributes["class"]
         name = kind.removeprefix("builtins.")
         if is_name(name):
-            self.line(f"raise {name}({message})")
+            self.line(f"raise {name}({bare(message)})")
         else:
             self.line(f"raise_exception({kind!a}, {message})")
 
@@ -308,10 +309,8 @@ class _Writer:
             return
         taken = self.operands(block.exit, rest)
         self.flush()
-        bare = [each.bare if isinstance(each, Group) else each for each in taken]
-        pairs = [
-            (name, text) for name, text in zip(names, bare, strict=True) if name != text
-        ]
+        given = zip(names, map(bare, taken), strict=True)
+        pairs = [(name, text) for name, text in given if name != text]
         if pairs:
             left = ", ".join(name for name, _ in pairs)
             self.line(f"{left} = {', '.join(text for _, text in pairs)}")
@@ -319,8 +318,9 @@ class _Writer:
     def branch(self, node: Node) -> None:
         (condition,) = self.plain(node.inputs)
         names = [self.names.fresh(each.hint) for each in node.outputs]
-        bare = condition.bare if isinstance(condition, Group) else condition
-        for word, block in zip((f"if {bare}:", "else:"), node.blocks, strict=True):
+        for word, block in zip(
+            (f"if {bare(condition)}:", "else:"), node.blocks, strict=True
+        ):
             if word == "else:" and not names and next(iter(block), None) is None:
                 continue
             self.line(word)
@@ -375,7 +375,7 @@ class _Writer:
         names = [self.names.fresh(each.hint) for each in node.outputs]
         (entered,) = body.parameters
         target = f" as {self.named(entered)}" if entered.uses else ""
-        self.line(f"with {manager}{target}:")
+        self.line(f"with {bare(manager)}{target}:")
         with _Indented(self):
             before = len(self.rows)
             self.nodes(body)

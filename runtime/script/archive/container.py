@@ -226,8 +226,8 @@ class Reader:
         if start % limits.ALIGNMENT:
             self.damaged(name, f"the bytes do not begin at {limits.ALIGNMENT}s")
         if not self.is_mapped:
-            found = memoryview(self._bytes)[start : start + member.file_size]
-            if zlib.crc32(found) != member.CRC:
+            content = memoryview(self._bytes)[start : start + member.file_size]
+            if zlib.crc32(content) != member.CRC:
                 self.damaged(name, "the bytes are not those that were written")
         return start, member.file_size
 

@@ -61,6 +61,16 @@ class Group(str):
         return self[1:-1]
 
 
+def bare(text: str) -> str:
+    """The expression where no operator is beside it."""
+    return text.bare if isinstance(text, Group) else text
+
+
+def joined(texts: Sequence[str]) -> str:
+    """Expressions with commas between them."""
+    return ", ".join(map(bare, texts))
+
+
 class Written(NamedTuple):
     """How a primitive is written.
 
@@ -92,7 +102,7 @@ def written(node: Node) -> Written | None:
 
 
 def closed(text: str) -> str:
-    """The operand so that an operator, or a dot, can stand beside it."""
+    """The operand so that a dot, or a bracket, can stand behind it."""
     return f"({text})" if text[0] in "-.0123456789" else text
 
 
@@ -100,14 +110,18 @@ def primitive(node: Node, operands: Sequence[str], way: Way) -> str:
     """A primitive as programs write it."""
     texts = [closed(each) for each in operands]
     if way.kind in ("method", "function"):
-        shown = [texts[0], *operands[1:]] if way.kind == "method" else operands
+        inner = [*map(bare, operands)]
+        shown = [texts[0], *inner[1:]] if way.kind == "method" else inner
         row = row_of(node.kind)
         arguments = () if row is None or row.schema is None else row.schema.arguments
         positional, named = arranged(node, shown, arguments)
         return way.expression(positional, named)
     if way.kind == "attribute":
         return way.expression(texts)
-    return Group(f"({way.expression(texts)})")
+    if way.pattern.startswith("{0}[") and way.pattern.endswith("]"):
+        return way.expression([texts[0], *map(bare, operands[1:])])
+    signed = [f"({each})" if each[0] == "-" else each for each in operands]
+    return Group(f"({way.expression(signed)})")
 
 
 def arranged(
@@ -147,7 +161,7 @@ def operator(node: Node, operands: Sequence[str], constants: Constants) -> str:
     row = row_of(node.kind)
     schema = None if row is None else row.schema
     arguments = () if schema is None else schema.arguments
-    positional, named = arranged(node, operands, arguments)
+    positional, named = arranged(node, [*map(bare, operands)], arguments)
     for name, value in node.attributes.items():
         if not isinstance(value, Graph):
             named[name] = _attribute(value, constants)
@@ -189,15 +203,15 @@ def construct(node: Node, operands: Sequence[str], constants: Constants) -> str:
     type_ = node.output.type
     if isinstance(type_, TupleType):
         if type_.qualname:
-            return f"{type_.qualname}({', '.join(operands)})"
-        text, parts = tuple_text([*operands]), type_.elements
+            return f"{type_.qualname}({joined(operands)})"
+        text, parts = tuple_text([*map(bare, operands)]), type_.elements
     elif isinstance(type_, DictType):
         pairs = zip(operands[::2], operands[1::2], strict=True)
-        text = f"{{{', '.join(f'{key}: {value}' for key, value in pairs)}}}"
+        text = f"{{{', '.join(f'{bare(key)}: {bare(value)}' for key, value in pairs)}}}"
         parts = (type_.key, type_.value) * (len(operands) // 2)
     else:
         assert isinstance(type_, ListType), "the checker says so"
-        text = f"[{', '.join(operands)}]"
+        text = f"[{joined(operands)}]"
         parts = (type_.element,) * len(operands)
     is_exact = all(
         value.type is part for value, part in zip(node.inputs, parts, strict=True)
@@ -208,7 +222,7 @@ def construct(node: Node, operands: Sequence[str], constants: Constants) -> str:
 
 
 def _index(node: Node, operands: Sequence[str], constants: Constants) -> str:
-    return f"{operands[0]}[{node.attributes['index']}]"
+    return f"{closed(operands[0])}[{node.attributes['index']}]"
 
 
 def _get(node: Node, operands: Sequence[str], constants: Constants) -> str:
@@ -230,7 +244,7 @@ def _create(node: Node, operands: Sequence[str], constants: Constants) -> str:
 def _function(node: Node, operands: Sequence[str], constants: Constants) -> str:
     function = called(node)
     name = operands[0] if function is None else _function_name(function, constants)
-    return f"{name}({', '.join(operands[1:])})"
+    return f"{name}({joined(operands[1:])})"
 
 
 def _function_name(function: Any, constants: Constants) -> str:
@@ -241,25 +255,25 @@ def _function_name(function: Any, constants: Constants) -> str:
 
 def _method(node: Node, operands: Sequence[str], constants: Constants) -> str:
     method = attribute_text(operands[0], node.attributes["name"])
-    return f"{method}({', '.join(operands[1:])})"
+    return f"{method}({joined(operands[1:])})"
 
 
 def _call(name: str) -> Form:
     def form(node: Node, operands: Sequence[str], constants: Constants) -> str:
-        return f"{name}({', '.join(operands)})"
+        return f"{name}({joined(operands)})"
 
     return form
 
 
 def _typed(name: str) -> Form:
     def form(node: Node, operands: Sequence[str], constants: Constants) -> str:
-        return f"{name}({', '.join([type_text(node.output.type), *operands])})"
+        return f"{name}({joined([type_text(node.output.type), *operands])})"
 
     return form
 
 
 def _nowait(node: Node, operands: Sequence[str], constants: Constants) -> str:
-    text, type_ = f"awaitable_nowait({operands[0]})", node.output.type
+    text, type_ = f"awaitable_nowait({bare(operands[0])})", node.output.type
     if getattr(type_, "element", NoneType_) is node.inputs[0].type:
         return text
     return f"annotate({type_text(type_)}, {text})"
@@ -268,7 +282,7 @@ def _nowait(node: Node, operands: Sequence[str], constants: Constants) -> str:
 def _isinstance(node: Node, operands: Sequence[str], constants: Constants) -> str:
     types = [type_text(each) for each in node.attributes["types"]]
     shown = types[0] if len(types) == 1 else tuple_text(types)
-    return f"isinstance({operands[0]}, {shown})"
+    return f"isinstance({bare(operands[0])}, {shown})"
 
 
 def _unpacked(node: Node, operands: Sequence[str], constants: Constants) -> str:

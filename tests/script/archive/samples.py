@@ -180,7 +180,9 @@ def later() -> Function:
 
 def constant(value: Any, type_: str, name: str = "constant") -> Function:
     """A function that gives a constant."""
-    text = f"graph():\n  %c : {type_} = prim::Constant[value=object(0)]()\n  return (%c)\n"
+    text = (
+        f"graph():\n  %c : {type_} = prim::Constant[value=object(0)]()\n  return (%c)\n"
+    )
     return function(name, f"{name}() -> {type_}", text, value)
 
 
