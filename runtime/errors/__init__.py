@@ -30,9 +30,9 @@ if TYPE_CHECKING:
         AmbiguousKernel, CallError, CallWithoutSchema, DuplicateArgument,
         FallthroughCalled, KernelError, MissingArgument, MissingKernel,
         NamedNotSupported, NoMatchingOverload, NoSuchOverload, OperatorChanged,
-        OperatorGone, OverloadGone, PrivateDispatcher, StackMismatch,
-        TooManyArguments, UnknownArgument, WrongArgumentType, WrongReturnCount,
-        WrongReturnType, WrongValue,
+        OperatorGone, OverloadGone, PrivateDispatcher, StackMismatch, TooManyArguments,
+        UnknownArgument, WrongArgumentType, WrongReturnCount, WrongReturnType,
+        WrongValue,
     )
     from runtime.errors.context import (
         ContextClosed, ContextError, ContextNotEntered, MainStaysOpen, MixedContexts,
@@ -97,8 +97,8 @@ if TYPE_CHECKING:
     )
     from runtime.errors.schema import TooManyArguments as TooManySchemaArguments
     from runtime.errors.script import (
-        MalformedProgram, NoSource, NotDefined, NotSupported, ProgramError, ScriptError,
-        UnfitParameter,
+        MalformedProgram, MarkMisuse, NoSource, NotDefined, NotSupported, ProgramError,
+        ScriptError, UnfitParameter,
     )
     from runtime.errors.script_running import (
         ClassGone, ErrorSwallowed, ExecutorRefused, MethodMissing, NotOfType,
@@ -148,8 +148,8 @@ __all__ = [
     "IntegerOverflow", "KernelError", "KeyMismatch", "KeywordOnlyTensor",
     "LeafModified", "LibraryClosed", "LibraryMisuse", "LibraryNeeded",
     "LibraryRefused", "LookupFailed", "MainStaysOpen", "MalformedClassName",
-    "MalformedProgram", "MalformedSignature", "MalformedTypeName", "MaskedArray",
-    "MethodMissing", "MissingArgument", "MissingFake", "MissingKernel",
+    "MalformedProgram", "MalformedSignature", "MalformedTypeName", "MarkMisuse",
+    "MaskedArray", "MethodMissing", "MissingArgument", "MissingFake", "MissingKernel",
     "MixedContexts", "ModeMisuse", "ModeNotEntered", "ModeNotInnermost",
     "ModeSlotTaken", "ModeStackChanged", "ModeStackError", "ModeWithoutHandler",
     "MutationMismatch", "NamedNotSupported", "NamespaceMismatch", "NamespaceTaken",

@@ -37,6 +37,19 @@ class NoSource(ScriptError, TypeError):
 
 
 @dataclass(eq=False, kw_only=True)
+class MarkMisuse(ScriptError, TypeError):
+    """`call` marks what it cannot mark; `wanted` says what it takes."""
+
+    call: str
+    found: str
+    wanted: str
+
+    def render(self) -> str:
+        """The mark, what was found, and what belongs there."""
+        return page(f"`{self.call}` was given {self.found}.", ("it takes", self.wanted))
+
+
+@dataclass(eq=False, kw_only=True)
 class ProgramError(ScriptError):
     """Base of the errors at a place of a program: `span` of `source`."""
 
