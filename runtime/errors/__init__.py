@@ -122,6 +122,10 @@ if TYPE_CHECKING:
         NumberTooLarge, RepeatedDimension, ShapesDiffer, TooManyDimensions, UnevenData,
         UnfitValue, UnsupportedData,
     )
+    from runtime.errors.trace import (
+        BuildRefused, TraceDiffers, TraceError, TraceWarning, Untraceable,
+        UntraceableInput, UntraceableOutput,
+    )
 
 __all__ = [
     "AliasError", "AliasKindConflict", "AliasNotSeen", "AliasedResult",
@@ -129,9 +133,9 @@ __all__ = [
     "AnnotationTaken", "ArgumentOrder", "AttributeInFormat", "AutocastRefused",
     "AutogradAtBackend", "AutogradError", "AutogradMissing", "AwaitedAttribute",
     "BackwardRaised", "BadDimension", "BadMutatesArgs", "BadSize", "BadState",
-    "BadStrides", "BrokenGraph", "BrokenPromise", "CallError", "CallRefused",
-    "CallWithoutSchema", "CallbackFailed", "CannotInfer", "ClassGone", "ClassHandler",
-    "Conflict", "ContextClosed", "ContextError", "ContextNotEntered",
+    "BadStrides", "BrokenGraph", "BrokenPromise", "BuildRefused", "CallError",
+    "CallRefused", "CallWithoutSchema", "CallbackFailed", "CannotInfer", "ClassGone",
+    "ClassHandler", "Conflict", "ContextClosed", "ContextError", "ContextNotEntered",
     "CustomOperatorError", "DTypeRefused", "DeclarationConflict", "DefinitionRefused",
     "DeviceUnavailable", "DevicesDiffer", "DifferentiatedOnce", "DimensionOutOfRange",
     "DivisionByZero", "DoesNotFit", "DuplicateArgument", "DuplicateDefinition",
@@ -176,18 +180,20 @@ __all__ = [
     "SignatureMismatch", "SizeNotKnown", "StackMismatch", "SubclassError",
     "TagMismatch", "TagRefused", "TargetDType", "TargetOverlaps", "TargetShape",
     "TooDeep", "TooManyArguments", "TooManyDimensions", "TooManySchemaArguments",
-    "UndeclaredAlias", "UndeclaredWrite", "UndefinedResult", "UnevenData",
-    "UnfitKernel", "UnfitParameter", "UnfitValue", "UnknownAliasKind",
-    "UnknownArgument", "UnknownBackend", "UnknownDeclaration", "UnknownDevice",
-    "UnknownKey", "UnknownMode", "UnknownMutated", "UnknownOperator", "UnknownPolicy",
-    "UnknownTag", "Unmovable", "UnpackMismatch", "UnrecordedWrite",
-    "UnsharedNamespace", "UnsupportedAliases", "UnsupportedData",
-    "UnsupportedForWrappers", "UnusedInput", "ViewImpossible", "ViewModified",
-    "WithoutFunction", "WrappedElsewhere", "WrapperError", "WrapperOfAnotherClass",
-    "WriteInsideListener", "WrongArgument", "WrongArgumentType", "WrongDetach",
-    "WrongDevice", "WrongHandlerResult", "WrongMetadata", "WrongOption", "WrongParts",
-    "WrongResultCount", "WrongReturnCount", "WrongReturnType", "WrongSuperCall",
-    "WrongTensorCount", "WrongValue", "WrongWhole",
+    "TraceDiffers", "TraceError", "TraceWarning", "UndeclaredAlias",
+    "UndeclaredWrite", "UndefinedResult", "UnevenData", "UnfitKernel",
+    "UnfitParameter", "UnfitValue", "UnknownAliasKind", "UnknownArgument",
+    "UnknownBackend", "UnknownDeclaration", "UnknownDevice", "UnknownKey",
+    "UnknownMode", "UnknownMutated", "UnknownOperator", "UnknownPolicy", "UnknownTag",
+    "Unmovable", "UnpackMismatch", "UnrecordedWrite", "UnsharedNamespace",
+    "UnsupportedAliases", "UnsupportedData", "UnsupportedForWrappers", "Untraceable",
+    "UntraceableInput", "UntraceableOutput", "UnusedInput", "ViewImpossible",
+    "ViewModified", "WithoutFunction", "WrappedElsewhere", "WrapperError",
+    "WrapperOfAnotherClass", "WriteInsideListener", "WrongArgument",
+    "WrongArgumentType", "WrongDetach", "WrongDevice", "WrongHandlerResult",
+    "WrongMetadata", "WrongOption", "WrongParts", "WrongResultCount",
+    "WrongReturnCount", "WrongReturnType", "WrongSuperCall", "WrongTensorCount",
+    "WrongValue", "WrongWhole",
 ]
 
 # What has another name here than in its area.
