@@ -9,13 +9,20 @@ Rules:
   types, and of the functions of the unit.
 """
 
+import math
+import typing
 from typing import Any
 
 from runtime.errors.base import nearest
 from runtime.errors.module import NoSuchMember
 from runtime.jit.script_function import ScriptFunction
+from runtime.locks import load
 from runtime.script.emission import compile_text
+from runtime.script.modules import ScriptModule, define
 from runtime.script.program import Program
+
+# The names of the module `typing` that texts may have.
+_TYPES = ("Any", "Dict", "Final", "List", "NamedTuple", "Optional", "Tuple", "Union")
 
 
 class CompilationUnit:
@@ -33,7 +40,8 @@ class CompilationUnit:
         Raises:
             ProgramError: the text cannot be compiled; says where and why.
         """
-        names = {name: each.function for name, each in self._functions.items()}
+        own = {name: each.function for name, each in self._functions.items()}
+        names = {**text_names(), **own}
         made = compile_text(lang, self._program, names=names)
         for each in made:
             self._functions[each.name] = ScriptFunction(each)
@@ -61,3 +69,15 @@ class CompilationUnit:
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self), *self._functions})
+
+
+def text_names() -> dict[str, Any]:
+    """What a text may name besides what Python has: the runtime, `math`, types."""
+    runtime: Any = load("runtime")
+    known = {name: getattr(typing, name) for name in _TYPES}
+    return {**known, "runtime": runtime, "torch": runtime, "math": math}
+
+
+def define_methods(module: ScriptModule, text: str) -> None:
+    """Add the methods of a text to the type of a module; raises as `define`."""
+    define(module.__script_type__, text, text_names())

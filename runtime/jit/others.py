@@ -4,13 +4,14 @@ True only here: how what other chapters make is handed to programs of Python: co
 functions as `ScriptFunction`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from runtime.errors.module import NotScriptable
 from runtime.jit.script_function import ScriptFunction
 from runtime.locks import load
-from runtime.script.modules import Compiled, ScriptModule
+from runtime.modules import Module
+from runtime.script.modules import Compiled, ScriptModule, uncompiled_module
 from runtime.script.program import Function
 
 
@@ -31,18 +32,37 @@ def _public(made: Any) -> Any:
     return ScriptFunction(made) if isinstance(made, Function) else made
 
 
-def trace(func: Any, example_inputs: Any = None, **options: Any) -> Any:
+def trace(func: Any, example_inputs: Any = (), **options: Any) -> Any:
     """Compile what a function, or module, does with example inputs.
 
-    See `runtime.script.tracing` for the options.
+    Of a function it gives the compiled one, of a module a compiled module with the
+    method `forward`.  `options` are those of `runtime.script.tracing.trace_function`.
+
+    Raises:
+        ScriptError: no graph has what was done, or the graph does something else.
+        BaseException: what the function raises.
+    """
+    if isinstance(func, Module):
+        return trace_module(func, {"forward": example_inputs}, **options)
+    tracing: Any = load("runtime.script.tracing")
+    return ScriptFunction(tracing.trace_function(func, example_inputs, **options))
+
+
+def trace_module(mod: Module, inputs: Mapping[str, Any], **options: Any) -> Any:
+    """Compile what methods of a module do with example inputs, by their names.
+
+    The compiled module has these methods, and a type of its own.  Raises as `trace`.
     """
     tracing: Any = load("runtime.script.tracing")
-    return _public(tracing.trace(func, example_inputs, **options))
-
-
-def trace_module(mod: Any, inputs: Any, **options: Any) -> Any:
-    """Compile what the methods of a module do with example inputs, by their names."""
-    return _public(load("runtime.script.tracing").trace_module(mod, inputs, **options))
+    made = uncompiled_module(mod)
+    of = made.__script_type__
+    for name, each in inputs.items():
+        method = mod if name == "forward" else getattr(mod, name)
+        traced = tracing.trace_method(method, mod, of, each, name=name, **options)
+        traced.qualname = f"{of.declaration.qualname}.{name}"
+        of.declaration.add_method(name, traced.schema)
+        of.declaration.functions[name] = traced
+    return made
 
 
 def save(m: Any, f: Any, **options: Any) -> None:

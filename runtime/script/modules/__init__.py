@@ -1,7 +1,7 @@
 """Modules in scripts: their types, what compiles them, and what runs."""
 
 from runtime.script.modules import sugar as _sugar  # noqa: F401  # lets programs know modules
-from runtime.script.modules.building import compile_module, define
+from runtime.script.modules.building import compile_module, define, uncompiled_module
 from runtime.script.modules.script_method import Compiled, ScriptMethod
 from runtime.script.modules.script_module import ScriptModule
 from runtime.script.modules.shape import (
@@ -23,4 +23,5 @@ __all__ = [
     "discard",
     "scope_of_class",
     "shape_of",
+    "uncompiled_module",
 ]

@@ -11,6 +11,7 @@ Rules:
 - nothing is left of a module that cannot be compiled.
 """
 
+import ast
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +20,16 @@ from runtime.errors.module import NotScriptable
 from runtime.modules import Module
 from runtime.schema.declaration import InterfaceType, ModuleType
 from runtime.schema.types import Type
+from runtime.schema.written import Scope
 from runtime.script.emission import Compiler
+from runtime.script.frontend import (
+    Annotations,
+    Definition,
+    check,
+    read_signature,
+    read_text,
+)
+from runtime.script.ir import Graph
 from runtime.script.modules.methods import (
     BEGUN,
     check_interface,
@@ -44,7 +54,7 @@ def compile_module(
         ProgramError: a method cannot be compiled; says where and why.
     """
     compiler = Compiler(program)
-    building = _Building(compiler, examples)
+    building = _Building(module, compiler, examples)
     try:
         with BEGUN:
             made: ScriptModule = compiler.run(lambda: building.of(module))
@@ -57,12 +67,24 @@ def compile_module(
 class _Building:
     """One module and those within it."""
 
-    __slots__ = ("_compiler", "_examples", "_made", "shaping")
+    __slots__ = (
+        *("_compiler", "_examples", "_is_own", "_made", "_outermost"),
+        "shaping",
+    )
 
-    def __init__(self, compiler: Compiler, examples: Examples) -> None:
+    def __init__(
+        self,
+        module: Module,
+        compiler: Compiler,
+        examples: Examples,
+        *,
+        is_own: bool = False,
+    ) -> None:
+        self._outermost = module
         self._compiler = compiler
         self._examples = examples
-        self.shaping = Shaping(compiler.program, compiler.classes)
+        self._is_own = is_own
+        self.shaping = Shaping(compiler.program, compiler.classes, is_own=is_own)
         self._made: dict[int, tuple[Module, ScriptModule]] = {}
 
     def of(self, module: Module) -> ScriptModule:
@@ -80,11 +102,26 @@ class _Building:
             of = shape_of(own)
             if isinstance(wanted, InterfaceType) and of is not None:
                 check_interface(of, wanted, name, self._compiler)
-        _compile(shape, self._compiler, {} if self._made else self._examples)
-        hooks = hook_methods(shape, self._compiler)
+        hooks: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        if not self._is_own:
+            examples = self._examples if module is self._outermost else _NONE
+            _compile(shape, self._compiler, examples)
+            hooks = hook_methods(shape, self._compiler)
         made = ScriptModule(shape.type, values, facts.roles, hooks)
         self._made[id(module)] = module, made
         return made
+
+
+def uncompiled_module(
+    module: Module, program: Program = SHARED_PROGRAM
+) -> ScriptModule:
+    """A module of types of its own, which have no methods so far.
+
+    Raises:
+        NotScriptable: it holds itself.
+    """
+    building = _Building(module, Compiler(program), _NONE, is_own=True)
+    return building.of(module)
 
 
 def _compile(shape: Shape, compiler: Compiler, examples: Examples) -> None:
@@ -107,14 +144,46 @@ def _compile(shape: Shape, compiler: Compiler, examples: Examples) -> None:
             method_of(shape, name, compiler, types=examples.get(name, {}))
 
 
-def define(of: ModuleType, text: str) -> None:
-    """Add the methods of a text to a type.
+def define(of: ModuleType, text: str, names: Mapping[str, Any]) -> None:
+    """Add the methods of a text, which knows `names`, to a type; all of them or none.
 
     Raises:
-        NotScriptable: always, so far.
+        ProgramError: the text cannot be compiled; says where and why.
+        DeclarationConflict: the type has one of the names.
     """
-    raise NotScriptable(
-        found=f"a text for `{of}`",
-        reason="methods are added to no module that is compiled",
-        hint="Write the method in the class.",
-    )
+    shape = shape_of(of)
+    compiler = Compiler(SHARED_PROGRAM if shape is None else shape.program)
+    written = read_text(text)
+    check(written.tree, written.source)
+    scope = Scope(names, classes=compiler.classes)
+
+    def begin() -> None:
+        for node in written.tree.body:
+            if isinstance(node, ast.FunctionDef):
+                _define(compiler, of, Definition(written.source, node), scope)
+
+    with BEGUN:
+        compiler.run(begin)
+
+
+def _define(
+    compiler: Compiler, of: ModuleType, definition: Definition[Any], scope: Scope
+) -> None:
+    declaration, name = of.declaration, definition.tree.name
+    annotations = Annotations(definition, scope)
+    signature = read_signature(annotations, None, of)
+    qualname = f"{declaration.qualname}.{name}"
+
+    def make() -> Graph:
+        return compiler._graph(qualname, definition, annotations, scope, signature, ())
+
+    made = compiler._begun((text_of(definition), of), qualname, signature, make, ())
+    made.python = None
+    declaration.add_method(name, made.schema)
+    declaration.functions[name] = made
+    BEGUN.methods.append((declaration, name))
+
+
+def text_of(definition: Definition[Any]) -> str:
+    """The text of a method."""
+    return ast.unparse(definition.tree)

@@ -5,7 +5,7 @@ True only here: how a method of a Python class becomes one of a module type.
 Rules:
 - a method is known to the type from when its schema is, so that methods can call each
   other; if anything that is compiled together fails, all of it is taken back;
-- the getter and the setter of a property are methods, `__x_getter` and `__x_setter`;
+- the getter and the setter of a property are methods;
 - hooks are methods by the names of their functions;
 - a chain takes what its first module does, and gives what its last one does.
 """
@@ -21,7 +21,7 @@ from runtime.schema.subtype import misfit
 from runtime.schema.types import TensorType, Type
 from runtime.script.emission import Compiler, Emitter
 from runtime.script.emission.compile import Since
-from runtime.script.modules.script_module import GETTER, SETTER
+from runtime.script.emission.python_class import getter, setter
 from runtime.script.modules.shape import Shape
 from runtime.script.program import Function
 
@@ -115,7 +115,7 @@ def property_method(shape: Shape, name: str, accessor: str, e: Emitter) -> str:
     python = found.fget if accessor == "get" else found.fset
     if python is None:
         e.fail(f"the property `{name}` of {shape.python.__name__} has no {accessor}ter")
-    method = (GETTER if accessor == "get" else SETTER).format(name)
+    method = (getter if accessor == "get" else setter)(name)
     begun(shape, method, python, e.compiler, asked(e, name))
     return method
 

@@ -57,7 +57,7 @@ class Compiled:
     @property
     def code(self) -> str:
         """The function as text, as it stands in an archive."""
-        text: str = load("runtime.script.archive.code").function_code(self.function)
+        text: str = load("runtime.script.archive").code_of(self.function)
         return text
 
     def __repr__(self) -> str:

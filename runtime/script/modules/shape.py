@@ -109,13 +109,17 @@ def discard(python: type, program: Program) -> None:
 class Shaping:
     """The shapes of one module and of those within it, each looked at once.
 
-    `classes` gives the types of Python classes that annotations name.
+    `classes` gives the types of Python classes that annotations name.  With `is_own`
+    the types are those of this module alone, and nobody finds a shape by them.
     """
 
-    __slots__ = ("_begun", "_classes", "_made", "_new", "_program")
+    __slots__ = ("_begun", "_classes", "_is_own", "_made", "_new", "_program")
 
-    def __init__(self, program: Program, classes: Classes | None = None) -> None:
+    def __init__(
+        self, program: Program, classes: Classes | None = None, *, is_own: bool = False
+    ) -> None:
         self._program = program
+        self._is_own = is_own
         self._classes = program.classes if classes is None else classes
         self._made: dict[int, tuple[Shape, Facts]] = {}
         self._begun: list[Module] = []
@@ -172,6 +176,8 @@ class Shaping:
             tuple(facts.failures.items()),
             *(before, behind),
         )
+        if self._is_own:
+            return self._shape(python, facts, before, behind)
         known = _KNOWN.setdefault(self._program, {}).setdefault(python, {})
         if key not in known:
             known[key] = self._shape(python, facts, before, behind)
@@ -199,7 +205,8 @@ class Shaping:
             behind=behind,
             program=self._program,
         )
-        _OF_TYPE[made.declaration] = shape
+        if not self._is_own:
+            _OF_TYPE[made.declaration] = shape
         return shape
 
 

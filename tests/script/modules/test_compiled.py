@@ -8,11 +8,33 @@ import pytest
 
 import runtime
 from runtime import Module, Tensor
-from runtime.errors import NoSuchMember, NotScriptable, UnfitMember
-from runtime.jit import RecursiveScriptModule, ScriptModule, script, script_method
-from runtime.script.ir import check
+from runtime.errors import (
+    DeclarationConflict,
+    IllTyped,
+    NoSuchMember,
+    NotScriptable,
+    UnfitMember,
+    UnknownAttribute,
+)
+from runtime.jit import (
+    RecursiveScriptModule,
+    ScriptModule,
+    interface,
+    script,
+    script_method,
+)
+from runtime.script.ir import check, graph_text
+from runtime.script.program import SHARED_PROGRAM
 from tests.script.modules import zoo
-from tests.script.modules.zoo import ZOO, Affine, Counting, Methods, Nested, Plain
+from tests.script.modules.zoo import (
+    ZOO,
+    Affine,
+    Counting,
+    Methods,
+    Nested,
+    Plain,
+    Scale,
+)
 
 
 def shown(value: Any) -> Any:
@@ -238,3 +260,146 @@ def test_deriving_and_script_method_are_refused() -> None:
         script_method(len)
     with pytest.raises(NotScriptable, match=r"made by `jit.script`"):
         ScriptModule(3, {})  # type: ignore[arg-type]  # refused
+
+
+@interface
+class Maps:
+    def forward(self, x: Tensor) -> Tensor:
+        pass  # type: ignore[empty-body]  # it is an interface
+
+
+class Swapping(Module):
+    part: Maps
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Affine()
+        self.other = Scale()
+
+    def forward(self, x: Tensor, swap: bool) -> Tensor:
+        if swap:
+            self.part = self.other
+        return self.part.forward(x)
+
+
+def test_an_interface_takes_another_module() -> None:
+    compiled, x = script(Swapping()), runtime.ones(1)
+    assert compiled(x, False).tolist() == [3.0]
+    assert compiled(x, True).tolist() == [1.0]
+    assert compiled.part is compiled.other
+    compiled.part = script(Affine(5.0))
+    assert compiled(x, False).tolist() == [6.0]
+    with pytest.raises(UnfitMember):
+        compiled.part = script(Plain())
+    assert "prim::CallInterface" in graph_text(compiled.graph)
+
+
+class Factorial(Module):
+    def forward(self, n: int) -> int:
+        return 1 if n < 2 else n * self.forward(n - 1)
+
+
+class Endless(Module):
+    def forward(self, n: int):  # type: ignore[no-untyped-def]  # on purpose
+        return self.forward(n - 1)
+
+
+class Mutual(Module):
+    def forward(self, n: int) -> bool:
+        return n == 0 or self.odd(n - 1)
+
+    def odd(self, n: int) -> bool:
+        return n != 0 and self.forward(n - 1)
+
+
+def test_methods_that_call_themselves_and_each_other() -> None:
+    assert script(Factorial())(5) == 120
+    assert [script(Mutual())(n) for n in range(4)] == [True, False, True, False]
+    with pytest.raises(IllTyped) as caught:
+        script(Endless())
+    assert caught.value.message == (
+        "the method `self.forward` calls itself, and its result has no type"
+    )
+
+
+class Broken(Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fine = Affine()
+
+    def helper(self, x: Tensor) -> Tensor:
+        return x
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.helper(x).nothing()  # type: ignore[no-any-return,attr-defined]  # on purpose
+
+
+def test_nothing_is_left_of_what_fails() -> None:
+    script(Affine())
+    names = SHARED_PROGRAM.namespace.qualnames
+    for _ in range(2):
+        with pytest.raises(UnknownAttribute):
+            script(Broken())
+    assert SHARED_PROGRAM.namespace.qualnames == names
+    assert script(Affine())(runtime.ones(1)).tolist() == [3.0]
+
+
+class Needing(Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.kind = Helping()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.kind.wrong(x)
+
+
+class Helping(Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x
+
+    def wrong(self, x: Tensor) -> Tensor:
+        return x.nothing()  # type: ignore[no-any-return,attr-defined]  # on purpose
+
+
+def test_a_known_type_keeps_no_method_that_fails() -> None:
+    helping = script(Helping())
+    for _ in range(2):
+        with pytest.raises(UnknownAttribute):
+            script(Needing())
+    assert [*helping.__script_type__.declaration.methods] == ["forward"]
+    assert helping(runtime.ones(1)).tolist() == [1.0]
+
+
+def test_methods_of_a_text() -> None:
+    compiled = script(Methods())
+    compiled.define(
+        "def more(self, x: int) -> int:\n"
+        "    return self.most(x) + self.factor\n"
+        "def most(self, x: int) -> int:\n"
+        "    return x * 3\n"
+        "def root(self) -> Tensor:\n"
+        "    return torch.ones([2]) * math.sqrt(4.0)\n"
+    )
+    assert (compiled.more(2), compiled.most(3)) == (9, 9)
+    assert compiled.root().tolist() == [2.0, 2.0]
+    other = script(Methods())
+    assert other.most(2) == 6
+    with pytest.raises(DeclarationConflict):
+        other.define("def most(self) -> int:\n    return 1\n")
+    with pytest.raises(UnknownAttribute):
+        other.define("def a(self) -> int:\n    return 1\ndef b(self):\n    self.nil\n")
+    assert not hasattr(other, "a")
+
+
+def test_the_texts_of_a_module() -> None:
+    compiled = script(Affine())
+    assert compiled.code == (
+        "def forward(self, x: Tensor) -> Tensor:\n"
+        "  return ops.core.add(ops.core.mul(x, self.scale), self.shift)\n"
+    )
+    assert compiled.graph is compiled.forward.graph
+    name = str(compiled.__script_type__)
+    assert graph_text(compiled.graph) == (
+        f"graph forward(%self : {name}, %x : Tensor):\n"
+        '  %scale : Tensor = prim::GetAttr[name="scale"](%self)\n'
+    )
