@@ -389,9 +389,7 @@ def test_a_python_operator_that_gives_another_type() -> None:
     )
     with pytest.raises(NotOfType) as caught:
         call(python, ("a",))
-    assert str(caught.value) == (
-        "`up` gave no `int`, but a str.\n  value: 'A'"
-    )
+    assert str(caught.value) == ("`up` gave no `int`, but a str.\n  value: 'A'")
 
 
 FORK = """\
@@ -407,9 +405,12 @@ with prim::fork_0 = graph(%m : int):
 def test_forks() -> None:
     assert call(written("square(int n) -> int", FORK), (7,)) == 49
     future = call(
-        written("late(int n) -> Future(int)", FORK.replace(
-            "  %r : int = prim::wait(%fut)\n  return (%r)", "  return (%fut)"
-        )),
+        written(
+            "late(int n) -> Future(int)",
+            FORK.replace(
+                "  %r : int = prim::wait(%fut)\n  return (%r)", "  return (%fut)"
+            ),
+        ),
         (7,),
     )
     assert isinstance(future, Forked)
@@ -441,7 +442,9 @@ with prim::fork_0 = graph():
     assert call(nothing) is None
 
 
-def test_awaits_run_when_they_are_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_awaits_run_when_they_are_waited_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     later = written(
         "later(int n) -> Await(int)",
         """\
