@@ -101,7 +101,7 @@ class InitValue(ObjectValue):
 
     def _slot(self, e: Emitter, name: str) -> None:
         python: Any = self.declared.declaration.python
-        if python is None or getattr(python, "__dictoffset__", 1):
+        if python is None or python.__dictoffset__:
             return
         if not hasattr(python, name):
             hint = "Add it to `__slots__`."

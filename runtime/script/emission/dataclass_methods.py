@@ -51,7 +51,7 @@ def made_methods(
         if each.default_factory is not _MISSING:
             names[f"new_{each.name}"] = each.default_factory
     return {
-        name: (Role.METHOD, _function(python, name, text, names))
+        name: (Role.METHOD, _function(made.python, name, text, names))
         for name, text in texts.items()
         if name not in known
     }
