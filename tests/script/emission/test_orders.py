@@ -15,10 +15,12 @@ from runtime.script.emission import (
     Emitter,
     SpecialForm,
     Sugared,
+    call_forms,
     compile_function,
     register_special_form,
     sugar_of_value,
 )
+from runtime.script.emission.calls import forms_of_operator
 from runtime.script.program import Function, Program
 from runtime.script.running import call
 
@@ -42,27 +44,46 @@ def asks_operator(x: runtime.Tensor) -> runtime.Tensor:
     return runtime.ops.orders.scaled(x)
 
 
+# What undoes what is done now: handles lead to the whole dispatcher, and what a system
+# holds is read as its state.
+HANDLES: dict[str, Callable[[], object]] = {}
+KEPT: dict[str, Function] = {}
+
+
 class Forms:
-    """The forms of `shown`, and the operator `orders::scaled`."""
+    """The forms of `shown`, and the operator `orders::scaled`, of this process."""
 
     def __init__(self) -> None:
-        self.compiled: Function | None = None
+        KEPT.clear()
+        while HANDLES:
+            HANDLES.popitem()[1]()
 
     def form(self, operator: str) -> Callable[[], object]:
         """Let `shown` mean an operator of two equal arguments."""
 
         def emit(e: Emitter, arguments: Arguments) -> Sugared:
             (value,) = [each.value(e) for each in arguments.positional]
-            node = e.node(operator, (value, value), (value.type,))
-            return sugar_of_value(node.output)
+            forms = forms_of_operator(operator)
+            given = Arguments((sugar_of_value(value), sugar_of_value(value)))
+            return call_forms(e, "shown", forms, given)
 
-        return register_special_form(shown, SpecialForm("shown", emit, shown)).close
+        made = register_special_form(shown, SpecialForm("shown", emit, shown))
+        return _undoing(operator, made.close)
 
     def operator(self, kernel: Callable[[Any], Any]) -> Callable[[], object]:
         """Register the operator, with a kernel of Python's."""
         library = runtime.Library("orders", "FRAGMENT")
         library.define("scaled(Tensor x) -> Tensor", kernel=kernel)
-        return library.close
+        return _undoing("scaled", library.close)
+
+
+def _undoing(key: str, close: Callable[[], object]) -> Callable[[], object]:
+    HANDLES[key] = close
+    return partial(_undo, key)
+
+
+def _undo(key: str) -> None:
+    HANDLES.pop(key)()
 
 
 def _result(function: Any, of: Forms) -> str:
@@ -77,9 +98,9 @@ def _result(function: Any, of: Forms) -> str:
 def _kept(of: Forms) -> str:
     """What a function that was compiled once gives now."""
     try:
-        if of.compiled is None:
-            of.compiled = compile_function(asks_operator, Program())
-        return str(call(of.compiled, (X,), {}).tolist())
+        if "asks" not in KEPT:
+            KEPT["asks"] = compile_function(asks_operator, Program())
+        return str(call(KEPT["asks"], (X,), {}).tolist())
     except Exception as error:  # as above
         return type(error).__name__
 
@@ -107,7 +128,6 @@ operators = Scenario(
     create=Forms,
     observe=_state,
     fingerprint=_state,
-    isolation="fork",
 )
 
 # Of two forms of one object the newest counts.
@@ -118,6 +138,5 @@ forms = Scenario(
     create=Forms,
     observe=partial(_result, asks_form),
     fingerprint=_state,
-    isolation="fork",
     order_dependent="the newest form counts",
 )
