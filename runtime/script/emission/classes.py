@@ -25,11 +25,10 @@ from runtime.errors.script import IllTyped
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import (
     DeclaredType,
-    EnumType,
     ScriptClassType,
     qualified_name,
 )
-from runtime.schema.types import AnyType, NoneType_, TupleType, Type
+from runtime.schema.types import AnyType, NoneType_, Type
 from runtime.schema.written import Scope
 from runtime.script.emission.builtins import CLASSES
 from runtime.script.emission.compile import CLASS_TYPES, Compiler, Since
