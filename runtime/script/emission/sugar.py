@@ -67,6 +67,10 @@ class Sugared:
         """How it looks among the arguments of a call."""
         return self.says()
 
+    def here(self, e: Emitter) -> "Sugared":
+        """What it is at the place where it is named; mostly itself."""
+        return self
+
     def value(self, e: Emitter) -> Value:
         """The value of the graph."""
         e.fail(f"{self.says()} is no value", "It can be called or looked into only.")
@@ -511,11 +515,13 @@ def sugar_of(python: Any, e: Emitter) -> Sugared:
         return python
     found = special_form(python)
     if found is not None:
-        return found
+        return found.here(e)
     if isinstance(python, Device):
         return SimpleValue(e.constant(python, DeviceType))
     if is_constant(python):
         return SimpleValue(e.constant(python))
+    if type(python) is tuple:
+        return SugaredTuple([sugar_of(each, e) for each in python])
     if is_tensor(python):
         from runtime.schema.types import TensorType
 
