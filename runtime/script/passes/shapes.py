@@ -6,6 +6,7 @@ without elements.
 Rules:
 - an operator of the runtime's own runs on `meta`, as its kernel there says; any other
   is not asked, as it may do anything;
+- a number that is not known stands where a tensor does as any of its type;
 - other values count as far as they are known: constants, lists and tuples of what is
   known, and what primitives make of them; a list that somebody writes to is not known;
 - of branches is known what both give, of loops what every trip leaves as it was;
@@ -24,6 +25,7 @@ from runtime.keys import LOCAL
 from runtime.operators.plan import CPU
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
+from runtime.schema.types import BoolType, FloatType, IntType, TensorType
 from runtime.script.ir import Block, Effect, Graph, Kind, Node, Value, row_of
 from runtime.script.passes.aliases import Aliases
 from runtime.script.passes.ownership import is_own, is_plain
@@ -32,6 +34,8 @@ from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 META = Device("meta")
+# A number of each type.
+_ONE: Mapping[Any, Any] = {IntType: 1, FloatType: 1.0, BoolType: True}
 
 
 class Facts(NamedTuple):
@@ -163,7 +167,13 @@ class _Walk:
     def _results(self, node: Node) -> Sequence[Any]:
         if node.kind == "prim::Constant" and "value" in node.attributes:
             return (node.attributes["value"],)
-        given = [self._value(each) for each in node.inputs]
+        row = row_of(node.kind)
+        given = [
+            self._number(node, row, at)
+            if each not in self.known and each.type in _ONE
+            else self._value(each)
+            for at, each in enumerate(node.inputs)
+        ]
         if node.kind == "prim::ListConstruct":
             return (given,)
         if node.kind == "prim::TupleConstruct":
@@ -177,13 +187,20 @@ class _Walk:
             return (given[0][node.attributes["index"]],)
         if node.kind == "prim::unchecked_cast":
             return given
-        row = row_of(node.kind)
         if row is None or row.schema is None:
             raise _Unknown
         if Effect.NONDETERMINISTIC in row.effects or Effect.UNKNOWN in row.effects:
             raise _Unknown
         found = self._computed(node, row, given)
         return found if len(node.outputs) > 1 else (found,)
+
+    def _number(self, node: Node, row: Kind | None, at: int) -> Any:
+        """A number that stands where a tensor does: of it only the type counts."""
+        if row is None or row.schema is None or len(row.schema.arguments) <= at:
+            raise _Unknown
+        if row.schema.arguments[at].type is not TensorType:
+            raise _Unknown
+        return _ONE[node.inputs[at].type]
 
     def _computed(self, node: Node, row: Kind, given: list[Any]) -> Any:
         """What an operator, or a primitive, gives."""

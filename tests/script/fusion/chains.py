@@ -93,53 +93,15 @@ def same(group: Compiled, *inputs: Any) -> None:
 
 # Chains by chance.
 
-_UNARY = [
-    "neg",
-    "abs",
-    "sign",
-    "square",
-    "relu",
-    "floor",
-    "ceil",
-    "round",
-    "trunc",
-    "exp",
-    "expm1",
-    "log",
-    "log1p",
-    "log2",
-    "log10",
-    "sqrt",
-    "rsqrt",
-    "sin",
-    "cos",
-    "tan",
-    "tanh",
-    "sigmoid",
-    "reciprocal",
-    "erf",
-    "silu",
-    "logical_not",
-]
-_BINARY = [
-    "mul",
-    "div",
-    "hypot",
-    "maximum",
-    "minimum",
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "logical_and",
-    "logical_or",
-    "logical_xor",
-    "remainder",
-    "fmod",
-    "floor_divide",
-]
+_UNARY = (
+    *("neg", "abs", "sign", "square", "relu", "floor", "ceil", "round", "trunc", "exp"),
+    *("expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan"),
+    *("tanh", "sigmoid", "reciprocal", "erf", "silu", "logical_not"),
+)
+_BINARY = (
+    *("mul", "div", "hypot", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"),
+    *("logical_and", "logical_or", "logical_xor", "remainder", "fmod", "floor_divide"),
+)
 _NUMBERS = ("2", "-3", "0.5", "-0.0", "1.5")
 
 
