@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from runtime.dispatch.bound import Bound, bound_call
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorChanged, OperatorGone
-from runtime.errors.script_running import ClassGone, UnpackMismatch
+from runtime.errors.script_running import ClassGone
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.subtype import is_subtype
@@ -152,8 +152,13 @@ def _list_unpack(node: Node) -> Function:
     count = len(node.outputs)
 
     def unpack(values: list[Any]) -> Any:
-        if len(values) != count:
-            raise UnpackMismatch(expected=count, found=len(values))
+        found = len(values)
+        # In Python's own words.
+        if found < count:
+            text = f"not enough values to unpack (expected {count}, got {found})"
+            raise ValueError(text)
+        if found > count:
+            raise ValueError(f"too many values to unpack (expected {count})")
         return values[0] if count == 1 else tuple(values)
 
     return unpack
