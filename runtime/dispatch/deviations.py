@@ -14,6 +14,7 @@ from runtime.dispatch.language_deviations import KEYS, SCHEMAS
 from runtime.dispatch.operator_deviations import OPERATORS
 from runtime.dispatch.python_deviations import PYTHON, TENSORS
 from runtime.dispatch.script_modules_deviations import SCRIPTS_MODULES
+from runtime.dispatch.script_passes_deviations import SCRIPTS_PASSES
 from runtime.dispatch.script_running_deviations import SCRIPTS_RUNNING
 
 __all__ = ["DEVIATIONS", "Deviation"]
@@ -253,4 +254,5 @@ DEVIATIONS = (
     *(*KEYS, *SCHEMAS, *_REGISTRATION, *_CALLS),
     *(*TENSORS, *OPERATORS, *PYTHON, *FUTURES, *SCRIPTS_RUNNING),
     *SCRIPTS_MODULES,
+    *SCRIPTS_PASSES,
 )

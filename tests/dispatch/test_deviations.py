@@ -32,6 +32,7 @@ CORE = "../operators/test_deviations.py"
 FUTURES = "../futures/"
 MODULES = "../script/modules/"
 RUNNING = "../script/running/"
+DEAD_CODE = "../script/passes/test_dead_code.py::test_dead_code"
 
 TESTS: dict[str, str] = {
     # Keys
@@ -331,6 +332,16 @@ TESTS: dict[str, str] = {
     ),
     "an operator that is registered anew, under a compiled function": (
         f"{RUNNING}test_operators.py::test_an_operator_with_another_schema_is_refused"
+    ),
+    # Passes
+    "a fork that nobody waits for, and whose body has effects": DEAD_CODE,
+    "a step that raises, and whose value nobody uses (`a // 0`, `a[7]`)": DEAD_CODE,
+    "random numbers that nobody uses": (
+        "../script/passes/test_dead_code.py::test_numbers_are_drawn"
+    ),
+    "a loop without effects that stops by its condition alone": DEAD_CODE,
+    "tensors computed of constants alone": (
+        "../script/passes/test_constants.py::test_tensors_are_not_computed_early"
     ),
     "`__exit__` of a block that raises": (
         f"{RUNNING}test_with.py::test_managers_of_python"

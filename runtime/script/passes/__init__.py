@@ -8,6 +8,12 @@ from runtime.script.passes.constants import (
     propagate_constants,
 )
 from runtime.script.passes.dead_code import remove_dead_code
+from runtime.script.passes.freezing import (
+    STAYS,
+    Settable,
+    freeze_attributes,
+    settable,
+)
 from runtime.script.passes.inlining import callee, inline_calls
 from runtime.script.passes.list_literals import erase_list_literals
 from runtime.script.passes.order import CLEANUP, OPTIMIZE
@@ -24,14 +30,17 @@ __all__ = [
     "CLEANUP",
     "OPTIMIZE",
     "RULES",
+    "STAYS",
     "Aliases",
     "Facts",
     "Pass",
+    "Settable",
     "callee",
     "captured",
     "check_passes",
     "erase_list_literals",
     "facts_of",
+    "freeze_attributes",
     "graphs_of",
     "inline_calls",
     "is_own",
@@ -45,6 +54,7 @@ __all__ = [
     "propagate_shapes",
     "remove_dead_code",
     "run_passes",
+    "settable",
     "simplify",
     "unroll_loops",
 ]
