@@ -157,6 +157,23 @@ class UnfitParameter(ProgramError, ValueError):
 
 
 @dataclass(eq=False, kw_only=True)
+class UnfitClass(ProgramError, TypeError):
+    """A class of Python, `name`, is none for scripts; `hint` says what to write."""
+
+    name: str
+    message: str
+    hint: str = ""
+
+    def complaint(self) -> str:
+        """The class and what is wrong with it."""
+        return f"the class `{self.name}` {self.message}"
+
+    def advice(self) -> str:
+        """What to write instead."""
+        return self.hint
+
+
+@dataclass(eq=False, kw_only=True)
 class UnknownName(ProgramError, NameError):
     """A `variable` means nothing where it is used; `near` are names that do."""
 

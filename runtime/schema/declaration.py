@@ -7,7 +7,8 @@ Rules:
   its qualified name, `__torch__.package.Class`;
 - a declaration is filled one attribute, method and constant after another, so that a
   class can have attributes of its own type, and methods that call each other; what has
-  been said stays, and after `seal` nothing is added;
+  been said stays, but for a method that could not be compiled (`withdraw`), and after
+  `seal` nothing is added;
 - the first argument of a method's schema is the object itself;
 - a `Namespace` owns declarations: their names are unique in it, by the smallest free
   number (`__torch__.package.___torch_mangle_0.Class`), and texts are read with it.
@@ -109,6 +110,11 @@ class Declaration:
         """Say that the objects have a constant; raises as `add_attribute`."""
         self._free(name)
         self._constants[name] = value
+
+    def withdraw(self, name: str) -> None:
+        """Take back a method that could not be compiled, which nobody has called."""
+        self._methods.pop(name, None)
+        self.functions.pop(name, None)
 
     def seal(self) -> None:
         """Say that this is all."""

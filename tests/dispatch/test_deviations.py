@@ -30,6 +30,7 @@ HERE = "tests/dispatch/"
 PYTHON = "../python_dispatch/"
 CORE = "../operators/test_deviations.py"
 FUTURES = "../futures/"
+MODULES = "../script/modules/"
 
 TESTS: dict[str, str] = {
     # Keys
@@ -278,6 +279,21 @@ TESTS: dict[str, str] = {
     ),
     "`value()` of a future that is not complete": (
         f"{FUTURES}test_future.py::test_a_value_that_is_not_there"
+    ),
+    "a state that fits a module in part": (
+        "../modules/test_module.py::test_a_state_that_does_not_fit_changes_nothing"
+    ),
+    "lists and dictionaries that are attributes of a compiled module": (
+        f"{MODULES}test_compiled.py::test_lists_are_those_of_the_compiled_module"
+    ),
+    "a chain of modules in a script": (
+        f"{MODULES}test_compiled.py::test_a_chain_of_any_types"
+    ),
+    "deriving from ScriptModule, and `script_method`": (
+        f"{MODULES}test_compiled.py::test_deriving_and_script_method_are_refused"
+    ),
+    "names that a compiled module has for Python, as attributes (`graph`, `code`)": (
+        f"{MODULES}test_shape.py::test_what_each_attribute_is"
     ),
     "classes of futures": f"{FUTURES}test_future.py::test_one_class",
     "timeouts of `wait`": f"{FUTURES}test_future.py::test_a_wait_that_ends_in_time",

@@ -58,10 +58,13 @@ from runtime.script.program import SHARED_PROGRAM, Function, Program
 Since = tuple[tuple[str, Source, Span], ...]
 _ALONE = waited_for()
 _NO_NAMES: Mapping[str, Any] = {}
+_NO_TYPES: Mapping[str, Type] = {}
 # Program -> Python function -> what it was compiled to.
 _COMPILED: WeakKeyDictionary[Program, dict[Any, Function]] = WeakKeyDictionary()
 # Sugar of the object of a method, from its value and the Python object, if that is known.
 OwnerSugar = Callable[[Value, Any], Sugared]
+# What gives the type of a Python class, asked in order; None: it knows no such class.
+CLASS_TYPES: list[Callable[["Compiler", type, Scope], Type | None]] = []
 
 
 class _Job(NamedTuple):
@@ -105,6 +108,9 @@ class Compiler:
         self._active: dict[Any, None] = {}
         # What is compiled now, and why.
         self._since: Since = ()
+        # What is done behind the jobs, and what is done where something fails.
+        self.later: list[Callable[[], None]] = []
+        self.undoing: list[Callable[[], None]] = []
 
     @staticmethod
     def sugar(value: Value) -> Sugared:
@@ -121,14 +127,27 @@ class Compiler:
         Raises:
             IllTyped: they are of none.
         """
-        found = annotated_type(python, self._scope)
+        found = annotated_type(python, Scope(classes=self.classes))
         if found is None:
             e.fail(f"{python!r} is no type of programs")
         return found
 
-    @property
-    def _scope(self) -> Scope:
-        return Scope(classes=self.program.classes)
+    def classes(self, python: type, scope: Scope) -> Type | None:
+        """The type of a Python class that an annotation names, or None.
+
+        Raises:
+            ProgramError: it cannot be compiled.
+            AnnotationError: a field of it means no type.
+        """
+        for each in CLASS_TYPES:
+            found = each(self, python, scope)
+            if found is not None:
+                return found
+        return self.program.classes(python, scope)
+
+    def since(self, name: str, e: Emitter) -> Since:
+        """Why something is compiled that is called at a place."""
+        return ((name, e.at.source, e.at.span), *self._since)
 
     # Calls
 
@@ -164,14 +183,19 @@ class Compiler:
 
     # Functions
 
-    def function(self, python: Any, since: Since = ()) -> Function:
-        """The function of a Python function; its graph may be still to be made."""
+    def function(
+        self, python: Any, since: Since = (), types: Mapping[str, Type] = _NO_TYPES
+    ) -> Function:
+        """The function of a Python function; its graph may be still to be made.
+
+        `types` are those of parameters that have no annotation.
+        """
         with _Told(since):
             definition = read_function(python)
             check(definition.tree, definition.source)
-            scope = scope_of(python, definition, self.program.classes)
+            scope = scope_of(python, definition, self.classes)
             annotations = Annotations(definition, scope)
-            signature = read_signature(annotations, python)
+            signature = read_signature(annotations, python).typed(types)
         qualname = self.program.free_name(qualified_name(python))
         return self._function(
             python, qualname, definition, annotations, scope, signature, since
@@ -224,15 +248,20 @@ class Compiler:
         owner_sugar: OwnerSugar | None = None,
         owner_value: Any = None,
         since: Since = (),
+        name: str = "",
+        types: Mapping[str, Type] = _NO_TYPES,
     ) -> Function:
-        """The function of a method; its first argument is an object of `owner`."""
+        """The function of a method; its first argument is an object of `owner`.
+
+        It is called as it is written, unless there is a `name`.
+        """
         with _Told(since):
             definition = read_function(python)
             check(definition.tree, definition.source)
-            scope = scope_of(python, definition, self.program.classes)
+            scope = scope_of(python, definition, self.classes)
             annotations = Annotations(definition, scope)
-            signature = read_signature(annotations, python, owner)
-        name = definition.tree.name
+            signature = read_signature(annotations, python, owner).typed(types)
+        name = name or definition.tree.name
         qualname = f"{owner.declaration.qualname}.{name}"
 
         def make() -> Graph:
@@ -270,11 +299,16 @@ class Compiler:
 
     def finish(self) -> None:
         """Make the graphs of all that was begun."""
-        while self._jobs:
-            self._jobs.pop(0).function.graph  # noqa: B018  # it is made when asked for
+        while self._jobs or self.later:
+            if self._jobs:
+                self._jobs.pop(0).function.graph  # noqa: B018  # it is made when asked for
+            else:
+                self.later.pop(0)()
 
     def undo(self) -> None:
         """Give back all that was begun."""
+        for undo in reversed(self.undoing):
+            undo()
         for python, function in self._made:
             self.program.discard(function)
             if self.compiled.get(python) is function:
@@ -353,8 +387,14 @@ def cleaned(graph: Graph) -> Graph:
     return graph
 
 
-def compile_function(python: Any, program: Program = SHARED_PROGRAM) -> Function:
+def compile_function(
+    python: Any,
+    program: Program = SHARED_PROGRAM,
+    types: Mapping[str, Type] = _NO_TYPES,
+) -> Function:
     """Compile a Python function, and all that it calls.
+
+    `types` are those of parameters that have no annotation.
 
     Raises:
         NoSource: its source is not there.
@@ -365,7 +405,9 @@ def compile_function(python: Any, program: Program = SHARED_PROGRAM) -> Function
     known = compiler._known(python)
     if known is not None:
         return known
-    found: Function = compiler.run(lambda: compiler.function(python))
+    found: Function = compiler.run(
+        lambda: compiler.function(python, types=types)
+    )
     return found
 
 
@@ -458,7 +500,7 @@ def _text_functions(
     path: str,
 ) -> list[Function]:
     own: dict[str, Any] = {}
-    scope = Scope(own, names, classes=compiler.program.classes)
+    scope = Scope(own, names, classes=compiler.classes)
 
     def declare(node: ast.FunctionDef) -> _TextFunction:
         definition: Definition[Any] = Definition(text.source, node)

@@ -14,8 +14,9 @@ from typing import Any
 
 from runtime.locks import load
 from runtime.schema.schema import Schema
-from runtime.script.ir import Graph
+from runtime.script.ir import Graph, copy_graph
 from runtime.script.program import Function
+from runtime.script.running import call
 
 
 class Compiled:
@@ -49,13 +50,14 @@ class Compiled:
     @property
     def inlined_graph(self) -> Graph:
         """A copy of the graph, with the graphs of all that it calls in it."""
-        made: Graph = load("runtime.script.passes").inlined(self.graph)
+        made = copy_graph(self.graph)
+        load("runtime.script.passes.inlining").inline(made)
         return made
 
     @property
     def code(self) -> str:
         """The function as text, as it stands in an archive."""
-        text: str = load("runtime.script.archive.code").code_of(self.function)
+        text: str = load("runtime.script.archive").code_of(self.function)
         return text
 
     def __repr__(self) -> str:
@@ -73,5 +75,4 @@ class ScriptMethod(Compiled):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the method gives."""
-        running: Any = load("runtime.script.running")
-        return running.call(self.function, (self.owner, *args), kwargs)
+        return call(self.function, (self.owner, *args), kwargs)

@@ -27,6 +27,7 @@ from runtime.schema.declaration import ModuleType, qualified_name, unmangled
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.types import BoolType, FloatType, StrType, TensorType, Type
 from runtime.schema.values import converter
+from runtime.script.emission.python_class import getter, setter
 from runtime.script.ir import Graph
 from runtime.script.modules.script_method import ScriptMethod
 from runtime.script.program import CARRIED, Mark, mark_of
@@ -36,8 +37,6 @@ from runtime.tensors import Tensor
 CONTAINERS: Mapping[str, type[Module]] = {
     qualified_name(each): each for each in (ModuleList, Sequential, ModuleDict)
 }
-# How the accessors of a property are called among the methods of a type.
-GETTER, SETTER = "__{}_getter", "__{}_setter"
 # Values of these classes are of the type as they are.
 _COMMON: Mapping[Type, type] = {
     TensorType: Tensor,
@@ -166,7 +165,7 @@ class ScriptModule(Module):
 
     def define(self, src: str) -> None:
         """Add methods, of a text, to all modules of this type."""
-        load("runtime.script.modules.building").define(self.__script_type__, src)
+        load("runtime.jit.compilation_unit").define_methods(self, src)
 
     # Its attributes.
 
@@ -190,9 +189,9 @@ class ScriptModule(Module):
 
     def _set_other(self, name: str, value: Any) -> None:
         declaration, reason = self.__script_type__.declaration, None
-        setter = declaration.functions.get(SETTER.format(name))
-        if setter is not None:
-            ScriptMethod(self, setter)(value)
+        accessor = declaration.functions.get(setter(name))
+        if accessor is not None:
+            ScriptMethod(self, accessor)(value)
             return
         if name in declaration.constants:
             reason = "there is a constant of this name"
@@ -223,9 +222,9 @@ class ScriptModule(Module):
                 return ScriptMethod(self, function)
             if name in declaration.constants:
                 return declaration.constants[name]
-            getter = declaration.functions.get(GETTER.format(name))
-            if getter is not None:
-                return ScriptMethod(self, getter)()
+            accessor = declaration.functions.get(getter(name))
+            if accessor is not None:
+                return ScriptMethod(self, accessor)()
             if name in ("keys", "values", "items") and container_of(of) is ModuleDict:
                 return getattr(self._modules, name)
             python = declaration.python

@@ -41,7 +41,7 @@ from runtime.schema.excerpt import described
 from runtime.schema.numbers import MISMATCH
 from runtime.schema.types import NoneType_, TensorType, Type
 from runtime.schema.values import converter
-from runtime.schema.written import Scope
+from runtime.schema.written import Classes, Scope
 from runtime.script.modules.script_module import RESERVED, ScriptModule
 from runtime.script.program import (
     Attribute,
@@ -107,14 +107,30 @@ def discard(python: type, program: Program) -> None:
 
 
 class Shaping:
-    """The shapes of one module and of those within it, each looked at once."""
+    """The shapes of one module and of those within it, each looked at once.
 
-    __slots__ = ("_begun", "_made", "_program")
+    `classes` gives the types of Python classes that annotations name.  With `is_own`
+    the types are those of this module alone, and nobody finds a shape by them.
+    """
 
-    def __init__(self, program: Program) -> None:
+    __slots__ = ("_begun", "_classes", "_is_own", "_made", "_new", "_program")
+
+    def __init__(
+        self, program: Program, classes: Classes | None = None, *, is_own: bool = False
+    ) -> None:
         self._program = program
+        self._is_own = is_own
+        self._classes = program.classes if classes is None else classes
         self._made: dict[int, tuple[Shape, Facts]] = {}
         self._begun: list[Module] = []
+        self._new: list[tuple[Any, Shape]] = []
+
+    def undo(self) -> None:
+        """Forget the types that were made here; nobody has an object of one."""
+        for key, shape in self._new:
+            _KNOWN[self._program][shape.python].pop(key, None)
+            _OF_TYPE.pop(shape.type.declaration, None)
+            self._program.namespace.discard(shape.type)
 
     def of(self, module: Module) -> tuple[Shape, Facts]:
         """The shape of a module, and what its attributes are.
@@ -132,7 +148,7 @@ class Shaping:
             )
         self._begun.append(module)
         try:
-            facts = _Look(module, self._program).facts()
+            facts = _Look(module, self._program, self._classes).facts()
             typed = {name: self.type_of(one) for name, one in facts.submodules.items()}
             tensors = {name: facts.attributes[name] for name in facts.roles}
             # In this order: what is written in a class comes before the type found.
@@ -160,12 +176,17 @@ class Shaping:
             tuple(facts.failures.items()),
             *(before, behind),
         )
+        if self._is_own:
+            return self._shape(python, facts, before, behind)
         known = _KNOWN.setdefault(self._program, {}).setdefault(python, {})
         if key not in known:
-            known[key] = self._new(python, facts, before, behind)
+            known[key] = self._shape(python, facts, before, behind)
+            self._new.append((key, known[key]))
         return known[key]
 
-    def _new(self, python: type[Module], facts: Facts, before: Any, behind: Any) -> Any:
+    def _shape(
+        self, python: type[Module], facts: Facts, before: Any, behind: Any
+    ) -> Shape:
         name = qualified_name(python)
         made = self._program.namespace.declare(ModuleType, name, python)
         for attribute, each in facts.attributes.items():
@@ -184,7 +205,8 @@ class Shaping:
             behind=behind,
             program=self._program,
         )
-        _OF_TYPE[made.declaration] = shape
+        if not self._is_own:
+            _OF_TYPE[made.declaration] = shape
         return shape
 
 
@@ -198,10 +220,14 @@ def _frozen(constant: Any) -> Any:
 class _Look:
     """One look at one module."""
 
-    __slots__ = ("_annotations", "_constants", "_facts", "_module", "_program")
+    __slots__ = (
+        *("_annotations", "_classes", "_constants", "_facts", "_module"),
+        "_program",
+    )
 
-    def __init__(self, module: Module, program: Program) -> None:
+    def __init__(self, module: Module, program: Program, classes: Classes) -> None:
         self._module = module
+        self._classes = classes
         self._program = program
         self._facts = Facts()
         self._annotations: dict[str, Type | str] = {}
@@ -240,7 +266,7 @@ class _Look:
         for python in reversed(type(self._module).__mro__):
             if python is Module or not issubclass(python, Module):
                 continue
-            scope = scope_of_class(python, self._program)
+            scope = scope_of_class(python, self._classes)
             for name, written in inspect.get_annotations(python).items():
                 if _is_final(written, scope):
                     self._constants.append(name)
@@ -282,7 +308,7 @@ class _Look:
         if isinstance(value, Attribute):
             try:
                 meant = annotated_type(
-                    value.type, scope_of_class(type(self._module), self._program)
+                    value.type, scope_of_class(type(self._module), self._classes)
                 )
             except AnnotationError as error:
                 facts.failures[name] = f"its type: {error.message}"
@@ -329,7 +355,7 @@ def _is_constant(value: Any) -> bool:
     )
 
 
-def scope_of_class(python: type, program: Program) -> Scope:
+def scope_of_class(python: type, classes: Classes) -> Scope:
     """What names mean in the annotations of a class: of its methods, and its module."""
     around: dict[str, Any] = {}
     for each in vars(python).values():
@@ -338,7 +364,7 @@ def scope_of_class(python: type, program: Program) -> Scope:
             around.update(_cells(function))
     module = sys.modules.get(python.__module__)
     names = {} if module is None else vars(module)
-    return Scope(around, names, classes=program.classes)
+    return Scope(around, names, classes=classes)
 
 
 def _cells(function: Any) -> Iterator[tuple[str, Any]]:

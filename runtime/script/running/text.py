@@ -35,7 +35,7 @@ from typing import Any
 
 from runtime.dispatch.bound import Bound
 from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorMap
 from runtime.dispatch.watch import WATCH
 from runtime.keys import LOCAL
 from runtime.schema.binding import presenters_of
@@ -475,12 +475,9 @@ class _Finder:
     def __call__(self, state: DispatcherState) -> tuple[Any, ...]:
         """The links by views and keysets, of each operator."""
         found = tuple(self._views(state))
-        operators: Any = state.namespaces.get(self.namespace)
-        if operators is not None:
-            links: dict[object, Any] | None = getattr(operators, "links", None)
-            if links is None:
-                links = operators.links = {}
-            links[self] = found
+        operators = state.namespaces.get(self.namespace)
+        if isinstance(operators, OperatorMap):
+            _links_of(operators)[self] = found
         return found
 
     def _views(self, state: DispatcherState) -> Iterator[dict[Any, Any]]:
@@ -502,13 +499,10 @@ class _Known(_Finder):
     def __call__(self, state: DispatcherState) -> Any:
         """Whether they are; remembered with the state."""
         view = LOCAL.view
-        operators: Any = state.namespaces.get(self.namespace)
-        if operators is None:
+        operators = state.namespaces.get(self.namespace)
+        if not isinstance(operators, OperatorMap):
             return False
-        links: dict[object, Any] | None = getattr(operators, "links", None)
-        if links is None:
-            links = operators.links = {}
-        known = links.setdefault(self, {})
+        known = _links_of(operators).setdefault(self, {})
         if view not in known:
             known[view] = all(self._is_known(state, each) for each in self.operators)
         return known[view]
@@ -520,6 +514,15 @@ class _Known(_Finder):
         return bound.link(entry, 0) is bound.trusted
 
 
+def _links_of(operators: OperatorMap) -> dict[object, Any]:
+    """What is remembered with the operators of a namespace."""
+    try:
+        return operators.links
+    except AttributeError:
+        operators.links = {}
+        return operators.links
+
+
 def _has_name(node: Node) -> bool:
     return bool(getattr(node.output.type, "qualname", ""))
 
@@ -529,6 +532,10 @@ def _is_tensorial(step: Step) -> bool:
     assert step.bound is not None, "it is an operator"
     schema, node = step.bound.reading.schema, step.node
     if step.bound.reading.maker is None or schema.is_varret:
+        return False
+    # Namespaces of few operators have no place to remember links at.
+    state, namespace = default_dispatcher().state, step.bound.reading.namespace
+    if not isinstance(state.namespaces.get(namespace), OperatorMap):
         return False
     if [each.type for each in schema.returns] != [TensorType]:
         return False
