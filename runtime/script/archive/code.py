@@ -57,10 +57,15 @@ WIDEST = 60
 CONSTANT = "prim::Constant"
 
 
-def code_of(function: Function, constants: Constants | None = None) -> str:
-    """The text of a function, or method, and of nothing that it calls."""
+def code_of(
+    function: Function, constants: Constants | None = None, *, is_plain: bool = False
+) -> str:
+    """The text of a function, or method, and of nothing that it calls.
+
+    `is_plain`: of a method as of a function, so that its object has a type.
+    """
     table = Constants() if constants is None else constants
-    writer = _Writer(table)
+    writer = _Writer(table, is_plain)
     return writer.function(function.name, function.schema, function.graph)
 
 
@@ -93,20 +98,20 @@ def type_code(declared: DeclaredType, constants: Constants | None = None) -> str
         if isinstance(function, Function):
             rows += code_of(function, table).splitlines()
         else:
-            rows += [_header(key, schema, None), f"{_INDENT}pass"]
+            rows += [_header(key, schema), f"{_INDENT}pass"]
     body = "".join(f"{_INDENT}{each}\n" for each in rows or ["pass"])
     return f"class {name}{base}:\n{body}"
 
 
-def _header(name: str, schema: Schema, names: Sequence[str] | None) -> str:
+def _header(name: str, schema: Schema, is_plain: bool = False) -> str:
     """def name(parameters) -> type:."""
     parts: list[str] = []
     for place, argument in enumerate(schema.arguments):
         if argument.kwarg_only and place == schema.kwarg_only_start:
             parts.append("*")
-        text = argument.name if names is None else names[place]
+        text = argument.name
         is_object = place == 0 and isinstance(argument.type, DeclaredType)
-        if not (is_object and text == "self"):
+        if is_plain or not (is_object and text == "self"):
             text = f"{text}: {type_text(argument.type)}"
         if argument.has_default:
             text = f"{text}={constant_text(argument.default, Constants())}"
@@ -119,8 +124,9 @@ def _header(name: str, schema: Schema, names: Sequence[str] | None) -> str:
 class _Writer:
     """One run over one function."""
 
-    def __init__(self, constants: Constants) -> None:
+    def __init__(self, constants: Constants, is_plain: bool = False) -> None:
         self.constants = constants
+        self.is_plain = is_plain
         self.names = Names()
         self.rows: list[str] = []
         self.indent = ""
@@ -146,7 +152,7 @@ class _Writer:
         if schema is not None and len(schema.arguments) == len(parameters):
             for value, argument in zip(parameters, schema.arguments, strict=True):
                 self.texts[value] = self.names.take(argument.name)
-            self.line(_header(name, schema, None))
+            self.line(_header(name, schema, self.is_plain))
         else:
             typed = [
                 f"{self.named(each)}: {type_text(each.type)}" for each in parameters
@@ -335,8 +341,11 @@ class _Writer:
         (body,) = node.blocks
         index, *parameters = body.parameters
         names = [self.named(each) for each in parameters]
-        for name, value in zip(names, carried, strict=True):
-            self.line(f"{name} = {self.texts[value]}")
+        for name, value, wanted in zip(names, carried, parameters, strict=True):
+            text = self.texts[value]
+            if value.type is not wanted.type:
+                text = f"annotate({type_text(wanted.type)}, {text})"
+            self.line(f"{name} = {text}")
         again = body.results[0]
         counted = _is(trips, LONGEST)
         checked = not (_is(condition, True) and _is(again, True))

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from mmap import ACCESS_COPY, mmap
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NoReturn, Self
 
 from runtime.errors.archive import (
     ArchiveTooLarge,
@@ -39,6 +39,8 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 # The padding is a field of an identifier that nobody else uses.
 _PADDING = 0x4545
 _NAME = re.compile(r"[^\x00-\x1f\x7f\\:/]+(/[^\x00-\x1f\x7f\\:/]+)*")
+# Texts of Python may have halves of characters, as constants.
+_HALVES = "surrogatepass"
 _LOCAL = struct.Struct("<4s22xHH")
 _WRONG = (
     zipfile.BadZipFile,
@@ -65,7 +67,9 @@ class Writer:
 
     def text(self, name: str, content: str | bytes) -> None:
         """A packed member."""
-        data = content.encode() if isinstance(content, str) else content
+        data = (
+            content if isinstance(content, bytes) else content.encode("utf-8", _HALVES)
+        )
         member = _member(name, zipfile.ZIP_DEFLATED)
         # What packs too well would be refused.
         if len(data) > 64 * len(zlib.compress(data, 1)):
@@ -87,8 +91,11 @@ class Writer:
             for place in range(0, data.nbytes, step):
                 stream.write(data[place : place + step])
 
-    def close(self) -> None:
-        """Write the directory."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Write the directory; `zipfile` would do so later, and to a closed file."""
         self._zip.close()
 
 
@@ -106,9 +113,8 @@ def writing(place: Place) -> Iterator[Writer]:
     if not isinstance(place, str | os.PathLike):
         # Offsets count from where the archive begins, which is not where the file does.
         buffer = BytesIO()
-        writer = Writer(buffer)
-        yield writer
-        writer.close()
+        with Writer(buffer) as writer:
+            yield writer
         place.write(buffer.getbuffer())
         return
     path = os.path.abspath(os.fspath(place))
@@ -116,9 +122,8 @@ def writing(place: Place) -> Iterator[Writer]:
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.part")
     try:
         with open(temporary, "wb") as file:
-            writer = Writer(file)
-            yield writer
-            writer.close()
+            with Writer(file) as writer:
+                yield writer
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -180,7 +185,7 @@ class Reader:
     def text(self, name: str) -> str:
         """A text, unpacked; raises if the member is not there, or no UTF-8."""
         try:
-            return self.unpacked(name).decode()
+            return self.unpacked(name).decode("utf-8", _HALVES)
         except UnicodeDecodeError:
             self.damaged(name, "the text is no UTF-8")
 

@@ -237,8 +237,7 @@ def attribute_text(owner: str, name: str) -> str:
 
 
 def _create(node: Node, operands: Sequence[str], constants: Constants) -> str:
-    name = type_text(node.output.type)
-    return f"{name}.__new__({name})"
+    return f"create({type_text(node.output.type)})"
 
 
 def _function(node: Node, operands: Sequence[str], constants: Constants) -> str:

@@ -28,6 +28,7 @@ from runtime.errors.archive import (
     NotAnArchive,
     OperatorNotHere,
 )
+from runtime.errors.graph import BrokenGraph
 from runtime.errors.source import Source
 from runtime.errors.storage import DeviceUnavailable
 from runtime.schema.argument import NO_DEFAULT, Argument
@@ -110,6 +111,7 @@ class _Loader:
         with self.rules("data.json"):
             data = self.json("data.json")
             self.storage_texts = _of(data, "storages", list)
+            objects = _of(data, "objects", dict)
             if len(self.storage_texts) > limits.STORAGES:
                 raise Malformed(f"there are more than {limits.STORAGES} storages")
             self.values = Decoder(
@@ -122,7 +124,7 @@ class _Loader:
         with self.rules("types.json"):
             types = self.json("types.json")
             self.declare(_of(types, "types", list), _of(types, "functions", list))
-        graphs = self.graphs(_of(data, "objects", dict))
+        graphs = self.graphs(objects)
         with self.rules("debug.json"):
             self.give_places(self.json("debug.json"), graphs)
         with self.rules("data.json"):
@@ -160,6 +162,9 @@ class _Loader:
             raise
         except RecursionError:
             self.reader.damaged(member, "its parts are nested too deeply")
+        except BrokenGraph as error:
+            law, line, fault = error.faults[0]
+            self.reader.damaged(member, f"{law}, in line {line}: {fault}"[:400])
         except Exception as error:
             # The parsers raise what their areas do; the first line says it.
             words = str(error).partition("\n")[0].rstrip(".:") or type(error).__name__

@@ -45,9 +45,11 @@ WORDS = (
     "awaitable_nowait",
     "awaitable_wait",
     "cmath",
+    "create",
     "device",
     "fork",
     "math",
+    "non_finite",
     "ops",
     "raise_exception",
     "unchecked_cast",
@@ -103,7 +105,7 @@ class Constants:
 
 
 def _real(value: float) -> str:
-    return repr(value) if math.isfinite(value) else f'float("{value!r}")'
+    return repr(value) if math.isfinite(value) else f'non_finite("{value!r}")'
 
 
 _WRITERS: Mapping[type, Callable[[Any], str]] = {

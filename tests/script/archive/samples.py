@@ -18,7 +18,7 @@ from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema, parse_type
 from runtime.schema.python_classes import PythonClasses
 from runtime.schema.schema import Schema
-from runtime.schema.types import IntType, StrType, Type
+from runtime.schema.types import IntType, StrType, TupleType, Type
 from runtime.schema.unions import optional
 from runtime.schema.written import Scope
 from runtime.script.archive import load, save
@@ -77,6 +77,10 @@ def function(
 ) -> Function:
     """The function `__torch__.demo.NAME`."""
     parsed = parse_schema(schema, namespace=NAMES)
+    if len(parsed.returns) > 1:
+        # Functions of programs give one value.
+        elements = tuple(each.type for each in parsed.returns)
+        parsed = parsed.clone_with_returns((Argument("", TupleType(elements)),))
     graph = read(text, *objects, **functions)
     return Function(f"__torch__.demo.{name}", parsed, graph)
 

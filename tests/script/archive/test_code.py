@@ -188,7 +188,7 @@ def test_objects_tuples_and_constants() -> None:
     assert (
         graph_code(read(text))
         == """def f(o: __torch__.tree.Node, s: __torch__.tree.Shown, x: Optional[int]):
-  new = __torch__.tree.Node.__new__(__torch__.tree.Node)
+  new = create(__torch__.tree.Node)
   new.parent = o
   v = o.value
   e = (v, v)[1]
@@ -198,7 +198,7 @@ def test_objects_tuples_and_constants() -> None:
   more = new.more(e)
   l = annotate(List[Optional[int]], [annotate(Optional[int], None), v_0])
   print(__torch__.paint.Colour.BLUE, l, {said: more}, annotate(List[int], []), is_0)
-  p = __torch__.tests.script.archive.samples.Point(v_0, float("nan"))
+  p = __torch__.tests.script.archive.samples.Point(v_0, non_finite("nan"))
   return p
 """
     )
@@ -272,9 +272,9 @@ def test_types(written: str, text: str) -> None:
     ("value", "text"),
     [
         (-7, "-7"),
-        (float("-inf"), 'float("-inf")'),
+        (float("-inf"), 'non_finite("-inf")'),
         (-0.0, "-0.0"),
-        (complex(1.0, float("nan")), 'complex(1.0, float("nan"))'),
+        (complex(1.0, float("nan")), 'complex(1.0, non_finite("nan"))'),
         ("a'\"\n\ud800é", "'a\\'\"\\n\\ud800\\xe9'"),
         ((1, (True, None)), "(1, (True, None))"),
         ((1,), "(1,)"),
