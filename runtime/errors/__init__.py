@@ -123,8 +123,8 @@ if TYPE_CHECKING:
         UnfitValue, UnsupportedData,
     )
     from runtime.errors.trace import (
-        BuildRefused, TraceDiffers, TraceError, TraceWarning, Untraceable,
-        UntraceableInput, UntraceableOutput,
+        BuildRefused, TraceDiffers, TraceError, Untraceable, UntraceableInput,
+        UntraceableOutput,
     )
 
 __all__ = [
@@ -180,20 +180,19 @@ __all__ = [
     "SignatureMismatch", "SizeNotKnown", "StackMismatch", "SubclassError",
     "TagMismatch", "TagRefused", "TargetDType", "TargetOverlaps", "TargetShape",
     "TooDeep", "TooManyArguments", "TooManyDimensions", "TooManySchemaArguments",
-    "TraceDiffers", "TraceError", "TraceWarning", "UndeclaredAlias",
-    "UndeclaredWrite", "UndefinedResult", "UnevenData", "UnfitKernel",
-    "UnfitParameter", "UnfitValue", "UnknownAliasKind", "UnknownArgument",
-    "UnknownBackend", "UnknownDeclaration", "UnknownDevice", "UnknownKey",
-    "UnknownMode", "UnknownMutated", "UnknownOperator", "UnknownPolicy", "UnknownTag",
-    "Unmovable", "UnpackMismatch", "UnrecordedWrite", "UnsharedNamespace",
-    "UnsupportedAliases", "UnsupportedData", "UnsupportedForWrappers", "Untraceable",
-    "UntraceableInput", "UntraceableOutput", "UnusedInput", "ViewImpossible",
-    "ViewModified", "WithoutFunction", "WrappedElsewhere", "WrapperError",
-    "WrapperOfAnotherClass", "WriteInsideListener", "WrongArgument",
-    "WrongArgumentType", "WrongDetach", "WrongDevice", "WrongHandlerResult",
-    "WrongMetadata", "WrongOption", "WrongParts", "WrongResultCount",
-    "WrongReturnCount", "WrongReturnType", "WrongSuperCall", "WrongTensorCount",
-    "WrongValue", "WrongWhole",
+    "TraceDiffers", "TraceError", "UndeclaredAlias", "UndeclaredWrite",
+    "UndefinedResult", "UnevenData", "UnfitKernel", "UnfitParameter", "UnfitValue",
+    "UnknownAliasKind", "UnknownArgument", "UnknownBackend", "UnknownDeclaration",
+    "UnknownDevice", "UnknownKey", "UnknownMode", "UnknownMutated", "UnknownOperator",
+    "UnknownPolicy", "UnknownTag", "Unmovable", "UnpackMismatch", "UnrecordedWrite",
+    "UnsharedNamespace", "UnsupportedAliases", "UnsupportedData",
+    "UnsupportedForWrappers", "Untraceable", "UntraceableInput", "UntraceableOutput",
+    "UnusedInput", "ViewImpossible", "ViewModified", "WithoutFunction",
+    "WrappedElsewhere", "WrapperError", "WrapperOfAnotherClass",
+    "WriteInsideListener", "WrongArgument", "WrongArgumentType", "WrongDetach",
+    "WrongDevice", "WrongHandlerResult", "WrongMetadata", "WrongOption", "WrongParts",
+    "WrongResultCount", "WrongReturnCount", "WrongReturnType", "WrongSuperCall",
+    "WrongTensorCount", "WrongValue", "WrongWhole",
 ]
 
 # What has another name here than in its area.

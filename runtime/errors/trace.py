@@ -1,7 +1,7 @@
 """Errors of tracing: what cannot be recorded, and traces that are not the function.
 
 Who must act: whoever traces; all are `TraceError`, one class for each thing that one
-can do about it.  `TraceWarning` is what is said of a trace that may be the function.
+can do about it.
 
 Rules: places are texts, `file:line:column`, or empty if nobody knows them.
 """
@@ -11,10 +11,6 @@ from dataclasses import dataclass
 from runtime.errors.base import EveryorderError
 from runtime.errors.call import page
 from runtime.errors.source import Source, Span
-
-
-class TraceWarning(UserWarning):
-    """What a trace keeps may be otherwise the next time."""
 
 
 @dataclass(eq=False, kw_only=True)

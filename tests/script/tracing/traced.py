@@ -5,12 +5,11 @@ from collections.abc import Callable
 from typing import Any
 
 import runtime
-from runtime.errors.trace import TraceWarning
 from runtime.schema.declaration import SHARED, Namespace
 from runtime.script.ir import check, graph_text, parse_graph, printed
 from runtime.script.program import Function, Program
 from runtime.script.running import call
-from runtime.script.tracing import trace_function
+from runtime.script.tracing import TraceWarning, trace_function
 
 
 def arange(*shape: int, start: float = 0.0) -> Any:
