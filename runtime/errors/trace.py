@@ -8,13 +8,13 @@ Rules: places are texts, `file:line:column`, or empty if nobody knows them.
 
 from dataclasses import dataclass
 
-from runtime.errors.base import EveryorderError
 from runtime.errors.call import page
+from runtime.errors.script import ScriptError
 from runtime.errors.source import Source, Span
 
 
 @dataclass(eq=False, kw_only=True)
-class TraceError(EveryorderError):
+class TraceError(ScriptError):
     """Base of the errors of tracing, and of graphs that are built from Python."""
 
 

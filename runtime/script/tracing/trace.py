@@ -66,7 +66,9 @@ class _Traced(NamedTuple):
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """What was given, by the names of the arguments of the trace."""
         found: dict[str, Any] = {}
-        bound = signature(self.python).bind(*args, **kwargs)
+        # A module that is called calls its `forward`, which has the names.
+        method = getattr(self.python, "forward", None) or self.python
+        bound = signature(method).bind(*args, **kwargs)
         for name, value in bound.arguments.items():
             kind = bound.signature.parameters[name].kind
             if kind is Parameter.VAR_POSITIONAL:
@@ -264,7 +266,8 @@ def _named(traced: _Traced, recording: Recording) -> Function:
     else:
         qualname = f"{of.declaration.qualname}.{traced.name}"
     recording.graph.name = qualname
-    python = getattr(traced.python, "__func__", traced.python)
+    method = getattr(traced.python, "forward", None) or traced.python
+    python = getattr(method, "__func__", method)
     return Function(qualname, schema, recording.graph, python)
 
 

@@ -150,6 +150,21 @@ def test_methods_that_are_compiled_are_called() -> None:
     assert same(call(traced, (other, arange(2))), other.first.forward(arange(2)).exp())
 
 
+def test_a_module_that_is_called_has_the_names_of_forward() -> None:
+    class Called(Linear):
+        def __call__(self, *args: Any) -> Any:
+            return self.forward(*args) + 1
+
+    module = Called(weight=arange(2))
+    module.__dict__[CARRIED] = LINEAR
+    traced = trace_method(module, module, LINEAR, arange(2), name="forward")
+    assert str(traced.schema) == (
+        "forward(__torch__.net.Linear self, Tensor x) -> Tensor"
+    )
+    assert traced.python is Linear.forward
+    assert same(call(traced, (module, arange(2))), module(arange(2)))
+
+
 def test_a_module_outside_is_constants() -> None:
     module = net(1)
     traced = trace_function(module.first.forward, arange(2), program=Program())
