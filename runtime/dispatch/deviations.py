@@ -16,6 +16,7 @@ from runtime.dispatch.python_deviations import PYTHON, TENSORS
 from runtime.dispatch.script_modules_deviations import SCRIPTS_MODULES
 from runtime.dispatch.script_passes_deviations import SCRIPTS_PASSES
 from runtime.dispatch.script_running_deviations import SCRIPTS_RUNNING
+from runtime.dispatch.script_tracing_deviations import SCRIPTS_TRACING
 
 __all__ = ["DEVIATIONS", "Deviation"]
 
@@ -255,4 +256,6 @@ DEVIATIONS = (
     *(*TENSORS, *OPERATORS, *PYTHON, *FUTURES, *SCRIPTS_RUNNING),
     *SCRIPTS_MODULES,
     *SCRIPTS_PASSES,
+    *(*TENSORS, *OPERATORS, *PYTHON, *FUTURES),
+    *SCRIPTS_TRACING,
 )

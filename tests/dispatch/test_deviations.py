@@ -33,6 +33,7 @@ FUTURES = "../futures/"
 MODULES = "../script/modules/"
 RUNNING = "../script/running/"
 DEAD_CODE = "../script/passes/test_dead_code.py::test_dead_code"
+TRACING = "../script/tracing/"
 
 TESTS: dict[str, str] = {
     # Keys
@@ -345,6 +346,25 @@ TESTS: dict[str, str] = {
     ),
     "`__exit__` of a block that raises": (
         f"{RUNNING}test_with.py::test_managers_of_python"
+    # Tracing
+    "sizes that a traced function reads": (
+        f"{TRACING}test_checking.py::test_a_shape_that_was_kept_is_found"
+    ),
+    "a trace that computes something else than its function": (
+        f"{TRACING}test_checking.py::test_another_way_of_python_is_found_at_its_first_node"
+    ),
+    "examples that a traced function writes to": (
+        f"{TRACING}test_recorder.py::"
+        "test_arguments_that_are_written_to_are_those_of_the_call"
+    ),
+    "a constant of a trace that requires grad": (
+        f"{TRACING}test_recorder.py::test_gradients_flow_through_a_trace"
+    ),
+    "grad mode that a traced function switches": (
+        f"{TRACING}test_recorder.py::test_grad_mode_is_that_of_the_caller"
+    ),
+    "operators of a backward pass within a trace": (
+        f"{TRACING}test_recorder.py::test_a_backward_pass_is_recorded"
     ),
 }
 
