@@ -346,6 +346,7 @@ TESTS: dict[str, str] = {
     ),
     "`__exit__` of a block that raises": (
         f"{RUNNING}test_with.py::test_managers_of_python"
+    ),
     # Tracing
     "sizes that a traced function reads": (
         f"{TRACING}test_checking.py::test_a_shape_that_was_kept_is_found"

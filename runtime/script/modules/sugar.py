@@ -18,7 +18,7 @@ Rules:
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from runtime.modules import Module, ModuleDict, Sequential
 from runtime.modules.walking import joined
@@ -121,7 +121,7 @@ class ModuleValue(SimpleValue):
         if walk is not None:
             return walk
         if shape is None:
-            return self._lacks(e, name)
+            self._lacks(e, name)
         if name in shape.failures:
             message = f"`{name}` of {self.says()} is not for programs"
             e.fail(f"{message}: {shape.failures[name]}", _ANNOTATE)
@@ -156,14 +156,13 @@ class ModuleValue(SimpleValue):
             )
         return self._lacks(e, name)
 
-    def _lacks(self, e: Emitter, name: str) -> Sugared:
+    def _lacks(self, e: Emitter, name: str) -> NoReturn:
         declaration, shape = self.module_type.declaration, self.shape
         known = [*declaration.attributes, *declaration.methods, *declaration.constants]
         if shape is not None:
             own = (each for each in dir(shape.python) if each not in vars(Module))
             known += [*shape.functions, *own]
-        missing: Sugared = no_attribute(e, self.says(), name, known)
-        return missing
+        no_attribute(e, self.says(), name, known)
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
         """Set an attribute, or a property; modules and constants stay."""
@@ -186,7 +185,6 @@ class ModuleValue(SimpleValue):
             no_attribute(e, self.says(), name, [*declaration.attributes], hint)
         if of is None:
             no_attribute(e, self.says(), name, [*declaration.attributes])
-        assert of is not None, "others are refused"
         message = f"`{name}` of {self.says()} is of type {of}, and is set to {{}}"
         fitted = e.fit(value.value(e), of, message)
         e.node("prim::SetAttr", (self.node_value, fitted), (), {"name": name})

@@ -90,5 +90,3 @@ def test_what_is_saved_and_frozen_is_compiled() -> None:
     )
     with pytest.raises(NotScriptable, match="what is frozen is a compiled"):
         jit.freeze(Module())
-    with pytest.raises(NotScriptable, match="frozen while it is"):
-        jit.freeze(jit.script(Module()))
