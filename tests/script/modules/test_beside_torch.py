@@ -31,8 +31,8 @@ IMPORTS = {
     ),
 }
 # What torch 2.13 does not take of the zoo: setters of properties, hooks whose `self`
-# has no type, calls of modules out of a slice, `named_parameters`.
-NOT_OF_TORCH = {"methods", "hooked", "lists", "walking"}
+# has no type, calls of modules out of a slice, `named_parameters`, `super()` twice.
+NOT_OF_TORCH = {"methods", "hooked", "lists", "walking", "above"}
 
 
 @pytest.fixture(scope="module")

@@ -259,6 +259,16 @@ class Hooked(Module):
         return self.inner(x)
 
 
+class Above(Affine):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + 1
+
+
+class Higher(Above):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * 2
+
+
 class Case(NamedTuple):
     """How a module is made, and what it is called with, one call after another."""
 
@@ -286,5 +296,6 @@ ZOO: dict[str, Case] = {
     "training": Case(Modes, ((3,),)),
     "evaluating": Case(lambda: Modes().eval(), ((3,),)),
     "hooked": Case(Hooked, tensors()),
+    "above": Case(Higher, tensors()),
     "a chain": Case(lambda: Sequential(Affine(), Affine(3.0)), tensors()),
 }
