@@ -103,6 +103,12 @@ def test_assigning() -> None:
     assert one._modules == {"plain": None}
     del one.plain
     assert not hasattr(one, "plain")
+    one.note = 1
+    del one.note
+    one.cache = Parameter([2.0])
+    assert isinstance(one._buffers["cache"], Parameter)
+    one.add_module("inner", None)
+    assert one._modules == {"inner": None}
     del one.cache
     assert one._non_persistent_buffers_set == set()
     assert {"by", "seen", "forward", "training"} <= {*dir(one)}

@@ -16,7 +16,6 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.errors.module import NotScriptable
 from runtime.modules import Module
 from runtime.schema.declaration import InterfaceType, ModuleType
 from runtime.schema.types import Type
@@ -127,13 +126,6 @@ def uncompiled_module(
 def _compile(shape: Shape, compiler: Compiler, examples: Examples) -> None:
     """Compile what a type has without being asked."""
     python = shape.python
-    overloads = getattr(python, "__script_overloads__", ())
-    if overloads:
-        raise NotScriptable(
-            found=f"`{python.__name__}`",
-            reason=f"its method `{overloads[0]}` has overloads",
-            hint="Write one method, with a union or `Any` as type.",
-        )
     for name in dir(python):
         found: Any = inspect.getattr_static(python, name)
         is_forward = name == "forward" and found is not Module.forward

@@ -12,7 +12,7 @@ Rules:
 
 import inspect
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_overloads
 
 from runtime.errors.module import NotScriptable
 from runtime.modules import Sequential
@@ -97,6 +97,14 @@ def begun(
     declaration = shape.type.declaration
     known: Function | None = declaration.functions.get(name)
     if known is None:
+        # They are found by name alone; those of another module are others.
+        overloads: list[Any] = [*get_overloads(python)]
+        if any(each.__globals__ is python.__globals__ for each in overloads):
+            raise NotScriptable(
+                found=f"the method `{name}` of `{shape.python.__name__}`",
+                reason="it has overloads",
+                hint="Write one method, with a union or `Any` as type.",
+            )
         known = compiler.method(python, shape.type, since=since, name=name, types=types)
         declaration.add_method(name, known.schema)
         declaration.functions[name] = known

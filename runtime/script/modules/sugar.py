@@ -380,7 +380,7 @@ class PythonMethod(Sugared):
 
     def says(self) -> str:
         """The method by its path."""
-        return f"the method `{self.owner.path}.{self.name}`, which is left to Python"
+        return f"Python's method `{self.owner.path}.{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """What Python gives; one that is unused raises there."""
@@ -391,9 +391,13 @@ class PythonMethod(Sugared):
         if mark_of(self.python) is Mark.UNUSED:
             text = f"{callee} is unused, and was called"
             message = e.constant(text)
-            e.node("prim::RaiseException", (message,), (), {"class": "RuntimeError"})
-            results = [SimpleValue(e.uninitialized(each)) for each in types]
-            return results[0]
+            e.node(
+                "prim::RaiseException",
+                (message,),
+                (),
+                {"class": "builtins.RuntimeError"},
+            )
+            return sugar_of_value(e.uninitialized(types[0]))
         attributes = {"name": self.python.__qualname__, "object": self.python}
         return together(e, e.node("prim::PythonOp", values, types, attributes).outputs)
 

@@ -45,6 +45,8 @@ def test_a_function_is_saved(tmp_path: Path) -> None:
     jit.script(add).save(path)
     loaded = jit.load(path)
     assert isinstance(loaded, jit.ScriptFunction)
+    jit.script(Nested()).save(path)
+    assert jit.load(path)(runtime.ones(1)).tolist() == [27.0]
     assert loaded(1) == 3
 
 

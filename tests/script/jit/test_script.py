@@ -1,7 +1,7 @@
 """`jit.script` of functions and classes, compilation units, the names of the face."""
 
 # Modules give what `forward` gives: Any.
-# mypy: disable-error-code="no-any-return, comparison-overlap"
+# mypy: disable-error-code="no-any-return, comparison-overlap, empty-body, arg-type"
 
 import copy
 import enum
@@ -134,6 +134,25 @@ def test_classes() -> None:
         return point.x, Colour.RED == Colour.BLUE, point.y
 
     assert jit.script(use)(4) == (7, False, 2)
+
+
+@jit.interface
+class Counts:
+    def count(self, by: int) -> int:
+        pass
+
+
+def test_interfaces_and_functions_of_programs() -> None:
+    assert jit.script(Counts) is Counts
+
+    def use(what: Counts) -> int:
+        return what.count(2)
+
+    jit.script(Counter)
+    compiled = jit.script(use)
+    assert compiled(Counter(5)) == 7
+    again = jit.script(compiled.function)
+    assert (again is compiled, again(Counter(6))) == (False, 8)
 
 
 def test_an_object_goes_in_and_out() -> None:

@@ -16,7 +16,7 @@ FILE = Path(__file__).with_suffix(".txt")
 BEGIN, LINE = "=== ", "-" * 72 + "\n"
 NAMES = """\
 import math
-from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Final, List, NamedTuple, Optional, Tuple, overload
 import runtime
 from runtime import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
 from tests.script.modules.zoo import Scale as Leaf

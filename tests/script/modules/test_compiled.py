@@ -1,11 +1,11 @@
 """Compiled modules: they compute what Python does, and are modules in Python."""
 
 # Modules give what `forward` gives: Any.
-# mypy: disable-error-code="no-any-return, assignment, empty-body"
+# mypy: disable-error-code="no-any-return, assignment, empty-body, misc"
 
 import copy
 import pickle
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -25,6 +25,7 @@ from runtime.jit import (
     interface,
     script,
     script_method,
+    unused,
 )
 from runtime.script.ir import check, graph_text
 from runtime.script.program import SHARED_PROGRAM
@@ -404,3 +405,44 @@ def test_the_texts_of_a_module() -> None:
     nodes = [node.kind for node in compiled.graph.nodes()]
     constant, get = "prim::Constant", "prim::GetAttr"
     assert nodes == [constant, get, "core::mul", get, "core::add"]
+
+
+class Unfinished(Module):
+    names: "Final"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names = ["a", "b"]
+        self.layers = runtime.ModuleList([Affine()])
+        self.empty = runtime.ModuleList()
+
+    @unused
+    def later(self, x: int) -> int:
+        return {x}  # type: ignore[return-value]  # nobody compiles it
+
+    def forward(self, x: int) -> str:
+        text = ""
+        for name in self.names:
+            text += name
+        if self.layers and not self.empty:
+            text += "!"
+        if x > 3:
+            self.later(x)
+        return text
+
+
+def test_what_is_unused_raises_where_it_is_called() -> None:
+    compiled = script(Unfinished())
+    assert compiled(1) == "ab!"
+    with pytest.raises(RuntimeError, match=r"`self\.later` is unused"):
+        compiled(4)
+
+
+def test_calls_in_a_graph_are_inlined_in_a_copy() -> None:
+    compiled = script(Nested())
+    before = [node.kind for node in compiled.graph.nodes()]
+    inlined = [node.kind for node in compiled.inlined_graph.nodes()]
+    assert "prim::CallMethod" in before
+    assert "prim::CallMethod" not in inlined
+    assert [node.kind for node in compiled.graph.nodes()] == before
+    assert compiled.forward.inlined_graph is not compiled.forward.inlined_graph
