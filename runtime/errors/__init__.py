@@ -97,8 +97,9 @@ if TYPE_CHECKING:
     )
     from runtime.errors.schema import TooManyArguments as TooManySchemaArguments
     from runtime.errors.script import (
-        IllTyped, MalformedProgram, NoSource, NoSuchCall, NotDefined, NotSupported,
-        ProgramError, ScriptError, UnfitParameter, UnknownAttribute, UnknownName,
+        IllTyped, MalformedProgram, MarkMisuse, NoSource, NoSuchCall, NotDefined,
+        NotSupported, ProgramError, ScriptError, UnfitClass, UnfitParameter,
+        UnknownAttribute, UnknownName,
     )
     from runtime.errors.script_running import (
         ClassGone, ErrorSwallowed, ExecutorRefused, MethodMissing, NotOfType,
@@ -148,7 +149,7 @@ __all__ = [
     "IntegerOverflow", "KernelError", "KeyMismatch", "KeywordOnlyTensor",
     "LeafModified", "LibraryClosed", "LibraryMisuse", "LibraryNeeded",
     "LibraryRefused", "LookupFailed", "MainStaysOpen", "MalformedClassName",
-    "MalformedProgram", "MalformedSignature", "MalformedTypeName", "MaskedArray",
+    "MalformedProgram", "MalformedSignature", "MalformedTypeName", "MarkMisuse", "MaskedArray",
     "MethodMissing", "MissingArgument", "MissingFake", "MissingKernel",
     "MixedContexts", "ModeMisuse", "ModeNotEntered", "ModeNotInnermost",
     "ModeSlotTaken", "ModeStackChanged", "ModeStackError", "ModeWithoutHandler",
@@ -178,7 +179,8 @@ __all__ = [
     "TagMismatch", "TagRefused", "TargetDType", "TargetOverlaps", "TargetShape",
     "TooDeep", "TooManyArguments", "TooManyDimensions", "TooManySchemaArguments",
     "UndeclaredAlias", "UndeclaredWrite", "UndefinedResult", "UnevenData",
-    "UnfitKernel", "UnfitParameter", "UnfitValue", "UnknownAliasKind",
+    "UnfitClass", "UnfitKernel",
+    "UnfitParameter", "UnfitValue", "UnknownAliasKind",
     "UnknownArgument", "UnknownAttribute", "UnknownBackend", "UnknownDeclaration",
     "UnknownDevice",
     "UnknownKey", "UnknownMode", "UnknownMutated", "UnknownName", "UnknownOperator",
