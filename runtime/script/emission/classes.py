@@ -59,7 +59,7 @@ from runtime.script.program import (
     mark_of,
 )
 
-# Python classes of which nothing is compiled: those of Python's own, and of the runtime.
+# Python classes of which nothing is compiled: Python's own, and the runtime's.
 _HEAP = 1 << 9
 # Program -> Python class -> its type, for those that have been compiled.
 _COMPILED: WeakKeyDictionary[Program, WeakKeyDictionary[type, ScriptClassType]] = (

@@ -342,8 +342,7 @@ class _RuntimeModule(Sugared):
 
     def says(self) -> str:
         """The module."""
-        name = getattr(self.python, "__name__", None)
-        return f"the module `{name}`" if isinstance(name, str) else "this namespace"
+        return f"the module `{self.python.__name__}`"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         """What the module has of the name."""
@@ -466,8 +465,6 @@ def install_runtime() -> None:
     """Let the functions, operators and constants of the runtime mean what they are."""
     from types import ModuleType
 
-    import runtime
-    from runtime.dispatch.namespace import Operators
     from runtime.operators import functions
 
     register_sugar(OperatorPacket, operator_of)
@@ -478,8 +475,7 @@ def install_runtime() -> None:
     register_sugar(DType, lambda each: Code(each, ScalarTypeType))
     register_sugar(Layout, lambda each: Code(each, LayoutType))
     register_sugar(MemoryFormat, lambda each: Code(each, MemoryFormatType))
-    for kind in (ModuleType, Operators, type(runtime.ops.core)):
-        register_sugar(kind, _RuntimeModule)
+    register_sugar(ModuleType, _RuntimeModule)
     for name in functions.FUNCTIONS:
         if forms_of_operator(f"core::{name}"):
             register_special_form(getattr(functions, name), RuntimeFunction(name))
