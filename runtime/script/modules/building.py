@@ -83,7 +83,13 @@ class _Building:
         self._compiler = compiler
         self._examples = examples
         self._is_own = is_own
-        self.shaping = Shaping(compiler.program, compiler.classes, is_own=is_own)
+        told = {name: tuple(types.items()) for name, types in examples.items()}
+        self.shaping = Shaping(
+            compiler.program,
+            compiler.classes,
+            is_own=is_own,
+            told=tuple(told.items()) or None,
+        )
         self._made: dict[int, tuple[Module, ScriptModule]] = {}
 
     def of(self, module: Module) -> ScriptModule:

@@ -110,15 +110,25 @@ class Shaping:
     """The shapes of one module and of those within it, each looked at once.
 
     `classes` gives the types of Python classes that annotations name.  With `is_own`
-    the types are those of this module alone, and nobody finds a shape by them.
+    the types are those of this module alone, and nobody finds a shape by them.  `told`
+    is what else makes the outermost module another than its equals.
     """
 
-    __slots__ = ("_begun", "_classes", "_is_own", "_made", "_new", "_program")
+    __slots__ = (
+        *("_begun", "_classes", "_is_own", "_made", "_new", "_program"),
+        "_told",
+    )
 
     def __init__(
-        self, program: Program, classes: Classes | None = None, *, is_own: bool = False
+        self,
+        program: Program,
+        classes: Classes | None = None,
+        *,
+        is_own: bool = False,
+        told: object = None,
     ) -> None:
         self._program = program
+        self._told = told
         self._is_own = is_own
         self._classes = program.classes if classes is None else classes
         self._made: dict[int, tuple[Shape, Facts]] = {}
@@ -174,7 +184,8 @@ class Shaping:
             tuple((name, _frozen(each)) for name, each in facts.constants.items()),
             tuple((name, id(each)) for name, each in facts.functions.items()),
             tuple(facts.failures.items()),
-            *(before, behind),
+            *(tuple(map(id, before)), tuple(map(id, behind))),
+            self._told if len(self._begun) == 1 else None,
         )
         if self._is_own:
             return self._shape(python, facts, before, behind)

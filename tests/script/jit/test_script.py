@@ -118,7 +118,19 @@ def test_examples_of_a_module() -> None:
 
     compiled = jit.script(Net(), example_inputs={"forward": [(1,)], "other": [("a",)]})
     assert (compiled(1), compiled.other("a")) == (2, "a!")
-    assert jit.script(Net(), example_inputs=[(2,)])(3) == 4
+
+
+def test_examples_make_another_type() -> None:
+    class Net(runtime.Module):
+        def forward(self, x):  # type: ignore[no-untyped-def]  # to be inferred
+            return x + 1
+
+    one = jit.script(Net(), example_inputs=[(2,)])
+    other = jit.script(Net(), example_inputs=[(0.5,)])
+    plain = jit.script(Net())
+    assert (one(3), other(3.5), plain(runtime.ones(1)).tolist()) == (4, 4.5, [2.0])
+    again = jit.script(Net(), example_inputs=[(7,)])
+    assert again.__script_type__ is one.__script_type__
 
 
 def test_classes() -> None:
