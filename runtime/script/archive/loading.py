@@ -49,8 +49,14 @@ from runtime.schema.types import TupleType, Type
 from runtime.schema.values import converter
 from runtime.script.archive import limits
 from runtime.script.archive.container import Place, Reader, reading
-from runtime.script.archive.data import Decoder, Malformed, identifier, qualname
+from runtime.script.archive.data import (
+    Decoder,
+    Malformed,
+    identifier,
+    qualname,
+)
 from runtime.script.archive.saving import KINDS, nodes_of
+from runtime.script.archive.spelling import manager
 from runtime.script.ir import Graph, check, parse_graph, row_of
 from runtime.script.ir import Place as Written
 from runtime.script.program import Function, Program, declare_objects, declared_type
@@ -344,7 +350,8 @@ class _Loader:
 
     def check_kinds(self, member: str, graph: Graph) -> None:
         for node in nodes_of(graph):
-            if node.kind == "prim::PythonOp":
+            called = node.attributes.get("object")
+            if node.kind == "prim::PythonOp" and manager(called) is None:
                 raise Malformed("a graph calls Python")
             if not node.kind.startswith("prim::") and row_of(node.kind) is None:
                 raise OperatorNotHere(

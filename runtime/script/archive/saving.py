@@ -37,7 +37,7 @@ from runtime.script.archive import limits
 from runtime.script.archive.code import code_of, type_code
 from runtime.script.archive.container import Place, Writer, writing
 from runtime.script.archive.data import Encoder
-from runtime.script.archive.spelling import Constants
+from runtime.script.archive.spelling import Constants, manager
 from runtime.script.ir import Graph, Node, printed
 from runtime.script.program import Function
 
@@ -238,7 +238,8 @@ class _Contents:
 
     def graph_objects(self, name: str, graph: Graph, objects: Any) -> list[Any]:
         for node in nodes_of(graph):
-            if node.kind == "prim::PythonOp":
+            called = node.attributes.get("object")
+            if node.kind == "prim::PythonOp" and manager(called) is None:
                 raise NotSaveable(
                     place=name,
                     found=f"A call of Python's `{node.attributes['name']}`",

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
+import runtime
 from runtime.schema.declaration import EnumType
 from runtime.schema.device import Device
 from runtime.schema.types import (
@@ -52,11 +53,26 @@ WORDS = (
     "non_finite",
     "ops",
     "raise_exception",
+    "runtime",
+    "tensor",
     "unchecked_cast",
     "uninitialized",
     "wait",
     "warnings",
 )
+# Classes of `runtime` whose objects programs make to enter them: the only ones of
+# Python that a graph in an archive may call.
+MANAGERS = ("enable_grad", "inference_mode", "no_grad", "set_grad_enabled")
+
+
+def manager(value: Any) -> str | None:
+    """The name of a manager, None of anything else."""
+    for name in MANAGERS:
+        if value is getattr(runtime, name):
+            return name
+    return None
+
+
 _TAKEN = frozenset({*WORDS, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
 _FOREIGN = re.compile(r"[^A-Za-z0-9_]")
 

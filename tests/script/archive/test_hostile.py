@@ -96,7 +96,7 @@ def test_every_bit_counts_or_changes_nothing() -> None:
     chance = random.Random(1)
     kinds: dict[str, int] = {}
     plain = saved(loaded(SAMPLE))
-    for _ in range(250):
+    for _ in range(150):
         data = bytearray(SAMPLE)
         data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
         try:
@@ -107,9 +107,9 @@ def test_every_bit_counts_or_changes_nothing() -> None:
             name = "harmless"
             assert saved(back) == plain
         kinds[name] = kinds.get(name, 0) + 1
-    assert kinds["DamagedArchive"] > 100
+    assert kinds["DamagedArchive"] > 60
     # Dates, versions of programs, paddings.
-    assert kinds["harmless"] < 100
+    assert kinds["harmless"] < 60
 
 
 def test_every_length_is_too_short() -> None:
