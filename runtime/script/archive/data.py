@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
-import runtime
+from runtime import autograd
 from runtime.errors.archive import NotSaveable
 from runtime.errors.base import EveryorderError
 from runtime.futures import Await, Future
@@ -347,7 +347,7 @@ class Decoder:
     def _read_manager(self, text: Any, content: Any, depth: int) -> Any:
         if content not in MANAGERS:
             raise Malformed(f"{_shown(content)} is no manager")
-        return getattr(runtime, content)
+        return getattr(autograd, content)
 
     def _read_function(self, text: Any, content: Any, depth: int) -> Function:
         return self.find_function(_text(content))

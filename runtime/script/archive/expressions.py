@@ -277,7 +277,7 @@ def _python(node: Node, operands: Sequence[str], constants: Constants) -> str:
     name = manager(node.attributes.get("object"))
     if name is None:
         return operator(node, operands, constants)
-    return f"runtime.{name}({joined(operands)})"
+    return f"{name}({joined(operands)})"
 
 
 def _call(name: str) -> Form:
