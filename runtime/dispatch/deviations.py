@@ -15,6 +15,9 @@ from runtime.dispatch.operator_deviations import OPERATORS
 from runtime.dispatch.python_deviations import PYTHON, TENSORS
 from runtime.dispatch.script_archive_deviations import SCRIPTS_ARCHIVE
 from runtime.dispatch.script_modules_deviations import SCRIPTS_MODULES
+from runtime.dispatch.script_passes_deviations import SCRIPTS_PASSES
+from runtime.dispatch.script_running_deviations import SCRIPTS_RUNNING
+from runtime.dispatch.script_tracing_deviations import SCRIPTS_TRACING
 
 __all__ = ["DEVIATIONS", "Deviation"]
 
@@ -252,6 +255,6 @@ _CALLS = (
 DEVIATIONS = (
     *(*KEYS, *SCHEMAS, *_REGISTRATION, *_CALLS),
     *(*TENSORS, *OPERATORS, *PYTHON, *FUTURES),
-    *SCRIPTS_MODULES,
+    *(*SCRIPTS_RUNNING, *SCRIPTS_PASSES, *SCRIPTS_MODULES, *SCRIPTS_TRACING),
     *SCRIPTS_ARCHIVE,
 )

@@ -1,24 +1,20 @@
 """Errors of tracing: what cannot be recorded, and traces that are not the function.
 
 Who must act: whoever traces; all are `TraceError`, one class for each thing that one
-can do about it.  `TraceWarning` is what is said of a trace that may be the function.
+can do about it.
 
 Rules: places are texts, `file:line:column`, or empty if nobody knows them.
 """
 
 from dataclasses import dataclass
 
-from runtime.errors.base import EveryorderError
 from runtime.errors.call import page
+from runtime.errors.script import ScriptError
 from runtime.errors.source import Source, Span
 
 
-class TraceWarning(UserWarning):
-    """What a trace keeps may be otherwise the next time."""
-
-
 @dataclass(eq=False, kw_only=True)
-class TraceError(EveryorderError):
+class TraceError(ScriptError):
     """Base of the errors of tracing, and of graphs that are built from Python."""
 
 

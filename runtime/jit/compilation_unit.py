@@ -10,13 +10,13 @@ Rules:
 """
 
 import math
+import sys
 import typing
 from typing import Any
 
 from runtime.errors.base import nearest
 from runtime.errors.module import NoSuchMember
 from runtime.jit.script_function import ScriptFunction
-from runtime.locks import load
 from runtime.script.emission import compile_text
 from runtime.script.modules import ScriptModule, define
 from runtime.script.program import Program
@@ -73,7 +73,8 @@ class CompilationUnit:
 
 def text_names() -> dict[str, Any]:
     """What a text may name besides what Python has: the runtime, `math`, types."""
-    runtime: Any = load("runtime")
+    # It is there, as this is a part of it; nothing here imports what is above.
+    runtime: Any = sys.modules["runtime"]
     known = {name: getattr(typing, name) for name in _TYPES}
     return {**known, "runtime": runtime, "torch": runtime, "math": math}
 

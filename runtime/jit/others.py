@@ -11,7 +11,12 @@ from runtime.errors.module import NotScriptable
 from runtime.jit.script_function import ScriptFunction
 from runtime.locks import load
 from runtime.modules import Module
-from runtime.script.modules import Compiled, ScriptModule, uncompiled_module
+from runtime.script.modules import (
+    Compiled,
+    ScriptModule,
+    freeze_module,
+    uncompiled_module,
+)
 from runtime.script.program import Function
 
 
@@ -107,11 +112,4 @@ def freeze(
             reason="what is frozen is a compiled module",
             hint="Compile it by `jit.script`.",
         )
-    if mod.training:
-        raise NotScriptable(
-            found=f"the module `{mod.original_name}`",
-            reason="a module is not frozen while it is trained",
-            hint="Call its `eval()` first.",
-        )
-    freezing: Any = load("runtime.script.passes.freezing")
-    return freezing.freeze(mod, tuple(preserved_attrs or ()))
+    return freeze_module(mod, tuple(preserved_attrs or ()))

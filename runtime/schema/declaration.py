@@ -195,8 +195,17 @@ class Namespace:
     def __init__(self) -> None:
         self._types: dict[str, DeclaredType] = {}
 
-    def declare(self, kind: type[D], qualname: str, python: type | None = None) -> D:
+    def declare(
+        self,
+        kind: type[D],
+        qualname: str,
+        python: type | None = None,
+        *,
+        is_numbered: bool = False,
+    ) -> D:
         """A new type under `qualname`, with a number in it if that is taken.
+
+        A number that it has counts if it `is_numbered`: one that was written down.
 
         Raises:
             MalformedTypeName: `qualname` is not `__torch__` and identifiers joined by
@@ -206,7 +215,7 @@ class Namespace:
         if not _QUALNAME.fullmatch(plain) or plain.startswith(f"{CUSTOM}."):
             raise MalformedTypeName(found=qualname)
         path, _, name = plain.rpartition(".")
-        free, number = plain, 0
+        free, number = qualname if is_numbered else plain, 0
         while True:
             made = kind(Declaration(self, free, python))
             # Whoever comes second tries the next number.

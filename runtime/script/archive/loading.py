@@ -245,7 +245,9 @@ class _Loader:
                 python = self.python_class(name)
             elif word == "enum":
                 python = self.python_enum(name, each["constants"])
-            declared = self.program.namespace.declare(KINDS[word], name, python)
+            declared = self.program.namespace.declare(
+                KINDS[word], name, python, is_numbered=True
+            )
             if declared.declaration.qualname != name:
                 raise Malformed(f"the type {name} is there twice")
             if python is not None:

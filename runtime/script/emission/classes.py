@@ -25,17 +25,16 @@ from runtime.errors.script import IllTyped
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import (
     DeclaredType,
-    EnumType,
     ScriptClassType,
     qualified_name,
 )
-from runtime.schema.types import AnyType, NoneType_, TupleType, Type
+from runtime.schema.types import AnyType, NoneType_, Type
 from runtime.schema.written import Scope
 from runtime.script.emission.builtins import CLASSES
 from runtime.script.emission.compile import CLASS_TYPES, Compiler, Since
 from runtime.script.emission.dataclass_methods import made_methods, with_factories
 from runtime.script.emission.emitter import Emitter
-from runtime.script.emission.enums import EnumClass
+from runtime.script.emission.enums import EnumClass, EnumValue
 from runtime.script.emission.interfaces import InterfaceSugar, interface_type
 from runtime.script.emission.named_tuples import NamedTupleClass
 from runtime.script.emission.objects import (
@@ -48,7 +47,7 @@ from runtime.script.emission.objects import (
 )
 from runtime.script.emission.python_calls import install_python_calls
 from runtime.script.emission.python_class import Blueprint, Role, blueprint
-from runtime.script.emission.sugar import Arguments, Sugared
+from runtime.script.emission.sugar import Arguments, Sugared, register_sugar
 from runtime.script.frontend import Annotations, place_of, read_function, scope_of
 from runtime.script.frontend.signature import read_signature
 from runtime.script.program import (
@@ -101,7 +100,7 @@ class InitValue(ObjectValue):
 
     def _slot(self, e: Emitter, name: str) -> None:
         python: Any = self.declared.declaration.python
-        if python is None or getattr(python, "__dictoffset__", 1):
+        if python is None or python.__dictoffset__:
             return
         if not hasattr(python, name):
             hint = "Add it to `__slots__`."
@@ -380,53 +379,33 @@ def _sugar(python: type) -> Sugared | None:
     if is_interface(python):
         return InterfaceSugar(python)
     if issubclass(python, enum.Enum):
-        return _Lazy(python, lambda known: EnumClass(python, known))
+        return _Typed(python, lambda _, known: EnumClass(python, known))
     if issubclass(python, tuple):
-        return _Lazy(python, lambda known: NamedTupleClass(python, known))
+        return _Typed(python, lambda _, known: NamedTupleClass(python, known))
     return ClassSugar(python)
 
 
-class _Lazy(Sugared):
-    """An enum, or a class of named tuples: its type is found when it is used."""
+class _Typed(Sugared):
+    """An enum, a class of named tuples, or a member: what it is, its type says."""
 
     __slots__ = ("make", "python")
 
-    def __init__(self, python: type, make: Callable[[Any], Sugared]) -> None:
+    def __init__(self, python: type, make: Callable[[Emitter, Any], Sugared]) -> None:
         self.python = python
         self.make = make
 
-    def _made(self, e: Emitter) -> Sugared:
-        found = e.compiler.type_of_class(e, self.python)
-        assert isinstance(found, EnumType | TupleType), "it was looked at"
-        return self.make(found)
+    def here(self, e: Emitter) -> Sugared:
+        """What the type makes of it."""
+        return self.make(e, e.compiler.type_of_class(e, self.python))
 
-    def says(self) -> str:
-        """The class."""
-        return f"the class `{self.python.__name__}`"
 
-    def attribute(self, e: Emitter, name: str) -> Sugared:
-        """Those of the class."""
-        return self._made(e).attribute(e, name)
-
-    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """What the class says."""
-        return self._made(e).call(e, arguments)
-
-    def subscript(self, e: Emitter, index: Sugared) -> Sugared:
-        """What the class says."""
-        return self._made(e).subscript(e, index)
-
-    def elements(self, e: Emitter) -> Any:
-        """What the class says."""
-        return self._made(e).elements(e)
-
-    def iterate(self, e: Emitter) -> Any:
-        """What the class says."""
-        return self._made(e).iterate(e)
+def _member(python: enum.Enum) -> Sugared:
+    return _Typed(type(python), lambda e, known: EnumValue(e.constant(python, known)))
 
 
 def install_classes() -> None:
     """Let Python classes be classes of programs."""
     CLASS_TYPES.append(_type_of)
     CLASSES.append(_sugar)
+    register_sugar(enum.Enum, _member)
     install_python_calls(lambda e, python: left_schema(e.compiler, python, None))

@@ -1,6 +1,6 @@
 """Methods of dataclasses: what Python makes for them, as texts that are compiled.
 
-True only here: the words of `__init__`, `__eq__` and the comparisons of a dataclass, and
+True only here: the words of `__init__`, `__eq__` and comparisons of a dataclass, and
 what a call of the class is given that the caller leaves out.
 
 Rules:
@@ -51,7 +51,7 @@ def made_methods(
         if each.default_factory is not _MISSING:
             names[f"new_{each.name}"] = each.default_factory
     return {
-        name: (Role.METHOD, _function(python, name, text, names))
+        name: (Role.METHOD, _function(made.python, name, text, names))
         for name, text in texts.items()
         if name not in known
     }

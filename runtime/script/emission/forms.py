@@ -113,10 +113,10 @@ def arguments_of(
             e.fail(f"{_called(name)} has no argument `{key}`", hint)
         given[key] = each
     least = len(parameters) if required is None else required
-    for each in parameters[:least]:
-        if each not in given:
-            e.fail(f"{_called(name)} is given no `{each}`")
-    return [given.get(each) for each in parameters]
+    for word in parameters[:least]:
+        if word not in given:
+            e.fail(f"{_called(name)} is given no `{word}`")
+    return [given.get(word) for word in parameters]
 
 
 def _called(name: str) -> str:

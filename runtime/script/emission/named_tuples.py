@@ -4,8 +4,8 @@ True only here: how a call of the class becomes a tuple.  Fields, indices and un
 are those of every tuple.
 
 Rules:
-- fields are given by place, by name, or by the defaults that the class has, if these are
-  constants;
+- fields are given by place, by name, or by the defaults that the class has, if these
+  are constants;
 - the methods that a class adds are not known: a tuple is its fields.
 """
 
@@ -49,12 +49,11 @@ class NamedTupleClass(Sugared):
         """A tuple of its fields."""
         defaults = self.python._field_defaults
         fields = []
-        for name, each in zip(self.type.names, self.type.elements, strict=True):
-            default = defaults.get(name, NO_DEFAULT)
+        for field, each in zip(self.type.names, self.type.elements, strict=True):
+            default = defaults.get(field, NO_DEFAULT)
             known = default is NO_DEFAULT or is_constant(default)
-            fields.append(
-                Argument(name, each, default=default if known else NO_DEFAULT)
-            )
+            stored = default if known else NO_DEFAULT
+            fields.append(Argument(field, each, default=stored))
         name = OperatorName(self.python.__name__)
         schema = Schema(name, tuple(fields), (Argument("", self.type),))
         values, _ = bound_values(e, self.says(), schema, arguments)

@@ -123,9 +123,11 @@ def blueprint(python: type) -> Blueprint:
     known = {each.name for each in made.fields}
     annotations = vars(python).get("__annotations__", {})
     for name, annotation in annotations.items():
-        if name not in known and not _is_class_variable(annotation):
-            if name not in vars(python) or name in assigned or _is_slot(python, name):
-                made.attributes[name] = annotation
+        has_value = name in vars(python) and not _is_slot(python, name)
+        if name in known or _is_class_variable(annotation):
+            continue
+        if not has_value or name in assigned:
+            made.attributes[name] = annotation
     for name, member in vars(python).items():
         if name in _OF_PYTHON or name in known or name in made.attributes:
             continue
@@ -176,7 +178,9 @@ def _take(made: Blueprint, name: str, member: Any) -> None:
         if isinstance(member.fset, FunctionType):
             made.functions[setter(name)] = Role.SETTER, member.fset
     elif isinstance(member, staticmethod):
-        made.functions[name] = Role.STATIC, member.__func__
+        inner = member.__func__
+        if isinstance(inner, FunctionType):
+            made.functions[name] = Role.STATIC, inner
     elif isinstance(member, classmethod):
         message = f"has the class method `{name}`, and classes are no values in scripts"
         hint = "Make it a static method, or a function."

@@ -15,6 +15,7 @@ from typing import Any
 from runtime.locks import load
 from runtime.schema.schema import Schema
 from runtime.script.ir import Graph, copy_graph
+from runtime.script.passes import inline_calls
 from runtime.script.program import Function
 from runtime.script.running import call
 
@@ -51,7 +52,7 @@ class Compiled:
     def inlined_graph(self) -> Graph:
         """A copy of the graph, with the graphs of all that it calls in it."""
         made = copy_graph(self.graph)
-        load("runtime.script.passes.inlining").inline(made)
+        inline_calls(made)
         return made
 
     @property

@@ -4,6 +4,7 @@ True only here: what a program can do with a module.
 
     self.w, self.layers, self.limit    attributes, modules, constants
     self.helper(x)                     methods: compiled when a program first calls them
+    super().forward(x)                 methods of the classes above
     self.layer(x)                      `forward`, through the hooks of the module
     self.layers[1], [-2], [1:]         by literals: which module it is, is known
     for layer in self.layers           unrolled, so is enumerate and zip of them
@@ -18,7 +19,7 @@ Rules:
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from runtime.modules import Module, ModuleDict, Sequential
 from runtime.modules.walking import joined
@@ -34,6 +35,7 @@ from runtime.script.emission import (
     constant_of,
     no_attribute,
     part_of,
+    register_special_form,
     register_sugar,
     register_value,
     sugar_of,
@@ -44,6 +46,7 @@ from runtime.script.emission.classes import left_schema
 from runtime.script.ir import Value
 from runtime.script.modules.methods import (
     asked,
+    begun,
     hook_methods,
     method_of,
     property_method,
@@ -121,7 +124,7 @@ class ModuleValue(SimpleValue):
         if walk is not None:
             return walk
         if shape is None:
-            return self._lacks(e, name)
+            self._lacks(e, name)
         if name in shape.failures:
             message = f"`{name}` of {self.says()} is not for programs"
             e.fail(f"{message}: {shape.failures[name]}", _ANNOTATE)
@@ -156,14 +159,13 @@ class ModuleValue(SimpleValue):
             )
         return self._lacks(e, name)
 
-    def _lacks(self, e: Emitter, name: str) -> Sugared:
+    def _lacks(self, e: Emitter, name: str) -> NoReturn:
         declaration, shape = self.module_type.declaration, self.shape
         known = [*declaration.attributes, *declaration.methods, *declaration.constants]
         if shape is not None:
             own = (each for each in dir(shape.python) if each not in vars(Module))
             known += [*shape.functions, *own]
-        missing: Sugared = no_attribute(e, self.says(), name, known)
-        return missing
+        no_attribute(e, self.says(), name, known)
 
     def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
         """Set an attribute, or a property; modules and constants stay."""
@@ -186,7 +188,6 @@ class ModuleValue(SimpleValue):
             no_attribute(e, self.says(), name, [*declaration.attributes], hint)
         if of is None:
             no_attribute(e, self.says(), name, [*declaration.attributes])
-        assert of is not None, "others are refused"
         message = f"`{name}` of {self.says()} is of type {of}, and is set to {{}}"
         fitted = e.fit(value.value(e), of, message)
         e.node("prim::SetAttr", (self.node_value, fitted), (), {"name": name})
@@ -485,6 +486,58 @@ _OWN = {
 }
 
 
+class Super(Sugared):
+    """`super()`: the methods of the classes above the one of a method."""
+
+    __slots__ = ()
+
+    def says(self) -> str:
+        """The class."""
+        return "`super`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """The object, looked into from above the class."""
+        first = next(iter(e.graph.block.parameters), None)
+        owner = None if first is None else e.compiler.sugar(first)
+        try:
+            python = e.find("__class__")
+        except LookupError:
+            python = None
+        if not isinstance(owner, ModuleValue) or not isinstance(python, type):
+            e.fail("`super()` stands in a method of a module only")
+        if arguments.positional or arguments.named:
+            e.fail("`super` takes no arguments in a program")
+        return _Above(owner, python)
+
+
+class _Above(Sugared):
+    """A module that is looked into from above a class."""
+
+    __slots__ = ("owner", "python")
+
+    def __init__(self, owner: ModuleValue, python: type) -> None:
+        self.owner = owner
+        self.python = python
+
+    def says(self) -> str:
+        """The module, and the class."""
+        return f"{self.owner.says()} above {self.python.__name__}"
+
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        """A method, which the type has under the name of its class, too."""
+        shape = self.owner.shape
+        assert shape is not None, "it has a method that is being compiled"
+        classes = shape.python.__mro__
+        above = classes[classes.index(self.python) + 1 :]
+        home = next((each for each in above if name in vars(each)), object)
+        found = vars(home).get(name)
+        if not inspect.isfunction(found) or _is_of_python(found):
+            no_attribute(e, self.says(), name, ())
+        method = f"{home.__name__}__{name}"
+        begun(shape, method, found, e.compiler, asked(e, f"super().{name}"))
+        return MethodValue(self.owner, method)
+
+
 class UncompiledModule(Sugared):
     """A module that a program names which is no part of one: refused."""
 
@@ -516,4 +569,5 @@ _OUTSIDE = "Make it an attribute of a module whose method this is."
 
 
 register_value(ModuleType, ModuleValue)
+register_special_form(super, Super())
 register_sugar(Module, UncompiledModule)

@@ -37,6 +37,7 @@ from runtime.schema.types import (
     IntType,
     ListType,
     NoneType_,
+    NumberType,
     StrType,
     TensorType,
     TupleType,
@@ -206,23 +207,25 @@ class GraphBuilder:
         Raises:
             BuildRefused: there is no such operator, or none takes these arguments.
         """
-        reason = "there is no such operator"
+        reasons: list[str] = []
         for row in _overloads(operator):
             assert row.schema is not None, "an operator has a schema"
             try:
                 given = self._bound(row, args, kwargs)
                 outcome = self._outcome(row, given, {})
             except BuildRefused as error:
-                reason = error.reason
+                reasons.append(error.reason)
                 continue
             if isinstance(outcome, str):
-                reason = outcome
+                reasons.append(outcome)
                 continue
             values = [self.value(each, wanted) for each, wanted in given]
             outputs = self._put(row.name, values, outcome).outputs
             if not outputs:
                 return None
             return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        # What is said of the first overload is most likely what was meant.
+        reason = reasons[0] if reasons else "there is no such operator"
         raise BuildRefused(kind=operator, reason=reason)
 
     def node(
@@ -326,14 +329,25 @@ class GraphBuilder:
         return given + [(each, None) for each in surplus]
 
 
-def _overloads(operator: str) -> Iterator[Kind]:
-    """The rows of an operator: the one that is named, or all overloads."""
+def _overloads(operator: str) -> list[Kind]:
+    """The rows of an operator: the one that is named, or all overloads.
+
+    Those that take numbers of any kind come last.
+    """
     row = row_of(operator)
-    if row is not None and row.schema is not None:
-        yield row
-    if "." in operator:
-        return
-    for entry in default_dispatcher().state.overloads(OperatorName(operator)):
-        other = row_of(str(entry.name))
-        if other is not None and other is not row and other.schema is not None:
-            yield other
+    found = [row] if row is not None else []
+    if "." not in operator:
+        entries = default_dispatcher().state.overloads(OperatorName(operator))
+        names = [str(each.name) for each in entries]
+        others = [row_of(each) for each in names if each != operator]
+        found += [each for each in others if each is not None]
+    # Kinds of the table have no schema: `node` makes those.
+    operators = [each for each in found if each.schema is not None]
+    return sorted(operators, key=_takes_any_number)
+
+
+def _takes_any_number(row: Kind) -> bool:
+    schema = row.schema
+    return schema is not None and any(
+        each.type is NumberType and not each.kwarg_only for each in schema.arguments
+    )

@@ -57,8 +57,13 @@ def check_trace(
         TraceDiffers: they are not the same.
     """
     graph, expected, _ = again()
-    actual = run()
-    results = different_results(expected, actual, tolerance)
+    cause = None
+    try:
+        actual = run()
+    except Exception as error:  # a trace may raise anything
+        cause, results = error, f"running the trace raises {type(error).__name__}"
+    else:
+        results = different_results(expected, actual, tolerance)
     difference = different_graphs(traced, graph)
     if not results and difference is None:
         return
@@ -82,7 +87,7 @@ def check_trace(
         step="" if node is None else node.kind,
         place="" if node is None else place_of(node),
         found=difference.found,
-    )
+    ) from cause
 
 
 def different_results(expected: Any, actual: Any, tolerance: float) -> str:

@@ -92,7 +92,10 @@ def _tuple(
     if not isinstance(known, TupleType):
         raise Unfit(path, f"the named tuple `{type(value).__name__}` has no types")
     if known.elements != inner:
-        reason = f"`{type(value).__name__}` is declared with {known.elements}"
+        reason = (
+            f"`{type(value).__name__}` is declared with {TupleType(known.elements)}, "
+            f"and has {TupleType(inner)}"
+        )
         raise Unfit(path, reason)
     return known
 

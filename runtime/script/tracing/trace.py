@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from runtime.errors.future import named
 from runtime.errors.trace import UntraceableInput, UntraceableOutput
+from runtime.keys import DispatchKey, exclude_keys
 from runtime.schema.argument import Argument
 from runtime.schema.declaration import ROOT, ModuleType, qualified_name
 from runtime.schema.names import OperatorName
@@ -65,7 +66,9 @@ class _Traced(NamedTuple):
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """What was given, by the names of the arguments of the trace."""
         found: dict[str, Any] = {}
-        bound = signature(self.python).bind(*args, **kwargs)
+        # A module that is called calls its `forward`, which has the names.
+        method = getattr(self.python, "forward", None) or self.python
+        bound = signature(method).bind(*args, **kwargs)
         for name, value in bound.arguments.items():
             kind = bound.signature.parameters[name].kind
             if kind is Parameter.VAR_POSITIONAL:
@@ -184,13 +187,9 @@ def trace_function(
         BaseException: what the function raises.
     """
     traced = _Traced(func, _name(func, name), strict, program)
+    checks = check_inputs or () if check_trace else None
     return _function(
-        traced,
-        example_inputs,
-        example_kwarg_inputs or {},
-        check_inputs or () if check_trace else None,
-        check_tolerance,
-        None,
+        traced, example_inputs, example_kwarg_inputs or {}, checks, check_tolerance
     )
 
 
@@ -214,13 +213,9 @@ def trace_method(
     are read from the first argument of the method.  For the rest see `trace_function`.
     """
     traced = _Traced(func, _name(func, name), strict, program, owner, of)
+    checks = check_inputs or () if check_trace else None
     return _function(
-        traced,
-        example_inputs,
-        example_kwarg_inputs or {},
-        check_inputs or () if check_trace else None,
-        check_tolerance,
-        of,
+        traced, example_inputs, example_kwarg_inputs or {}, checks, check_tolerance
     )
 
 
@@ -236,10 +231,27 @@ def _function(
     kwargs: Mapping[str, Any],
     check_inputs: Sequence[Examples] | None,
     tolerance: float,
-    of: ModuleType | None,
 ) -> Function:
-    args = _as_arguments(example_inputs)
-    recording = traced.record(args, kwargs)
+    args, of = _as_arguments(example_inputs), traced.of
+    # A trace within a trace is none of it.
+    with exclude_keys([DispatchKey.Tracer]):
+        recording = traced.record(args, kwargs)
+        function = _named(traced, recording)
+        examples = [("the inputs that it was traced with", args, kwargs)]
+        examples += [
+            (f"check_inputs[{place}]", _as_arguments(each), {})
+            for place, each in enumerate(check_inputs or ())
+        ]
+        if check_inputs is not None:
+            traced.checked(function, recording.graph, examples, tolerance)
+    if of is None:
+        traced.program.add(function)
+    return function
+
+
+def _named(traced: _Traced, recording: Recording) -> Function:
+    """What was recorded, as a function with a name and a schema."""
+    of = traced.of
     own = () if of is None else (Argument("self", of),)
     arguments = own + tuple(
         [Argument(name, each) for name, each in recording.arguments.items()]
@@ -254,18 +266,9 @@ def _function(
     else:
         qualname = f"{of.declaration.qualname}.{traced.name}"
     recording.graph.name = qualname
-    python = getattr(traced.python, "__func__", traced.python)
-    function = Function(qualname, schema, recording.graph, python)
-    if check_inputs is not None:
-        examples = [("the inputs that it was traced with", args, kwargs)]
-        examples += [
-            (f"check_inputs[{place}]", _as_arguments(each), {})
-            for place, each in enumerate(check_inputs)
-        ]
-        traced.checked(function, recording.graph, examples, tolerance)
-    if of is None:
-        traced.program.add(function)
-    return function
+    method = getattr(traced.python, "forward", None) or traced.python
+    python = getattr(method, "__func__", method)
+    return Function(qualname, schema, recording.graph, python)
 
 
 def _as_arguments(given: Examples) -> Sequence[Any]:

@@ -1,7 +1,7 @@
 """Random valid programs: one generator, over whatever chooses.
 
-`choose(n)` gives a number below `n`: of `random.Random` it is fast, and of Hypothesis it
-shrinks.  A program is what Python accepts and the language does, too: variables keep
+`choose(n)` gives a number below `n`: of `random.Random` it is fast, and of Hypothesis
+it shrinks.  A program is what Python accepts and the language does, too: variables keep
 their types, and are used where they have values.
 """
 
@@ -16,11 +16,28 @@ INTS, STRS, TABLE, PAIR, MAYBE = (
 )
 KINDS = (INT, FLOAT, BOOL, STR, INTS, STRS, TABLE, PAIR, MAYBE)
 # More often what more can be done with.
-OFTEN = (*(INT,) * 6, *(BOOL,) * 2, *(STR,) * 2, *(INTS,) * 3, FLOAT, TABLE, PAIR, MAYBE)
+OFTEN = (
+    *(INT,) * 6,
+    *(BOOL,) * 2,
+    *(STR,) * 2,
+    *(INTS,) * 3,
+    FLOAT,
+    TABLE,
+    PAIR,
+    MAYBE,
+)
 # How patterns write a type.
 PARTS = dict(zip("ifbsLSDPM", KINDS, strict=True))
 DEEPEST = 3
-PARAMETERS = {"a": INT, "b": INT, "x": FLOAT, "p": BOOL, "s": STR, "xs": INTS, "d": TABLE}
+PARAMETERS = {
+    "a": INT,
+    "b": INT,
+    "x": FLOAT,
+    "p": BOOL,
+    "s": STR,
+    "xs": INTS,
+    "d": TABLE,
+}
 PARAMETERS |= {"m": MAYBE}
 
 
@@ -363,17 +380,34 @@ EXPRESSIONS: dict[str, tuple[str, ...]] = {
     STR: (
         *("(<s> + <s>)", "(<s> * 2)", "str(<i>)", "f'{<i>}-{<s>}'", "<s>.upper()"),
         *("<s>[<i>:]", "(<s> if <b> else <s>)", "<P>[1]", "(<s> or <s>)", "str(<L>)"),
-        *("<s>.replace('a', <s>)", "','.join(<S>)", "repr(<s>)", "str(<f>)", "<s>[::-1]"),
+        *(
+            "<s>.replace('a', <s>)",
+            "','.join(<S>)",
+            "repr(<s>)",
+            "str(<f>)",
+            "<s>[::-1]",
+        ),
         *("f'{<b>}{<M>}'", "'{}:{}'.format(<i>, <s>)", "str(<D>)"),
     ),
     INTS: (
         *("(<L> + <L>)", "<L>[<i>:<i>]", "[<i>, <i>]", "[v0 + 1 for v0 in <L>]"),
-        *("sorted(<L>)", "list(range(<i> % 6))", "<L>[::-1]", "<L>.copy()", "(<L> * 2)"),
+        *(
+            "sorted(<L>)",
+            "list(range(<i> % 6))",
+            "<L>[::-1]",
+            "<L>.copy()",
+            "(<L> * 2)",
+        ),
         *("[v0 for v0, v00 in enumerate(<s>)]", "list(<D>.values())", "(<L> or [1])"),
         *("list(reversed(<L>))", "[v0 * v00 for v0, v00 in zip(<L>, <L>)]"),
         "[v0 for v0 in (1, <i>)]",
     ),
-    STRS: ("[<s>, <s>]", "<s>.split('a')", "sorted(<D>.keys())", "[str(v0) for v0 in <L>]"),
+    STRS: (
+        "[<s>, <s>]",
+        "<s>.split('a')",
+        "sorted(<D>.keys())",
+        "[str(v0) for v0 in <L>]",
+    ),
     TABLE: ("{'a': <i>, <s>: <i>}", "{str(v0): v0 for v0 in <L>}", "<D>.copy()"),
     PAIR: ("(<i>, <s>)", "(<P> if <b> else <P>)", "(divmod(<i>, 2)[:1] + (<s>,))"),
     MAYBE: ("<i>", "(<M> if <b> else <M>)", "(<i> if <b> else None)"),

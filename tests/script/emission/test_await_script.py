@@ -3,6 +3,9 @@
 Rows of saving, loading and tracing are with those who save and trace.
 """
 
+# mypy: disable-error-code="no-any-return"
+# Functions of the runtime give what they give.
+
 from typing import Any
 
 import pytest
@@ -301,10 +304,9 @@ def test_operators_are_awaited() -> None:
 
 def test_awaits_are_values() -> None:
     def f(n: int) -> int:
+        aw = awaitable_nowait(n)
         if n > 2:
             aw = awaitable(delayed, n)
-        else:
-            aw = awaitable_nowait(n)
         kept: dict[str, Await[int]] = {"a": aw}
         maybe: Await[int] | None = aw
         total = awaitable_wait(kept["a"])
@@ -336,7 +338,7 @@ def test_an_error_is_raised_at_each_wait() -> None:
 
     aw = script(f)(0)
     for _ in range(2):
-        with pytest.raises(Exception, match="division|zero"):
+        with pytest.raises(Exception, match="zero"):
             aw.wait()
 
 

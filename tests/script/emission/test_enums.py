@@ -11,7 +11,7 @@ from tests.script.emission.scripts import agrees, script
 class Color(Enum):
     RED = 1
     GREEN = 2
-    CRIMSON = 1
+    CRIMSON = 1  # noqa: PIE796  # another name of the same
 
 
 class Mode(Enum):
@@ -59,7 +59,7 @@ def test_iteration_over_the_class() -> None:
     def f() -> list[str]:
         names: list[str] = []
         for each in Color:
-            names.append(each.name)
+            names.append(each.name)  # noqa: PERF401  # a loop is what is tested
         return names
 
     def g() -> list[int]:

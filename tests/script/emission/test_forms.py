@@ -1,22 +1,35 @@
 """Special forms in scripts: what is asked of the compiler, and calls to Python."""
 
+# mypy: disable-error-code="no-any-return"
+# Functions of the runtime give what they give.
+
 import warnings
-from collections.abc import Iterator
 from typing import Any, Optional
 
 import pytest
 
-from runtime.script.emission import register_special_form
+import runtime
+from runtime import Tensor
+from runtime.errors.script import IllTyped, UnknownAttribute
+from runtime.script.emission import (
+    Arguments,
+    Emitter,
+    SpecialForm,
+    Sugared,
+    arguments_of,
+    register_special_form,
+    register_sugar,
+    sugar_of_value,
+)
+from runtime.script.ir import Value
 from runtime.script.program import (
     annotate,
     export,
-    fork,
     ignore,
     is_of_type,
     is_scripting,
     unchecked_cast,
     unused,
-    wait,
 )
 from tests.script.emission.scripts import agrees, compiled, kinds, script
 
@@ -24,7 +37,7 @@ from tests.script.emission.scripts import agrees, compiled, kinds, script
 def test_annotate() -> None:
     def f() -> tuple[list[str], float | None]:
         names = annotate(list[str], [])
-        maybe = annotate(Optional[float], None)
+        maybe = annotate(Optional[float], None)  # noqa: UP045  # both ways are written
         names.append("a")
         return names, maybe
 
@@ -35,8 +48,7 @@ def test_is_scripting() -> None:
     def f(n: int) -> int:
         if is_scripting():
             return n + 1
-        else:
-            return undefined_for_scripts(n)
+        return undefined_for_scripts(n)
 
     def undefined_for_scripts(*more: int) -> int:
         return sum(more)
@@ -49,7 +61,7 @@ def test_is_of_type() -> None:
     def f(x: list[int] | int | str) -> tuple[bool, int]:
         n = 0
         if is_of_type(x, list[int]):
-            n = len(x)
+            n = len(x)  # type: ignore[arg-type]  # mypy does not know the form
         return is_of_type(x, (int, str)), n
 
     agrees(f, ([1, 2],), (3,), ("a",))
@@ -147,24 +159,89 @@ def test_warnings() -> None:
 
 
 def doubled(n: int) -> int:
-    """Python's own: a form of the test's takes its place in scripts."""
+    """In Python; a form of the test's takes its place in scripts."""
     return 2 * n
 
 
-@pytest.fixture
-def registered() -> Iterator[None]:
-    def form(call: Any) -> Any:
-        (n,) = call.values()
-        return call.operator("script::mul.int", n, call.constant(3))
-
-    registration = register_special_form(doubled, form)
-    yield
-    registration.close()
+def tripled(e: Emitter, arguments: Arguments) -> Sugared:
+    (n,) = arguments_of(e, "doubled", ("n",), arguments)
+    return sugar_of_value(e.operator("script::mul.int", n.value(e), e.constant(3)))
 
 
-def test_a_fork_of_a_form_is_refused() -> None:
-    def f() -> int:
-        return wait(fork(is_scripting))
+def asks(n: int) -> int:
+    return doubled(n)
 
-    with pytest.raises(Exception, match="is_scripting"):
-        compiled(f)
+
+def test_a_form_of_a_plug_in_is_registered_and_taken_back() -> None:
+    assert script(asks)(5) == 10
+    with register_special_form(doubled, SpecialForm("doubled", tripled, doubled)):
+        kept = script(asks)
+        assert kept(5) == 15
+    assert script(asks)(5) == 10
+    # What was compiled stays what it was compiled to.
+    assert kept(5) == 15
+
+
+def test_registrations_are_taken_back_in_any_order() -> None:
+    def other(e: Emitter, arguments: Arguments) -> Sugared:
+        return sugar_of_value(e.constant(7))
+
+    first = register_special_form(doubled, SpecialForm("doubled", tripled, doubled))
+    second = register_special_form(doubled, SpecialForm("doubled", other, doubled))
+    assert script(asks)(5) == 7
+    first.close()
+    assert script(asks)(5) == 7
+    second.close()
+    second.close()
+    assert script(asks)(5) == 10
+
+
+def asks_operator(x: Tensor) -> Tensor:
+    return runtime.ops.plugged.scaled(x, 3)
+
+
+def test_an_operator_of_a_plug_in_is_registered_and_taken_back() -> None:
+    def kernel(x: Tensor, by: int) -> Tensor:
+        return x * by
+
+    x = runtime.tensor([1.0, 2.0])
+    with pytest.raises(UnknownAttribute):
+        compiled(asks_operator)
+    library = runtime.Library("plugged", "DEF")
+    library.define("scaled(Tensor x, int by) -> Tensor", kernel=kernel)
+    kept = script(asks_operator)
+    assert kept(x).tolist() == [3.0, 6.0]
+    library.close()
+    with pytest.raises(Exception, match="plugged::scaled"):
+        kept(x)
+    with runtime.Library("plugged", "DEF") as again:
+        again.define("scaled(Tensor x, int by) -> Tensor", kernel=lambda x, by: -x)
+        assert kept(x).tolist() == [-1.0, -2.0]
+
+
+class Wrapper:
+    """A class that a plug-in knows: its objects are constants of scripts."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+
+WRAPPED = Wrapper(4)
+
+
+def asks_object(n: int) -> int:
+    return n + WRAPPED  # type: ignore[operator]  # a script knows what it is
+
+
+def test_sugar_of_a_class_of_a_plug_in() -> None:
+    class Number(Sugared):
+        def __init__(self, wrapped: Wrapper) -> None:
+            self.wrapped = wrapped
+
+        def value(self, e: Emitter) -> Value:
+            return e.constant(self.wrapped.n)
+
+    with register_sugar(Wrapper, Number):
+        assert script(asks_object)(3) == 7
+    with pytest.raises(IllTyped, match=r"test_forms\.Wrapper means nothing"):
+        compiled(asks_object)

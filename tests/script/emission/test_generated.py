@@ -64,7 +64,9 @@ def test_programs_that_shrink_do_what_python_does(data: st.DataObject) -> None:
 
 def test_a_difference_is_seen() -> None:
     """The comparison tells values, output, arguments and exceptions apart."""
-    text = "def f(xs: list[int]) -> int:\n    xs[0] = 5\n    print(1)\n    return xs[1]\n"
+    text = (
+        "def f(xs: list[int]) -> int:\n    xs[0] = 5\n    print(1)\n    return xs[1]\n"
+    )
     both = Both(text)
     for planted in ("xs[0] = 6", "print(2)", "return xs[0]", "raise KeyError(1)"):
         kind = planted.partition(" ")[0].partition("(")[0]

@@ -69,7 +69,9 @@ def stored() -> dict[str, tuple[str, str]]:
 
 def document(said: dict[str, tuple[str, str]]) -> str:
     """The text of the file."""
-    parts = [f"\n{TITLE}{title}\n{p}{RULE}{words}\n" for title, (p, words) in said.items()]
+    parts = [
+        f"\n{TITLE}{title}\n{p}{RULE}{words}\n" for title, (p, words) in said.items()
+    ]
     return "".join(parts)
 
 

@@ -1,5 +1,8 @@
 """Traces, archives and freezing by the names of `runtime.jit`."""
 
+# Modules give what `forward` gives: Any.
+# mypy: disable-error-code="no-any-return"
+
 from pathlib import Path
 from typing import Any
 
@@ -87,5 +90,3 @@ def test_what_is_saved_and_frozen_is_compiled() -> None:
     )
     with pytest.raises(NotScriptable, match="what is frozen is a compiled"):
         jit.freeze(Module())
-    with pytest.raises(NotScriptable, match="frozen while it is"):
-        jit.freeze(jit.script(Module()))

@@ -1,5 +1,8 @@
 """Compiled modules: they compute what Python does, and are modules in Python."""
 
+# Modules give what `forward` gives: Any.
+# mypy: disable-error-code="no-any-return, assignment, empty-body"
+
 import copy
 import pickle
 from typing import Any
@@ -265,7 +268,7 @@ def test_deriving_and_script_method_are_refused() -> None:
 @interface
 class Maps:
     def forward(self, x: Tensor) -> Tensor:
-        pass  # type: ignore[empty-body]  # it is an interface
+        pass
 
 
 class Swapping(Module):
@@ -331,7 +334,7 @@ class Broken(Module):
         return x
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.helper(x).nothing()  # type: ignore[no-any-return,attr-defined]  # on purpose
+        return self.helper(x).nothing()  # type: ignore[attr-defined]  # on purpose
 
 
 def test_nothing_is_left_of_what_fails() -> None:
@@ -358,7 +361,7 @@ class Helping(Module):
         return x
 
     def wrong(self, x: Tensor) -> Tensor:
-        return x.nothing()  # type: ignore[no-any-return,attr-defined]  # on purpose
+        return x.nothing()  # type: ignore[attr-defined]  # on purpose
 
 
 def test_a_known_type_keeps_no_method_that_fails() -> None:
@@ -398,8 +401,6 @@ def test_the_texts_of_a_module() -> None:
         "  return ops.core.add(ops.core.mul(x, self.scale), self.shift)\n"
     )
     assert compiled.graph is compiled.forward.graph
-    name = str(compiled.__script_type__)
-    assert graph_text(compiled.graph) == (
-        f"graph forward(%self : {name}, %x : Tensor):\n"
-        '  %scale : Tensor = prim::GetAttr[name="scale"](%self)\n'
-    )
+    nodes = [node.kind for node in compiled.graph.nodes()]
+    constant, get = "prim::Constant", "prim::GetAttr"
+    assert nodes == [constant, get, "core::mul", get, "core::add"]

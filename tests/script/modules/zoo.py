@@ -1,6 +1,10 @@
 """Modules that scripts and Python run alike: each with the calls that are compared."""
 
+# Modules give what `forward` gives: Any.
+# mypy: disable-error-code="no-any-return, has-type, assignment"
+
 import math
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -105,7 +109,7 @@ class Chains(Module):
     def __init__(self) -> None:
         super().__init__()
         self.chain = Sequential(Affine(), Sequential(Affine(3.0)), Affine(4.0))
-        self.named = Sequential({"a": Affine(5.0), "b": Affine(6.0)})
+        self.named = Sequential(OrderedDict(a=Affine(5.0), b=Affine(6.0)))
 
     def forward(self, x: Tensor) -> Tensor:
         return self.chain(x) + self.named[1](x) + self.named.a(x) + self.chain[1][0](x)
@@ -255,6 +259,16 @@ class Hooked(Module):
         return self.inner(x)
 
 
+class Above(Affine):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) + 1
+
+
+class Higher(Above):
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) * 2
+
+
 class Case(NamedTuple):
     """How a module is made, and what it is called with, one call after another."""
 
@@ -282,5 +296,6 @@ ZOO: dict[str, Case] = {
     "training": Case(Modes, ((3,),)),
     "evaluating": Case(lambda: Modes().eval(), ((3,),)),
     "hooked": Case(Hooked, tensors()),
+    "above": Case(Higher, tensors()),
     "a chain": Case(lambda: Sequential(Affine(), Affine(3.0)), tensors()),
 }

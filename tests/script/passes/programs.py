@@ -278,13 +278,23 @@ class Growth:
         return self.put("core::rand", [size, *none, pinned], [TensorType]).output
 
     def later(self, kind: str, type_: Type) -> Value:
-        inputs = [self.value(INTS), self.value(IntType)]
+        # What is forked may run at the same time as the rest: it reads no memory.
+        is_quiet = kind == "prim::fork"
+        if self.random.random() < 0.4:
+            closure = self.put("prim::Closure", (), [FunctionType])
+            inner = self.within(closure.add_block())
+            inner.is_quiet = is_quiet
+            if is_quiet:
+                inner.visible = [each for each in inner.visible if each.type is IntType]
+            inner.lines(3)
+            inner.block.add_result(inner.value(INTS))
+            return self.put(f"{kind}Closure", closure.outputs, [type_]).output
+        inputs = [self.value(IntType if is_quiet else INTS), self.value(IntType)]
         graph = Graph("later")
         visible = [graph.block.add_parameter(each.type) for each in inputs]
         inner = Growth(self.random, graph.block, visible, DEEPEST - 1)
-        # What is forked may run at the same time as the rest.
-        inner.is_quiet = kind == "prim::fork"
-        if not inner.is_quiet:
+        inner.is_quiet = is_quiet
+        if not is_quiet:
             inner.steps, inner.forms = self.steps, self.forms
         inner.lines(3)
         graph.block.add_result(inner.value(INTS))
@@ -316,13 +326,13 @@ class Growth:
 
 
 _RAND_NONE = (GeneratorType, ScalarTypeType, DeviceType)
-# What neither writes nor is seen; of what may run at any time.
+# What neither writes, reads nor is seen.
+_NUMBERS = (IntType, BoolType, FloatType)
 QUIET = frozenset(
     kind
-    for kind, _, _ in STEPS
-    if kind.split("::")[1].split(".")[0]
-    in ("add", "sub", "mul", "lt", "len", "floordiv", "getitem", "list", "not_")
-    and kind.startswith("script::")
+    for kind, inputs, outputs in STEPS
+    if kind.startswith("script::")
+    and all(each in _NUMBERS for each in (*inputs, *outputs))
 )
 
 

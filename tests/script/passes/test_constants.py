@@ -264,3 +264,17 @@ def test_many_constants_are_pooled_in_one_go() -> None:
     kinds = [node.kind for node in graph.nodes()]
     assert kinds == ["prim::Constant"] * 2000 + ["prim::Print"] * 2000
     assert isinstance(graph, Graph)
+
+
+def test_tensors_are_not_computed_early() -> None:
+    class Data:
+        key_bits = 0
+
+    text = """\
+graph():
+  %a.1 : Tensor = prim::Constant[value=object(0)]()
+  %b.1 : Tensor = core::neg(%a.1)
+  %c.1 : float = script::float.Tensor(%a.1)
+  return (%b.1, %c.1)
+"""
+    assert changed(propagate_all, text, objects=(Data(),)) == (text, 0)

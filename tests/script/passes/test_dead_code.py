@@ -299,3 +299,15 @@ graph(%x.1 : int):
 def test_dead_code(case: str) -> None:
     before, after, count = CASES[case]
     assert changed(remove_dead_code, before) == (after or before, count)
+
+
+def test_numbers_are_drawn() -> None:
+    text = """\
+graph(%x.1 : Tensor):
+  %n.1 : ScalarType? = prim::Constant[value=None]()
+  %d.1 : Device? = prim::Constant[value=None]()
+  %m.1 : MemoryFormat? = prim::Constant[value=None]()
+  %a.1 : Tensor = core::rand_like(%x.1, %n.1, %d.1, %m.1)
+  return ()
+"""
+    assert changed(remove_dead_code, text) == (text, 0)

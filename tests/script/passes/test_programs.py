@@ -28,6 +28,8 @@ def compare(seed: int, fired: Counter[str], legs: Sequence[str] = tuple(LEGS)) -
     before = outcome(graph, Random(seed))
     for leg in legs:
         after, counts = passed(graph, LEGS[leg])
+        if not any(counts.values()):
+            continue
         assert outcome(after, Random(seed)) == before, (
             f"program {seed} does something else after {leg}:\n"
             f"{graph_text(graph)}\n{graph_text(after)}"
@@ -44,17 +46,15 @@ def passed(graph: Graph, passes: Sequence[Pass]) -> tuple[Graph, dict[str, int]]
 
 def test_programs_do_the_same_after_passes_and_each_pass_fires() -> None:
     fired: Counter[str] = Counter()
-    for seed in range(100):
+    for seed in range(50):
         compare(seed, fired)
-    assert {name: fired[name] > 0 for name in LEGS if name.islower()} == dict.fromkeys(
-        (name for name in LEGS if name.islower()), True
-    )
+    assert [name for name in LEGS if name.islower() and not fired[name]] == []
 
 
 @pytest.mark.long
 def test_many_programs_do_the_same_and_each_pass_fires_often() -> None:
     fired: Counter[str] = Counter()
-    for seed in range(100, 20_100):
+    for seed in range(50, 20_050):
         compare(seed, fired, ("CLEANUP", "OPTIMIZE") if seed % 10 else tuple(LEGS))
     assert {
         name: fired[name] > 500 for name in LEGS if name.islower()

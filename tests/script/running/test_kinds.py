@@ -462,7 +462,8 @@ with prim::awaitable_0 = graph(%m : int):
     )
     made = call(later, (3,))
     assert isinstance(made, Await)
-    assert (made.args(), capsys.readouterr().out) == ((3,), "")
+    assert (made.args(), made.is_nowait()) == ((3,), False)
+    assert capsys.readouterr().out == ""
     assert call(wait, (made,)) == 3
     assert call(wait, (made,)) == 3
     assert capsys.readouterr().out == "running 3\n"

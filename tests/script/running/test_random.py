@@ -30,7 +30,7 @@ CONSTANTS: dict[Type, tuple[Any, ...]] = {
 }
 TYPES = (*CONSTANTS, INTS)
 # Whose results may be of any length, or take any time, or differ each time.
-_LONG = (
+_LONG: tuple[str, ...] = (
     "mul.str",
     "mul.left_str",
     "imul.",
@@ -164,8 +164,8 @@ def outcome(graph: Graph, capsys: pytest.CaptureFixture[str]) -> Any:
         given = plan_of(graph).execute(5, 2.5, "abc", mine)
         result: Any = "gave", canonical(given)
     except Exception as error:
-        assert len(script_frames(error)) == 1
-        result = "raised", type(error), str(error)
+        frames = [each.function for each in script_frames(error)]
+        result = "raised", type(error), str(error), frames
     return result, mine, capsys.readouterr().out
 
 
@@ -194,4 +194,4 @@ def test_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.long
 def test_many_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    compare(range(150, 5_000), capsys)
+    compare(range(150, 2_000), capsys)
