@@ -330,7 +330,8 @@ class Decoder:
             raise Malformed("a named tuple has a name for each element")
         name = qualname(text["named"])
         python = self.named(TupleType((AnyType,) * len(names), names, name))
-        return python._make(parts)
+        # Not by a method, which a class that derives from it may have for itself.
+        return tuple.__new__(python, parts)
 
     def _read_enum(self, text: Any, content: Any, depth: int) -> Any:
         python: Any = self.find_type(_text(content)).declaration.python

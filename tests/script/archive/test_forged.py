@@ -3,7 +3,7 @@
 import struct
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
@@ -11,6 +11,7 @@ import runtime
 from runtime.errors import (
     OperatorNotHere,
 )
+from runtime.script.archive import limits, loading
 from tests.script.archive.forged import changed, members, packed, plainly, refusal
 from tests.script.archive.samples import loaded, loop, network, node, saved
 
@@ -98,6 +99,40 @@ def test_names_that_are_there_twice_in_a_table() -> None:
     assert refusal(data) == "DamagedArchive: NaN is no number here"
     data = packed(contents | {"data.json": b'{"root": %s}' % (b"9" * 10_000)})
     assert refusal(data).startswith("DamagedArchive: ")
+
+
+def test_tables_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("VALUES", "STORAGES", "TYPES", "FUNCTIONS"):
+        with monkeypatch.context() as patch:
+            patch.setattr(limits, name, 0)
+            assert "there are more" in refusal(saved([loop(), node(1)]))
+
+
+class Eager(NamedTuple):
+    """A tuple of the process, of which a class derives that does something."""
+
+    x: int
+
+
+class Doing(Eager):
+    """Notes what is made."""
+
+    made: ClassVar[list[Any]] = []
+
+    @classmethod
+    def _make(cls, parts: Any) -> Any:
+        cls.made.append(parts)
+        return super()._make(parts)
+
+
+def test_tuples_of_the_process_are_made_without_their_methods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = saved(Doing(3))
+    monkeypatch.setattr(loading, "named_tuple_class", lambda _: Doing)
+    Doing.made.clear()
+    assert loaded(data) == (3,)
+    assert Doing.made == []
 
 
 # Tensors

@@ -107,6 +107,9 @@ def test_what_an_archive_looks_like() -> None:
  "root": {
   "function": "__torch__.demo.loop"
  },
+ "constants": [
+  {"ref": 0}
+ ],
  "objects": {
   "__torch__.demo.loop": [{"ref": 0}]
  },
