@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from tests.bench.archive import ARCHIVE_ROWS
 from tests.bench.calls import CALL_ROWS
 from tests.bench.futures import FUTURE_ROWS
 from tests.bench.kernels import kernels
@@ -26,6 +27,7 @@ ROWS = (
     *DISPATCH_ROWS,
     *FUTURE_ROWS,
     *RUNNING_ROWS,
+    *ARCHIVE_ROWS,
     *TRAINING_ROWS,
     kernels,
 )

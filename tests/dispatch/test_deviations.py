@@ -34,6 +34,7 @@ MODULES = "../script/modules/"
 RUNNING = "../script/running/"
 DEAD_CODE = "../script/passes/test_dead_code.py::test_dead_code"
 TRACING = "../script/tracing/"
+ARCHIVE = "../script/archive/"
 
 TESTS: dict[str, str] = {
     # Keys
@@ -297,6 +298,20 @@ TESTS: dict[str, str] = {
     ),
     "names that a compiled module has for Python, as attributes (`graph`, `code`)": (
         f"{MODULES}test_shape.py::test_what_each_attribute_is"
+    ),
+    # Archives
+    "kinds of nodes of plug-ins in the text of a program": (
+        f"{ARCHIVE}test_code.py::test_a_kind_that_nobody_describes_has_all_operands"
+    ),
+    "the data of an archive": f"{ARCHIVE}test_hostile.py::test_nothing_runs",
+    "what of an archive is compiled when it is loaded": (
+        f"{ARCHIVE}test_round_trip.py::test_a_function_with_a_loop"
+    ),
+    "classes that are loaded": (
+        f"{ARCHIVE}test_round_trip.py::test_objects_have_a_class_of_their_own"
+    ),
+    "saving to a path where writing fails": (
+        f"{ARCHIVE}test_container.py::test_an_interrupted_save_leaves_the_old_file"
     ),
     "classes of futures": f"{FUTURES}test_future.py::test_one_class",
     "timeouts of `wait`": f"{FUTURES}test_future.py::test_a_wait_that_ends_in_time",

@@ -4,6 +4,7 @@ from runtime.script.archive.code import code_of, graph_code, type_code
 from runtime.script.archive.expressions import register_form
 from runtime.script.archive.limits import VERSION
 from runtime.script.archive.loading import load
+from runtime.script.archive.meaning import recompiled
 from runtime.script.archive.saving import save
 from runtime.script.archive.spelling import Constants
 
@@ -13,6 +14,7 @@ __all__ = [
     "code_of",
     "graph_code",
     "load",
+    "recompiled",
     "register_form",
     "save",
     "type_code",

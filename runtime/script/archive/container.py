@@ -29,6 +29,7 @@ from runtime.errors.archive import (
     ArchiveTooLarge,
     DamagedArchive,
     NotAnArchive,
+    NotSaveable,
 )
 from runtime.script.archive import limits
 
@@ -59,17 +60,32 @@ _WRONG = (
 class Writer:
     """Writes members one after another."""
 
-    __slots__ = ("_file", "_zip")
+    __slots__ = ("_file", "_packed", "_zip")
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
+        self._packed = 0
         self._zip = zipfile.ZipFile(file, "w")
 
     def text(self, name: str, content: str | bytes) -> None:
-        """A packed member."""
+        """A packed member.
+
+        Raises:
+            NotSaveable: no reader would take it.
+        """
         data = (
             content if isinstance(content, bytes) else content.encode("utf-8", _HALVES)
         )
+        self._packed += len(data)
+        if len(data) > limits.TEXT or self._packed > limits.TEXTS:
+            what, limit = ("it has", limits.TEXT)
+            if len(data) <= limits.TEXT:
+                what, limit = ("with it, all texts have", limits.TEXTS)
+            reason = f"{what} more than {limit} bytes"
+            raise NotSaveable(place=name, found="A text", reason=reason)
+        if not is_member(name) or len(name) > limits.NAME:
+            reason = "its name leads out of the archive, or is too long"
+            raise NotSaveable(place=ascii(name[:80]), found="A member", reason=reason)
         member = _member(name, zipfile.ZIP_DEFLATED)
         # What packs too well would be refused.
         if len(data) > 64 * len(zlib.compress(data, 1)):
@@ -97,6 +113,12 @@ class Writer:
     def __exit__(self, *error: object) -> None:
         """Write the directory; `zipfile` would do so later, and to a closed file."""
         self._zip.close()
+
+
+def is_member(name: str) -> bool:
+    """Whether a member of this name stays where the archive is unpacked."""
+    parts = name.split("/")
+    return bool(_NAME.fullmatch(name)) and not {".", ".."} & {*parts}
 
 
 def _member(name: str, method: int) -> zipfile.ZipInfo:
@@ -168,9 +190,7 @@ class Reader:
         shown = ascii(name[:80])
         if len(name) > limits.NAME:
             self.too_large("the length of a name", len(name), limits.NAME)
-        if not _NAME.fullmatch(name) or any(
-            part in (".", "..") for part in name.split("/")
-        ):
+        if not is_member(name):
             self.damaged(shown, "the name of the member leads elsewhere")
         if name in self._members:
             self.damaged(shown, "the member is there twice")

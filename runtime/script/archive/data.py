@@ -9,6 +9,7 @@ True only here: the form of every value that an archive can hold.
     {"enum": name, "member": m}    a member of an enum
     {"device": "cpu"}, {"dtype": "float32"}, {"layout": ...}, {"memory_format": ...}
     {"function": name}             a function of the archive
+    {"manager": "no_grad"}         one of the few classes that a graph may call
     {"ref": n}                     the n-th of the table of values that are shared:
     {"list": [...]}, {"dict": [[key, value], ...]}
     {"object": class, "attributes": {...}}, {"module": type, "attributes": {...}, ...}
@@ -28,6 +29,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
+from runtime import autograd
 from runtime.errors.archive import NotSaveable
 from runtime.errors.base import EveryorderError
 from runtime.futures import Await, Future
@@ -43,6 +45,7 @@ from runtime.schema.device import Device
 from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.schema.types import AnyType, TupleType
 from runtime.script.archive import limits
+from runtime.script.archive.spelling import MANAGERS, manager
 from runtime.script.modules import ScriptModule
 from runtime.script.program import Function, declared_type
 from runtime.tensors import Tensor
@@ -112,6 +115,8 @@ class Encoder:
             declared = declared_type(value)
             if declared is not None:
                 return {"enum": self.meet_type(declared), "member": value.name}
+        if kind is type and (name := manager(value)) is not None:
+            return {"manager": name}
         return {"ref": self._number(value, place)}
 
     def _tuple(self, value: tuple[Any, ...], place: str, depth: int) -> Any:
@@ -325,7 +330,8 @@ class Decoder:
             raise Malformed("a named tuple has a name for each element")
         name = qualname(text["named"])
         python = self.named(TupleType((AnyType,) * len(names), names, name))
-        return python._make(parts)
+        # Not by a method, which a class that derives from it may have for itself.
+        return tuple.__new__(python, parts)
 
     def _read_enum(self, text: Any, content: Any, depth: int) -> Any:
         python: Any = self.find_type(_text(content)).declaration.python
@@ -338,6 +344,11 @@ class Decoder:
 
     def _read_device(self, text: Any, content: Any, depth: int) -> Device:
         return Device.parse(_text(content))
+
+    def _read_manager(self, text: Any, content: Any, depth: int) -> Any:
+        if content not in MANAGERS:
+            raise Malformed(f"{_shown(content)} is no manager")
+        return getattr(autograd, content)
 
     def _read_function(self, text: Any, content: Any, depth: int) -> Function:
         return self.find_function(_text(content))
@@ -466,6 +477,7 @@ _WORDS: Mapping[str, frozenset[str]] = {
     "enum": frozenset({"enum", "member"}),
     "device": frozenset({"device"}),
     "function": frozenset({"function"}),
+    "manager": frozenset({"manager"}),
 }
 _SHARED: Mapping[str, frozenset[str]] = {
     "list": frozenset({"list"}),

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from runtime.schema.argument import Argument
+from runtime.schema.declaration import DeclaredType
 from runtime.schema.default import default_identity
 from runtime.schema.types import (
     CODED,
@@ -38,6 +39,7 @@ from runtime.script.archive.spelling import (
     Constants,
     constant_text,
     is_name,
+    manager,
     tuple_text,
     type_text,
 )
@@ -242,8 +244,19 @@ def _create(node: Node, operands: Sequence[str], constants: Constants) -> str:
 
 def _function(node: Node, operands: Sequence[str], constants: Constants) -> str:
     function = called(node)
-    name = operands[0] if function is None else _function_name(function, constants)
-    return f"{name}({joined(operands[1:])})"
+    if function is None:
+        return f"{operands[0]}({joined(operands[1:])})"
+    arguments = function.schema.arguments
+    return f"{_function_name(function, constants)}({_given(operands[1:], arguments)})"
+
+
+def _given(operands: Sequence[str], arguments: Sequence[Argument]) -> str:
+    """The arguments of a call, those by their names that have to be."""
+    parts: list[str] = []
+    for text, argument in zip(operands, arguments, strict=False):
+        name = f"{argument.name}=" if argument.kwarg_only else ""
+        parts.append(f"{name}{bare(text)}")
+    return joined([*parts, *operands[len(parts) :]])
 
 
 def _function_name(function: Any, constants: Constants) -> str:
@@ -253,8 +266,18 @@ def _function_name(function: Any, constants: Constants) -> str:
 
 
 def _method(node: Node, operands: Sequence[str], constants: Constants) -> str:
-    method = attribute_text(operands[0], node.attributes["name"])
-    return f"{method}({joined(operands[1:])})"
+    name, owner = node.attributes["name"], node.inputs[0].type
+    known = owner.declaration.methods if isinstance(owner, DeclaredType) else {}
+    arguments = known[name].arguments[1:] if name in known else ()
+    method = attribute_text(operands[0], name)
+    return f"{method}({_given(operands[1:], arguments)})"
+
+
+def _python(node: Node, operands: Sequence[str], constants: Constants) -> str:
+    name = manager(node.attributes.get("object"))
+    if name is None:
+        return operator(node, operands, constants)
+    return f"{name}({joined(operands)})"
 
 
 def _call(name: str) -> Form:
@@ -297,6 +320,7 @@ FORMS: dict[str, Form] = {
     "prim::TupleIndex": _index,
     "prim::CreateObject": _create, "prim::GetAttr": _get,
     "prim::CallFunction": _function,
+    "prim::PythonOp": _python,
     "prim::CallMethod": _method, "prim::CallInterface": _method,
     "prim::forkClosure": _call("fork"), "prim::awaitableClosure": _call("awaitable"),
     "prim::wait": _call("wait"), "prim::awaitable_wait": _call("awaitable_wait"),

@@ -31,6 +31,7 @@ from runtime.errors.archive import (
 from runtime.errors.graph import BrokenGraph
 from runtime.errors.source import Source
 from runtime.errors.storage import DeviceUnavailable
+from runtime.modules import Module
 from runtime.schema.argument import NO_DEFAULT, Argument
 from runtime.schema.declaration import (
     DeclaredType,
@@ -49,10 +50,18 @@ from runtime.schema.types import TupleType, Type
 from runtime.schema.values import converter
 from runtime.script.archive import limits
 from runtime.script.archive.container import Place, Reader, reading
-from runtime.script.archive.data import Decoder, Malformed, identifier, qualname
+from runtime.script.archive.data import (
+    Decoder,
+    Malformed,
+    identifier,
+    qualname,
+)
 from runtime.script.archive.saving import KINDS, nodes_of
+from runtime.script.archive.spelling import manager
 from runtime.script.ir import Graph, check, parse_graph, row_of
 from runtime.script.ir import Place as Written
+from runtime.script.modules import ScriptModule
+from runtime.script.modules.script_module import RESERVED
 from runtime.script.program import Function, Program, declare_objects, declared_type
 from runtime.script.running import call
 from runtime.tensors.elements import itemsize, numpy_dtype, supported
@@ -67,6 +76,8 @@ _SPECIAL = (
     "itruediv ifloordiv imod ipow iand ior ixor ilshift irshift radd rsub rmul",
     "rmatmul rtruediv rfloordiv rmod rpow rand ror rxor",
 )
+# What every module has for itself, and no attribute can be.
+_OWN = RESERVED | (frozenset(vars(Module())) - {"training"})
 SPECIAL = frozenset(f"__{name}__" for row in _SPECIAL for name in row.split(" "))
 
 
@@ -129,6 +140,7 @@ class _Loader:
             self.give_places(self.json("debug.json"), graphs)
         with self.rules("data.json"):
             root = self.values.decode(data.get("root"))
+            self.check_modules()
             self.check_values()
         # Nobody reads these, and a file that is damaged there is damaged.
         for name in self.reader.names("code"):
@@ -277,7 +289,7 @@ class _Loader:
         for name, each in text["attributes"]:
             if not is_module:
                 identifier(name)
-            elif name.startswith("_script") or name.endswith("__"):
+            elif name in _OWN or name.startswith("_script") or name.endswith("__"):
                 raise Malformed(f"{name!r} is no name of an attribute")
             declaration.add_attribute(name, self.read_type(each))
         for name, each in text["methods"]:
@@ -346,7 +358,8 @@ class _Loader:
 
     def check_kinds(self, member: str, graph: Graph) -> None:
         for node in nodes_of(graph):
-            if node.kind == "prim::PythonOp":
+            called = node.attributes.get("object")
+            if node.kind == "prim::PythonOp" and manager(called) is None:
                 raise Malformed("a graph calls Python")
             if not node.kind.startswith("prim::") and row_of(node.kind) is None:
                 raise OperatorNotHere(
@@ -425,11 +438,34 @@ class _Loader:
             for name, wanted in declared.declaration.attributes.items():
                 missing = object()
                 found = getattr(value, name, missing)
+                if found is missing and isinstance(value, ScriptModule):
+                    raise Malformed(f"a module {declared} has no {name}")
                 if found is missing:
                     continue
                 if converter(wanted)(found) is MISMATCH:
                     kind = type(found).__name__
                     raise Malformed(f"{declared}.{name} is a {kind}, not a {wanted}")
+
+    def check_modules(self) -> None:
+        """No module is within itself."""
+        done: set[int] = set()
+        for each in self.values.everything():
+            todo: list[tuple[Module, bool]] = []
+            if isinstance(each, ScriptModule):
+                todo.append((each, False))
+            above: set[int] = set()
+            while todo:
+                module, is_left = todo.pop()
+                if is_left:
+                    above.discard(id(module))
+                    done.add(id(module))
+                elif id(module) in above:
+                    raise Malformed("a module is within itself")
+                elif id(module) not in done:
+                    above.add(id(module))
+                    todo.append((module, True))
+                    inner = module._modules.values()
+                    todo += [(one, False) for one in inner if one is not None]
 
     def keep_alive(self) -> None:
         """Let the Python classes live as long as what may make objects of them."""

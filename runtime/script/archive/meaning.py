@@ -18,19 +18,28 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import runtime.futures as futures
-from runtime.schema.device import Device
+from runtime import autograd, futures
+from runtime.locks import load
 from runtime.schema.declaration import DeclaredType, EnumType
+from runtime.schema.device import Device
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.types import NAMED_BASES, PROGRAM_BASES, TupleType, Type
 from runtime.script.archive.code import code_of
-from runtime.script.archive.spelling import Constants
-from runtime.script.emission import Arguments, Emitter, SimpleValue, Sugared
-from runtime.script.emission import compile_text, register_sugar, sugar_of
+from runtime.script.archive.spelling import MANAGERS, Constants
+from runtime.script.emission import (
+    Arguments,
+    Emitter,
+    SimpleValue,
+    Sugared,
+    Syntactic,
+    compile_text,
+    register_sugar,
+    sugar_of,
+)
 from runtime.script.emission.emitter import STATEMENTS
-from runtime.script.emission.forms import SyntaxForm
 from runtime.script.ir import Graph
 from runtime.script.program import Function, Program, marks
+from runtime.tensors import tensor
 
 
 class Path:
@@ -137,8 +146,8 @@ def _raise(e: Emitter, node: ast.Call) -> Sugared:
     return SimpleValue(e.constant(None))
 
 
-FORMS: Mapping[str, SyntaxForm] = {
-    name: SyntaxForm(name, emit, None)
+FORMS: Mapping[str, Syntactic] = {
+    name: Syntactic(name, emit)
     for name, emit in (
         ("create", _create),
         ("device", _device),
@@ -156,8 +165,6 @@ def names_of(known: Mapping[str, Any], constants: Constants) -> dict[str, Any]:
     import math
     import typing
     import warnings
-
-    import runtime
 
     bases = {**NAMED_BASES, **PROGRAM_BASES}
     return {
@@ -177,7 +184,9 @@ def names_of(known: Mapping[str, Any], constants: Constants) -> dict[str, Any]:
         "cmath": cmath,
         "fork": marks.fork,
         "math": math,
-        "ops": runtime.ops,
+        "ops": load("runtime").ops,
+        "tensor": tensor,
+        **{name: getattr(autograd, name) for name in MANAGERS},
         "wait": marks.wait,
         "warnings": warnings,
         **FORMS,

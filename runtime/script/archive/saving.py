@@ -3,7 +3,8 @@
 True only here: what belongs to an archive, and which member holds it.
 
     version                  the number of the format
-    data.json                the root, the values that are shared, the storages
+    data.json                the root, the values that are shared, the storages; what
+                             graphs and, as CONSTANTS, the code only name
     types.json               classes, modules, interfaces, enums; functions
     graphs/NAME.txt          the graph of a function, which is what is loaded
     code/__torch__/a/b.py    the same as Python, for people: what a.b defines
@@ -37,7 +38,7 @@ from runtime.script.archive import limits
 from runtime.script.archive.code import code_of, type_code
 from runtime.script.archive.container import Place, Writer, writing
 from runtime.script.archive.data import Encoder
-from runtime.script.archive.spelling import Constants
+from runtime.script.archive.spelling import Constants, manager
 from runtime.script.ir import Graph, Node, printed
 from runtime.script.program import Function
 
@@ -119,7 +120,13 @@ class _Contents:
             for each in drawn.functions.values():
                 self.meet_function(each)
             places[name] = self.places(function.graph)
-        order = ("root", "objects", "shared", "storages")
+        constants = Constants()
+        code = [*self.code(constants)]
+        order = ("root", "constants", "objects", "shared", "storages")
+        data["constants"] = [
+            self.values.encode(each, "the constants of the code")
+            for each in constants.values
+        ]
         data["objects"] = {name: each for name, each in objects.items() if each}
         data["shared"] = self.values.shared
         data["storages"] = [
@@ -140,7 +147,7 @@ class _Contents:
         yield "debug.json", _json({"sources": sources, "places": places})
         for name, text in graphs.items():
             yield f"graphs/{name}.txt", text
-        yield from self.code()
+        yield from code
 
     # What is met
 
@@ -238,7 +245,8 @@ class _Contents:
 
     def graph_objects(self, name: str, graph: Graph, objects: Any) -> list[Any]:
         for node in nodes_of(graph):
-            if node.kind == "prim::PythonOp":
+            called = node.attributes.get("object")
+            if node.kind == "prim::PythonOp" and manager(called) is None:
                 raise NotSaveable(
                     place=name,
                     found=f"A call of Python's `{node.attributes['name']}`",
@@ -297,9 +305,8 @@ class _Contents:
 
     # For people
 
-    def code(self) -> Iterator[tuple[str, str]]:
+    def code(self, constants: Constants) -> Iterator[tuple[str, str]]:
         """Classes and functions as Python, one text for each module of Python."""
-        constants = Constants()
         texts: dict[str, list[str]] = {}
         for name, declared in self.types.items():
             folder = name.rpartition(".")[0]

@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
+from runtime import autograd
 from runtime.schema.declaration import EnumType
 from runtime.schema.device import Device
 from runtime.schema.types import (
@@ -52,12 +53,20 @@ WORDS = (
     "non_finite",
     "ops",
     "raise_exception",
+    "tensor",
     "unchecked_cast",
     "uninitialized",
     "wait",
     "warnings",
 )
-_TAKEN = frozenset({*WORDS, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)})
+# Classes of `runtime.autograd` whose objects programs make to enter them: the only
+# ones of Python that a graph in an archive may call.
+MANAGERS = ("enable_grad", "inference_mode", "no_grad", "set_grad_enabled")
+
+
+_TAKEN = frozenset(
+    {*WORDS, *MANAGERS, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
+)
 _FOREIGN = re.compile(r"[^A-Za-z0-9_]")
 
 _WRAPPERS: Mapping[type[Type], str] = {
@@ -67,6 +76,14 @@ _WRAPPERS: Mapping[type[Type], str] = {
     AwaitType: "Await",
     RRefType: "RRef",
 }
+
+
+def manager(value: Any) -> str | None:
+    """The name of a manager, None of anything else."""
+    for name in MANAGERS:
+        if value is getattr(autograd, name):
+            return name
+    return None
 
 
 def type_text(type_: Type) -> str:
@@ -137,13 +154,12 @@ def constant_text(value: Any, constants: Constants, type_: Type = AnyType) -> st
 
 def _enum_of(python: type, type_: Type) -> Type | None:
     """The enum among what a value of the type may be, or what its class is declared."""
-    members = (
-        type_.members if isinstance(type_, UnionType) else (unwrap_optional(type_),)
-    )
-    for each in members:
+    plain = unwrap_optional(type_)
+    for each in plain.members if isinstance(plain, UnionType) else (plain,):
         if isinstance(each, EnumType) and each.declaration.python is python:
             return each
-    declared = declared_type(next(iter(python.__members__.values()), None))  # type: ignore[attr-defined]  # it is an enum
+    members = getattr(python, "__members__", {})
+    declared = declared_type(next(iter(members.values()), None))
     return declared if isinstance(declared, EnumType) else None
 
 

@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 import runtime
 from runtime.errors.source import Source
+from runtime.modules import Parameter
 from runtime.schema.argument import Argument
 from runtime.schema.declaration import (
     DeclaredType,
     EnumType,
     InterfaceType,
+    ModuleType,
     Namespace,
     ScriptClassType,
 )
@@ -23,6 +25,7 @@ from runtime.schema.unions import optional
 from runtime.schema.written import Scope
 from runtime.script.archive import load, save
 from runtime.script.ir import Graph, check, parse_graph
+from runtime.script.modules import ScriptModule
 from runtime.script.program import Function, declare_objects
 
 NAMES = Namespace()
@@ -200,3 +203,58 @@ def saved(value: Any, **extra: Any) -> bytes:
 def loaded(data: bytes) -> Any:
     """What is in an archive."""
     return load(BytesIO(data))
+
+
+def _layer() -> ModuleType:
+    layer = NAMES.declare(ModuleType, "__torch__.net.Layer")
+    for name, text in (
+        ("weight", "Tensor"),
+        ("count", "Tensor"),
+        ("names", "str[]"),
+        ("training", "bool"),
+    ):
+        layer.declaration.add_attribute(name, of_type(text))
+    layer.declaration.add_constant("scale", 3)
+    method(
+        layer,
+        "forward",
+        "forward(Tensor x) -> Tensor",
+        """graph(%self : __torch__.net.Layer, %x.1 : Tensor):
+  %w.1 : Tensor = prim::GetAttr[name="weight"](%self)
+  %one : int = prim::Constant[value=1]()
+  %r : Tensor = core::add(%x.1, %w.1, %one)
+  return (%r)
+""",
+    )
+    return layer
+
+
+def _outer(layer: ModuleType) -> ModuleType:
+    outer = NAMES.declare(ModuleType, "__torch__.net.Outer")
+    outer.declaration.add_attribute("0", layer)
+    outer.declaration.add_attribute("training", of_type("bool"))
+    text = """graph(%self : NAME, %x.1 : Tensor):
+  %l : __torch__.net.Layer = prim::GetAttr[name="0"](%self)
+  %r : Tensor = prim::CallMethod[name="forward"](%l, %x.1)
+  return (%r)
+"""
+    name = outer.declaration.qualname
+    method(outer, "forward", "forward(Tensor x) -> Tensor", text.replace("NAME", name))
+    return outer
+
+
+LAYER = _layer()
+OUTER = _outer(LAYER)
+
+
+def network() -> ScriptModule:
+    """A module in a module."""
+    values = {
+        "weight": Parameter(runtime.tensor([1.0, 2.0])),
+        "count": runtime.tensor([0]),
+        "names": ["a", "b"],
+        "training": False,
+    }
+    roles = {"weight": "parameter", "count": "buffer"}
+    inner = ScriptModule(LAYER, values, roles)
+    return ScriptModule(OUTER, {"0": inner, "training": True})

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.script.archive import container, load, save
+from runtime.errors import NotSaveable
+from runtime.script.archive import container, limits, load, save
 from runtime.script.archive.container import reading, writing
 from tests.script.archive.samples import loaded, loop, saved
 
@@ -174,3 +175,29 @@ def test_members_by_their_names(tmp_path: Path) -> None:
     assert (reader.text("a/b"), reader.names("a")) == ("ab" * 1000, ["b"])
     start, size = reader.raw("c")
     assert (reader.data[start : start + size], start % 64) == (b"123", 0)
+
+
+def test_what_no_reader_takes_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.zip"
+    with pytest.raises(NotSaveable) as raised:
+        save([1], path, _extra_files={"../../a": "b"})
+    assert raised.value.place == "'extra/../../a'"
+    monkeypatch.setattr(limits, "TEXT", 1000)
+    with pytest.raises(NotSaveable) as raised:
+        save([1], path, _extra_files={"a": "b" * 1001})
+    assert (raised.value.place, raised.value.reason) == (
+        "extra/a",
+        "it has more than 1000 bytes",
+    )
+    monkeypatch.setattr(limits, "TEXTS", 900)
+    with pytest.raises(NotSaveable, match="with it, all texts have more than 900"):
+        save([1], path, _extra_files={"a": "b" * 899})
+    assert os.listdir(tmp_path) == []
+
+
+def test_what_packs_too_well_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    save(["a" * 1_000_000], path)
+    assert load(path) == ["a" * 1_000_000]

@@ -11,7 +11,6 @@ import pytest
 import runtime
 from runtime.errors import NotSaveable
 from runtime.futures import Future, awaitable
-from runtime.schema.declaration import ModuleType
 from runtime.schema.device import Device
 from runtime.schema.types import ListType, TensorType
 from runtime.script.archive import code_of, load, save
@@ -31,9 +30,8 @@ from tests.script.archive.samples import (
     later,
     loaded,
     loop,
-    method,
+    network,
     node,
-    of_type,
     saved,
 )
 
@@ -109,6 +107,9 @@ def test_what_an_archive_looks_like() -> None:
  "root": {
   "function": "__torch__.demo.loop"
  },
+ "constants": [
+  {"ref": 0}
+ ],
  "objects": {
   "__torch__.demo.loop": [{"ref": 0}]
  },
@@ -311,68 +312,6 @@ def test_tensors_go_where_the_caller_says() -> None:
 
 
 # Modules
-
-
-def _layer() -> ModuleType:
-    layer = NAMES.declare(ModuleType, "__torch__.net.Layer")
-    for name, text in (
-        ("weight", "Tensor"),
-        ("count", "Tensor"),
-        ("names", "str[]"),
-        ("training", "bool"),
-    ):
-        layer.declaration.add_attribute(name, of_type(text))
-    layer.declaration.add_constant("scale", 3)
-    method(
-        layer,
-        "forward",
-        "forward(Tensor x) -> Tensor",
-        """graph(%self : __torch__.net.Layer, %x.1 : Tensor):
-  %w.1 : Tensor = prim::GetAttr[name="weight"](%self)
-  %one : int = prim::Constant[value=1]()
-  %r : Tensor = core::add(%x.1, %w.1, %one)
-  return (%r)
-""",
-    )
-    return layer
-
-
-def _outer(layer: ModuleType) -> ModuleType:
-    outer = NAMES.declare(ModuleType, "__torch__.net.Outer")
-    outer.declaration.add_attribute("0", layer)
-    outer.declaration.add_attribute("training", of_type("bool"))
-    text = """graph(%self : NAME, %x.1 : Tensor):
-  %l : __torch__.net.Layer = prim::GetAttr[name="0"](%self)
-  %r : Tensor = prim::CallMethod[name="forward"](%l, %x.1)
-  return (%r)
-"""
-    name = outer.declaration.qualname
-    method(outer, "forward", "forward(Tensor x) -> Tensor", text.replace("NAME", name))
-    return outer
-
-
-LAYER = _layer()
-OUTER = _outer(LAYER)
-
-
-def network() -> ScriptModule:
-    """A module in a module."""
-    parameter = runtime.Parameter if hasattr(runtime, "Parameter") else _parameter()
-    values = {
-        "weight": parameter(runtime.tensor([1.0, 2.0])),
-        "count": runtime.tensor([0]),
-        "names": ["a", "b"],
-        "training": False,
-    }
-    roles = {"weight": "parameter", "count": "buffer"}
-    inner = ScriptModule(LAYER, values, roles)
-    return ScriptModule(OUTER, {"0": inner, "training": True})
-
-
-def _parameter() -> Any:
-    from runtime.modules import Parameter
-
-    return Parameter
 
 
 def test_modules() -> None:

@@ -1,0 +1,197 @@
+"""What `runtime.jit` compiles, saves and loads: functions, classes and modules."""
+
+import enum
+import gc
+import weakref
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any, NamedTuple
+
+import runtime
+from runtime import jit
+from runtime.jit import Await, ScriptFunction
+from runtime.modules import Module, ModuleList, Parameter
+from runtime.script.archive import recompiled
+from runtime.script.running import call
+
+Tensor = runtime.Tensor
+
+
+def again(value: Any) -> Any:
+    """What comes back of an archive, and is saved as the same bytes."""
+    file, twice = BytesIO(), BytesIO()
+    jit.save(value, file)
+    file.seek(0)
+    back = jit.load(file)
+    jit.save(back, twice)
+    assert twice.getvalue() == file.getvalue()
+    return back
+
+
+def same(function: Callable[..., Any], *arguments: Any) -> ScriptFunction:
+    """The function of an archive gives what Python gives; so does its text."""
+    ours = jit.script(function)
+    back = again(ours)
+    assert isinstance(back, ScriptFunction)
+    assert back.code == ours.code
+    text = recompiled(ours.function)
+    wanted = repr(function(*arguments))
+    assert repr(ours(*arguments)) == repr(back(*arguments)) == wanted
+    assert repr(call(text, arguments, {})) == wanted
+    return back
+
+
+def several(x: Tensor) -> tuple[Tensor, list[Tensor]]:
+    return x + 1, [x * i for i in range(5)]
+
+
+def several_later(x: Tensor) -> Tensor:
+    aw = jit._awaitable(several, x)
+    one, others = jit._awaitable_wait(aw)
+    for each in others:
+        one = one + each
+    return one
+
+
+def test_await_multiout_save() -> None:
+    assert "awaitable(__awaitable_function)" in jit.script(several_later).code
+    same(several_later, runtime.tensor([1.0, 2.0]))
+
+
+def awaited(aw: Await[Tensor]) -> Tensor:
+    return jit._awaitable_wait(aw) * 3
+
+
+def one_more(x: Tensor) -> Tensor:
+    return x + 1
+
+
+def awaited_elsewhere(x: Tensor) -> Tensor:
+    aw = jit._awaitable(one_more, x)
+    return awaited(aw)
+
+
+def test_await_func_arg() -> None:
+    same(awaited_elsewhere, runtime.tensor([1.0]))
+
+
+def forked(x: Tensor, n: int) -> Tensor:
+    found = [jit.fork(one_more, x * i) for i in range(n)]
+    for each in found:
+        x = x + jit.wait(each)
+    return x
+
+
+def test_forks_in_a_list() -> None:
+    same(forked, runtime.tensor([1.0]), 3)
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Both(NamedTuple):
+    number: int
+    name: str
+
+
+class Counter:
+    def __init__(self, start: int) -> None:
+        self.total = start
+        self.seen = [start]
+
+    def add(self, more: int) -> int:
+        self.total += more
+        self.seen.append(more)
+        return self.total
+
+    def __len__(self) -> int:
+        return len(self.seen)
+
+
+def mixed(n: int) -> tuple[int, str, dict[str, list[int]], Both]:
+    counter = Counter(n)
+    found: dict[str, list[int]] = {}
+    while len(counter) < 6:
+        if counter.add(len(counter)) > 9:
+            break
+        found[f"{counter.total}é\n"] = counter.seen[:]
+    colour = Colour.RED if n > 2 else Colour.BLUE
+    name: str | None = None
+    if colour == Colour.RED:
+        name = "red"
+    if name is None:
+        name = "none"
+    return counter.total, name, found, Both(len(found), name)
+
+
+def test_classes_enums_named_tuples_and_control() -> None:
+    back = same(mixed, 1)
+    for n in (0, 2, 3, 20):
+        assert repr(back(n)) == repr(mixed(n))
+
+
+def limits(x: float) -> tuple[bool, float, float, str]:
+    return x < float("inf"), -float("inf"), float("nan"), "\ud800'\"\\"
+
+
+def test_constants_that_no_literal_writes() -> None:
+    same(limits, 1.0)
+
+
+def without(x: Tensor) -> Tensor:
+    with runtime.no_grad():
+        y = x * 2
+    return y + 1
+
+
+def test_managers_of_the_runtime() -> None:
+    back = same(without, runtime.tensor([1.0]))
+    assert not back(runtime.tensor([1.0], requires_grad=True)).requires_grad
+
+
+class Scale(Module):
+    def __init__(self, by: float) -> None:
+        super().__init__()
+        self.by = by
+        self.weight = Parameter(runtime.tensor([by, by]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * self.weight + self.by
+
+
+class Network(Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = ModuleList([Scale(1.0), Scale(2.0)])
+        self.register_buffer("offset", runtime.tensor([0.5, 0.5]))
+        self.shared = self.layers[0].weight
+        self.names = {"a": 1}
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = layer(x)
+        return x + self.offset + self.names["a"]
+
+
+def test_modules() -> None:
+    ours = jit.script(Network())
+    back = again(ours)
+    x = runtime.tensor([1.0, 2.0])
+    assert back(x).tolist() == ours(x).tolist() == Network()(x).tolist()
+    assert back.code == ours.code
+    names = [name for name, _ in ours.named_parameters()]
+    assert [name for name, _ in back.named_parameters()] == names
+    assert back.shared is back.layers[0].weight
+    assert list(back.state_dict()) == list(ours.state_dict())
+    back.layers[0].weight.data.fill_(5.0)
+    assert back.shared.tolist() == [5.0, 5.0]
+
+
+def test_what_is_loaded_dies_with_its_last_user() -> None:
+    function = again(jit.script(several_later))
+    dead = weakref.ref(function.function)
+    del function
+    gc.collect()
+    assert dead() is None

@@ -1,0 +1,114 @@
+"""Texts compile back, and archives come back, to what does the same."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import runtime
+from runtime.errors.script import ProgramError
+from runtime.script.archive import code, code_of, recompiled
+from runtime.script.ir import check
+from runtime.script.program import Function
+from runtime.script.running import call
+from tests.script.archive.samples import later, loaded, loop, saved
+from tests.script.emission.both import NAMES, Both, Outcome, outcome
+from tests.script.emission.generated import Program
+from tests.script.emission.test_programs import PROGRAMS
+
+Choose = Callable[[int], int]
+
+
+def back(function: Function) -> list[Function]:
+    """The function of the archive, and that of the text."""
+    stored, compiled = loaded(saved(function)), recompiled(function)
+    check(compiled.graph)
+    assert saved(stored) == saved(function)
+    return [function, stored, compiled]
+
+
+def outcomes(functions: list[Function], arguments: Any) -> list[Outcome]:
+    """What each does with the arguments."""
+    return [
+        outcome(lambda *given, each=each: call(each, given, {}), arguments)
+        for each in functions
+    ]
+
+
+def differing(choose: Choose) -> list[list[Outcome]]:
+    """The calls of a generated program that differ."""
+    program = Program(choose)
+    functions = back(Both(program.text).script["f"])
+    found = [outcomes(functions, program.arguments()) for _ in range(2)]
+    return [each for each in found if len({*each}) > 1]
+
+
+@pytest.mark.parametrize("title", PROGRAMS)
+def test_programs_do_the_same(title: str) -> None:
+    source, calls = PROGRAMS[title]
+    both = Both(source)
+    functions: dict[str, list[Function]] = {}
+    for written in calls:
+        name, _, given_ = written.partition("(")
+        arguments = eval(  # the list's own text
+            f"({given_[:-1]},)" if given_ != ")" else "()", dict(NAMES)
+        )
+        if name not in functions:
+            functions[name] = back(both.script[name])
+        first, *others = outcomes(functions[name], arguments)
+        assert others == [first, first], written
+
+
+def test_generated_programs_do_the_same() -> None:
+    for seed in range(20):
+        assert differing(Random(seed).randrange) == [], seed
+
+
+@pytest.mark.long
+def test_many_generated_programs_do_the_same() -> None:
+    for seed in range(20, 2_000):
+        assert differing(Random(seed).randrange) == [], seed
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.data())
+def test_programs_that_shrink_do_the_same(data: st.DataObject) -> None:
+    assert differing(lambda most: data.draw(st.integers(0, most - 1))) == []
+
+
+def test_a_text_that_says_something_else_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain = code._Writer.ends
+
+    def swapped(self: Any, block: Any, names: Any, rest: Any) -> None:
+        plain(self, block, names, [*rest][::-1] if len(rest) == 2 else rest)
+
+    monkeypatch.setattr(code._Writer, "ends", swapped)
+    wrong = 0
+    for seed in range(15):
+        try:
+            wrong += bool(differing(Random(seed).randrange))
+        except ProgramError:
+            wrong += 1
+    assert wrong > 2
+
+
+def test_forks_and_awaits_compile_back() -> None:
+    x = runtime.tensor([1.0, 1.0])
+    for ours in (loop(), later()):
+        made = recompiled(ours)
+        assert made.qualname == ours.qualname
+        assert str(made.schema) == str(ours.schema)
+        assert call(made, (x,), {}).tolist() == call(ours, (x,), {}).tolist()
+    kinds = [each.kind for each in recompiled(later()).graph.nodes()]
+    assert kinds.count("prim::fork") == kinds.count("prim::awaitable") == 1
+    assert kinds.count("prim::wait") == kinds.count("prim::awaitable_wait") == 1
+
+
+def test_the_text_of_the_text_is_the_text() -> None:
+    once = recompiled(later())
+    assert code_of(recompiled(once)) == code_of(once)
