@@ -158,7 +158,7 @@ def pytest_runtest_setup() -> None:
             # Those that are running hear of their ends, too.
             frame = None if watching is None else sys._getframe()
             while frame is not None:
-                frame.f_trace = watching
+                frame.f_trace = watching  # type: ignore[assignment]  # as `settrace`
                 frame = frame.f_back
 
     dispatcher.Dispatcher.compile = compile
