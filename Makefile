@@ -16,6 +16,8 @@ PARALLEL := -n auto --dist worksteal
 # others are run together with what is marked as long, and the gate with them.
 SHARE ?=
 OTHER_SHARE := --thinned -m "long or not long"
+# What is imported is compiled then, and most of what is installed never is.
+QUIETLY := --quiet --disable-pip-version-check --no-compile
 # Which ones; all, unless somebody says otherwise.
 TESTS ?=
 # What explores looks through all that is loaded, and forks it: these run by themselves,
@@ -68,7 +70,7 @@ help:
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(BIN)/python -m pip install $(QUIETLY) -e ".[dev]"
 	@rm -f $(VENV)/.installed-*
 	@touch $@
 
@@ -151,10 +153,10 @@ coverage-report: $(STAMP)
 	$(BIN)/coverage report --fail-under=95 $(addprefix --include=,$(COVERS))
 
 torch: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "torch==2.13.0"
+	$(BIN)/python -m pip install $(QUIETLY) "torch==2.13.0"
 
 cuda: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cuda]"
+	$(BIN)/python -m pip install $(QUIETLY) -e ".[cuda]"
 
 clean:
 	rm -rf $(VENV) build dist .coverage* .mypy_cache .ruff_cache .pytest_cache .hypothesis .everyorder

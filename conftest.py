@@ -12,8 +12,11 @@ of the catalogue `--thin` explores one in so many, and `--thinned` none: beside 
 
 import gc
 import signal
+import sys
+from functools import wraps
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import pytest
@@ -129,6 +132,36 @@ def pytest_collection_modifyitems(
         return
     for item in filter(is_long, items):
         item.add_marker(LONG)
+
+
+def pytest_runtest_setup() -> None:
+    """Have coverage look away while Numba compiles, which takes twice as long else.
+
+    What compiles is not ours, but for the few functions that it asks.
+    """
+    dispatcher = sys.modules.get("numba.core.dispatcher")
+    tracer = sys.gettrace()
+    if dispatcher is None or not type(tracer).__module__.startswith("coverage"):
+        return
+    plain = dispatcher.Dispatcher.compile
+    if hasattr(plain, "__wrapped__"):
+        return
+
+    @wraps(plain)
+    def compile(self: Any, signature: Any) -> Any:  # noqa: A001  # as Numba calls it
+        watching = sys.gettrace()
+        sys.settrace(None)
+        try:
+            return plain(self, signature)
+        finally:
+            sys.settrace(watching)
+            # Those that are running hear of their ends, too.
+            frame = None if watching is None else sys._getframe()
+            while frame is not None:
+                frame.f_trace = watching  # type: ignore[assignment]  # as `settrace`
+                frame = frame.f_back
+
+    dispatcher.Dispatcher.compile = compile
 
 
 def pytest_collection_finish() -> None:
