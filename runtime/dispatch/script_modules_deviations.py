@@ -19,6 +19,12 @@ SCRIPTS_MODULES = (
         "a write that is lost is a wrong answer later",
     ),
     Deviation(
+        "a module that is at two places of a compiled module",
+        "two objects, named and trained as two",
+        "one object, as in Python",
+        "what is shared stays shared",
+    ),
+    Deviation(
         "a chain of modules in a script",
         "its first module takes a Tensor, and all give what the variable is",
         "called module by module: each may take another type",

@@ -290,6 +290,9 @@ TESTS: dict[str, str] = {
     "lists and dictionaries that are attributes of a compiled module": (
         f"{MODULES}test_compiled.py::test_lists_are_those_of_the_compiled_module"
     ),
+    "a module that is at two places of a compiled module": (
+        f"{MODULES}test_compiled.py::test_it_is_a_module"
+    ),
     "a chain of modules in a script": (
         f"{MODULES}test_compiled.py::test_a_chain_of_any_types"
     ),

@@ -36,6 +36,40 @@ def test_what_is_loaded_computes_the_same(name: str, tmp_path: Path) -> None:
     assert {n: shown(v) for n, v in loaded.state_dict().items()} == state
 
 
+def through(module: Any, path: Path) -> Any:
+    """A compiled module that was saved, and loaded again."""
+    jit.save(module, path)
+    return jit.load(path)
+
+
+@pytest.mark.parametrize("name", ["nested", "lists", "counting", "dictionaries"])
+def test_what_is_frozen_and_loaded_in_any_order(name: str, tmp_path: Path) -> None:
+    make, calls = ZOO[name]
+    path, compiled = tmp_path / "m.pt", jit.script(make().eval())
+    wanted = shown(make()(*calls[0]))
+    assert shown(through(jit.freeze(compiled), path)(*calls[0])) == wanted
+    assert shown(jit.freeze(through(compiled, path))(*calls[0])) == wanted
+    assert shown(through(through(compiled, path), path)(*calls[0])) == wanted
+
+
+class Holding(Module):
+    def __init__(self, traced: Module, loaded: Module) -> None:
+        super().__init__()
+        self.traced = traced
+        self.loaded = loaded
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.traced(x) + self.loaded(x)
+
+
+def test_traced_and_loaded_modules_within_another(tmp_path: Path) -> None:
+    x = runtime.ones(1)
+    traced = jit.trace(Nested(), (x,))
+    loaded = through(traced, tmp_path / "m.pt")
+    assert jit.script(Holding(traced, loaded))(x).tolist() == [54.0]
+    assert jit.freeze(traced.eval())(x).tolist() == [27.0]
+
+
 def add(x: int, y: int = 2) -> int:
     return x + y
 
