@@ -19,14 +19,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import runtime.futures as futures
-from runtime.schema.device import Device
 from runtime.schema.declaration import DeclaredType, EnumType
+from runtime.schema.device import Device
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.types import NAMED_BASES, PROGRAM_BASES, TupleType, Type
 from runtime.script.archive.code import code_of
 from runtime.script.archive.spelling import Constants
-from runtime.script.emission import Arguments, Emitter, SimpleValue, Sugared
-from runtime.script.emission import compile_text, register_sugar, sugar_of
+from runtime.script.emission import (
+    Arguments,
+    Emitter,
+    SimpleValue,
+    Sugared,
+    compile_text,
+    register_sugar,
+    sugar_of,
+)
 from runtime.script.emission.emitter import STATEMENTS
 from runtime.script.emission.forms import SyntaxForm
 from runtime.script.ir import Graph

@@ -26,7 +26,8 @@ KEPT = (
     *("isinstance of what is known", "short circuit", "chained comparisons"),
     *("comprehensions", "f-strings", "raise", "raise in every branch", "assert"),
     *("calls", "recursion", "nothing is returned", "flags behind flags", "tensors"),
-    *("tensor subscripts", "no_grad", "conditions of constants", "order of computation"),
+    *("tensor subscripts", "no_grad", "conditions of constants"),
+    "order of computation",
 )
 
 
