@@ -29,6 +29,7 @@ from runtime.schema.types import (
     BoolType,
     ComplexType,
     DeviceType,
+    DictType,
     FloatType,
     IntType,
     ListType,
@@ -361,6 +362,10 @@ def _converted(
     why = why_not(actual, formal)
     if why:
         return f": {why}"
+    first = form.schema.arguments[0].type
+    if form.schema.is_mutable and isinstance(first, DictType):
+        # The key that is stored would be another one than Python's.
+        return ""
     target = unwrap_optional(formal)
     wider = widened(actual, target)
     if wider is not None:
