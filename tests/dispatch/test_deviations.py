@@ -35,8 +35,20 @@ RUNNING = "../script/running/"
 DEAD_CODE = "../script/passes/test_dead_code.py::test_dead_code"
 TRACING = "../script/tracing/"
 ARCHIVE = "../script/archive/"
+PROGRAMS = "../script/emission/test_programs.py::test_does_what_python_does"
+COMPILE = "../script/emission/test_compile.py::"
 
 TESTS: dict[str, str] = {
+    # Programs
+    "the middle of a chain of comparisons": PROGRAMS,
+    "the target of an augmented assignment": PROGRAMS,
+    "an empty list without annotation": PROGRAMS,
+    "a loop over a list that grows or shrinks": PROGRAMS,
+    "a loop over a dictionary that grows or shrinks": PROGRAMS,
+    "numbers and texts of the module around a function": (
+        f"{COMPILE}test_constants_around_a_function_are_those_of_then"
+    ),
+    "variables of one name and two types": PROGRAMS,
     # Keys
     "guards of HIP, VE and MTIA": "test_table.py::test_rules",
     "names of runtime keys": "test_deviations.py::test_every_runtime_key_can_be_read",

@@ -29,6 +29,7 @@ from runtime.schema.types import (
     BoolType,
     ComplexType,
     DeviceType,
+    DictType,
     FloatType,
     IntType,
     ListType,
@@ -39,6 +40,7 @@ from runtime.schema.types import (
     TensorType,
     TupleType,
     Type,
+    TypeVariable,
     unwrap_optional,
 )
 from runtime.schema.unify import Mismatch, match, substitute, variables
@@ -264,7 +266,8 @@ def _matched(
         if not isinstance(slot, tuple):
             actual = slot.type
             open_ = slot in given.open and not slot.uses
-            if open_ and variables(formal) and type(actual) is type(formal):
+            same = type(actual) is type(formal) or isinstance(formal, TypeVariable)
+            if open_ and variables(formal) and same:
                 opened.append(len(values))
                 values.append(slot)
                 continue
@@ -359,6 +362,10 @@ def _converted(
     why = why_not(actual, formal)
     if why:
         return f": {why}"
+    first = form.schema.arguments[0].type
+    if form.schema.is_mutable and isinstance(first, DictType):
+        # The key that is stored would be another one than Python's.
+        return ""
     target = unwrap_optional(formal)
     wider = widened(actual, target)
     if wider is not None:

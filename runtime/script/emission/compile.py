@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from runtime.errors.script import IllTyped, ProgramError
+from runtime.errors.script import IllTyped, NoSource, ProgramError
 from runtime.errors.source import Source, Span
 from runtime.locks import waited_for
 from runtime.schema.annotation import annotated_type
@@ -173,7 +173,10 @@ class Compiler:
                 "Annotate what it returns: `def f(...) -> int:`.",
             )
         step = python.__qualname__, e.at.source, e.at.span
-        return self.function(python, (step, *self._since))
+        try:
+            return self.function(python, (step, *self._since))
+        except NoSource as error:
+            e.fail(f"{error.found} cannot be compiled: {error.reason}", error.hint)
 
     def _known(self, python: Any) -> Function | None:
         known = self.compiled.get(python)
@@ -406,9 +409,7 @@ def compile_function(
     known = compiler._known(python)
     if known is not None:
         return known
-    found: Function = compiler.run(
-        lambda: compiler.function(python, types=types)
-    )
+    found: Function = compiler.run(lambda: compiler.function(python, types=types))
     return found
 
 

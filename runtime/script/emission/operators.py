@@ -30,6 +30,7 @@ from runtime.schema.types import (
     NumberType,
     OptionalType,
     ScalarTypeType,
+    StrType,
     TensorType,
     TupleType,
 )
@@ -166,6 +167,12 @@ def _compared(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared
         if len(first) != len(second):
             return SimpleValue(e.constant(symbol == "!="))
         return SimpleValue(_all_equal(e, symbol, list(zip(first, second, strict=True))))
+    plain = (IntType, FloatType, BoolType, ComplexType, StrType)
+    for one, other in (kinds, kinds[::-1]):
+        element = other.element if isinstance(other, OptionalType) else None
+        of_python = element in plain or isinstance(element, ListType | DictType)
+        if one is NoneType_ and of_python:
+            return _identical(e, "is" if symbol == "==" else "is not", left, right)
     if NoneType_ in kinds and not any(isinstance(k, OptionalType) for k in kinds):
         if TensorType in kinds or None in kinds:
             return None

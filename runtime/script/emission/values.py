@@ -124,6 +124,8 @@ def attribute(e: Emitter, self_: SimpleValue, name: str) -> Sugared:
     elif kind is TensorType:
         from runtime.tensors.tensor import Tensor
 
+        if hasattr(Tensor, name):
+            hint = "Tensors have it in Python alone: no operator has this name."
         known += [each for each in dir(Tensor) if not each.startswith("_")]
     elif isinstance(kind, TupleType):
         known += kind.names
