@@ -48,21 +48,6 @@ class TooDeep(RunningError, RecursionError):
 
 
 @dataclass(eq=False, kw_only=True)
-class UnpackMismatch(RunningError, ValueError):
-    """A list of `found` elements was to be unpacked into `expected` variables."""
-
-    expected: int
-    found: int
-
-    def render(self) -> str:
-        """Both numbers."""
-        return page(
-            f"A list of length {self.found} cannot be unpacked into "
-            f"{self.expected} variables."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
 class NotOfType(RunningError, TypeError):
     """Something that Python gave to a program is not of the type that it says.
 

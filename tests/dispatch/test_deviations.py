@@ -30,6 +30,7 @@ HERE = "tests/dispatch/"
 PYTHON = "../python_dispatch/"
 CORE = "../operators/test_deviations.py"
 FUTURES = "../futures/"
+RUNNING = "../script/running/"
 
 TESTS: dict[str, str] = {
     # Keys
@@ -284,6 +285,39 @@ TESTS: dict[str, str] = {
     "devices of a future": f"{FUTURES}test_future.py::test_devices_are_the_cpu",
     "an exit or Ctrl-C in a callback": (
         f"{FUTURES}test_callbacks.py::test_a_callback_that_exits_loses_no_other_one"
+    ),
+    # Programs that run
+    "`raise` of a program, outside of it": (
+        f"{RUNNING}test_backtrace.py::test_a_program_raises_the_class_that_it_names"
+    ),
+    "what an operator raises within a program": (
+        f"{RUNNING}test_backtrace.py"
+        "::test_an_operator_raises_its_own_exception_with_a_note"
+    ),
+    "the error of a forked task, for who waits": (
+        f"{RUNNING}test_backtrace.py"
+        "::test_frames_of_tasks_stay_below_those_of_who_waits"
+    ),
+    "lists and dictionaries at the boundary of a program": (
+        f"{RUNNING}test_boundary.py::test_lists_and_objects_are_the_callers_own"
+    ),
+    "integers of a list where floats are asked for, at the boundary": (
+        f"{RUNNING}test_boundary.py::test_values_that_do_not_fit"
+    ),
+    "an eager await or future that gives another type than its parameter says": (
+        f"{RUNNING}test_kinds.py::test_what_an_await_of_python_gives_is_looked_at"
+    ),
+    "an await that a program made": (
+        f"{RUNNING}test_kinds.py::test_awaits_run_when_they_are_waited_for"
+    ),
+    "`isinstance(x, int)` of True, where x may be anything": (
+        f"{RUNNING}test_kinds.py::test_isinstance"
+    ),
+    "an operator that is registered anew, under a compiled function": (
+        f"{RUNNING}test_operators.py::test_an_operator_with_another_schema_is_refused"
+    ),
+    "`__exit__` of a block that raises": (
+        f"{RUNNING}test_with.py::test_managers_of_python"
     ),
 }
 

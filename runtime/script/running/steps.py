@@ -20,14 +20,15 @@ from typing import Any, NamedTuple
 from runtime.dispatch.bound import Bound, bound_call
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorChanged, OperatorGone
-from runtime.errors.script_running import ClassGone, UnpackMismatch
+from runtime.errors.script_running import ClassGone
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
+from runtime.locks import load
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import AwaitType, FutureType, TupleType
 from runtime.script.ir import Node, Value, row_of
 from runtime.script.primitives import table
-from runtime.script.running.backtrace import again
+from runtime.script.running.backtrace import FUSED, again
 from runtime.script.running.methods import entry_of, method_of
 from runtime.script.running.pool import Forked, fork_pool
 from runtime.script.running.raising import exception
@@ -51,12 +52,7 @@ class Made(NamedTuple):
 
 
 # How tasks and awaits are called in backtraces.
-FORKED, AWAITED, CLOSED, FUSED = (
-    "<forked function>",
-    "<awaitable function>",
-    "<closure>",
-    "<fused>",
-)
+FORKED, AWAITED, CLOSED = "<forked function>", "<awaitable function>", "<closure>"
 
 
 def step_of(node: Node, nested: Nested) -> Made:
@@ -152,8 +148,13 @@ def _list_unpack(node: Node) -> Function:
     count = len(node.outputs)
 
     def unpack(values: list[Any]) -> Any:
-        if len(values) != count:
-            raise UnpackMismatch(expected=count, found=len(values))
+        found = len(values)
+        # In Python's own words.
+        if found < count:
+            text = f"not enough values to unpack (expected {count}, got {found})"
+            raise ValueError(text)
+        if found > count:
+            raise ValueError(f"too many values to unpack (expected {count})")
         return values[0] if count == 1 else tuple(values)
 
     return unpack
@@ -309,7 +310,10 @@ def _closure(node: Node, nested: Nested) -> Made:
 
 
 def _fused(node: Node, nested: Nested) -> Made:
-    return Made(*nested(node, FUSED))
+    entry, _ = nested(node, FUSED)
+    # It needs the compiler of kernels, which few programs do.
+    fusion = load("runtime.script.fusion")
+    return Made(fusion.compiled(node.attributes["graph"], entry))
 
 
 # Others
