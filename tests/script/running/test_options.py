@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.errors.script_running import ExecutorRefused
+from runtime.script.ir import graph_text
 from runtime.script.running import (
     ExecutorOptions,
     call,
@@ -142,8 +143,6 @@ def test_a_plan_of_a_graph_is_whoever_asks_for_its_own() -> None:
 
 
 def test_the_graph_of_a_function_stays_as_it_was() -> None:
-    from runtime.script.ir import graph_text
-
     function = written(
         "f() -> int",
         "  %a : int = prim::Constant[value=2]()\n"
