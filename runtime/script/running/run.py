@@ -78,6 +78,10 @@ class Plan:
         # Set at once: another thread may be about to run it.
         self.frame = planner, template, Inner(planner.layout)
         self.execute: Entry = self.run_registers
+        if planner.calls and self.options.text_after is not None:
+            # As text a call is one call of Python's, and else three or more: how deep
+            # a recursion gets does not depend on how often it ran.
+            self.limit, self.graph = 0, None
         if self.graph is not None:
             self.execute = self.run_looking
         elif not self.limit:
