@@ -405,7 +405,9 @@ class _Writer:
         words = INLINE.get(trusted)
         if words is None:
             words = f"{self.function(trusted, 'r')}({', '.join(given)})"
-        self.put(f"{target}{words.format(*given)}")
+        else:
+            words = words.format(*given)
+        self.put(f"{target}{words}")
         template, constants = self.planner.template, self.planner.constants
         known = [template[each] if each in constants else None for each in step.inputs]
         margin = self.margin

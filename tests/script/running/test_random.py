@@ -26,7 +26,7 @@ CONSTANTS: dict[Type, tuple[Any, ...]] = {
     IntType: (0, 1, -1, 2, 7, 2**62, -(2**63)),
     FloatType: (0.0, -0.0, 1.5, float("inf"), float("nan")),
     BoolType: (True, False),
-    StrType: ("", "a", "bc", "7"),
+    StrType: ("", "a", "bc", "7", "{0}{}", "'\n\"", "\ud800"),
 }
 TYPES = (*CONSTANTS, INTS)
 # Whose results may be of any length, or take any time, or differ each time.
