@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.bench.archive import ARCHIVE_ROWS
 from tests.bench.calls import CALL_ROWS
+from tests.bench.fusion import FUSION_ROWS
 from tests.bench.futures import FUTURE_ROWS
 from tests.bench.kernels import kernels
 from tests.bench.proofs import PROOF_ROWS
@@ -26,6 +27,7 @@ ROWS = (
     *CALL_ROWS,
     *DISPATCH_ROWS,
     *FUTURE_ROWS,
+    *FUSION_ROWS,
     *RUNNING_ROWS,
     *ARCHIVE_ROWS,
     *TRAINING_ROWS,
