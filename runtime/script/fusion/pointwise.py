@@ -17,14 +17,13 @@ Rules:
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from math import prod
 from typing import Any, NamedTuple
 
 from runtime.errors.base import EveryorderError
 from runtime.locks import load
 from runtime.operators import binary, ternary, unary
 from runtime.operators.number import number_for
-from runtime.operators.plan import Plan, Shape
+from runtime.operators.plan import Plan
 from runtime.operators.produce import made_dtype
 from runtime.operators.structured import Structured
 from runtime.schema.types import TensorType
@@ -241,8 +240,3 @@ _SPECIAL: dict[str, Callable[..., _Found]] = {
     "clamp": _clamp,
     "gelu": _gelu,
 }
-
-
-def is_single(shape: Shape) -> bool:
-    """Whether there is one element."""
-    return prod(shape) == 1
