@@ -23,6 +23,7 @@ from runtime.dispatch.watch import WATCH
 from runtime.errors.call import OperatorGone
 from runtime.keys import LOCAL
 from runtime.operators.plan import CPU
+from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.script.fusion.kernel import Fact, Ready, ready_for
 from runtime.script.fusion.pointwise import NUMBERS, Later
 from runtime.script.ir import Graph, Node, row_of
@@ -34,6 +35,11 @@ Function = Callable[..., Any]
 # Source: programs see few shapes; a key and what is decided of it take a kilobyte.
 MOST = 64
 _UNKNOWN = object()
+
+
+def _fits(number: int) -> bool:
+    """Whether an integer is one that operators take."""
+    return INT_FIRST <= number < INT_END
 
 
 class Compiled:
@@ -68,7 +74,9 @@ class Compiled:
                 bits |= each.key_bits
                 key += (each._dtype, each._shape)
                 given.append(flat)
-            elif each.__class__ in NUMBERS:
+            elif each.__class__ in NUMBERS and (
+                each.__class__ is not int or _fits(each)
+            ):
                 key.append(each.__class__)
                 given.append(each)
             else:

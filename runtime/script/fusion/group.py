@@ -7,8 +7,7 @@ Rules:
   nothing but give a value (constants, and nodes without any effect), which is put in
   front of the group;
 - each has a step (`runtime.script.fusion.pointwise`) for the dtypes and shapes that are
-  known; the results of all have one shape, of at least `LEAST` elements, and what is
-  read has that shape, or one element;
+  known; the results of all have one shape, of at least `LEAST` elements;
 - nothing is written, nothing moves over what has an effect: what a group gives and
   raises is what its nodes gave and raised, in their order;
 - dtypes and shapes are hints: what the group is given decides, when it runs
@@ -20,7 +19,8 @@ from math import prod
 from typing import Any
 
 from runtime.schema.types import BoolType, FloatType, IntType, TensorType
-from runtime.script.fusion.pointwise import Later, is_single, operators, step_of
+from runtime.script.fusion.kernel import rows_of
+from runtime.script.fusion.pointwise import Later, operators, step_of
 from runtime.script.ir import Block, Effect, Graph, Node, Value, effects_of
 from runtime.script.ir.copy import copy_node
 from runtime.script.passes import Facts
@@ -104,12 +104,14 @@ def _shape(
     if step is None or shapes.get(node.output) != step.facts:
         return None
     shape = step.facts.shape
-    fits = all(
-        shapes[each].shape == shape or is_single(shapes[each].shape)
-        for each in node.inputs
-        if each in shapes
-    )
-    return shape if fits and prod(shape) >= least else None
+    if prod(shape) < least:
+        return None
+    spread = [
+        fact.shape
+        for fact in map(shapes.get, node.inputs)
+        if fact is not None and fact.shape != shape and prod(fact.shape) != 1
+    ]
+    return shape if not spread or rows_of(shape, spread) is not None else None
 
 
 def _has_room(members: Sequence[Node]) -> bool:

@@ -14,13 +14,16 @@ True only here: the text of the loop.  For `relu(x * y + 1)` of float32 it is
 Rules:
 - what every operator gives is of its dtype before the next one reads it: small integers
   wrap after each step, as they do in memory;
-- inputs have the shape of the results, lie row by row, or are one element for all;
-  anything else is not fused;
+- inputs lie row by row; those of the shape of the results, and single elements, are
+  walked over at once; where others are broadcast, the loop goes through rows of at
+  least `SHORTEST` elements, as eager kernels do (`elementwise_layout`), and reads such
+  an input along the row, or once for it;
 - numbers are arguments of the loop: programs that differ in them share the kernel;
 - kernels are found by content, in memory and on disk, as all of the CPU are
   (`runtime.kernels.jit`).
 """
 
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
@@ -29,18 +32,23 @@ from typing import Any, NamedTuple
 from numpy import empty
 
 from runtime.kernels.cpu.elementwise_element import element
+from runtime.kernels.cpu.elementwise_layout import plan
 from runtime.kernels.jit import NUMBA_NAMES, Entry, Family
 from runtime.kernels.threads import parallel_for
 from runtime.operators.number import number_for
+from runtime.operators.plan import Shape
 from runtime.schema.codes import DType
 from runtime.script.fusion.pointwise import Element, Later, step_of
 from runtime.script.ir import Graph, Value
 from runtime.script.passes import Facts
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.making import host_tensor
+from runtime.tensors.shape import contiguous_strides
 
 # Kernels kept by their text; more than a program has groups.
 REMEMBERED = 1024
+# Below, it costs more to find the beginnings of rows than to walk over them.
+SHORTEST = 16
 
 Fact = Facts | Later
 # Gives an argument of the loop, of the arrays and numbers that the group is given.
@@ -58,11 +66,14 @@ class Loop(NamedTuple):
 class Ready(NamedTuple):
     """A group made ready for inputs of some dtypes and shapes.
 
-    `flats` and `numbers` are what the loop takes before its outputs.
+    `flats` and `numbers` are what the loop takes before its outputs; `rows` what it
+    takes behind them, if inputs are broadcast: how many there are, and their table.
     """
 
     loop: Loop
     flats: tuple[int, ...]
+    spread: tuple[int, ...]
+    rows: "Rows | None"
     numbers: tuple[_Argument, ...]
     results: tuple[Facts, ...]
     size: int
@@ -75,7 +86,10 @@ class Ready(NamedTuple):
         made = [empty(size, numpy_dtype(each.dtype)) for each in self.results]
         flats = [given[at] for at in self.flats]
         numbers = [each(given) for each in self.numbers]
-        if size < 2 * self.grain:
+        if self.rows is not None:
+            arrays = [*flats, *[given[at] for at in self.spread]]
+            self._run_rows(entry, arrays, numbers, made)
+        elif size < 2 * self.grain:
             entry(*flats, *numbers, *made)
         else:
 
@@ -87,6 +101,22 @@ class Ready(NamedTuple):
                 )
 
             parallel_for(size, self.grain, part)
+        return self._tensors(made)
+
+    def _run_rows(self, entry: Entry, arrays: Any, numbers: Any, made: Any) -> None:
+        """Run the loop through rows."""
+        assert self.rows is not None, "inputs are broadcast"
+        count, inner, table, _ = self.rows
+
+        def part(lo: int, hi: int) -> None:
+            entry(*arrays, *numbers, *made, table, lo, hi)
+
+        if self.size < 2 * self.grain:
+            part(0, count)
+        else:
+            parallel_for(count, max(1, self.grain // inner), part)
+
+    def _tensors(self, made: Sequence[Any]) -> Any:
         tensors = [
             host_tensor(flat, each.shape, each.dtype)
             for flat, each in zip(made, self.results, strict=True)
@@ -94,10 +124,29 @@ class Ready(NamedTuple):
         return tensors[0] if len(tensors) == 1 else tuple(tensors)
 
 
+class Rows(NamedTuple):
+    """Rows, elements of a row, the table of them, and the steps of inputs within."""
+
+    lines: int
+    inner: int
+    table: Any
+    steps: tuple[int, ...]
+
+
+def rows_of(shape: Shape, inputs: Sequence[Shape]) -> Rows | None:
+    """How inputs that are broadcast are walked over; None if rows are too short."""
+    given = [(each, contiguous_strides(each)) for each in inputs]
+    count, inner, table = plan(shape, *given)
+    dims = int(table[0])
+    steps = tuple(int(table[dims * (at + 2)]) for at in range(len(inputs)))
+    assert set(steps) <= {0, 1}, "they lie row by row"
+    return Rows(count, inner, table, steps) if inner >= SHORTEST else None
+
+
 def ready_for(graph: Graph, facts: Sequence[Fact]) -> Ready | None:
     """The group as one loop, for inputs of these facts; None if it is none."""
     writer = _Writer(graph, facts)
-    return writer.ready() if writer.steps() else None
+    return writer.ready() if writer.steps() and writer.lays_out() else None
 
 
 class _Writer:
@@ -110,11 +159,13 @@ class _Writer:
         self.inputs = {value: at for at, value in enumerate(parameters)}
         self.grain = 0
         self.functions: list[Callable[..., Any]] = []
-        self.flats: list[int] = []
+        self.flats: list[tuple[int, Value]] = []
+        self.singles: list[tuple[int, Value]] = []
+        self.spread: list[tuple[int, Value]] = []
+        self.rows: Rows | None = None
         self.numbers: list[_Argument] = []
         self.types: list[str] = []
         self.names: dict[Value, str] = {}
-        self.heads: list[str] = []
         self.lines: list[str] = []
 
     def steps(self) -> bool:
@@ -150,54 +201,66 @@ class _Writer:
             return False
         (shape, *others) = {each.shape for each in facts if isinstance(each, Facts)}
         self.shape, self.size = shape, prod(shape)
-        return not others and self.size > 0 and self._fits()
+        return not others and self.size > 0
 
-    def _fits(self) -> bool:
-        """Whether all tensors have the shape of the results, or one element."""
-        return all(
-            fact.shape == self.shape or prod(fact.shape) == 1
-            for fact in self.known.values()
-            if isinstance(fact, Facts)
-        )
+    def lays_out(self) -> bool:
+        """Tell how inputs are read; gives whether there is a way for all."""
+        for value, at in self.inputs.items():
+            fact = self.known[value]
+            if not isinstance(fact, Facts) or value not in self.names:
+                continue
+            if fact.shape == self.shape:
+                self.flats.append((at, value))
+            elif prod(fact.shape) == 1:
+                self.singles.append((at, value))
+            else:
+                self.spread.append((at, value))
+        if self.spread:
+            shapes = [self.known[value].shape for _, value in self.spread]
+            self.rows = rows_of(self.shape, shapes)
+        return not self.spread or self.rows is not None
 
     def ready(self) -> Ready:
         """The loop, and what it takes."""
-        outputs = []
-        for at, value in enumerate(self.graph.block.results):
-            outputs.append(f"o{at}")
-            self.lines.append(f"o{at}[i] = {self._read(value)}")
-        flats: list[tuple[int, Facts]] = []
-        singles: list[tuple[int, Facts, str]] = []
-        for value, name in self.names.items():
-            if value not in self.inputs:
-                continue
-            at, fact = self.inputs[value], self.known[value]
-            if fact.shape == self.shape:
-                self.heads.append(f"{name} = a{len(flats)}[i]")
-                flats.append((at, fact))
-            else:
-                singles.append((at, fact, name))
-        arguments = [f"a{at}" for at in range(len(flats))]
-        types = [f"{_numba(fact)}[::1]" for _, fact in flats]
-        arguments += [name for _, _, name in singles]
-        types += [_numba(fact) for _, fact, _ in singles]
+        names, known = self.names, self.known
+        results = self.graph.block.results
+        outputs = [f"o{at}" for at in range(len(results))]
+        self.lines += [
+            f"{name}[i] = {self._read(value)}"
+            for name, value in zip(outputs, results, strict=True)
+        ]
+        flats = [f"a{at}" for at in range(len(self.flats))]
+        spread = [f"b{at}" for at in range(len(self.spread))]
+        heads = [
+            f"{names[value]} = {name}[i]"
+            for name, (_, value) in zip(flats, self.flats, strict=True)
+        ]
+        arguments = [*flats, *spread, *[names[value] for _, value in self.singles]]
         arguments += [f"s{at}" for at in range(len(self.numbers))]
-        types += self.types
-        results = tuple(self.known[each] for each in self.graph.block.results)
         arguments += outputs
-        types += [f"{_numba(fact)}[::1]" for fact in results]
-        body = "\n".join(f"        {line}" for line in (*self.heads, *self.lines))
-        text = (
-            f"def fused({', '.join(arguments)}):\n"
-            f"    for i in range(o0.size):\n{body}\n"
-        )
+        arrays = [known[value] for _, value in (*self.flats, *self.spread)]
+        types = [f"{_numba(fact)}[::1]" for fact in arrays]
+        types += [_numba(known[value]) for _, value in self.singles]
+        types += self.types
+        types += [f"{_numba(known[value])}[::1]" for value in results]
+        if self.rows is None:
+            text = _flat_text(arguments, [*heads, *self.lines])
+        else:
+            reads = [
+                (step, names[value])
+                for step, (_, value) in zip(self.rows.steps, self.spread, strict=True)
+            ]
+            lines = [*heads, *self.lines]
+            text = _rows_text(arguments, (*flats, *outputs), reads, lines)
+            types += ["int64[::1]", "int64", "int64"]
         loop = Loop(text, tuple(self.functions), f"void({', '.join(types)})")
-        numbers = (*[_single(at) for at, _, _ in singles], *self.numbers)
         return Ready(
             loop,
-            tuple(at for at, _ in flats),
-            numbers,
-            results,
+            tuple(at for at, _ in self.flats),
+            tuple(at for at, _ in self.spread),
+            self.rows,
+            (*[_single(at) for at, _ in self.singles], *self.numbers),
+            tuple(known[value] for value in results),
             self.size,
             self.grain,
         )
@@ -226,6 +289,65 @@ class _Writer:
             self.numbers.append(lambda _: made)
         self.types.append(NUMBA_NAMES.get(dtype, dtype))
         return name
+
+
+def _flat_text(arguments: Sequence[str], lines: Sequence[str]) -> str:
+    """The loop over all elements."""
+    return "\n".join(
+        [
+            f"def fused({', '.join(arguments)}):",
+            "    for i in range(o0.size):",
+            *[f"        {line}" for line in lines],
+            "",
+        ]
+    )
+
+
+def _rows_text(
+    arguments: Sequence[str],
+    even: Sequence[str],
+    reads: Sequence[tuple[int, str]],
+    lines: Sequence[str],
+) -> str:
+    """The loop over rows; `reads` has the step within a row, and the name, of inputs.
+
+    For the table see `runtime.kernels.cpu.elementwise_layout`.
+    """
+    spread = range(len(reads))
+    body = [
+        "rest = row",
+        *[f"p{at} = 0" for at in spread],
+        "for d in range(outer, 0, -1):",
+        "    index = rest % table[d]",
+        "    rest = rest // table[d]",
+        *[f"    p{at} += index * table[d + {at + 1} * (outer + 1)]" for at in spread],
+        "begin = row * inner",
+        *[f"r{name} = {name}[begin : begin + inner]" for name in even],
+    ]
+    heads = []
+    for at, (step, name) in enumerate(reads):
+        if step:
+            body.append(f"rb{at} = b{at}[p{at} : p{at} + inner]")
+            heads.append(f"{name} = rb{at}[i]")
+        else:
+            body.append(f"{name} = b{at}[p{at}]")
+    body.append("for i in range(inner):")
+    names = {f"{name}[i]": f"r{name}[i]" for name in even}
+    for line in lines:
+        for name, row in names.items():
+            line = re.sub(rf"\b{re.escape(name)}", row, line)
+        heads.append(line)
+    body += [f"    {line}" for line in heads]
+    return "\n".join(
+        [
+            f"def fused({', '.join((*arguments, 'table', 'lo', 'hi'))}):",
+            "    outer = table[0] - 1",
+            "    inner = table[1 + outer]",
+            "    for row in range(lo, hi):",
+            *[f"        {line}" for line in body],
+            "",
+        ]
+    )
 
 
 def _numba(fact: Facts) -> str:

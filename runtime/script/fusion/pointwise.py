@@ -17,19 +17,19 @@ Rules:
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from math import prod
 from typing import Any, NamedTuple
 
 from runtime.errors.base import EveryorderError
 from runtime.locks import load
 from runtime.operators import binary, ternary, unary
 from runtime.operators.number import number_for
-from runtime.operators.plan import Plan, Shape
+from runtime.operators.plan import COMPLEXES, Plan
 from runtime.operators.produce import made_dtype
 from runtime.operators.structured import Structured
 from runtime.schema.types import TensorType
 from runtime.script.ir import Node, Value, row_of
 from runtime.script.passes import Facts
+from runtime.tensors.elements import compute_dtype
 from runtime.tensors.making import host_tensor, wrap_number
 from runtime.tensors.tensor import Tensor
 
@@ -85,6 +85,9 @@ def step_of(node: Node, known: Mapping[Value, Any]) -> Step | None:
             return None
         fact = known[value]
         if isinstance(fact, Facts):
+            # The loop would read what the compiler has no arithmetic for.
+            if fact.dtype in COMPLEXES or compute_dtype(fact.dtype) is not fact.dtype:
+                return None
             made: Any = host_tensor(None, fact.shape, fact.dtype)
         elif isinstance(fact, Later):
             if argument.type is not TensorType:
@@ -241,8 +244,3 @@ _SPECIAL: dict[str, Callable[..., _Found]] = {
     "clamp": _clamp,
     "gelu": _gelu,
 }
-
-
-def is_single(shape: Shape) -> bool:
-    """Whether there is one element."""
-    return prod(shape) == 1

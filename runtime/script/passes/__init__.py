@@ -21,7 +21,12 @@ from runtime.script.passes.ownership import is_own, is_plain
 from runtime.script.passes.peephole import simplify
 from runtime.script.passes.pipeline import Pass, check_passes, graphs_of, run_passes
 from runtime.script.passes.rules import RULES
-from runtime.script.passes.shapes import Facts, facts_of, propagate_shapes
+from runtime.script.passes.shapes import (
+    Facts,
+    facts_of,
+    propagate_shapes,
+    shapes_for,
+)
 from runtime.script.passes.subexpressions import merge_subexpressions
 from runtime.script.passes.tuples import lower_tuples
 from runtime.script.passes.unrolling import unroll_loops
@@ -55,6 +60,7 @@ __all__ = [
     "remove_dead_code",
     "run_passes",
     "settable",
+    "shapes_for",
     "simplify",
     "unroll_loops",
 ]

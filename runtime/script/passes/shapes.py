@@ -34,6 +34,8 @@ from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 
 META = Device("meta")
+# Where modules keep what they have.
+_TABLES = ("_parameters", "_buffers", "_modules")
 # A number of each type.
 _ONE: Mapping[Any, Any] = {IntType: 1, FloatType: 1.0, BoolType: True}
 
@@ -73,7 +75,21 @@ def propagate_shapes(
     if not isinstance(given, Mapping):
         pairs = zip(graph.block.parameters, given, strict=True)
         given = {value: each for value, each in pairs if each is not None}
-    walk = _Walk(graph, {value: _pretended(each) for value, each in given.items()})
+    return _walked(graph, {value: _pretended(each) for value, each in given.items()})
+
+
+def shapes_for(graph: Graph, arguments: Sequence[Any]) -> dict[Value, Facts]:
+    """What is known of all tensors of a graph that runs on these arguments.
+
+    Attributes of objects among them are looked up where objects keep them; nothing of
+    theirs is run.
+    """
+    pairs = zip(graph.block.parameters, arguments, strict=True)
+    return _walked(graph, {value: _seen(each) for value, each in pairs})
+
+
+def _walked(graph: Graph, known: dict[Value, Any]) -> dict[Value, Facts]:
+    walk = _Walk(graph, known)
     if not WATCH.active and is_plain(0, LOCAL.view):
         walk.block(graph.block)
     return {
@@ -81,6 +97,26 @@ def propagate_shapes(
         for value, each in walk.known.items()
         if isinstance(each, _Pretended)
     }
+
+
+def _seen(value: Any) -> Any:
+    """A value that is there, its tensors without elements."""
+    if isinstance(value, Tensor):
+        return _pretended(facts_of(value))
+    if value.__class__ is list:
+        return [_seen(each) for each in value]
+    if value.__class__ is tuple:
+        return tuple([_seen(each) for each in value])
+    return value
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """What an object keeps under a name: itself, or as a module does."""
+    kept = getattr(owner, "__dict__", {})
+    for table in (kept, *[kept.get(each, {}) for each in _TABLES]):
+        if name in table:
+            return _seen(table[name])
+    raise _Unknown
 
 
 def _pretended(fact: Any) -> Any:
@@ -185,6 +221,8 @@ class _Walk:
             return whole  # type: ignore[no-any-return]  # a list or tuple
         if node.kind == "prim::TupleIndex":
             return (given[0][node.attributes["index"]],)
+        if node.kind == "prim::GetAttr":
+            return (_attribute(given[0], node.attributes["name"]),)
         if node.kind == "prim::unchecked_cast":
             return given
         if row is None or row.schema is None:

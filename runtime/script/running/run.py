@@ -27,7 +27,7 @@ from runtime.locks import load
 from runtime.schema.types import CODED, TensorType
 from runtime.schema.values import presenter
 from runtime.script.ir import Block, Graph, Node, Value, copy_graph
-from runtime.script.passes import OPTIMIZE, facts_of, propagate_shapes, run_passes
+from runtime.script.passes import OPTIMIZE, run_passes, shapes_for
 from runtime.script.program import Function
 from runtime.script.running.backtrace import note, passed
 from runtime.script.running.methods import PLANS
@@ -38,7 +38,6 @@ from runtime.script.running.steps import step_of
 from runtime.script.running.text import TooNested, text_of
 from runtime.script.running.types import binder_of
 from runtime.script.running.warned import RUN, Run
-from runtime.tensors.tensor import Tensor
 from runtime.tensors.traced import watcher
 
 Entry = Callable[..., Any]
@@ -142,8 +141,7 @@ class Plan:
 
 def _fuse(graph: Graph, arguments: Sequence[Any]) -> int:
     """Form groups of operators for tensors such as the arguments; gives how many."""
-    facts = [facts_of(each) if each.__class__ is Tensor else None for each in arguments]
-    shapes = propagate_shapes(graph, facts)
+    shapes = shapes_for(graph, arguments)
     formed: int = load("runtime.script.fusion").fuse(graph, shapes)
     return formed
 

@@ -1,5 +1,6 @@
 """Fused kernels: the bits of eager operators, over dtypes, edges and chains."""
 
+from math import prod
 from random import Random
 
 import numpy as np
@@ -13,8 +14,10 @@ from runtime.tensors.making import from_numpy
 from tests.script.fusion.chains import (
     FLOATS,
     WHOLE,
+    array_of,
     bits_of,
     chain,
+    facts,
     fused,
     group_of,
     groups_of,
@@ -123,6 +126,69 @@ def test_one_element_for_all_and_mixed_dtypes() -> None:
         same(group_of(text, (x, y)), x, y)
     y = tensor_of("int64", MANY)
     same(group_of(text, (x, y)), x, y)
+
+
+ROWS = """\
+graph(%x.1 : Tensor, %y.1 : Tensor, %z.1 : Tensor):
+  %o.1 : int = prim::Constant[value=1]()
+  %a.1 : Tensor = core::mul(%x.1, %y.1)
+  %b.1 : Tensor = core::add(%a.1, %z.1, %o.1)
+  %c.1 : Tensor = core::relu(%b.1)
+  return (%c.1)
+"""
+ROWS_TEXT = """\
+def fused(a0, b0, b1, o0, table, lo, hi):
+    outer = table[0] - 1
+    inner = table[1 + outer]
+    for row in range(lo, hi):
+        rest = row
+        p0 = 0
+        p1 = 0
+        for d in range(outer, 0, -1):
+            index = rest % table[d]
+            rest = rest // table[d]
+            p0 += index * table[d + 1 * (outer + 1)]
+            p1 += index * table[d + 2 * (outer + 1)]
+        begin = row * inner
+        ra0 = a0[begin : begin + inner]
+        ro0 = o0[begin : begin + inner]
+        rb0 = b0[p0 : p0 + inner]
+        v3 = b1[p1]
+        for i in range(inner):
+            v1 = rb0[i]
+            v0 = ra0[i]
+            v2 = _float32(f0(v0, v1))
+            v4 = _float32(f1(v2, v3))
+            v5 = _float32(f2(v4))
+            ro0[i] = v5
+"""
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((50, 40), (40,), (50, 1)),
+        ((4, 50, 60), (4, 1, 60), (50, 1)),
+        ((1_000, 2_000), (2_000,), (1_000, 1)),
+        ((7, 3, 20), (3, 20), (7, 1, 20)),
+    ],
+    ids=str,
+)
+def test_rows_and_what_is_broadcast(shapes: tuple[tuple[int, ...], ...]) -> None:
+    given = [
+        from_numpy(array_of("float32", prod(shape), at).reshape(shape))
+        for at, shape in enumerate(shapes)
+    ]
+    same(group_of(ROWS, given), *given)
+
+
+def test_the_loop_over_rows_is_written_as_the_module_says() -> None:
+    given = [facts("float32", each) for each in ((50, 40), (40,), (50, 1))]
+    graph, _ = fused(ROWS, given)
+    (node,) = groups_of(graph)
+    ready = kernel.ready_for(node.attributes["graph"], given)
+    assert ready is not None
+    assert ready.loop.text == ROWS_TEXT
 
 
 def test_several_dimensions_and_threads() -> None:

@@ -6,9 +6,12 @@ import pytest
 
 from runtime.dispatch.library import Library
 from runtime.schema.codes import DType
+from runtime.schema.declaration import Namespace, ScriptClassType
 from runtime.schema.device import Device
+from runtime.schema.types import TensorType
 from runtime.script.ir import parse_graph
-from runtime.script.passes import Facts, propagate_shapes, shapes
+from runtime.script.passes import Facts, propagate_shapes, shapes, shapes_for
+from runtime.tensors.making import empty_tensor
 
 
 def facts(dtype: str, *shape: int, device: str = "cpu") -> Facts:
@@ -147,3 +150,48 @@ graph(%x.1 : Tensor):
         library.close()
     assert asked == []
     assert known(text, facts("float32", 2)) == {"a": "float32 [2] cpu"}
+
+
+class Layer:
+    """What keeps a tensor as objects do, and one as modules do."""
+
+    def __init__(self) -> None:
+        self.scale = empty_tensor((3,), DType.named("float32"))
+        self._parameters = {"bias": empty_tensor((2, 1), DType.named("float64"))}
+
+    @property
+    def other(self) -> Any:
+        raise AssertionError("nothing of an object is run")
+
+
+ATTRIBUTES = """\
+graph(%l.1 : __torch__.passes.Layer, %x.1 : Tensor, %n.1 : int):
+  %s.1 : Tensor = prim::GetAttr[name="scale"](%l.1)
+  %b.1 : Tensor = prim::GetAttr[name="bias"](%l.1)
+  %o.1 : Tensor = prim::GetAttr[name="other"](%l.1)
+  %k.1 : int[] = prim::ListConstruct(%n.1)
+  %a.1 : Tensor = core::mul(%x.1, %s.1)
+  %c.1 : Tensor = core::mul(%a.1, %b.1)
+  %d.1 : Tensor = core::mul(%c.1, %o.1)
+  %e.1 : Tensor = core::reshape(%c.1, %k.1)
+  return (%d.1, %e.1)
+"""
+
+
+def test_what_is_there_is_looked_at_and_not_run() -> None:
+    namespace = Namespace()
+    declared = namespace.declare(ScriptClassType, "__torch__.passes.Layer", Layer)
+    for name in ("scale", "bias", "other"):
+        declared.declaration.add_attribute(name, TensorType)
+    declared.declaration.seal()
+    graph = parse_graph(ATTRIBUTES, namespace=namespace)
+    arguments = [Layer(), empty_tensor((2, 3), DType.named("float32")), 6]
+    found = shapes_for(graph, arguments)
+    assert {value.hint: (str(f.dtype), f.shape) for value, f in found.items()} == {
+        "x": ("float32", (2, 3)),
+        "s": ("float32", (3,)),
+        "b": ("float64", (2, 1)),
+        "a": ("float32", (2, 3)),
+        "c": ("float64", (2, 3)),
+        "e": ("float64", (6,)),
+    }
