@@ -252,6 +252,45 @@ def test_writes(line: str) -> None:
     assert written == set(WRITES[line].split())
 
 
+# Type -> whether a value of it, handed in, may be or hold a list that is handed in.
+HOLDERS: dict[str, bool] = {
+    "int": False,
+    "str?": False,
+    "Tensor": False,
+    "(int, str)": False,
+    "Dict(str, Tensor)": False,
+    "Tensor[]": True,
+    "int[]": True,
+    "int[]?": True,
+    "Union(int[], Tensor)": True,
+    "(int, int[])": True,
+    "Dict(str, int[])": True,
+    "Dict(str, Tensor?)": False,
+    "Future(int)": True,
+    "Await(int)": True,
+    "Await(int[])": True,
+    "RRef(Tensor)": True,
+    "__torch__.passes.Cell": True,
+    "Function": True,
+    "PyObject": True,
+    "Any": True,
+    "Any[]": True,
+    "(int, Any)": True,
+}
+
+
+@pytest.mark.parametrize("type_", HOLDERS)
+def test_what_may_be_or_hold_a_list(type_: str) -> None:
+    graph = read(
+        f"graph(%h : {type_}, %l : int[], %n : int):\n"
+        "  script::append.t(%l, %n)\n  return ()\n"
+    )
+    holder, list_, _ = graph.block.parameters
+    aliases = Aliases(graph)
+    assert aliases.is_written(holder) is HOLDERS[type_]
+    assert aliases.may_contain_alias(holder, list_) is HOLDERS[type_]
+
+
 def test_every_value_with_memory_lies_somewhere() -> None:
     for seed in range(100):
         graph = random_graph(Random(seed))
