@@ -1,21 +1,26 @@
-"""Tensors as numbers: conversions, `item`, `tolist` and `len`.
+"""Tensors and values of Python: conversions, `item`, `tolist`, `len`, sizes, `tensor`.
 
-True only here: how a script gets Python's values out of a tensor, and nothing else of
-tensors: what computes with them are operators of `core`.
+True only here: how a script gets Python's values out of a tensor, what it is told of
+its form, and how it makes one of values: what computes with tensors are operators of
+`core`.
 
 Rules:
 - a tensor of one element is its number; any other number of elements is refused by the
   tensor itself, as is a tensor without elements in memory;
 - an int beyond 64 bits (of an unsigned tensor, or of a large float) is refused;
 - what `item` and `tolist` give has a type that only the program knows: it says so by an
-  annotation, which is checked where it stands.
+  annotation, which is checked where it stands;
+- sizes are a list of ints, where Python has a tuple of a class of its own.
 """
 
 from collections.abc import Iterator
+from operator import attrgetter, methodcaller
 from typing import Any
 
+from runtime.schema.codes import DType
 from runtime.script.primitives.integers import bounded
-from runtime.script.primitives.row import Row, call, method, row
+from runtime.script.primitives.row import Row, Way, attribute, call, method, row
+from runtime.tensors.data import tensor
 
 _ONE = "tensor(2); tensor([2.5]); tensor(True); tensor([1, 2]); tensor([])"
 
@@ -26,6 +31,71 @@ def _item(self: Any) -> Any:
 
 def _to_list(self: Any) -> Any:
     return self.tolist()
+
+
+def _shape(self: Any) -> list[int]:
+    return list(self.shape)
+
+
+def _size_of(self: Any, dim: int) -> int:
+    size: int = self.size(dim)
+    return size
+
+
+def _stride(self: Any) -> list[int]:
+    return list(self.stride())
+
+
+def _dtype(self: Any) -> int:
+    code: int = self.dtype.code
+    return code
+
+
+def _tensor(data: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
+    kind = DType(dtype) if dtype.__class__ is int else dtype
+    place = "cpu" if device is None else device
+    return tensor(data, dtype=kind, device=place, requires_grad=requires_grad)
+
+
+def _forms() -> Iterator[Row]:
+    """What a tensor says of its form, and the making of one."""
+    some = "tensor(2); tensor([[1.5], [2.5]]); tensor([]); META"
+    yield row("shape.Tensor(Tensor self) -> int[]", attribute("shape"), _shape, some)
+    yield row("size.Tensor(Tensor self) -> int[]", method("size"), _shape, some)
+    schema = "size.dim(Tensor self, int dim) -> int"
+    samples = "tensor([[1.5], [2.5]]), 0; tensor([[1.5], [2.5]]), -1; tensor([1]), 1"
+    yield row(schema, method("size"), _size_of, samples, raises=True)
+    yield row("stride.Tensor(Tensor self) -> int[]", method("stride"), _stride, some)
+    schema = "dtype.Tensor(Tensor self) -> ScalarType"
+    yield row(schema, attribute("dtype"), _dtype, some)
+    for name, result in (
+        ("ndim", "int"),
+        ("device", "Device"),
+        ("requires_grad", "bool"),
+        ("is_cuda", "bool"),
+        ("is_cpu", "bool"),
+        ("is_meta", "bool"),
+    ):
+        schema = f"{name}.Tensor(Tensor self) -> {result}"
+        yield row(schema, attribute(name), attrgetter(name), some)
+    for name, result in (
+        ("dim", "int"),
+        ("numel", "int"),
+        ("element_size", "int"),
+        ("storage_offset", "int"),
+        ("is_contiguous", "bool"),
+        ("is_floating_point", "bool"),
+        ("is_complex", "bool"),
+    ):
+        schema = f"{name}.Tensor(Tensor self) -> {result}"
+        yield row(schema, method(name), methodcaller(name), some)
+    schema = (
+        "tensor.t(t data, *, ScalarType? dtype=None, Device? device=None,"
+        " bool requires_grad=False) -> Tensor"
+    )
+    samples = "2; [1, 2]; [[1.5], [2.5]]; True; [[1], [1, 2]]"
+    way = Way("function", tensor, "tensor")
+    yield row(schema, way, _tensor, samples, raises=True)
 
 
 def _rows() -> Iterator[Row]:
@@ -48,4 +118,4 @@ def _rows() -> Iterator[Row]:
     yield row(schema, call(len), len, samples, raises=True)
 
 
-ROWS = tuple(_rows())
+ROWS = (*_rows(), *_forms())

@@ -24,6 +24,9 @@ HEAD = "Traceback of the program (most recent call last):"
 # Of more frames than twice as many, those in the middle are counted only.
 SHOWN = 8
 
+# How a group of operators is called, as long as nobody knows of which function.
+FUSED = "<fused>"
+
 _FRAMES, _BASE, _NOTE = "_script_frames", "_script_base", "_script_note"
 
 
@@ -59,6 +62,10 @@ def passed(error: BaseException, function: str, place: Place | None) -> None:
     frames = attributes.get(_FRAMES)
     if frames is None:
         frames = attributes[_FRAMES] = []
+    elif frames and frames[-1].function == FUSED:
+        # A group is a part of the function that it was formed in.
+        frames[-1] = Frame(function, frames[-1].place)
+        return
     frames.append(Frame(function, place))
 
 

@@ -11,7 +11,7 @@ Rules:
 
 How it works: each part is a `threading.local`, whose `__dict__` is one object for each
 thread; a thread remembers those of all parts, so that a copy of its state is a copy of
-a few small dictionaries, and a task that runs where it was forked finds its state there.
+a few small dictionaries, and a task that runs where it was forked finds it there.
 """
 
 import threading

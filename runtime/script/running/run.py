@@ -23,10 +23,11 @@ from contextlib import suppress
 from typing import Any
 
 from runtime.errors.script_running import TooDeep
-from runtime.schema.types import CODED
+from runtime.locks import load
+from runtime.schema.types import CODED, TensorType
 from runtime.schema.values import presenter
 from runtime.script.ir import Block, Graph, Node, Value, copy_graph
-from runtime.script.passes import OPTIMIZE, run_passes
+from runtime.script.passes import OPTIMIZE, facts_of, propagate_shapes, run_passes
 from runtime.script.program import Function
 from runtime.script.running.backtrace import note, passed
 from runtime.script.running.methods import PLANS
@@ -37,6 +38,7 @@ from runtime.script.running.steps import step_of
 from runtime.script.running.text import TooNested, text_of
 from runtime.script.running.types import binder_of
 from runtime.script.running.warned import Run
+from runtime.tensors.tensor import Tensor
 
 Entry = Callable[..., Any]
 
@@ -45,24 +47,40 @@ class Plan:
     """What runs a block; `execute` takes its arguments, and gives what it gives.
 
     Of several results a tuple, of none None.  `heat` counts runs and trips of loops.
+    A plan of a graph whose operators may be fused looks at the tensors that it is
+    given, in so many runs as the options say, and is laid out anew then.
     """
 
-    __slots__ = ("body", "execute", "heat", "limit", "name", "options", "planner")
+    __slots__ = ("execute", "frame", "graph", "heat", "limit", "name", "options")
 
     def __init__(
-        self, block: Block, captured: Sequence[Value], name: str, options: Any
+        self,
+        block: Block,
+        captured: Sequence[Value],
+        name: str,
+        options: ExecutorOptions,
+        graph: Graph | None = None,
     ) -> None:
         self.name = name
-        self.options: ExecutorOptions = options
-        self.planner = Planner(block, captured, lambda node: step_of(node, _nested))
-        self.body = Inner(self.planner.layout)
-        # The last register is that of the step that raised.
-        self.planner.template.append(None)
+        self.options = options
         self.heat = 0
         after = self.options.text_after
         self.limit = sys.maxsize if after is None else after
+        # The graph, as long as its operators may be fused.
+        self.graph = graph
+        self.lay_out(block, captured)
+
+    def lay_out(self, block: Block, captured: Sequence[Value] = ()) -> None:
+        """Lay the block out, and run that from now on."""
+        planner = Planner(block, captured, lambda node: step_of(node, _nested))
+        # The last register is that of the step that raised.
+        template = [*planner.template, None]
+        # Set at once: another thread may be about to run it.
+        self.frame = planner, template, Inner(planner.layout)
         self.execute: Entry = self.run_registers
-        if not self.limit:
+        if self.graph is not None:
+            self.execute = self.run_looking
+        elif not self.limit:
             self.warm_up()
 
     def warm_up(self) -> None:
@@ -70,7 +88,7 @@ class Plan:
         self.limit = sys.maxsize
         # It has none if it is nested too deeply.
         with suppress(TooNested):
-            self.execute = text_of(self.planner, self.name, self.failed)
+            self.execute = text_of(self.frame[0], self.name, self.failed)
 
     def failed(self, error: Exception, node: Node | None) -> None:
         """An exception passes, which a node raised.
@@ -85,25 +103,44 @@ class Plan:
             raise deep from None
         passed(error, self.name, place)
 
+    def run_looking(self, *arguments: Any) -> Any:
+        """Run it on registers, or fuse it by the tensors among the arguments."""
+        graph = self.graph
+        if self.heat >= self.options.fuse_after and graph is not None:
+            self.graph = None
+            # Others may be running the graph that there is.
+            fused = copy_graph(graph)
+            self.lay_out(fused.block if _fuse(fused, arguments) else graph.block)
+            return self.execute(*arguments)
+        return self.run_registers(*arguments)
+
     def run_registers(self, *arguments: Any) -> Any:
         """Run it on registers."""
-        registers = self.planner.template.copy()
+        _, template, body = self.frame
+        registers = template.copy()
         registers[: len(arguments)] = arguments
         # An argument that is let go is nobody's.
         del arguments
-        body = self.body
         try:
             self.heat += 1 + run_steps(body.steps, registers)
         except Exception as error:
             step = registers[-1]
             self.failed(error, None if step is None else step.node)
             raise
-        if self.heat >= self.limit:
+        if self.heat >= self.limit and self.graph is None:
             self.warm_up()
         results = body.results
         if len(results) == 1:
             return registers[results[0]]
         return tuple([registers[each] for each in results]) or None
+
+
+def _fuse(graph: Graph, arguments: Sequence[Any]) -> int:
+    """Form groups of operators for tensors such as the arguments; gives how many."""
+    facts = [facts_of(each) if each.__class__ is Tensor else None for each in arguments]
+    shapes = propagate_shapes(graph, facts)
+    formed: int = load("runtime.script.fusion").fuse(graph, shapes)
+    return formed
 
 
 def _nested(node: Node, name: str) -> tuple[Entry, Sequence[Value]]:
@@ -133,7 +170,11 @@ def plan_of(graph: Graph, name: str = "") -> Plan:
     if options.optimize:
         graph = copy_graph(graph)
         run_passes(graph, OPTIMIZE)
-    return Plan(graph.block, (), name or graph.name, options)
+    fuses = options.fuse and any(
+        each.type is TensorType for each in graph.block.parameters
+    )
+    kept = graph if fuses else None
+    return Plan(graph.block, (), name or graph.name, options, kept)
 
 
 def _plan(function: Function) -> Plan:

@@ -22,12 +22,13 @@ from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorChanged, OperatorGone
 from runtime.errors.script_running import ClassGone
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
+from runtime.locks import load
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import AwaitType, FutureType, TupleType
 from runtime.script.ir import Node, Value, row_of
 from runtime.script.primitives import table
-from runtime.script.running.backtrace import again
+from runtime.script.running.backtrace import FUSED, again
 from runtime.script.running.methods import entry_of, method_of
 from runtime.script.running.pool import Forked, fork_pool
 from runtime.script.running.raising import exception
@@ -51,12 +52,7 @@ class Made(NamedTuple):
 
 
 # How tasks and awaits are called in backtraces.
-FORKED, AWAITED, CLOSED, FUSED = (
-    "<forked function>",
-    "<awaitable function>",
-    "<closure>",
-    "<fused>",
-)
+FORKED, AWAITED, CLOSED = "<forked function>", "<awaitable function>", "<closure>"
 
 
 def step_of(node: Node, nested: Nested) -> Made:
@@ -314,7 +310,10 @@ def _closure(node: Node, nested: Nested) -> Made:
 
 
 def _fused(node: Node, nested: Nested) -> Made:
-    return Made(*nested(node, FUSED))
+    entry, _ = nested(node, FUSED)
+    # It needs the compiler of kernels, which few programs do.
+    fusion = load("runtime.script.fusion")
+    return Made(fusion.compiled(node.attributes["graph"], entry))
 
 
 # Others

@@ -4,7 +4,7 @@ import contextlib
 import copy
 import io
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import runtime
@@ -32,19 +32,23 @@ class Both:
     def __init__(self, text: str, names: dict[str, Any] | None = None) -> None:
         given = {**NAMES, **(names or {})}
         self.python: dict[str, Any] = dict(given)
-        exec(compile(text, "<both>", "exec"), self.python)  # noqa: S102  # tests' own text
+        exec(compile(text, "<both>", "exec"), self.python)  # tests' own text
         functions = compile_text(text, Program(), given)
         self.script = {each.name: each for each in functions}
         for each in functions:
             check(each.graph)
 
     def outcomes(self, name: str, *arguments: Any) -> tuple[Outcome, Outcome]:
-        """What Python does, and what the program does."""
+        """What Python does, and what the program does.
+
+        Of an exception of which the words are ours, the class counts.
+        """
         script = self.script[name]
-        return (
-            outcome(self.python[name], arguments),
-            outcome(lambda *given: call(script, given, {}), arguments),
-        )
+        python = outcome(self.python[name], arguments)
+        ours = outcome(lambda *given: call(script, given, {}), arguments)
+        if ours.error.endswith(": "):
+            python = replace(python, error=f"{python.error.partition(':')[0]}: ")
+        return python, ours
 
 
 def outcome(function: Any, arguments: Any) -> Outcome:

@@ -9,6 +9,7 @@ from typing import Any
 import runtime
 from runtime.errors.arithmetic import NegativeExponent
 from runtime.errors.script_values import IntegerOverflow, ResultOfOtherType
+from runtime.schema.codes import DType
 from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.schema.types import (
     BoolType,
@@ -55,6 +56,8 @@ def sample_arguments(sample: str) -> tuple[list[Any], dict[str, Any]]:
 
 def canonical(value: Any) -> Any:
     """A value as something that is equal exactly when values and types are."""
+    if isinstance(value, DType):
+        value = value.code
     if isinstance(value, VIEWS):
         value = list(value)
     if hasattr(value, "key_bits"):
@@ -96,7 +99,7 @@ def python(row: Row, sample: str) -> tuple[Outcome, Any]:
     args, kwargs = sample_arguments(sample)
     places = {f"a{n}": value for n, value in enumerate(args)}
     keywords = {name: name for name in kwargs}
-    space = {**places, **kwargs, "math": math, "cmath": cmath}
+    space = {**places, **kwargs, "math": math, "cmath": cmath, "tensor": runtime.tensor}
     text = row.way.expression(list(places), keywords)
 
     def run() -> Any:
@@ -122,6 +125,8 @@ def declared(row: Row, result: Any) -> Outcome:
     values = result if len(row.schema.returns) > 1 else (result,)
     for formal, value in zip(row.schema.returns, values, strict=False):
         kind = _NUMBERS.get(formal.type)
+        if isinstance(formal.type, ListType) and isinstance(value, tuple):
+            return Outcome(canonical(list(value)))
         if kind is int and type(value) is float:
             return Outcome(error=NegativeExponent)
         if kind is float and type(value) is complex:

@@ -10,7 +10,7 @@ from runtime.futures import Future
 from runtime.schema.parser import parse_schema
 from runtime.script.ir import Graph
 from runtime.script.program import Function
-from runtime.script.running import Frame, call, run, script_frames
+from runtime.script.running import Frame, call, fork_pool, run, script_frames
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")
@@ -199,6 +199,17 @@ with prim::awaitable_0 = graph(%m : int):
         with pytest.raises(ZeroDivisionError) as caught:
             call(wait, (made,))
         assert names(caught.value) == ["wait", "<awaitable function>"]
+
+
+def test_a_task_of_python_has_no_frames_of_its_own() -> None:
+    wait = written(
+        "wait(Future(int) fut) -> int", "  %r : int = prim::wait(%fut)\n  return (%r)\n"
+    )
+    future = fork_pool.fork(lambda: 1 // 0)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError) as caught:
+            call(wait, (future,))
+        assert names(caught.value) == ["wait"]
 
 
 def test_an_error_of_a_future_of_python_keeps_its_class() -> None:

@@ -153,5 +153,5 @@ def test_the_graph_of_a_function_stays_as_it_was() -> None:
     before = graph_text(function.graph)
     with executor(optimize=True):
         assert call(function) == 4
-        assert function.memo["plan"].planner.layout.steps == []
+        assert function.memo["plan"].frame[0].layout.steps == []
     assert graph_text(function.graph) == before
