@@ -9,8 +9,8 @@ from tests.script.passes.programs import FUNCTIONS, NAMES
 
 def read(text: str, **tables: Any) -> Graph:
     """The graph of a text with the types and functions of the tests."""
-    known = {"namespace": NAMES, "functions": FUNCTIONS, **tables}
-    return parse_graph(text, **known)
+    known = {"namespace": NAMES, "functions": FUNCTIONS, "objects": (print,)}
+    return parse_graph(text, **(known | tables))
 
 
 def changed(
