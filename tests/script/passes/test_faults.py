@@ -22,6 +22,7 @@ from runtime.script.passes import (
     subexpressions,
 )
 from runtime.script.passes.rules import Call, Known, Rule
+from runtime.script.passes.splicing import splice
 from tests.script.passes.programs import Outcome, outcome, patched, random_program
 from tests.script.passes.test_programs import LEGS, ROUNDS
 from tests.script.passes.texts import read
@@ -77,7 +78,7 @@ def _nothing_is_outside() -> Iterator[None]:
     whole = dead_code._Marking.__init__
 
     class Blind(aliases.Aliases):
-        outside = property(lambda self: 0, lambda self, value: None)  # type: ignore[assignment]  # planted
+        outside = property(lambda self: 0, lambda self, value: None)
 
     with patched(dead_code, "Aliases", Blind):
         assert whole is dead_code._Marking.__init__
@@ -186,7 +187,7 @@ FAULTS: dict[str, Fault] = {
         _instead(
             constants,
             "splice",
-            lambda node, block, splice=constants.splice: splice(
+            lambda node, block: splice(
                 node, next(each for each in node.blocks if each is not block)
             ),
         ),
