@@ -97,8 +97,9 @@ if TYPE_CHECKING:
     )
     from runtime.errors.schema import TooManyArguments as TooManySchemaArguments
     from runtime.errors.script import (
-        IllTyped, MalformedProgram, NoSource, NoSuchCall, NotDefined, NotSupported,
-        ProgramError, ScriptError, UnfitParameter, UnknownAttribute, UnknownName,
+        IllTyped, MalformedProgram, MarkMisuse, NoSource, NoSuchCall, NotDefined,
+        NotSupported, ProgramError, ScriptError, UnfitClass, UnfitParameter,
+        UnknownAttribute, UnknownName,
     )
     from runtime.errors.script_running import (
         ClassGone, ErrorSwallowed, ExecutorRefused, MethodMissing, NotOfType,
@@ -149,10 +150,10 @@ __all__ = [
     "KeywordOnlyTensor", "LeafModified", "LibraryClosed", "LibraryMisuse",
     "LibraryNeeded", "LibraryRefused", "LookupFailed", "MainStaysOpen",
     "MalformedClassName", "MalformedProgram", "MalformedSignature",
-    "MalformedTypeName", "MaskedArray", "MethodMissing", "MissingArgument",
-    "MissingFake", "MissingKernel", "MixedContexts", "ModeMisuse", "ModeNotEntered",
-    "ModeNotInnermost", "ModeSlotTaken", "ModeStackChanged", "ModeStackError",
-    "ModeWithoutHandler", "MutationMismatch", "NamedNotSupported",
+    "MalformedTypeName", "MarkMisuse", "MaskedArray", "MethodMissing",
+    "MissingArgument", "MissingFake", "MissingKernel", "MixedContexts", "ModeMisuse",
+    "ModeNotEntered", "ModeNotInnermost", "ModeSlotTaken", "ModeStackChanged",
+    "ModeStackError", "ModeWithoutHandler", "MutationMismatch", "NamedNotSupported",
     "NamespaceMismatch", "NamespaceTaken", "NeedsDetach", "NegativeExponent",
     "NoCopy", "NoData", "NoDataToRead", "NoDeviceArgument", "NoElements",
     "NoElementsLeft", "NoGradient", "NoGradientToCompute", "NoHandler",
@@ -177,7 +178,7 @@ __all__ = [
     "StackMismatch", "SubclassError", "TagMismatch", "TagRefused", "TargetDType",
     "TargetOverlaps", "TargetShape", "TooDeep", "TooManyArguments",
     "TooManyDimensions", "TooManySchemaArguments", "UndeclaredAlias",
-    "UndeclaredWrite", "UndefinedResult", "UnevenData", "UnfitKernel",
+    "UndeclaredWrite", "UndefinedResult", "UnevenData", "UnfitClass", "UnfitKernel",
     "UnfitParameter", "UnfitValue", "UnknownAliasKind", "UnknownArgument",
     "UnknownAttribute", "UnknownBackend", "UnknownDeclaration", "UnknownDevice",
     "UnknownKey", "UnknownMode", "UnknownMutated", "UnknownName", "UnknownOperator",

@@ -37,6 +37,19 @@ class NoSource(ScriptError, TypeError):
 
 
 @dataclass(eq=False, kw_only=True)
+class MarkMisuse(ScriptError, TypeError):
+    """`call` marks what it cannot mark; `wanted` says what it takes."""
+
+    call: str
+    found: str
+    wanted: str
+
+    def render(self) -> str:
+        """The mark, what was found, and what belongs there."""
+        return page(f"`{self.call}` was given {self.found}.", ("it takes", self.wanted))
+
+
+@dataclass(eq=False, kw_only=True)
 class ProgramError(ScriptError):
     """Base of the errors at a place of a program: `span` of `source`.
 
@@ -137,6 +150,23 @@ class UnfitParameter(ProgramError, ValueError):
     def complaint(self) -> str:
         """The parameter and what is wrong with it."""
         return f"the parameter `{self.parameter}` {self.message}"
+
+    def advice(self) -> str:
+        """What to write instead."""
+        return self.hint
+
+
+@dataclass(eq=False, kw_only=True)
+class UnfitClass(ProgramError, TypeError):
+    """A class of Python, `name`, is none for scripts; `hint` says what to write."""
+
+    name: str
+    message: str
+    hint: str = ""
+
+    def complaint(self) -> str:
+        """The class and what is wrong with it."""
+        return f"the class `{self.name}` {self.message}"
 
     def advice(self) -> str:
         """What to write instead."""

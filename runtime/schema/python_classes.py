@@ -82,6 +82,16 @@ class PythonClasses:
         if isinstance(known, TupleType) and known.qualname:
             _TUPLES[known.qualname, known.names] = python
 
+    def known(self, python: type) -> Type | None:
+        """What a class means already, or None."""
+        return self._known.get(python)
+
+    def forget(self, python: type) -> None:
+        """Let a class mean nothing again, and give the name of its type back."""
+        made = self._known.pop(python, None)
+        if isinstance(made, DeclaredType):
+            self.namespace.discard(made)
+
     def __call__(self, python: type, scope: Scope) -> Type | None:
         """The type of a class, whose annotations may use names of the scope, or None.
 

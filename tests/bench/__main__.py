@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from tests.bench.calls import CALL_ROWS
+from tests.bench.fusion import FUSION_ROWS
 from tests.bench.futures import FUTURE_ROWS
 from tests.bench.kernels import kernels
 from tests.bench.proofs import PROOF_ROWS
@@ -25,6 +26,7 @@ ROWS = (
     *CALL_ROWS,
     *DISPATCH_ROWS,
     *FUTURE_ROWS,
+    *FUSION_ROWS,
     *RUNNING_ROWS,
     *TRAINING_ROWS,
     kernels,

@@ -12,6 +12,12 @@ from runtime.script.emission.builtins import (
     register_annotate,
 )
 from runtime.script.emission.calls import Form, bound_values, call_forms, together
+from runtime.script.emission.classes import (
+    ClassSugar,
+    class_type,
+    compile_class,
+    install_classes,
+)
 from runtime.script.emission.compile import (
     Compiler,
     FunctionOfProgram,
@@ -20,7 +26,17 @@ from runtime.script.emission.compile import (
     compile_text,
 )
 from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.enums import install_enums
+from runtime.script.emission.forms import (
+    SpecialForm,
+    SyntaxForm,
+    arguments_of,
+    install_forms,
+    register_forms,
+)
 from runtime.script.emission.iteration import Iteration, Static
+from runtime.script.emission.later import install_later
+from runtime.script.emission.objects import ObjectValue, install_objects
 from runtime.script.emission.sugar import (
     Arguments,
     Registration,
@@ -37,25 +53,41 @@ from runtime.script.emission.sugar import (
     type_of,
 )
 
+for _install in (
+    install_objects,
+    install_enums,
+    install_classes,
+    install_forms,
+    install_later,
+):
+    _install()
+
 __all__ = [
     "CLASSES",
     "Arguments",
+    "ClassSugar",
     "Compiler",
     "Emitter",
     "ExceptionClass",
     "Form",
     "FunctionOfProgram",
     "Iteration",
+    "ObjectValue",
     "Primitive",
     "Registration",
     "SimpleValue",
     "Special",
+    "SpecialForm",
     "Static",
     "Sugared",
     "SugaredTuple",
     "Syntactic",
+    "SyntaxForm",
+    "arguments_of",
     "bound_values",
     "call_forms",
+    "class_type",
+    "compile_class",
     "compile_function",
     "compile_method",
     "compile_text",
@@ -63,6 +95,7 @@ __all__ = [
     "no_attribute",
     "plain",
     "register_annotate",
+    "register_forms",
     "register_special_form",
     "register_sugar",
     "register_value",

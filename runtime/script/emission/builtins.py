@@ -50,6 +50,7 @@ from runtime.script.emission.sugar import (
 from runtime.script.ir import Value
 from runtime.script.primitives import by_form, by_function
 from runtime.script.primitives.table import FUNCTIONS
+from runtime.script.program import Mark, mark_of
 
 
 class Primitive(Sugared):
@@ -306,6 +307,9 @@ def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
         return SimpleValue(e.constant(len(kind.elements)))
     if isinstance(given, SugaredTuple):
         return SimpleValue(e.constant(len(given.items)))
+    known = None if kind is not None else given.elements(e)
+    if known is not None:
+        return SimpleValue(e.constant(len(known)))
     return _own(e, given, "__len__")
 
 
@@ -533,6 +537,11 @@ def class_sugar(python: Any) -> Sugared:
     return PythonClass(python)
 
 
+# What calls a function that has a mark; the chapter of those that are left to Python
+# puts its own here.
+LEAVES: dict[Mark | None, Callable[[Emitter, Any, Arguments], Sugared]] = {}
+
+
 class PythonFunction(Sugared):
     """A function that is written in Python: it is compiled when it is called."""
 
@@ -553,7 +562,10 @@ class PythonFunction(Sugared):
         ).output
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """Call what it is compiled to."""
+        """Call what it is compiled to, or Python, if it is left to that."""
+        mark = mark_of(self.python)
+        if mark in LEAVES:
+            return LEAVES[mark](e, self.python, arguments)
         return e.compiler.call(e, e.compiler.called(e, self.python), arguments)
 
 

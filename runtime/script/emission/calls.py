@@ -42,7 +42,7 @@ from runtime.schema.types import (
     unwrap_optional,
 )
 from runtime.schema.unify import Mismatch, match, substitute, variables
-from runtime.script.emission.emitter import Emitter, becomes
+from runtime.script.emission.emitter import Emitter, becomes, why_not
 from runtime.script.emission.sugar import (
     Arguments,
     SimpleValue,
@@ -356,6 +356,9 @@ def _converted(
         return _Number(slot)
     if exact:
         return ""
+    why = why_not(actual, formal)
+    if why:
+        return f": {why}"
     target = unwrap_optional(formal)
     wider = widened(actual, target)
     if wider is not None:

@@ -62,6 +62,8 @@ _NO_NAMES: Mapping[str, Any] = {}
 _COMPILED: WeakKeyDictionary[Program, dict[Any, Function]] = WeakKeyDictionary()
 # Sugar of the object of a method, from its value and the Python object if known.
 OwnerSugar = Callable[[Value, Any], Sugared]
+# What gives the type of a Python class, asked in order; None: it knows no such class.
+CLASS_TYPES: list[Callable[["Compiler", type, Scope], Type | None]] = []
 
 
 class _Job(NamedTuple):
@@ -105,6 +107,9 @@ class Compiler:
         self._active: dict[Any, None] = {}
         # What is compiled now, and why.
         self._since: Since = ()
+        # What is done behind the jobs, and what is done where something fails.
+        self.later: list[Callable[[], None]] = []
+        self.undoing: list[Callable[[], None]] = []
 
     @staticmethod
     def sugar(value: Value) -> Sugared:
@@ -122,14 +127,27 @@ class Compiler:
         Raises:
             IllTyped: they are of none.
         """
-        found = annotated_type(python, self._scope)
+        found = annotated_type(python, Scope(classes=self.classes))
         if found is None:
             e.fail(f"{python!r} is no type of programs")
         return found
 
-    @property
-    def _scope(self) -> Scope:
-        return Scope(classes=self.program.classes)
+    def classes(self, python: type, scope: Scope) -> Type | None:
+        """The type of a Python class that an annotation names, or None.
+
+        Raises:
+            ProgramError: it cannot be compiled.
+            AnnotationError: a field of it means no type.
+        """
+        for each in CLASS_TYPES:
+            found = each(self, python, scope)
+            if found is not None:
+                return found
+        return self.program.classes(python, scope)
+
+    def since(self, name: str, e: Emitter) -> Since:
+        """Why something is compiled that is called at a place."""
+        return ((name, e.at.source, e.at.span), *self._since)
 
     # Calls
 
@@ -170,7 +188,7 @@ class Compiler:
         with _Told(since):
             definition = read_function(python)
             check(definition.tree, definition.source)
-            scope = scope_of(python, definition, self.program.classes)
+            scope = scope_of(python, definition, self.classes)
             annotations = Annotations(definition, scope)
             signature = read_signature(annotations, python)
         qualname = self.program.free_name(qualified_name(python))
@@ -225,15 +243,19 @@ class Compiler:
         owner_sugar: OwnerSugar | None = None,
         owner_value: Any = None,
         since: Since = (),
+        name: str = "",
     ) -> Function:
-        """The function of a method; its first argument is an object of `owner`."""
+        """The function of a method; its first argument is an object of `owner`.
+
+        It is called as it is written, unless there is a `name`.
+        """
         with _Told(since):
             definition = read_function(python)
             check(definition.tree, definition.source)
-            scope = scope_of(python, definition, self.program.classes)
+            scope = scope_of(python, definition, self.classes)
             annotations = Annotations(definition, scope)
             signature = read_signature(annotations, python, owner)
-        name = definition.tree.name
+        name = name or definition.tree.name
         qualname = f"{owner.declaration.qualname}.{name}"
 
         def make() -> Graph:
@@ -271,11 +293,16 @@ class Compiler:
 
     def finish(self) -> None:
         """Make the graphs of all that was begun."""
-        while self._jobs:
-            self._jobs.pop(0).function.graph  # noqa: B018  # it is made when asked for
+        while self._jobs or self.later:
+            if self._jobs:
+                self._jobs.pop(0).function.graph  # noqa: B018  # it is made when asked for
+            else:
+                self.later.pop(0)()
 
     def undo(self) -> None:
         """Give back all that was begun."""
+        for undo in reversed(self.undoing):
+            undo()
         for python, function in self._made:
             self.program.discard(function)
             if self.compiled.get(python) is function:
@@ -459,7 +486,7 @@ def _text_functions(
     path: str,
 ) -> list[Function]:
     own: dict[str, Any] = {}
-    scope = Scope(own, names, classes=compiler.program.classes)
+    scope = Scope(own, names, classes=compiler.classes)
 
     def declare(node: ast.FunctionDef) -> _TextFunction:
         definition: Definition[Any] = Definition(text.source, node)

@@ -29,12 +29,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from runtime.errors.script import IllTyped
 from runtime.schema.annotation import annotated_type
-from runtime.schema.subtype import is_subtype
+from runtime.schema.declaration import DeclaredType, InterfaceType
+from runtime.schema.subtype import is_subtype, misfit
 from runtime.schema.types import (
     BoolType,
     DictType,
     ListType,
     NoneType_,
+    OptionalType,
     TupleType,
     Type,
 )
@@ -224,7 +226,7 @@ class Emitter:
         """
         found = self.fitted(value, type)
         if found is None:
-            self.fail(message.format(value.type), hint)
+            self.fail(message.format(value.type), why_not(value.type, type) or hint)
         return found
 
     def fail(
@@ -412,6 +414,16 @@ def becomes(value: Value, type: Type, untyped: set[Value]) -> bool:  # noqa: A00
     value.type = type
     untyped.discard(value)
     return True
+
+
+def why_not(found: Type, wanted: Type) -> str:
+    """The method because of which something is not of an interface; empty: no such."""
+    if isinstance(wanted, OptionalType):
+        wanted = wanted.element
+    if not isinstance(wanted, InterfaceType) or not isinstance(found, DeclaredType):
+        return ""
+    fault = misfit(found.declaration, wanted.declaration)
+    return "" if fault is None else f"{found} is no {wanted}: {fault}"
 
 
 def constant_type(value: Any) -> Type:

@@ -96,6 +96,9 @@ def annotated(e: Emitter, node: ast.AnnAssign) -> None:
     value = _typed(e, node.value, e.expression(node.value), wanted)
     if isinstance(node.target, ast.Name):
         _declare(e, node.target.id, wanted)
+    if isinstance(node.target, ast.Attribute):
+        name = mangled(node.target.attr, e.definition.owner)
+        e.expression(node.target.value).declare_attribute(e, name, wanted)
     assign(e, node.target, value)
 
 

@@ -67,6 +67,10 @@ class Sugared:
         """How it looks among the arguments of a call."""
         return self.says()
 
+    def here(self, e: Emitter) -> "Sugared":
+        """What it is at the place where it is named; mostly itself."""
+        return self
+
     def value(self, e: Emitter) -> Value:
         """The value of the graph."""
         e.fail(f"{self.says()} is no value", "It can be called or looked into only.")
@@ -78,6 +82,9 @@ class Sugared:
     def set_attribute(self, e: Emitter, name: str, value: "Sugared") -> None:
         """`it.name = value`."""
         e.fail(f"attributes of {self.says()} cannot be set")
+
+    def declare_attribute(self, e: Emitter, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
+        """`it.name: type = ...`, before it is set; the value fits the type."""
 
     def call(self, e: Emitter, arguments: Arguments) -> "Sugared":
         """`it(...)`."""
@@ -367,69 +374,72 @@ def type_of(sugared: Sugared) -> Type | None:
 
 # Registrations
 
-Form = Callable[[Emitter, Any], Sugared]
-_FORMS: dict[int, tuple[Any, Sugared | Form]] = {}
-_KINDS: dict[type, Callable[[Any], Sugared]] = {}
-_VALUES: dict[Any, Callable[[Value], Sugared]] = {}
+# What is registered, oldest first; the newest counts, and each is taken back by itself.
+_FORMS: dict[int, list[Any]] = {}
+_KINDS: dict[Any, list[Any]] = {}
+_VALUES: dict[Any, list[Any]] = {}
 
 
 class Registration:
-    """What was registered; `remove` takes it back."""
+    """What was registered; `close` takes it back."""
 
-    __slots__ = ("_remove",)
+    __slots__ = ("_close",)
 
-    def __init__(self, remove: Callable[[], None]) -> None:
-        self._remove = remove
+    def __init__(self, close: Callable[[], None]) -> None:
+        self._close = close
 
-    def remove(self) -> None:
+    def close(self) -> None:
         """Take it back; doing so again is harmless."""
-        self._remove()
+        self._close()
+
+    remove = close
+
+    def __enter__(self) -> "Registration":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
 
 
 def register_special_form(python: Any, form: Sugared) -> Registration:
-    """Let an object, by identity, mean `form` in programs; the last one counts."""
-    entry = python, form
-    before = _FORMS.get(id(python))
-    _FORMS[id(python)] = entry
-
-    def remove() -> None:
-        if _FORMS.get(id(python)) is entry:
-            del _FORMS[id(python)]
-            if before is not None:
-                _FORMS[id(python)] = before
-
-    return Registration(remove)
+    """Let an object, by identity, mean `form` in programs; the newest one counts."""
+    return _registered(_FORMS, id(python), (python, form))
 
 
 def register_sugar(kind: type, make: Callable[[Any], Sugared]) -> Registration:
     """Let objects of a Python class, and of those below it, mean what `make` gives."""
-    before = _KINDS.get(kind)
-    _KINDS[kind] = make
-
-    def remove() -> None:
-        if _KINDS.get(kind) is make:
-            del _KINDS[kind]
-            if before is not None:
-                _KINDS[kind] = before
-
-    return Registration(remove)
+    return _registered(_KINDS, kind, make)
 
 
 def register_value(kind: Any, make: Callable[[Value], Sugared]) -> Registration:
     """Let values of a type, or of types of a class, be what `make` gives of them."""
-    _VALUES[kind] = make
+    return _registered(_VALUES, kind, make)
 
-    def remove() -> None:
-        if _VALUES.get(kind) is make:
-            del _VALUES[kind]
 
-    return Registration(remove)
+def _registered(table: dict[Any, list[Any]], key: Any, entry: Any) -> Registration:
+    # An object of its own, so that the same may be registered twice.
+    kept = [entry]
+    table.setdefault(key, []).append(kept)
+
+    def close() -> None:
+        entries = [each for each in table.get(key, ()) if each is not kept]
+        if entries:
+            table[key] = entries
+        else:
+            table.pop(key, None)
+
+    return Registration(close)
+
+
+def _newest(table: dict[Any, list[Any]], key: Any) -> Any:
+    entries = table.get(key)
+    return entries[-1][0] if entries else None
 
 
 def sugar_of_value(value: Value) -> Sugared:
     """What a value of a graph is to programs."""
     kind = value.type
-    make = _VALUES.get(kind) or _VALUES.get(type(kind))
+    make = _newest(_VALUES, kind) or _newest(_VALUES, type(kind))
     return SimpleValue(value) if make is None else make(value)
 
 
@@ -487,13 +497,15 @@ def is_constant(python: Any) -> bool:
 
 def special_form(python: Any) -> Sugared | None:
     """What was registered for an object, or for its class; None if nothing was."""
-    found = _FORMS.get(id(python))
+    found = _newest(_FORMS, id(python))
     if found is not None and found[0] is python:
-        return found[1]  # type: ignore[return-value]  # forms are sugar
+        form: Sugared = found[1]
+        return form
     for base in type(python).__mro__:
-        make = _KINDS.get(base)
+        make = _newest(_KINDS, base)
         if make is not None:
-            return make(python)
+            sugar: Sugared = make(python)
+            return sugar
     return None
 
 
@@ -503,11 +515,13 @@ def sugar_of(python: Any, e: Emitter) -> Sugared:
         return python
     found = special_form(python)
     if found is not None:
-        return found
+        return found.here(e)
     if isinstance(python, Device):
         return SimpleValue(e.constant(python, DeviceType))
     if is_constant(python):
         return SimpleValue(e.constant(python))
+    if type(python) is tuple:
+        return SugaredTuple([sugar_of(each, e) for each in python])
     if is_tensor(python):
         from runtime.schema.types import TensorType
 

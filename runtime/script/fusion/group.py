@@ -12,7 +12,7 @@ Rules:
 - nothing is written, nothing moves over what has an effect: what a group gives and
   raises is what its nodes gave and raised, in their order;
 - dtypes and shapes are hints: what the group is given decides, when it runs
-  (`runtime.script.fusion.compiled`).
+  (`runtime.script.fusion.compiling`).
 """
 
 from collections.abc import Mapping, Sequence

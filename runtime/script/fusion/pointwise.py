@@ -34,7 +34,7 @@ from runtime.tensors.making import host_tensor, wrap_number
 from runtime.tensors.tensor import Tensor
 
 Number = bool | int | float
-NUMBERS: tuple[type, ...] = (bool, int, float)
+NUMBERS = (bool, int, float)
 
 
 class Later(NamedTuple):
@@ -91,7 +91,7 @@ def step_of(node: Node, known: Mapping[Value, Any]) -> Step | None:
                 return None
             one: Any = fact.type(1)
             made = wrap_number(one)
-        elif argument.type is TensorType and fact.__class__ in NUMBERS:
+        elif argument.type is TensorType and isinstance(fact, NUMBERS):
             made = wrap_number(fact)
         elif argument.type is TensorType:
             return None
@@ -131,7 +131,7 @@ def _of_plan(
             value = source[id(each)]
             fact: Any = known[value]
             number: Any = value
-            if not isinstance(fact, Later):
+            if isinstance(fact, NUMBERS):
                 number = number_for(fact, compute)
             operands.append(Element(number, compute.name))
         elif each.__class__ in NUMBERS and is_cast and plan.compute is not None:

@@ -1,14 +1,44 @@
 """Programs: functions, the names that they have, and the types of their objects."""
 
 from runtime.script.program.function import Function
+from runtime.script.program.marks import (
+    Attribute,
+    Mark,
+    annotate,
+    export,
+    fork,
+    ignore,
+    interface,
+    is_interface,
+    is_of_type,
+    is_scripting,
+    mark_of,
+    unchecked_cast,
+    unused,
+    wait,
+)
 from runtime.script.program.objects import CARRIED, declare_objects, declared_type
 from runtime.script.program.program import SHARED_PROGRAM, Program
 
 __all__ = [
     "CARRIED",
     "SHARED_PROGRAM",
+    "Attribute",
     "Function",
+    "Mark",
     "Program",
+    "annotate",
     "declare_objects",
     "declared_type",
+    "export",
+    "fork",
+    "ignore",
+    "interface",
+    "is_interface",
+    "is_of_type",
+    "is_scripting",
+    "mark_of",
+    "unchecked_cast",
+    "unused",
+    "wait",
 ]

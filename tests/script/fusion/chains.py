@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from runtime.schema.codes import DType
+from runtime.schema.types import TensorType
 from runtime.script.fusion import Compiled, compiled, fuse, step_of
 from runtime.script.ir import Graph, Node, check, graph_text, parse_graph
 from runtime.script.passes import Facts, facts_of, propagate_shapes
@@ -46,13 +47,24 @@ def text_of(lines: Sequence[str], inputs: Sequence[str], results: str) -> str:
     return f"graph({given}):\n" + "".join(f"  {each}\n" for each in lines) + results
 
 
+def facts(dtype: str, shape: int | tuple[int, ...]) -> Facts:
+    """What is known of a tensor, or of a row."""
+    sizes = (shape,) if isinstance(shape, int) else shape
+    return Facts(DType.named(dtype), sizes)
+
+
 def fused(text: str, inputs: Sequence[Any], least: int = 1) -> tuple[Graph, int]:
-    """The graph of a text with groups for these inputs, and how many there are."""
+    """The graph of a text with groups for these inputs, and how many there are.
+
+    Inputs are tensors, or what is known of them; of other parameters nothing is.
+    """
     graph = parse_graph(text)
-    given = [
-        facts_of(each) if isinstance(each, Tensor) else None
-        for each in (*inputs, *[None] * (len(graph.block.parameters) - len(inputs)))
-    ]
+    given: list[Facts | None] = []
+    for at, value in enumerate(graph.block.parameters):
+        each = inputs[at] if at < len(inputs) else None
+        if value.type is not TensorType:
+            each = None
+        given.append(facts_of(each) if isinstance(each, Tensor) else each)
     count = fuse(graph, propagate_shapes(graph, given), least=least)
     check(graph, "fusion")
     assert graph_text(parse_graph(graph_text(graph))) == graph_text(graph)
@@ -107,8 +119,10 @@ _NUMBERS = ("2", "-3", "0.5", "-0.0", "1.5")
 
 def chain(choose: Random, dtypes: Sequence[str], length: int) -> str:
     """The text of a graph of two tensors, and of operators that take what they give."""
-    lines = ["%c.1 : int = prim::Constant[value=1]()"]
-    kinds = [*dtypes]
+    lines = [
+        "%c.1 : int = prim::Constant[value=1]()",
+        "%z.1 : NoneType = prim::Constant[value=None]()",
+    ]
     names = [f"%x{at}.1" for at in range(len(dtypes))]
     for at in range(length):
         # Long chains, rather than broad ones.
@@ -129,14 +143,13 @@ def chain(choose: Random, dtypes: Sequence[str], length: int) -> str:
             line = f"{made} = core::{name}({names[one]}, {names[other]}, %c.1)"
         else:
             name = choose.choice(_BINARY)
-            line = f"{made} = core::{name}({names[one]}, {names[other]})"
+            mode = ", %z.1" if name == "div" else ""
+            line = f"{made} = core::{name}({names[one]}, {names[other]}{mode})"
         tried = text_of([*lines, line], _parameters(dtypes), f"  return (%v{at}.1)\n")
-        kind = _dtype(tried, dtypes)
-        if kind is None:
+        if not _fits(tried, dtypes):
             continue
         lines.append(line)
         names.append(f"%v{at}.1")
-        kinds.append(kind)
     return text_of(lines, _parameters(dtypes), f"  return ({names[-1]})\n")
 
 
@@ -144,8 +157,8 @@ def _parameters(dtypes: Sequence[str]) -> list[str]:
     return [f"%x{at}.1 : Tensor" for at in range(len(dtypes))]
 
 
-def _dtype(text: str, dtypes: Sequence[str]) -> str | None:
-    """What the last operator gives, if it can be fused with the others."""
+def _fits(text: str, dtypes: Sequence[str]) -> bool:
+    """Whether the last operator can be fused with the others."""
     graph = parse_graph(text)
     facts = [Facts(DType.named(each), (8,)) for each in dtypes]
     shapes = propagate_shapes(graph, facts)
@@ -154,5 +167,4 @@ def _dtype(text: str, dtypes: Sequence[str]) -> str | None:
     for node in graph.block:
         if node.kind == "prim::Constant":
             known[node.output] = node.attributes["value"]
-    step = step_of(result.node, known)
-    return None if step is None else step.facts.dtype.name
+    return step_of(result.node, known) is not None

@@ -8,6 +8,7 @@ import pytest
 from runtime.operators.call import core
 from runtime.script.fusion import compiled, kernel, one_by_one
 from runtime.script.ir import parse_graph
+from runtime.script.passes import facts_of
 from runtime.tensors.making import from_numpy
 from tests.script.fusion.chains import (
     FLOATS,
@@ -84,8 +85,7 @@ def test_the_loop_is_written_as_the_module_says() -> None:
     x, y = tensor_of("float32", 8), tensor_of("float32", 8, 1)
     graph, _ = fused(CHAIN, (x, y))
     (node,) = groups_of(graph)
-    facts = [kernel.Facts(each.dtype, each.shape) for each in (x, y)]
-    ready = kernel.ready_for(node.attributes["graph"], facts)
+    ready = kernel.ready_for(node.attributes["graph"], [*map(facts_of, (x, y))])
     assert ready is not None
     assert ready.loop.text == TEXT
     assert ready.loop.signature == (

@@ -1,0 +1,411 @@
+"""Classes: from a Python class to a declared type, with its methods compiled.
+
+True only here: when the attributes and methods of a class are known, and what a program
+can do with the class itself.
+
+    compile_class    a Python class -> its type; everything of it is compiled
+    ClassSugar       the class in a program: it is called, and has constants
+
+Rules:
+- a class is declared first, so that it can speak of itself; then its attributes are
+  found, in the body and by compiling `__init__`; methods are compiled when they are
+  first asked for, all others at the end;
+- in `__init__` the first assignment to an attribute of the object says its type;
+- a class of which a part cannot be compiled is not declared;
+- a dataclass gets the methods that Python makes for it as texts, which are compiled
+  like others (`runtime.script.emission.dataclass_methods`).
+"""
+
+import enum
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from runtime.errors.script import IllTyped
+from runtime.schema.annotation import annotated_type
+from runtime.schema.declaration import (
+    DeclaredType,
+    ScriptClassType,
+    qualified_name,
+)
+from runtime.schema.types import AnyType, NoneType_, Type
+from runtime.schema.written import Scope
+from runtime.script.emission.builtins import CLASSES
+from runtime.script.emission.compile import CLASS_TYPES, Compiler, Since
+from runtime.script.emission.dataclass_methods import made_methods, with_factories
+from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.enums import EnumClass, EnumValue
+from runtime.script.emission.interfaces import InterfaceSugar, interface_type
+from runtime.script.emission.named_tuples import NamedTupleClass
+from runtime.script.emission.objects import (
+    LEFT,
+    PENDING,
+    ObjectValue,
+    call_method,
+    member,
+    method_schema,
+)
+from runtime.script.emission.python_calls import install_python_calls
+from runtime.script.emission.python_class import Blueprint, Role, blueprint
+from runtime.script.emission.sugar import Arguments, Sugared, register_sugar
+from runtime.script.frontend import Annotations, place_of, read_function, scope_of
+from runtime.script.frontend.signature import read_signature
+from runtime.script.program import (
+    SHARED_PROGRAM,
+    Mark,
+    Program,
+    declare_objects,
+    is_interface,
+    mark_of,
+)
+
+# Python classes of which nothing is compiled: those of Python's own, and of the runtime.
+_HEAP = 1 << 9
+# Program -> Python class -> its type, for those that have been compiled.
+_COMPILED: WeakKeyDictionary[Program, WeakKeyDictionary[type, ScriptClassType]] = (
+    WeakKeyDictionary()
+)
+
+
+def _has_result(function: Any) -> bool:
+    return "return" in getattr(function, "__annotations__", {})
+
+
+class InitValue(ObjectValue):
+    """The object in `__init__`: what is assigned first says what there is."""
+
+    __slots__ = ()
+
+    def declare_attribute(self, e: Emitter, name: str, type: Type) -> None:  # noqa: A002  # the field's own word
+        """An attribute that is written with its type."""
+        declared = self.declared
+        known = declared.declaration.attributes.get(name)
+        if known is None:
+            self._slot(e, name)
+            declared.declaration.add_attribute(name, type)
+        elif known is not type:
+            message = f"attribute `{name}` of {declared} is of type {known}"
+            e.fail(f"{message}, and is annotated as {type}")
+
+    def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
+        """Set an attribute; a new one, if there is nothing of the name."""
+        declaration = self.declared.declaration
+        taken = name in declaration.constants or name in declaration.functions
+        if name not in declaration.attributes and not taken:
+            made = value.value(e)
+            self.declare_attribute(e, name, made.type)
+            e.open.discard(made)
+            value = e.compiler.sugar(made)
+        super().set_attribute(e, name, value)
+
+    def _slot(self, e: Emitter, name: str) -> None:
+        python: Any = self.declared.declaration.python
+        if python is None or python.__dictoffset__:
+            return
+        if not hasattr(python, name):
+            hint = "Add it to `__slots__`."
+            e.fail(f"{self.declared} has no slot `{name}`", hint)
+
+
+class _Class:
+    """A class that is being compiled."""
+
+    def __init__(self, compiler: Compiler, print_: Blueprint, since: Since) -> None:
+        self.compiler = compiler
+        self.print = print_
+        self.since = since
+        self.pending = dict(print_.functions)
+        self._active: set[str] = set()
+        self.declared = self._declare()
+
+    def _declare(self) -> ScriptClassType:
+        """The type, with what the body says of attributes and constants."""
+        compiler, python = self.compiler, self.print.python
+        classes = compiler.program.classes
+        compiled = _COMPILED.setdefault(compiler.program, WeakKeyDictionary())
+        known = classes.known(python)
+        if isinstance(known, ScriptClassType):
+            # A dataclass that was met as a field of another.
+            declared = known
+        elif self.print.fields:
+            made = classes(python, Scope(classes=compiler.classes))
+            assert isinstance(made, ScriptClassType), "dataclasses are declared so"
+            declared = made
+        else:
+            name = qualified_name(python)
+            namespace = compiler.program.namespace
+            declared = namespace.declare(ScriptClassType, name, python)
+            classes.put(python, declared)
+        compiled[python] = declared
+        compiler.undoing.append(lambda: (compiled.pop(python), classes.forget(python)))  # type: ignore[func-returns-value,arg-type]  # both are done
+        declare_objects(python, declared)
+        declaration = declared.declaration
+        PENDING[declaration] = self.ask
+        LEFT[declaration] = self.left
+        scope = self._scope()
+        for name, annotation in self.print.attributes.items():
+            found = annotated_type(annotation, scope)
+            if found is None:
+                message = f"has the attribute `{name}`, whose annotation means no type"
+                raise self.print.fault(message, "", self.print.place(name))
+            declaration.add_attribute(name, found)
+        for name, value in self.print.constants.items():
+            declaration.add_constant(name, value)
+        return declared
+
+    def _scope(self) -> Scope:
+        import sys
+
+        python = self.print.python
+        module = sys.modules.get(python.__module__)
+        own = {python.__name__: python}
+        names = {} if module is None else vars(module)
+        around: dict[str, Any] = {}
+        for _, function in self.print.functions.values():
+            cells = zip(
+                function.__code__.co_freevars, function.__closure__ or (), strict=True
+            )
+            for name, cell in cells:
+                try:
+                    around[name] = cell.cell_contents
+                except ValueError:  # it has no value yet
+                    continue
+        return Scope(own, around, names, classes=self.compiler.classes)
+
+    def compile(self) -> None:
+        """Compile `__init__`, and let the rest be compiled behind what is asked for."""
+        self.pending |= made_methods(self.print, self.declared, self.pending)
+        if "__init__" in self.pending:
+            self.ask("__init__", None)
+        # What is written with its result is only declared by that: others may need it.
+        written = [n for n, (_, each) in self.pending.items() if _has_result(each)]
+        for name in [*written, *self.pending]:
+            self.ask(name, None)
+        self.compiler.later.append(self._end)
+
+    def _end(self) -> None:
+        PENDING.pop(self.declared.declaration, None)
+        self.declared.declaration.seal()
+
+    def ask(self, name: str, e: Emitter | None) -> None:
+        """Compile a method, if it has not been."""
+        if name in self._active and e is not None:
+            # One whose result is known is there already.
+            if name not in self.declared.declaration.methods:
+                hint = "Annotate what it returns: `def f(self) -> int:`."
+                message = f"`{name}` calls itself, and its result has no type"
+                e.fail(message, hint)
+            return
+        if name not in self.pending or name in self._active:
+            return
+        role, function = self.pending[name]
+        mark = mark_of(function)
+        if mark in (Mark.IGNORE, Mark.UNUSED):
+            return
+        if role is Role.STATIC:
+            del self.pending[name]
+            self.declared.declaration.functions[name] = function
+            return
+        since = self.since if e is None else self.compiler.since(self._path(name), e)
+        self._active.add(name)
+        self._method(name, function, since)
+        self._active.discard(name)
+        del self.pending[name]
+
+    def _path(self, name: str) -> str:
+        return f"{self.print.python.__name__}.{name}"
+
+    def _method(self, name: str, function: Any, since: Since) -> None:
+        declaration = self.declared.declaration
+        is_init = name == "__init__"
+        made = self.compiler.method(
+            function,
+            self.declared,
+            (lambda value, _: InitValue(value)) if is_init else None,
+            None,
+            since,
+            name,
+        )
+        declaration.add_method(name, made.schema)
+        declaration.functions[name] = made
+        if is_init:
+            # It is what finds attributes: nothing waits for it.
+            made.graph  # noqa: B018  # it is made when asked for
+            if made.schema.returns[0].type is not NoneType_:
+                definition = read_function(function)
+                place = place_of(definition.tree, definition.source)
+                raise IllTyped(
+                    source=definition.source,
+                    span=place,
+                    message="`__init__` returns something",
+                    hint="The object is there already: assign to `self`.",
+                    since=since,
+                )
+
+    def left(self, name: str) -> "tuple[Any, Mark, Any] | None":
+        """A method that is left to Python: the function, its mark and its schema."""
+        found = self.print.functions.get(name)
+        if found is None:
+            return None
+        mark = mark_of(found[1])
+        if mark not in (Mark.IGNORE, Mark.UNUSED):
+            return None
+        return found[1], mark, left_schema(self.compiler, found[1], self.declared)
+
+
+def left_schema(compiler: Compiler, python: Any, owner: DeclaredType | None) -> Any:
+    """The schema of a function that is left to Python, from its annotations."""
+    from runtime.schema.types import TensorType
+
+    definition = read_function(python)
+    scope = scope_of(python, definition, compiler.classes)
+    signature = read_signature(Annotations(definition, scope), python, owner)
+    return signature.schema(TensorType)
+
+
+def class_type(compiler: Compiler, python: type, since: Since = ()) -> ScriptClassType:
+    """The type of a Python class, begun to be compiled if it is new.
+
+    Raises:
+        NoSource: its source is not there.
+        ProgramError: it is no class for programs, or a part of it is not.
+    """
+    known = _COMPILED.get(compiler.program, {}).get(python)  # type: ignore[call-overload]  # either maps classes
+    if known is not None:
+        found: ScriptClassType = known
+        return found
+    made = _Class(compiler, blueprint(python), since)
+    made.compile()
+    return made.declared
+
+
+def compile_class(python: type, program: Program = SHARED_PROGRAM) -> ScriptClassType:
+    """Compile a Python class with all of its methods; gives the type of its objects.
+
+    Raises:
+        NoSource: its source is not there.
+        ProgramError: it is no class for programs, or a part of it is not.
+    """
+    compiler = Compiler(program)
+    found: ScriptClassType = compiler.run(lambda: class_type(compiler, python))
+    return found
+
+
+class ClassSugar(Sugared):
+    """A class in a program."""
+
+    __slots__ = ("python",)
+
+    def __init__(self, python: type) -> None:
+        self.python = python
+
+    def says(self) -> str:
+        """The class."""
+        return f"the class `{self.python.__name__}`"
+
+    def type(self, e: Emitter) -> ScriptClassType:
+        """The type of its objects, compiled now if it is new."""
+        since = e.compiler.since(self.python.__name__, e)
+        return class_type(e.compiler, self.python, since)
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """A new object."""
+        declared = self.type(e)
+        node = e.node("prim::CreateObject", (), (declared,))
+        made = ObjectValue(node.output)
+        if method_schema(e, declared, "__init__") is not None:
+            given = with_factories(e, self.python, arguments)
+            call_method(e, made, "__init__", given)
+        elif arguments.positional or arguments.named:
+            e.fail(f"{self.says()} has no `__init__`, and takes no arguments")
+        return made
+
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        """A constant, a static method, or a method that is given its object."""
+        declared = self.type(e)
+        if method_schema(e, declared, name) is not None:
+            return _Unbound(declared, name)
+        return member(e, declared, name)
+
+
+class _Unbound(Sugared):
+    """A method of a class, without an object."""
+
+    __slots__ = ("name", "type")
+
+    def __init__(self, type: ScriptClassType, name: str) -> None:  # noqa: A002  # the field's own word
+        self.type = type
+        self.name = name
+
+    def says(self) -> str:
+        """The method and the class."""
+        return f"the method `{self.name}` of {self.type}"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Call it with the object that is given first."""
+        first = arguments.positional[0] if arguments.positional else None
+        if not isinstance(first, ObjectValue) or first.type is not self.type:
+            e.fail(f"{self.says()} is given no object of {self.type} first")
+        rest = Arguments(arguments.positional[1:], arguments.named)
+        return call_method(e, first, self.name, rest)
+
+
+def _type_of(compiler: Compiler, python: type, scope: Scope) -> Type | None:
+    """The type that a class of Python means where annotations name it."""
+    if python is object:
+        return AnyType
+    if not isinstance(python, type) or not _is_of_programs(python):
+        return None
+    if is_interface(python):
+        return interface_type(compiler, python)
+    if issubclass(python, enum.Enum | tuple | BaseException):
+        return None
+    known = compiler.program.classes.known(python)
+    if known is not None and not isinstance(known, ScriptClassType):
+        return None
+    return class_type(compiler, python)
+
+
+def _is_of_programs(python: type) -> bool:
+    """Whether a class is one that somebody has written, and none of the runtime."""
+    module = python.__module__
+    is_own = module == "runtime" or module.startswith("runtime.")
+    return bool(python.__flags__ & _HEAP) and not is_own
+
+
+def _sugar(python: type) -> Sugared | None:
+    if not _is_of_programs(python) or issubclass(python, BaseException):
+        return None
+    if is_interface(python):
+        return InterfaceSugar(python)
+    if issubclass(python, enum.Enum):
+        return _Typed(python, lambda _, known: EnumClass(python, known))
+    if issubclass(python, tuple):
+        return _Typed(python, lambda _, known: NamedTupleClass(python, known))
+    return ClassSugar(python)
+
+
+class _Typed(Sugared):
+    """An enum, a class of named tuples, or a member: what it is, its type says."""
+
+    __slots__ = ("make", "python")
+
+    def __init__(self, python: type, make: Callable[[Emitter, Any], Sugared]) -> None:
+        self.python = python
+        self.make = make
+
+    def here(self, e: Emitter) -> Sugared:
+        """What the type makes of it."""
+        return self.make(e, e.compiler.type_of_class(e, self.python))
+
+
+def _member(python: enum.Enum) -> Sugared:
+    return _Typed(type(python), lambda e, known: EnumValue(e.constant(python, known)))
+
+
+def install_classes() -> None:
+    """Let Python classes be classes of programs."""
+    CLASS_TYPES.append(_type_of)
+    CLASSES.append(_sugar)
+    register_sugar(enum.Enum, _member)
+    install_python_calls(lambda e, python: left_schema(e.compiler, python, None))

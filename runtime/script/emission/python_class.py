@@ -1,0 +1,251 @@
+"""Python classes as scripts see them: what each member is, and which are refused.
+
+True only here: which classes can be classes of a program, and what their members are.
+
+    Blueprint    a class: its source, attributes that are declared, constants, functions
+    blueprint    the one of a Python class
+    Role         what a function of a class is: method, getter, setter, static
+
+Rules:
+- a class derives from nothing but object; a dataclass is one that has more functions;
+- what is annotated in the body and has no value is an attribute; what has a value and
+  is assigned to no object is a constant; what is neither is an attribute of objects;
+- getters and setters are methods under names of their own, `x__get` and `x__set`;
+- members that Python itself puts there, and texts, are nothing.
+"""
+
+import ast
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from types import FunctionType, MemberDescriptorType
+from typing import Any, ClassVar, get_origin
+
+from runtime.errors.script import UnfitClass
+from runtime.errors.source import Span
+from runtime.schema.codes import Code
+from runtime.schema.device import Device
+from runtime.script.frontend import Definition, mangled, place_of, read_class
+
+# Attributes that every class of Python has, and those of dataclasses.
+_OF_PYTHON = frozenset(
+    {
+        *("__module__", "__qualname__", "__doc__", "__dict__", "__weakref__"),
+        *("__annotations__", "__slots__", "__match_args__", "__static_attributes__"),
+        *("__firstlineno__", "__dataclass_fields__", "__dataclass_params__"),
+        *("__annotate__", "__annotate_func__", "__annotations_cache__"),
+        *("__type_params__", "__orig_bases__", "__parameters__"),
+    }
+)
+# Functions that dataclasses make; the compiler makes its own.
+OF_DATACLASSES = frozenset(
+    {
+        *("__init__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__"),
+        *("__repr__", "__hash__", "__replace__", "__setattr__", "__delattr__"),
+        *("__getstate__", "__setstate__"),
+    }
+)
+_FUNCTIONS = (FunctionType, property, staticmethod, classmethod)
+_CONSTANTS = (bool, int, float, complex, str, Device, Code, Enum)
+_ONE_CLASS = "Write it out: give the class all attributes and methods itself."
+
+
+class Role(Enum):
+    """What a function of a class is."""
+
+    METHOD = auto()
+    GETTER = auto()
+    SETTER = auto()
+    STATIC = auto()
+
+
+@dataclass(slots=True)
+class Blueprint:
+    """What a Python class consists of, for the compiler.
+
+    `attributes` are annotations by name, `functions` those of each name and role;
+    `frozen` tells that objects never change.
+    """
+
+    python: type
+    definition: Definition[ast.ClassDef]
+    attributes: dict[str, Any] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    functions: dict[str, tuple[Role, FunctionType]] = field(default_factory=dict)
+    fields: tuple[dataclasses.Field[Any], ...] = ()
+
+    def fault(
+        self, message: str, hint: str = "", node: ast.AST | None = None
+    ) -> UnfitClass:
+        """The error about the class, at a node of it."""
+        source = self.definition.source
+        span = place_of(node or self.definition.tree, source)
+        return UnfitClass(
+            source=source,
+            span=span,
+            name=self.python.__name__,
+            message=message,
+            hint=hint,
+        )
+
+    def place(self, name: str) -> ast.AST:
+        """The statement of the body that gives a name its meaning, or the class."""
+        for each in self.definition.tree.body:
+            if name in _names(each, self.definition.tree.name):
+                return each
+        return self.definition.tree
+
+
+def getter(name: str) -> str:
+    """The name of the method that gets a property."""
+    return f"{name}__get"
+
+
+def setter(name: str) -> str:
+    """The name of the method that sets a property."""
+    return f"{name}__set"
+
+
+def blueprint(python: type) -> Blueprint:
+    """What a class consists of.
+
+    Raises:
+        NoSource: its source is not there.
+        UnfitClass: it is none for scripts, at the place that says so.
+    """
+    made = Blueprint(python, read_class(python))
+    _check_bases(made)
+    assigned = {*_assigned(made.definition.tree)}
+    if dataclasses.is_dataclass(python):
+        made.fields = dataclasses.fields(python)
+        _check_fields(made)
+    known = {each.name for each in made.fields}
+    annotations = vars(python).get("__annotations__", {})
+    for name, annotation in annotations.items():
+        has_value = name in vars(python) and not _is_slot(python, name)
+        if name in known or _is_class_variable(annotation):
+            continue
+        if not has_value or name in assigned:
+            made.attributes[name] = annotation
+    for name, member in vars(python).items():
+        if name in _OF_PYTHON or name in known or name in made.attributes:
+            continue
+        if made.fields and name in OF_DATACLASSES and not _is_written(made, name):
+            continue
+        is_value = not isinstance(member, _FUNCTIONS)
+        if not _is_slot(python, name) and not (is_value and name in assigned):
+            _take(made, name, member)
+    return made
+
+
+def _check_bases(made: Blueprint) -> None:
+    bases = made.python.__bases__
+    tree = made.definition.tree
+    if bases != (object,):
+        names = " and ".join(each.__name__ for each in bases)
+        place = tree.bases[0] if tree.bases else tree
+        raise made.fault(f"derives from {names}", _ONE_CLASS, place)
+    if type(made.python) is not type:
+        meta = type(made.python).__name__
+        message = f"is of the metaclass {meta}, which scripts do not run"
+        keyword = next((each.value for each in tree.keywords), tree)
+        raise made.fault(message, "Leave the metaclass out.", keyword)
+
+
+def _check_fields(made: Blueprint) -> None:
+    parameters = vars(made.python)["__dataclass_params__"]
+    if parameters.frozen:
+        message = "is frozen, and scripts make objects by setting their attributes"
+        raise made.fault(message, "Leave `frozen=True` out, or use a NamedTuple.")
+    for each in made.fields:
+        if get_origin(each.type) is ClassVar:
+            continue
+        if isinstance(each.type, dataclasses.InitVar):
+            message = f"has the field `{each.name}` for `__init__` only"
+            raise made.fault(
+                message, "Make it a field that stays.", made.place(each.name)
+            )
+
+
+def _take(made: Blueprint, name: str, member: Any) -> None:
+    """Put a member of the class where it belongs."""
+    if isinstance(member, FunctionType):
+        made.functions[name] = Role.METHOD, member
+    elif isinstance(member, property):
+        if isinstance(member.fget, FunctionType):
+            made.functions[getter(name)] = Role.GETTER, member.fget
+        if isinstance(member.fset, FunctionType):
+            made.functions[setter(name)] = Role.SETTER, member.fset
+    elif isinstance(member, staticmethod):
+        inner = member.__func__
+        if isinstance(inner, FunctionType):
+            made.functions[name] = Role.STATIC, inner
+    elif isinstance(member, classmethod):
+        message = f"has the class method `{name}`, and classes are no values in scripts"
+        hint = "Make it a static method, or a function."
+        raise made.fault(message, hint, made.place(name))
+    elif is_constant(member):
+        made.constants[name] = member
+    elif not (name.startswith("__") and name.endswith("__")):
+        kind = type(member).__name__
+        message = f"has `{name}`, a {kind}, which is no constant of scripts"
+        hint = "Constants are numbers, texts, enum members, None, and tuples of these."
+        raise made.fault(message, hint, made.place(name))
+
+
+def is_constant(value: Any) -> bool:
+    """Whether a value is one that a script can have written in it."""
+    if isinstance(value, tuple):
+        return all(map(is_constant, value))
+    return value is None or isinstance(value, _CONSTANTS)
+
+
+def _is_class_variable(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        return annotation.replace("typing.", "").startswith("ClassVar")
+    return annotation is ClassVar or get_origin(annotation) is ClassVar
+
+
+def _is_slot(python: type, name: str) -> bool:
+    return isinstance(vars(python).get(name), MemberDescriptorType)
+
+
+def _is_written(made: Blueprint, name: str) -> bool:
+    """Whether a method stands in the body: dataclasses make none of that name then."""
+    return made.place(name) is not made.definition.tree
+
+
+def _names(node: ast.stmt, owner: str) -> Iterator[str]:
+    """The names to which a statement of a class gives a meaning."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield mangled(node.name, owner)
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    for each in targets:
+        if isinstance(each, ast.Name):
+            yield mangled(each.id, owner)
+
+
+def _assigned(tree: ast.ClassDef) -> Iterator[str]:
+    """The attributes that `__init__` assigns to its object."""
+    for method in tree.body:
+        if not isinstance(method, ast.FunctionDef) or method.name != "__init__":
+            continue
+        first = next((each.arg for each in method.args.args), "")
+        for node in ast.walk(method):
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.ctx, ast.Store)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == first
+            ):
+                yield mangled(node.attr, tree.name)
+
+
+def span_of(made: Blueprint, node: ast.AST) -> Span:
+    """The place of a node of the class."""
+    return place_of(node, made.definition.source)

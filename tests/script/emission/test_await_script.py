@@ -1,0 +1,353 @@
+"""Awaits in scripts: every row of what upstream's tests ask, and the rules of typing.
+
+Rows of saving, loading and tracing are with those who save and trace.
+"""
+
+# mypy: disable-error-code="no-any-return"
+# Functions of the runtime give what they give.
+
+from typing import Any
+
+import pytest
+
+import runtime
+from runtime import Tensor
+from runtime.futures import Await, awaitable, awaitable_nowait, awaitable_wait
+from runtime.script.emission import compile_function
+from runtime.script.program import annotate, is_scripting
+from runtime.script.running import call
+from tests.script.emission.scripts import agrees, compiled, kinds, script
+
+X = runtime.tensor([[1.0, 2.0], [3.0, 4.0]])
+
+
+def equal(one: Tensor, other: Tensor) -> bool:
+    return bool((one == other).all())
+
+
+def delayed(x: int) -> int:
+    return 2 * (x + 2)
+
+
+def as_await_int(x: Tensor) -> Tensor:
+    aw: Await[int] = awaitable(delayed, 99)
+    a = runtime.ops.core.eye(2)
+    b = awaitable_wait(aw)
+    return a + b + x
+
+
+# Row 3.
+def test_script() -> None:
+    assert equal(script(as_await_int)(X), as_await_int(X))
+
+
+# Row 1, of what a script makes.
+def test_await_of_a_script_is_one_of_python() -> None:
+    def g(n: int, m: int) -> int:
+        return n * m
+
+    def f(n: int) -> Await[int]:
+        return awaitable(g, n, 7)
+
+    made = script(f)(6)
+    assert isinstance(made, Await)
+    assert not made.done()
+    assert made.wait() == 42
+    assert made.done()
+
+
+# Row 2.
+def test_await_type_of_a_list() -> None:
+    def f() -> int:
+        awaits = annotate(list[Await[int]], [])
+        awaits.append(awaitable(delayed, 1))
+        return len(awaits)
+
+    agrees(f)
+
+
+# Row 4.
+def test_nowait() -> None:
+    def f(x: Tensor) -> Tensor:
+        aw = awaitable_nowait(13)
+        return x + awaitable_wait(aw)
+
+    assert equal(script(f)(X), f(X))
+
+
+class Held:
+    def __init__(self, a: Tensor, b: Tensor) -> None:
+        self._a = a
+        self._b = b
+
+    def a(self) -> Tensor:
+        return self._a
+
+
+# Row 5.
+def test_nowait_class() -> None:
+    def f(x: Tensor) -> Tensor:
+        aw = awaitable_nowait(Held(x, x + 1))
+        return awaitable_wait(aw).a()
+
+    assert equal(script(f)(X), f(X))
+
+
+class Private:
+    def __init__(self, a: Tensor, b: Tensor) -> None:
+        self.__a = a
+        self.__b = b
+
+    def a(self) -> Tensor:
+        return self.__a
+
+    def both(self) -> Tensor:
+        return self.__a + self.__b
+
+
+# Row 6.
+def test_await_class_arg() -> None:
+    def g(held: Private) -> Tensor:
+        return held.both()
+
+    def f(x: Tensor) -> Tensor:
+        aw: Await[Tensor] = awaitable(g, Private(x, x * 2))
+        return awaitable_wait(aw)
+
+    assert equal(script(f)(X), f(X))
+
+
+class Slotted:
+    __slots__ = ("_a", "_b")
+
+    def __init__(self, a: Tensor, b: Tensor) -> None:
+        self._a = a
+        self._b = b
+
+
+# Row 7.
+def test_awaitable_to_await() -> None:
+    def awaited(self: Slotted) -> Tensor:
+        return self._a + self._b
+
+    def f(x: Tensor) -> Tensor:
+        aw: Await[Tensor] = awaitable(awaited, Slotted(x, x + 3))
+        return awaitable_wait(aw)
+
+    assert equal(script(f)(X), f(X))
+
+
+# Row 8.
+def test_await_class_return() -> None:
+    def g(x: Tensor) -> Held:
+        return Held(x, x)
+
+    def f(x: Tensor) -> Tensor:
+        aw: Await[Held] = awaitable(g, x)
+        held = awaitable_wait(aw)
+        return held.a() + held._b
+
+    made = compiled(f)
+    assert equal(call(made, (X,), {}), f(X))
+    assert kinds(made).count("prim::awaitable_wait") == 1
+
+
+# Row 9.
+def test_await_getattr_implicit_conversion() -> None:
+    def g(x: Tensor) -> Held:
+        return Held(x, x + 1)
+
+    def f(x: Tensor) -> Tensor:
+        aw: Await[Held] = awaitable(g, x)
+        return aw._b + aw.a()
+
+    made = compiled(f)
+    assert equal(call(made, (X,), {}), f(X))
+    assert kinds(made).count("prim::awaitable_wait") == 2
+
+
+# Row 10.
+def test_await_nested() -> None:
+    def inner(x: Tensor) -> Tensor:
+        return x * 2
+
+    def outer(x: Tensor) -> Await[Tensor]:
+        return awaitable(inner, x)
+
+    def f(x: Tensor) -> Tensor:
+        aw: Await[Await[Tensor]] = awaitable(outer, x)
+        return awaitable_wait(awaitable_wait(aw))
+
+    assert equal(script(f)(X), f(X))
+
+
+# Row 12.
+def test_await_isinstance() -> None:
+    def f(x: Tensor) -> Tensor:
+        aw: Await[Tensor] = awaitable_nowait(x)
+        if is_scripting():
+            assert isinstance(aw, Await)
+        return awaitable_wait(aw)
+
+    made = compiled(f)
+    assert equal(call(made, (X,), {}), X)
+    assert "prim::isinstance" not in kinds(made)
+
+
+# Row 13, in a script: an attribute of what is awaited.
+def test_await_lazy() -> None:
+    def g(x: Tensor) -> Tensor:
+        return x + 1
+
+    def f(x: Tensor) -> bool:
+        aw = awaitable(g, x)
+        return aw.dtype == x.dtype
+
+    assert script(f)(X) is f(X) is True
+
+
+# Row 14.
+def test_await_out_of_interpreter() -> None:
+    def g(x: Tensor) -> Tensor:
+        return x + 1
+
+    def f(x: Tensor) -> Await[Tensor]:
+        return awaitable(g, x)
+
+    assert equal(awaitable_wait(script(f)(X)), awaitable_wait(f(X)))
+
+
+# Row 16.
+def test_await_multiout() -> None:
+    def g(x: Tensor) -> tuple[Tensor, list[Tensor]]:
+        return x, [x + each for each in range(5)]
+
+    def f(x: Tensor) -> Tensor:
+        aw: Await[tuple[Tensor, list[Tensor]]] = awaitable(g, x)
+        one, more = awaitable_wait(aw)
+        return one + more[4]
+
+    assert equal(script(f)(X), f(X))
+
+
+# Row 17.
+def test_await_func_arg() -> None:
+    def g(aw: Await[Tensor]) -> Tensor:
+        return -awaitable_wait(aw)
+
+    def h(x: Tensor) -> Tensor:
+        return x * 3
+
+    def f(x: Tensor) -> Tensor:
+        return g(awaitable(h, x))
+
+    assert equal(script(f)(X), f(X))
+    # An await of Python's is taken, too.
+    assert equal(script(g)(awaitable(h, X)), f(X))
+
+
+def test_nothing_runs_before_the_first_wait() -> None:
+    def g(log: list[int]) -> int:
+        log.append(1)
+        return len(log)
+
+    def f(log: list[int]) -> list[int]:
+        aw = awaitable(g, log)
+        log.append(5)
+        before = len(log)
+        first = awaitable_wait(aw)
+        return [before, first, awaitable_wait(aw), len(log)]
+
+    assert script(f)([]) == f([]) == [1, 2, 2, 2]
+
+
+def test_arguments_by_keyword_and_default() -> None:
+    def g(n: int, m: int = 2, k: int = 3) -> int:
+        return n * 100 + m * 10 + k
+
+    def f() -> list[int]:
+        awaits = [awaitable(g, 1), awaitable(g, 1, k=5), awaitable(g, k=1, n=2, m=7)]
+        return [awaitable_wait(each) for each in awaits]
+
+    agrees(f)
+
+
+class Counter:
+    def __init__(self, start: int) -> None:
+        self.n = start
+
+    def more(self, by: int = 1) -> int:
+        self.n += by
+        return self.n
+
+    @staticmethod
+    def twice(n: int) -> int:
+        return 2 * n
+
+
+def test_methods_are_awaited() -> None:
+    def f() -> list[int]:
+        c = Counter(3)
+        one = awaitable(c.more, 4)
+        two = awaitable(Counter.twice, 4)
+        return [c.n, awaitable_wait(one), awaitable_wait(one), awaitable_wait(two), c.n]
+
+    agrees(f)
+
+
+def test_operators_are_awaited() -> None:
+    def f(x: Tensor) -> Tensor:
+        return awaitable_wait(awaitable(runtime.ops.core.neg, x))
+
+    assert equal(script(f)(X), -X)
+
+
+def test_awaits_are_values() -> None:
+    def f(n: int) -> int:
+        aw = awaitable_nowait(n)
+        if n > 2:
+            aw = awaitable(delayed, n)
+        kept: dict[str, Await[int]] = {"a": aw}
+        maybe: Await[int] | None = aw
+        total = awaitable_wait(kept["a"])
+        if maybe is not None:
+            total += awaitable_wait(maybe)
+        return total
+
+    agrees(f, (1,), (3,))
+
+
+def test_methods_of_what_is_awaited() -> None:
+    def g(n: int) -> list[int]:
+        return [n]
+
+    def f() -> list[int]:
+        aw = awaitable(g, 3)
+        aw.append(4)
+        return awaitable_wait(aw)
+
+    agrees(f)
+
+
+def test_an_error_is_raised_at_each_wait() -> None:
+    def g(n: int) -> int:
+        return 7 // n
+
+    def f(n: int) -> Await[int]:
+        return awaitable(g, n)
+
+    aw = script(f)(0)
+    for _ in range(2):
+        with pytest.raises(Exception, match="zero"):
+            aw.wait()
+
+
+def test_the_type_of_an_await() -> None:
+    def f(n: int) -> Any:
+        return 1
+
+    def g(n: int):  # type: ignore[no-untyped-def]  # it is inferred
+        return awaitable(delayed, n)
+
+    assert str(compile_function(g).schema) == "g(int n) -> Await(int)"
+    assert str(compiled(f).schema) == "f(int n) -> Any"
