@@ -306,10 +306,10 @@ TESTS: dict[str, str] = {
         f"{RUNNING}test_boundary.py::test_values_that_do_not_fit"
     ),
     "an eager await or future that gives another type than its parameter says": (
-        f"{RUNNING}test_kinds.py::test_what_an_await_of_python_gives_is_looked_at"
+        f"{RUNNING}test_later.py::test_what_an_await_of_python_gives_is_looked_at"
     ),
     "an await that a program made": (
-        f"{RUNNING}test_kinds.py::test_awaits_run_when_they_are_waited_for"
+        f"{RUNNING}test_later.py::test_awaits_run_when_they_are_waited_for"
     ),
     "`isinstance(x, int)` of True, where x may be anything": (
         f"{RUNNING}test_kinds.py::test_isinstance"

@@ -48,6 +48,8 @@ LIGHT = frozenset(
     }
 )
 
+_CALLS = frozenset({"prim::CallFunction", "prim::CallMethod", "prim::CallInterface"})
+
 Function = Callable[..., Any]
 
 
@@ -109,6 +111,8 @@ class Planner:
         self.template: list[Any] = []
         self.types: list[Type] = []
         self._places: dict[Value, int] = {}
+        # Whether functions or methods are called.
+        self.calls = False
         # The registers of constants.
         self.constants: set[int] = set()
         parameters = [*block.parameters, *captured]
@@ -171,6 +175,7 @@ class Planner:
             outputs = tuple(self._new(each) for each in node.outputs)
             call = With.of(node)
             return Step(node, Control.WITH, call, inputs, outputs, (), (block,))
+        self.calls = self.calls or node.kind in _CALLS
         call, captured, bound = self.step(node)
         inputs += tuple(places[each] for each in captured)
         outputs = tuple(self._new(each) for each in node.outputs)

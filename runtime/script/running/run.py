@@ -37,7 +37,7 @@ from runtime.script.running.registers import Inner, run_steps
 from runtime.script.running.steps import step_of
 from runtime.script.running.text import TooNested, text_of
 from runtime.script.running.types import binder_of
-from runtime.script.running.warned import Run
+from runtime.script.running.warned import RUN, Run
 from runtime.tensors.tensor import Tensor
 
 Entry = Callable[..., Any]
@@ -78,6 +78,10 @@ class Plan:
         # Set at once: another thread may be about to run it.
         self.frame = planner, template, Inner(planner.layout)
         self.execute: Entry = self.run_registers
+        if planner.calls and self.options.text_after is not None:
+            # As text a call is one call of Python's, and else three or more: how deep
+            # a recursion gets does not depend on how often it ran.
+            self.limit, self.graph = 0, None
         if self.graph is not None:
             self.execute = self.run_looking
         elif not self.limit:
@@ -212,15 +216,25 @@ def call(
         boundary = memo["boundary"] = _boundary(function)
     bind, shown = boundary
     arguments = bind(args, kwargs)
+    outer, mine = RUN.run, None
     try:
-        with Run():
-            plan = memo.get("plan")
-            if plan is None or plan.options is not CHOSEN.options:
-                plan = _plan(function)
-            value = plan.execute(*arguments)
-    except Exception as error:
-        note(error)
+        if outer is None:
+            RUN.run = mine = Run()
+        plan = memo.get("plan")
+        if plan is None or plan.options is not CHOSEN.options:
+            plan = _plan(function)
+        value = plan.execute(*arguments)
+        RUN.run = outer
+    except BaseException as error:
+        # However it was interrupted, the thread is in no run of this call any more.
+        RUN.run = outer
+        if isinstance(error, Exception):
+            note(error)
+        if mine is not None:
+            mine.finish(True)
         raise
+    if mine is not None:
+        mine.finish(False)
     return value if shown is None else shown(value)
 
 

@@ -356,18 +356,19 @@ class _Writer:
             return
         if step.bound is not None and _is_tensorial(step):
             self.tensorial(step, step.bound)
-        elif step.node.kind == "prim::CallFunction":
-            self.call_function(step)
+        elif (function := _called(step.node)) is not None:
+            self.call_function(step, function)
         else:
             name = self.function(step.call)
             self.put(f"{self.target(step)}{name}({self.several(step.inputs)})")
         self.asked = (True, True)
 
-    def call_function(self, step: Step) -> None:
-        function = step.node.inputs[0].node.attributes["function"]
+    def call_function(self, step: Step, function: Any) -> None:
         memo = self.function(function.memo, "m")
         make = self.function(partial(planned, function), "p")
-        given = self.several(step.inputs[1:])
+        # The object of a method is an argument, the function is none.
+        is_method = step.node.kind == "prim::CallMethod"
+        given = self.several(step.inputs if is_method else step.inputs[1:])
         entry = f'({memo}.get("plan") or {make}()).execute'
         self.put(f"{self.target(step)}{entry}({given})")
 
@@ -404,7 +405,9 @@ class _Writer:
         words = INLINE.get(trusted)
         if words is None:
             words = f"{self.function(trusted, 'r')}({', '.join(given)})"
-        self.put(f"{target}{words.format(*given)}")
+        else:
+            words = words.format(*given)
+        self.put(f"{target}{words}")
         template, constants = self.planner.template, self.planner.constants
         known = [template[each] if each in constants else None for each in step.inputs]
         margin = self.margin
@@ -511,6 +514,16 @@ def _is_plain(type_: Type) -> bool:
 def _has_primitives(step: Step) -> bool:
     inner = [each for block in step.blocks for each in block.steps]
     return step.bound is not None or any(map(_has_primitives, inner))
+
+
+def _called(node: Node) -> Any:
+    """The function that a node calls, if it is known, and compiled."""
+    if node.kind == "prim::CallFunction":
+        return node.inputs[0].node.attributes["function"]
+    if node.kind == "prim::CallMethod":
+        declared: Any = node.inputs[0].type
+        return declared.declaration.functions.get(node.attributes["name"])
+    return None
 
 
 def _has_name(node: Node) -> bool:

@@ -51,7 +51,7 @@ from runtime.schema.types import (
     UnionType,
 )
 from runtime.schema.values import Converter, converter, in_place, is_tensor
-from runtime.script.program import declared_type
+from runtime.script.program import Function, declared_type
 
 Test = Callable[[Any], bool]
 
@@ -66,7 +66,7 @@ _PLAIN |= {
     StrType: lambda value: isinstance(value, str),
     DeviceType: lambda value: isinstance(value, Device),
     TensorType: is_tensor,
-    FunctionType: lambda value: callable(value),
+    FunctionType: lambda value: isinstance(value, Function) or callable(value),
 }
 # Enough for all programs of a process; what is forgotten is made again.
 _KEPT = 1024
@@ -159,7 +159,8 @@ def taker(type: Type) -> Converter:  # noqa: A002  # the field's own word
         return _dict_taker(type)
     if type is AnyType:
         return lambda value: value
-    if isinstance(type, DeclaredType | FutureType | AwaitType) or type is TensorType:
+    named = isinstance(type, DeclaredType | FutureType | AwaitType)
+    if named or type in (TensorType, FunctionType):
         is_one = test_of(type)
         return lambda value: value if is_one(value) else MISMATCH
     return converter(type)

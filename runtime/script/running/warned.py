@@ -14,7 +14,6 @@ Rules:
 
 import threading
 import warnings
-from typing import Any, Self
 
 from runtime.script.ir import Node
 
@@ -29,28 +28,25 @@ RUN = _Local()
 
 
 class Run:
-    """A call from Python, and what was warned of; entered and left."""
+    """A call from Python, and what was warned of."""
 
-    __slots__ = ("_collected", "_entered", "_is_over", "_seen")
+    __slots__ = ("_collected", "_is_over", "_seen")
 
     def __init__(self) -> None:
         self._collected: list[tuple[str, Node]] = []
         # By identity: a node that is kept here is not another one's.
         self._seen: dict[int, Node] = {}
         self._is_over = False
-        self._entered = False
 
-    def __enter__(self) -> Self:
-        if RUN.run is None:
-            RUN.run, self._entered = self, True
-        return self
+    def finish(self, is_failing: bool) -> None:
+        """Raise what was collected; `is_failing`: an error is on its way.
 
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        if not self._entered:
-            return
-        RUN.run, self._is_over = None, True
+        Raises:
+            Warning: a filter turned a warning into an error, and none is on its way.
+        """
+        self._is_over = True
         if self._collected:
-            self._tell(error is not None)
+            self._tell(is_failing)
 
     def warn(self, message: str, node: Node) -> None:
         """Collect a warning, unless the node has warned."""

@@ -6,22 +6,16 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.script_running import (
-    ClassGone,
-    MethodMissing,
-    NotOfType,
-)
-from runtime.futures import Await, Future, awaitable, awaitable_nowait
-from runtime.schema.declaration import (
-    InterfaceType,
-    Namespace,
-    ScriptClassType,
-)
+from runtime.errors.script_running import NotOfType
+from runtime.futures import Future, awaitable_nowait
+from runtime.schema.declaration import Namespace
+from runtime.schema.parser import parse_schema
+from runtime.schema.python_classes import PythonClasses
 from runtime.schema.types import IntType, StrType, TupleType
 from runtime.script.ir import KINDS, Graph
-from runtime.script.program import Function, declare_objects
-from runtime.script.running import Forked, call, run
-from tests.schema.programs import Colour, method
+from runtime.script.program import Function
+from runtime.script.running import call, run, steps
+from tests.schema.programs import PROGRAM, Colour
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")
@@ -149,8 +143,6 @@ Point = collections.namedtuple("Point", ("x", "y"))
 
 def test_named_tuples_are_of_their_class() -> None:
     namespace = Namespace()
-    from runtime.schema.python_classes import PythonClasses
-
     classes = PythonClasses(namespace)
     point = TupleType((IntType, StrType), ("x", "y"), "__torch__.geo.P")
     classes.put(Point, point)
@@ -174,164 +166,6 @@ def test_a_named_tuple_whose_class_is_gone_has_one_like_it() -> None:
     assert (made.x, type(made).__name__) == (1, "Gone")
 
 
-class Counter:
-    """An object of programs."""
-
-    count: int
-
-    def __enter__(self) -> int:
-        raise AssertionError("programs run what was compiled")
-
-    def __exit__(self, *_: object) -> None:
-        raise AssertionError("programs run what was compiled")
-
-
-def counter(namespace: Namespace) -> ScriptClassType:
-    """The type of counters: an attribute, methods, what `with` needs."""
-    declared = namespace.declare(ScriptClassType, "__torch__.c.Counter", Counter)
-    declaration = declared.declaration
-    declaration.add_attribute("count", IntType)
-    declare_objects(Counter, declared)
-    kind = "__torch__.c.Counter"
-    for text, lines in (
-        (
-            "add(int n) -> int",
-            """\
-  %a : int = prim::GetAttr[name="count"](%self)
-  %b : int = script::add.int(%a, %n)
-  prim::SetAttr[name="count"](%self, %b)
-  return (%b)
-""",
-        ),
-        (
-            "__enter__() -> int",
-            '  %a : int = prim::GetAttr[name="count"](%self)\n  return (%a)\n',
-        ),
-        (
-            "__exit__(Any kind, Any error, Any traceback) -> bool",
-            """\
-  %a : int = prim::GetAttr[name="count"](%self)
-  %one : int = prim::Constant[value=1]()
-  %b : int = script::add.int(%a, %one)
-  prim::SetAttr[name="count"](%self, %b)
-  %ten : int = prim::Constant[value=10]()
-  %swallows : bool = script::gt.int(%a, %ten)
-  return (%swallows)
-""",
-        ),
-    ):
-        name = text.partition("(")[0]
-        head = text.replace("(", f"({kind} self, ", 1).replace(", )", ")")
-        function = written(head, lines, namespace=namespace)
-        declaration.add_method(name, function.schema)
-        declaration.functions[name] = function
-    return declared
-
-
-def test_objects_and_their_methods() -> None:
-    namespace = Namespace()
-    counter(namespace)
-    make = written(
-        "make(int n) -> (int, int, __torch__.c.Counter)",
-        """\
-  %c : __torch__.c.Counter = prim::CreateObject()
-  prim::SetAttr[name="count"](%c, %n)
-  %a : int = prim::CallMethod[name="add"](%c, %n)
-  %b : int = prim::GetAttr[name="count"](%c)
-  %r : (int, int, __torch__.c.Counter) = prim::TupleConstruct(%a, %b, %c)
-  return (%r)
-""",
-        namespace=namespace,
-    )
-    first, second, made = call(make, (4,))
-    assert (first, second, type(made), made.count) == (8, 8, Counter, 8)
-
-
-def test_an_attribute_that_is_not_set_yet() -> None:
-    namespace = Namespace()
-    counter(namespace)
-    read = written(
-        "read() -> int",
-        """\
-  %c : __torch__.c.Counter = prim::CreateObject()
-  %b : int = prim::GetAttr[name="count"](%c)
-  return (%b)
-""",
-        namespace=namespace,
-    )
-    with pytest.raises(AttributeError, match="'Counter' object has no attribute"):
-        call(read)
-
-
-def test_an_object_of_a_class_that_is_gone() -> None:
-    namespace = Namespace()
-
-    def declare() -> None:
-        namespace.declare(ScriptClassType, "__torch__.c.Gone", type("Gone", (), {}))
-
-    declare()
-    import gc
-
-    gc.collect()
-    make = written(
-        "make() -> __torch__.c.Gone",
-        "  %c : __torch__.c.Gone = prim::CreateObject()\n  return (%c)\n",
-        namespace=namespace,
-    )
-    with pytest.raises(ClassGone) as caught:
-        call(make)
-    assert caught.value.qualname == "__torch__.c.Gone"
-
-
-def test_a_method_that_nobody_compiled() -> None:
-    namespace = Namespace()
-    declared = counter(namespace)
-    del declared.declaration.functions["add"]
-    add = written(
-        "add(__torch__.c.Counter c) -> int",
-        """\
-  %one : int = prim::Constant[value=1]()
-  %a : int = prim::CallMethod[name="add"](%c, %one)
-  return (%a)
-""",
-        namespace=namespace,
-    )
-    with pytest.raises(MethodMissing, match="no compiled method `add`"):
-        call(add, (Counter(),))
-
-
-def test_an_interface_asks_the_object() -> None:
-    namespace = Namespace()
-    interface = namespace.declare(InterfaceType, "__torch__.c.Adds")
-    interface.declaration.add_method("add", method(interface, "add(int n) -> int"))
-    counter(namespace)
-
-    class Other:
-        """Adds in its own way."""
-
-    other = namespace.declare(ScriptClassType, "__torch__.c.Other", Other)
-    declare_objects(Other, other)
-    twice = written(
-        "add(__torch__.c.Other self, int n) -> int",
-        "  %m : int = script::add.int(%n, %n)\n  return (%m)\n",
-        namespace=namespace,
-    )
-    other.declaration.add_method("add", twice.schema)
-    other.declaration.functions["add"] = twice
-    add = written(
-        "add(__torch__.c.Adds a) -> int",
-        """\
-  %two : int = prim::Constant[value=2]()
-  %r : int = prim::CallInterface[name="add"](%a, %two)
-  return (%r)
-""",
-        namespace=namespace,
-    )
-    one = Counter()
-    one.count = 5
-    assert [call(add, (one,)), call(add, (Other(),)), call(add, (one,))] == [7, 4, 9]
-
-
 def test_functions_call_each_other_and_themselves() -> None:
     functions: dict[str, Any] = {}
     lines = """\
@@ -348,8 +182,6 @@ def test_functions_call_each_other_and_themselves() -> None:
       -> (%whole)
   return (%r)
 """
-    from runtime.schema.parser import parse_schema
-
     schema = parse_schema("fact(int n) -> int")
     known = Function("fact", schema, Graph())
     fact = written("fact(int n) -> int", lines, functions={"fact": known})
@@ -390,152 +222,6 @@ def test_a_python_operator_that_gives_another_type() -> None:
     with pytest.raises(NotOfType) as caught:
         call(python, ("a",))
     assert str(caught.value) == ("`up` gave no `int`, but a str.\n  value: 'A'")
-
-
-FORK = """\
-  %fut : Future(int) = prim::fork_0(%n)
-  %r : int = prim::wait(%fut)
-  return (%r)
-with prim::fork_0 = graph(%m : int):
-  %s : int = script::mul.int(%m, %m)
-  return (%s)
-"""
-
-
-def test_forks() -> None:
-    assert call(written("square(int n) -> int", FORK), (7,)) == 49
-    future = call(
-        written(
-            "late(int n) -> Future(int)",
-            FORK.replace(
-                "  %r : int = prim::wait(%fut)\n  return (%r)", "  return (%fut)"
-            ),
-        ),
-        (7,),
-    )
-    assert isinstance(future, Forked)
-    assert future.wait() == 49
-
-
-def test_a_graph_of_several_results_gives_a_tuple() -> None:
-    both = written(
-        "both(int n) -> (int, int)",
-        """\
-  %fut : Future((int, int)) = prim::fork_0(%n)
-  %r : (int, int) = prim::wait(%fut)
-  return (%r)
-with prim::fork_0 = graph(%m : int):
-  return (%m, %m)
-""",
-    )
-    nothing = written(
-        "nothing() -> None",
-        """\
-  %fut : Future(None) = prim::fork_0()
-  %r : None = prim::wait(%fut)
-  return (%r)
-with prim::fork_0 = graph():
-  return ()
-""",
-    )
-    assert call(both, (3,)) == (3, 3)
-    assert call(nothing) is None
-
-
-def test_awaits_run_when_they_are_waited_for(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    later = written(
-        "later(int n) -> Await(int)",
-        """\
-  %aw : Await(int) = prim::awaitable_0(%n)
-  return (%aw)
-with prim::awaitable_0 = graph(%m : int):
-  %text : str = prim::Constant[value="running"]()
-  prim::Print(%text, %m)
-  return (%m)
-""",
-    )
-    wait = written(
-        "wait(Await(int) a) -> int",
-        "  %r : int = prim::awaitable_wait(%a)\n  return (%r)\n",
-    )
-    made = call(later, (3,))
-    assert isinstance(made, Await)
-    assert (made.args(), made.is_nowait()) == ((3,), False)
-    assert capsys.readouterr().out == ""
-    assert call(wait, (made,)) == 3
-    assert call(wait, (made,)) == 3
-    assert capsys.readouterr().out == "running 3\n"
-
-
-def test_an_await_of_a_value() -> None:
-    now = written(
-        "now(int n) -> Await(int)",
-        "  %a : Await(int) = prim::awaitable_nowait(%n)\n  return (%a)\n",
-    )
-    made = call(now, (3,))
-    assert (made.is_nowait(), made.wait()) == (True, 3)
-
-
-def test_closures_capture_what_they_use() -> None:
-    closed = written(
-        "closed(int n, int m) -> (int, int)",
-        """\
-  %f : Function = prim::Closure()
-    block0():
-      %yes : bool = prim::Constant[value=True]()
-      %s : int = prim::Loop(%m, %yes, %n)
-        block0(%i : int, %x : int):
-          %y : int = script::add.int(%x, %n)
-          -> (%yes, %y)
-      -> (%s)
-  %fut : Future(int) = prim::forkClosure(%f)
-  %aw : Await(int) = prim::awaitableClosure(%f)
-  %a : int = prim::wait(%fut)
-  %b : int = prim::awaitable_wait(%aw)
-  %r : (int, int) = prim::TupleConstruct(%a, %b)
-  return (%r)
-""",
-    )
-    assert call(closed, (2, 3)) == (8, 8)
-
-
-@pytest.mark.parametrize(
-    ("given", "error"),
-    [
-        (awaitable_nowait("a"), "An await gave no `int`, but a str.\n  value: 'a'"),
-        (awaitable(lambda: None), "An await gave no `int`, but None.\n  value: None"),
-    ],
-)
-def test_what_an_await_of_python_gives_is_looked_at(
-    given: Await[Any], error: str
-) -> None:
-    wait = written(
-        "wait(Await(int) a) -> int",
-        "  %r : int = prim::awaitable_wait(%a)\n  return (%r)\n",
-    )
-    with pytest.raises(NotOfType) as caught:
-        call(wait, (given,))
-    assert str(caught.value) == error
-
-
-def test_what_a_future_of_python_gives_is_looked_at() -> None:
-    wait = written(
-        "wait(Future(int) a) -> int",
-        "  %r : int = prim::wait(%a)\n  return (%r)\n",
-    )
-    given: Future[Any] = Future()
-    given.set_result(2)
-    assert call(wait, (given,)) == 2
-    given = Future()
-    given.set_result("a")
-    with pytest.raises(NotOfType, match="A future gave no `int`, but a str"):
-        call(wait, (given,))
-    given = Future()
-    given.set_exception(KeyError("k"))
-    with pytest.raises(KeyError, match="k"):
-        call(wait, (given,))
 
 
 def test_prints_as_python_does(capsys: pytest.CaptureFixture[str]) -> None:
@@ -605,8 +291,6 @@ def test_casts_and_values_that_are_not_initialized() -> None:
     ],
 )
 def test_isinstance(value: Any, types: str, result: bool) -> None:
-    from tests.schema.programs import PROGRAM
-
     ask = written(
         "ask(Any x) -> bool",
         f"  %r : bool = prim::isinstance[types=[{types}]](%x)\n  return (%r)\n",
@@ -631,8 +315,6 @@ with prim::FusionGroup_0 = graph(%a : Tensor):
 
 
 def test_every_kind_has_a_step() -> None:
-    from runtime.script.running import steps
-
     control = {"prim::If", "prim::Loop", "prim::With", "prim::Constant"}
     ends = {"prim::Param", "prim::Return", "prim::Uninitialized"}
     known = {*steps._MAKERS, *steps._NESTED}

@@ -9,6 +9,7 @@ from weakref import WeakSet
 import pytest
 
 from runtime.script.running import call, executor
+from runtime.script.running.carried import Carried
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")
@@ -172,7 +173,8 @@ with prim::awaitable_0 = graph(%m : int):
     with executor(threads=1):
         assert call(program, (3,)) == 0
         here, interrupted = threading.get_ident(), 0
-        for at in range(0, 400, 3):
+        state = Carried().copies
+        for at in range(0, 600, 2):
             lines = 0
 
             def trace(frame: Any, event: str, argument: Any, at: int = at) -> Any:
@@ -194,5 +196,6 @@ with prim::awaitable_0 = graph(%m : int):
                 interrupted += 1
             finally:
                 sys.settrace(before)
+            assert Carried().copies == state
             assert call(program, (3,)) == 0
     assert interrupted > 50

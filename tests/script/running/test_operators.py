@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import runtime
+from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.library import Library
 from runtime.errors.call import (
     MissingKernel,
@@ -16,6 +17,7 @@ from runtime.errors.call import (
     WrongReturnType,
 )
 from runtime.keys import DispatchKey, exclude_keys
+from runtime.schema.returns import returner
 from runtime.script.primitives import ROWS
 from runtime.script.running import call
 from tests.script.primitives.trial import canonical, sample_arguments
@@ -245,8 +247,6 @@ def test_gradients_pass_through_programs() -> None:
 
 
 def test_watchers_see_what_programs_call() -> None:
-    from runtime.dispatch.dispatcher import default_dispatcher
-
     program = written(
         "program(Tensor x, int n) -> (Tensor, int)",
         """\
@@ -304,8 +304,6 @@ def test_operators_of_several_and_of_no_results(library: Library) -> None:
 def test_trusted_functions_give_what_the_schema_says(executed: str) -> None:
     if executed != "registers":
         pytest.skip("the same with every executor")
-    from runtime.schema.returns import returner
-
     checked = 0
     for row in ROWS:
         function = row.function

@@ -1,10 +1,14 @@
 """Options: what can be chosen, and what a plan does then."""
 
+import sys
 from typing import Any
 
 import pytest
 
 from runtime.errors.script_running import ExecutorRefused
+from runtime.schema.parser import parse_schema
+from runtime.script.ir import Graph, graph_text
+from runtime.script.program import Function
 from runtime.script.running import (
     ExecutorOptions,
     call,
@@ -86,6 +90,35 @@ def test_text_after_so_many_runs() -> None:
         assert not is_text(function)
 
 
+def test_recursion_is_as_deep_the_first_time_as_ever() -> None:
+    known = Function("f", parse_schema("f(int n) -> int"), Graph())
+    function = written(
+        "down(int n) -> int",
+        """\
+  %f : Function = prim::Constant[function="f"]()
+  %zero : int = prim::Constant[value=0]()
+  %one : int = prim::Constant[value=1]()
+  %more : bool = script::gt.int(%n, %zero)
+  %r : int = prim::If(%more)
+    block0():
+      %m : int = script::sub.int(%n, %one)
+      %d : int = prim::CallFunction(%f, %m)
+      %s : int = script::add.int(%d, %one)
+      -> (%s)
+    block1():
+      -> (%zero)
+  return (%r)
+""",
+        functions={"f": known},
+    )
+    for node in function.graph.nodes():
+        if "function" in node.attributes:
+            node.attributes["function"] = function
+    deep = sys.getrecursionlimit() // 2
+    with executor(text_after=600):
+        assert call(function, (deep,)) == deep
+
+
 def test_trips_of_loops_count_as_runs() -> None:
     function = written(
         "f(int n) -> int",
@@ -143,8 +176,6 @@ def test_a_plan_of_a_graph_is_whoever_asks_for_its_own() -> None:
 
 
 def test_the_graph_of_a_function_stays_as_it_was() -> None:
-    from runtime.script.ir import graph_text
-
     function = written(
         "f() -> int",
         "  %a : int = prim::Constant[value=2]()\n"

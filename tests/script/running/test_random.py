@@ -26,7 +26,7 @@ CONSTANTS: dict[Type, tuple[Any, ...]] = {
     IntType: (0, 1, -1, 2, 7, 2**62, -(2**63)),
     FloatType: (0.0, -0.0, 1.5, float("inf"), float("nan")),
     BoolType: (True, False),
-    StrType: ("", "a", "bc", "7"),
+    StrType: ("", "a", "bc", "7", "{0}{}", "'\n\"", "\ud800"),
 }
 TYPES = (*CONSTANTS, INTS)
 # Whose results may be of any length, or take any time, or differ each time.
@@ -187,9 +187,9 @@ def compare(seeds: range, capsys: pytest.CaptureFixture[str]) -> Counter[str]:
 
 
 def test_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    counts = compare(range(150), capsys)
-    assert min(counts["raised"], counts["gave"]) > 30
-    assert min(counts[f"prim::{each}"] for each in ("If", "Loop", "Print")) > 30
+    counts = compare(range(80), capsys)
+    assert min(counts["raised"], counts["gave"]) > 15
+    assert min(counts[f"prim::{each}"] for each in ("If", "Loop", "Print")) > 15
 
 
 @pytest.mark.long

@@ -7,8 +7,8 @@ import pytest
 from runtime.errors.script_running import ErrorSwallowed
 from runtime.schema.declaration import Namespace
 from runtime.script.program import Function
-from runtime.script.running import call
-from tests.script.running.test_kinds import Counter, counter
+from runtime.script.running import call, script_frames
+from tests.script.running.objects import Counter, counter
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")
@@ -118,8 +118,6 @@ def test_what_was_swallowed_leaves_no_frame_behind() -> None:
   return (%n)
 """,
     )
-    from runtime.script.running import script_frames
-
     with pytest.raises(IndexError) as caught:
         call(twice, (Swallows(),))
     assert [frame.function for frame in script_frames(caught.value)] == ["twice"]
