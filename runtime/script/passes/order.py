@@ -10,6 +10,8 @@ Rules:
   nothing that runs;
 - constants are computed behind what lays them bare (lists, tuples, inlining), and
   pooled behind that;
+- calls stay: who inlines them (`runtime.script.passes.inlining`) does so to look at the
+  whole, for in a backtrace each function has a frame of its own;
 - dead code goes last: the others leave behind what nobody uses.
 """
 

@@ -53,6 +53,9 @@ from runtime.script.passes.splicing import (
 )
 
 NOT = "script::not_.bool"
+# A condition with more uses is not looked for in the blocks of each branch on it: a
+# thousand branches on one condition are to take no second.
+MOST_USES = 64
 
 
 def simplify(graph: Graph) -> int:
@@ -153,7 +156,7 @@ def _wait(node: Node) -> int:
 
 def _known_branch(node: Node) -> int:
     (condition,) = node.inputs
-    if is_constant(condition):
+    if is_constant(condition) or not 1 < len(condition.uses) <= MOST_USES:
         return 0
     count = 0
     for block, value in zip(node.blocks, (True, False), strict=True):

@@ -4,6 +4,7 @@ from random import Random
 
 from runtime.script.ir import (
     Graph,
+    Value,
     check,
     copy_graph,
     copy_node,
@@ -78,7 +79,7 @@ def test_the_nodes_of_a_block_are_copied_with_what_stands_for_parameters() -> No
 def test_a_node_is_copied_with_its_blocks() -> None:
     graph = parse_graph(LOOP)
     (loop,) = graph.block
-    values = {}
+    values: dict[Value, Value] = {}
     copied = copy_node(loop, values)
     assert copied.block is None
     copied.put_behind(loop)

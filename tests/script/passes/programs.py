@@ -14,8 +14,10 @@ from typing import Any
 
 import runtime
 from runtime.futures import Future
-from runtime.schema.declaration import Namespace, ScriptClassType
+from runtime.schema.argument import Argument
+from runtime.schema.declaration import InterfaceType, Namespace, ScriptClassType
 from runtime.schema.parser import parse_schema
+from runtime.schema.schema import Schema
 from runtime.schema.types import (
     AwaitType,
     BoolType,
@@ -61,13 +63,27 @@ def _cell() -> ScriptClassType:
     cell = NAMES.declare(ScriptClassType, "__torch__.passes.Cell", Cell)
     cell.declaration.add_attribute("items", INTS)
     cell.declaration.add_attribute("count", IntType)
+    cell.declaration.add_method("give", _method(cell))
     cell.declaration.seal()
     declare_objects(Cell, cell)
     return cell
 
 
+def _giver() -> InterfaceType:
+    giver = NAMES.declare(InterfaceType, "__torch__.passes.Giver")
+    giver.declaration.add_method("give", _method(giver))
+    giver.declaration.seal()
+    return giver
+
+
+def _method(owner: Type) -> Schema:
+    parsed = parse_schema("give(int[] x) -> int[]")
+    arguments = (Argument("self", owner), *parsed.arguments)
+    return Schema(parsed.name, arguments, parsed.returns)
+
+
 NAMES = Namespace()
-CELL = _cell()
+CELL, GIVER = _cell(), _giver()
 
 PARAMETERS: tuple[Type, ...] = (
     *(IntType, IntType, BoolType, FloatType, StrType, INTS, INTS),
@@ -371,6 +387,11 @@ def _loop(growth: Growth) -> None:
     inner = growth.within(block)
     inner.lines(4)
     block.exit.set_inputs([inner.value(each) for each in (BoolType, *types)])
+    if growth.random.random() < 0.5:
+        # As a `for` has it: the number of trips alone counts.
+        yes = Node("prim::Constant", (), [BoolType], {"value": True}).put_before(node)
+        node.set_input(1, yes.output)
+        block.exit.set_input(0, yes.output)
     if growth.random.random() < 0.3 and types:
         block.exit.set_input(1, block.parameters[1])
     growth.visible += node.outputs

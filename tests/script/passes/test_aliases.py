@@ -149,6 +149,83 @@ CASES: dict[str, tuple[str, str, str, str]] = {
         "a~p b~q",
         "b q",
     ),
+    "what is forked": (
+        "%n : int",
+        """\
+  %b : int[] = prim::ListConstruct(%n)
+  %q : Future(int[]) = prim::fork_0(%b)
+""",
+        "b~q",
+        "b q",
+    ),
+    "what is given for an await": (
+        "%n : int",
+        """\
+  %b : int[] = prim::ListConstruct(%n)
+  %p : Await(int[]) = prim::awaitable_nowait(%b)
+  %c : int[] = prim::awaitable_wait(%p)
+""",
+        "b=c b~p c~p",
+        "b c p",
+    ),
+    "a function, and a cast": (
+        "%n : int",
+        """\
+  %f : Function = prim::Constant[function="__torch__.passes.same"]()
+  %a : int[] = prim::ListConstruct(%n)
+  %b : int[]? = prim::unchecked_cast(%a)
+""",
+        "a=b",
+        "f",
+    ),
+    "elements of a list that is taken apart": (
+        "%n : int",
+        """\
+  %a : int[] = prim::ListConstruct(%n)
+  %l : int[][] = prim::ListConstruct(%a)
+  %b : int[] = prim::ListUnpack(%l)
+""",
+        "a=b a~l b~l",
+        "",
+    ),
+    "a block with a manager": (
+        "%m : PyObject, %n : int",
+        """\
+  %a : int[] = prim::ListConstruct(%n)
+  %d : int[] = prim::With(%m)
+    block0(%e : Any):
+      -> (%a)
+""",
+        "a=d e=m",
+        "e m",
+    ),
+    "code of which nothing is known": (
+        "%c : __torch__.passes.Cell, %g : __torch__.passes.Giver, %n : int",
+        """\
+  %a : int[] = prim::ListConstruct(%n)
+  %x : int[] = prim::CallMethod[name="give"](%c, %a)
+  %b : int[] = prim::ListConstruct(%n)
+  %y : int[] = prim::CallInterface[name="give"](%g, %b)
+  %d : int[] = prim::ListConstruct(%n)
+  %z : int[] = prim::PythonOp[name="f", object=object(0)](%d)
+""",
+        "a=x a=y a=z b=x b=y b=z d=x d=y d=z x=y x=z y=z c=g "
+        "a~c b~c c~d c~x c~y c~z a~g b~g d~g g~x g~y g~z",
+        "a b c d g x y z",
+    ),
+    "closures that are run later": (
+        "%n : int",
+        """\
+  %a : int[] = prim::ListConstruct(%n)
+  %f : Function = prim::Closure()
+    block0():
+      -> (%a)
+  %g : Future(int[]) = prim::forkClosure(%f)
+  %h : Await(int[]) = prim::awaitableClosure(%f)
+""",
+        "a~f a~g a~h f~g f~h g=h",
+        "a f g h",
+    ),
     "a wait may be for anything known outside": (
         "%f : Future(int[]), %n : int",
         """\
@@ -181,15 +258,18 @@ CASES: dict[str, tuple[str, str, str, str]] = {
         "a f",
     ),
 }
-AWAITED = """\
-with prim::awaitable_0 = graph(%x : int[]):
+WITHIN_OF = """\
+with KIND = graph(%x : int[]):
   return (%x)
 """
 
 
 def graph_of(parameters: str, lines: str) -> Graph:
     text = f"graph({parameters}):\n{lines}  return ()\n"
-    return read(text + AWAITED if "awaitable_0" in lines else text)
+    for kind in ("prim::awaitable_0", "prim::fork_0"):
+        if kind in lines:
+            text += WITHIN_OF.replace("KIND", kind)
+    return read(text)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -250,6 +330,45 @@ def test_writes(line: str) -> None:
         if aliases.is_written(each) and not name.isdigit()
     }
     assert written == set(WRITES[line].split())
+
+
+# Type -> whether a value of it, handed in, may be or hold a list that is handed in.
+HOLDERS: dict[str, bool] = {
+    "int": False,
+    "str?": False,
+    "Tensor": False,
+    "(int, str)": False,
+    "Dict(str, Tensor)": False,
+    "Tensor[]": True,
+    "int[]": True,
+    "int[]?": True,
+    "Union(int[], Tensor)": True,
+    "(int, int[])": True,
+    "Dict(str, int[])": True,
+    "Dict(str, Tensor?)": False,
+    "Future(int)": True,
+    "Await(int)": True,
+    "Await(int[])": True,
+    "RRef(Tensor)": True,
+    "__torch__.passes.Cell": True,
+    "Function": True,
+    "PyObject": True,
+    "Any": True,
+    "Any[]": True,
+    "(int, Any)": True,
+}
+
+
+@pytest.mark.parametrize("type_", HOLDERS)
+def test_what_may_be_or_hold_a_list(type_: str) -> None:
+    graph = read(
+        f"graph(%h : {type_}, %l : int[], %n : int):\n"
+        "  script::append.t(%l, %n)\n  return ()\n"
+    )
+    holder, list_, _ = graph.block.parameters
+    aliases = Aliases(graph)
+    assert aliases.is_written(holder) is HOLDERS[type_]
+    assert aliases.may_contain_alias(holder, list_) is HOLDERS[type_]
 
 
 def test_every_value_with_memory_lies_somewhere() -> None:

@@ -70,6 +70,85 @@ graph(%x.1 : int, %l.1 : int[]):
         "",
         0,
     ),
+    "what raises": (
+        """\
+graph(%s.1 : str, %l.1 : int[], %k.1 : Tensor):
+  %a.1 : int, %b.1 : int = prim::ListUnpack(%l.1)
+  %d.1 : Dict(Tensor, str) = prim::DictConstruct(%k.1, %s.1)
+  prim::RaiseException[class="builtins.ValueError"](%s.1)
+  return ()
+""",
+        "",
+        0,
+    ),
+    "code of which nothing is known": (
+        """\
+graph(%c.1 : __torch__.passes.Cell, %g.1 : __torch__.passes.Giver, %l.1 : int[]):
+  %a.1 : int[] = prim::CallMethod[name="give"](%c.1, %l.1)
+  %b.1 : int[] = prim::CallInterface[name="give"](%g.1, %l.1)
+  prim::PythonOp[name="f", object=object(0)](%l.1)
+  return ()
+""",
+        "",
+        0,
+    ),
+    "a manager is entered and left, and what the block gives stays": (
+        """\
+graph(%m.1 : PyObject, %x.1 : int):
+  %y.1 : int = prim::With(%m.1)
+    block0(%e.1 : Any):
+      %z.1 : int = script::invert.int(%x.1)
+      %w.1 : int = script::invert.int(%z.1)
+      -> (%z.1)
+  return ()
+""",
+        """\
+graph(%m.1 : PyObject, %x.1 : int):
+  %y.1 : int = prim::With(%m.1)
+    block0(%e.1 : Any):
+      %z.1 : int = script::invert.int(%x.1)
+      -> (%z.1)
+  return ()
+""",
+        1,
+    ),
+    "forks whose bodies have effects in blocks": (
+        """\
+graph(%c.1 : bool, %n.1 : int):
+  %f.1 : Future(NoneType) = prim::fork_0(%c.1)
+  %g.1 : Future(NoneType) = prim::fork_1(%c.1, %n.1)
+  return ()
+with prim::fork_0 = graph(%c.1 : bool):
+  prim::If(%c.1)
+    block0():
+      prim::Print(%c.1)
+      -> ()
+    block1():
+      -> ()
+  return ()
+with prim::fork_1 = graph(%c.1 : bool, %n.1 : int):
+  prim::Loop(%n.1, %c.1)
+    block0(%i.1 : int):
+      prim::warn(%n.1)
+      -> (%c.1)
+  return ()
+""",
+        "",
+        0,
+    ),
+    "a closure that is forked": (
+        """\
+graph(%x.1 : int):
+  %f.1 : Function = prim::Closure()
+    block0():
+      prim::Print(%x.1)
+      -> (%x.1)
+  %g.1 : Future(int) = prim::forkClosure(%f.1)
+  return ()
+""",
+        "",
+        0,
+    ),
     "a branch with an effect stays, and its outputs go": (
         """\
 graph(%c.1 : bool, %x.1 : int):

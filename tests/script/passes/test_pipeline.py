@@ -119,3 +119,30 @@ with prim::fork_0 = graph(%x.1 : int):
     dead = Pass("dead", remove_dead_code)
     assert run_passes(graph, [dead], checked=True) == {"dead": 3}
     assert graph_text(graph) == after
+
+
+@pytest.mark.parametrize("passes", [CLEANUP, OPTIMIZE], ids=["cleanup", "optimize"])
+def test_blocks_may_be_nested_deeply(passes: tuple[Pass, ...]) -> None:
+    lines = ["graph(%n : int, %l : int[]):"]
+    for depth in range(150):
+        margin = "  " * (2 * depth + 1)
+        lines += [
+            f"{margin}%a{depth} : int = script::len.t(%l)",
+            f"{margin}%c{depth} : bool = script::lt.int(%a{depth}, %n)",
+            f"{margin}%r{depth} : int = prim::If(%c{depth})",
+            f"{margin}  block0():",
+        ]
+    lines.append("  " * 301 + "prim::Print(%l)")
+    for depth in reversed(range(150)):
+        margin = "  " * (2 * depth + 1)
+        result = "n" if depth == 149 else f"r{depth + 1}"
+        lines += [
+            f"{margin}    -> (%{result})",
+            f"{margin}  block1():",
+            f"{margin}    -> (%a{depth})",
+        ]
+    graph = read("\n".join([*lines, "  return (%r0)\n"]))
+    counts = run_passes(graph, passes, rounds=3, checked=True)
+    if passes is OPTIMIZE:
+        assert counts["merge_subexpressions"] == 298
+        assert sum(1 for _ in graph.nodes()) < 160

@@ -120,6 +120,24 @@ graph(%l.1 : int[], %x.1 : int):
 """,
         1,
     ),
+    "elements of a list, before and behind a write": (
+        """\
+graph(%l.1 : int[], %x.1 : int):
+  %a.1 : int, %b.1 : int = prim::ListUnpack(%l.1)
+  %c.1 : int, %d.1 : int = prim::ListUnpack(%l.1)
+  script::append.t(%l.1, %x.1)
+  %e.1 : int, %f.1 : int = prim::ListUnpack(%l.1)
+  return (%a.1, %d.1, %e.1)
+""",
+        """\
+graph(%l.1 : int[], %x.1 : int):
+  %a.1 : int, %b.1 : int = prim::ListUnpack(%l.1)
+  script::append.t(%l.1, %x.1)
+  %e.1 : int, %f.1 : int = prim::ListUnpack(%l.1)
+  return (%a.1, %b.1, %e.1)
+""",
+        1,
+    ),
     "a write in one branch": (
         """\
 graph(%l.1 : int[], %c.1 : bool, %x.1 : int):

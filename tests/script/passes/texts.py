@@ -9,8 +9,8 @@ from tests.script.passes.programs import FUNCTIONS, NAMES
 
 def read(text: str, **tables: Any) -> Graph:
     """The graph of a text with the types and functions of the tests."""
-    known = {"namespace": NAMES, "functions": FUNCTIONS, **tables}
-    return parse_graph(text, **known)
+    known: dict[str, Any] = {"namespace": NAMES, "functions": FUNCTIONS}
+    return parse_graph(text, **{**known, "objects": (print,), **tables})
 
 
 def changed(

@@ -1,6 +1,6 @@
 """Operators in every order: a program runs what is there, whatever was there before."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from typing import Any
 
@@ -12,6 +12,7 @@ from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.schema.names import OperatorName
+from runtime.script.passes import check_passes
 from runtime.script.program import Function
 from runtime.script.running import call, executor
 from tests.script.running.conftest import EXECUTORS
@@ -92,6 +93,15 @@ def words(length: int) -> Iterable[tuple[str, ...]]:
     return product((*STEPS, "use"), repeat=length)
 
 
+@pytest.fixture
+def _unchecked() -> Iterator[None]:
+    """No checker between passes: it refuses operators that are gone, in other words."""
+    before = check_passes(False)
+    yield
+    check_passes(before)
+
+
+@pytest.mark.usefixtures("_unchecked")
 @pytest.mark.parametrize("kind", EXECUTORS)
 def test_a_program_runs_what_is_registered(kind: str) -> None:
     with executor(**EXECUTORS[kind]):
