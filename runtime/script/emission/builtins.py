@@ -13,16 +13,15 @@ import builtins
 import typing
 import warnings
 from collections.abc import Callable, Sequence
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
-from runtime.schema.annotation import annotated_type
+from runtime.schema import types
 from runtime.schema.types import (
     BoolType,
     DictType,
     IntType,
     ListType,
-    NoneType_,
     PyObjectType,
     StrType,
     TensorType,
@@ -124,7 +123,7 @@ def plain(
     count = len(arguments.positional)
     if count not in counts:
         some = " or ".join(map(str, counts))
-        e.fail(f"`{name}` takes {some} arguments, and {count} are given")
+        e.fail(f"`{name}` takes {some} arguments, not {count}")
     return arguments.positional
 
 
@@ -559,7 +558,7 @@ class PythonFunction(Sugared):
         """The compiled function, as a constant."""
         function = e.compiler.called(e, self.python)
         return e.node(
-            "prim::Constant", (), (FunctionType_,), {"function": function}
+            "prim::Constant", (), (types.FunctionType,), {"function": function}
         ).output
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
@@ -568,11 +567,6 @@ class PythonFunction(Sugared):
         if mark in LEAVES:
             return LEAVES[mark](e, self.python, arguments)
         return e.compiler.call(e, e.compiler.called(e, self.python), arguments)
-
-
-FunctionType_ = __import__(
-    "runtime.schema.types", fromlist=["FunctionType"]
-).FunctionType
 
 
 def _builtin(python: Any) -> Sugared:
@@ -617,7 +611,7 @@ def _isinstance(e: Emitter, node: Any) -> Sugared:
     from runtime.script.emission.refinement import instance_test
 
     if len(node.args) != 2 or node.keywords:
-        e.fail(f"`isinstance` takes 2 arguments, and {len(node.args)} are given")
+        e.fail(f"`isinstance` takes 2 arguments, not {len(node.args)}")
     found = instance_test(e, e.expression(node.args[0]), node.args[0], node.args[1])
     truth = found.truth
     return SimpleValue(e.constant(truth) if isinstance(truth, bool) else truth)
@@ -626,14 +620,14 @@ def _isinstance(e: Emitter, node: Any) -> Sugared:
 def _cast(e: Emitter, node: Any) -> Sugared:
     """`cast(T, x)`: the value is taken for one of the type."""
     if len(node.args) != 2 or node.keywords:
-        e.fail(f"`cast` takes 2 arguments, and {len(node.args)} are given")
+        e.fail(f"`cast` takes 2 arguments, not {len(node.args)}")
     return _annotated(e, node.args[0], node.args[1], True)
 
 
 def _annotate(e: Emitter, node: Any) -> Sugared:
     """`annotate(T, x)`: the value is of the type."""
     if len(node.args) != 2 or node.keywords:
-        e.fail(f"`annotate` takes 2 arguments, and {len(node.args)} are given")
+        e.fail(f"`annotate` takes 2 arguments, not {len(node.args)}")
     return _annotated(e, node.args[0], node.args[1], False)
 
 
@@ -701,21 +695,3 @@ def install_builtins() -> None:
 def register_annotate(python: Any) -> None:
     """Let an object be `annotate(T, x)` in programs."""
     register_special_form(python, Syntactic("annotate", _annotate))
-
-
-__all__ = [
-    "CLASSES",
-    "ExceptionClass",
-    "Iterated",
-    "ModuleType",
-    "NoneType_",
-    "Primitive",
-    "PythonFunction",
-    "Special",
-    "Syntactic",
-    "annotated_type",
-    "class_sugar",
-    "install_builtins",
-    "plain",
-    "register_annotate",
-]

@@ -14,14 +14,13 @@ Rules:
   type that is asked for if its elements are.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.script import NoSuchCall
 from runtime.schema.argument import Argument
 from runtime.schema.device import Device
-from runtime.schema.numbers import MISMATCH
 from runtime.schema.schema import Schema
 from runtime.schema.subtype import is_subtype
 from runtime.schema.tags import NUMBERS_AS_TENSORS
@@ -30,7 +29,6 @@ from runtime.schema.types import (
     BoolType,
     ComplexType,
     DeviceType,
-    DictType,
     FloatType,
     IntType,
     ListType,
@@ -41,7 +39,6 @@ from runtime.schema.types import (
     TensorType,
     TupleType,
     Type,
-    TypeVariable,
     unwrap_optional,
 )
 from runtime.schema.unify import Mismatch, match, substitute, variables
@@ -50,7 +47,6 @@ from runtime.script.emission.sugar import (
     Arguments,
     SimpleValue,
     Sugared,
-    SugaredTuple,
     constant_of,
     sugar_of_value,
 )
@@ -448,20 +444,3 @@ def stored_value(e: Emitter, stored: Any, wanted: Type) -> Value:
 
         kind = constant_type(stored)
     return e.constant(stored, kind)
-
-
-__all__ = [
-    "MISMATCH",
-    "Callable",
-    "DictType",
-    "Form",
-    "SugaredTuple",
-    "TypeVariable",
-    "bound_values",
-    "call_forms",
-    "default_value",
-    "forms_of_operator",
-    "forms_of_rows",
-    "stored_value",
-    "together",
-]

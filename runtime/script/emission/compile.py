@@ -5,14 +5,14 @@ that fails.
 
 Rules:
 - a function is compiled once in a program; what it calls is compiled with it;
-- a function whose result is annotated may call itself; of another the result has to be
-  known before it is called, so it is compiled at the first call that is met;
+- a function whose result is annotated may call itself; of another the result has to
+  be known before it is called, so it is compiled at the first call that is met;
 - where one function cannot be compiled, none of those is kept that were begun for it;
 - an error tells the calls because of which a function is compiled;
 - whoever compiles is alone.
 
-How it works: a signature gives a `Function` with a graph that is still to be made; those
-are made one after another, until nothing new is called.
+How it works: a signature gives a `Function` with a graph that is still to be made;
+those are made one after another, until nothing new is called.
 """
 
 import ast
@@ -60,7 +60,7 @@ _ALONE = waited_for()
 _NO_NAMES: Mapping[str, Any] = {}
 # Program -> Python function -> what it was compiled to.
 _COMPILED: WeakKeyDictionary[Program, dict[Any, Function]] = WeakKeyDictionary()
-# Sugar of the object of a method, from its value and the Python object, if that is known.
+# Sugar of the object of a method, from its value and the Python object if known.
 OwnerSugar = Callable[[Value, Any], Sugared]
 # What gives the type of a Python class, asked in order; None: it knows no such class.
 CLASS_TYPES: list[Callable[["Compiler", type, Scope], Type | None]] = []
@@ -118,7 +118,8 @@ class Compiler:
 
     def known_names(self, e: Emitter) -> Sequence[str]:
         """Names that mean something, to be proposed."""
-        return e.memo.get("names", ())
+        known: Sequence[str] = e.memo.get("names", ())
+        return known
 
     def type_of_class(self, e: Emitter, python: Any) -> Type:
         """The type of the objects of a Python class.
@@ -360,7 +361,7 @@ def emit_function(
         found = e.names[RESULT]
         if isinstance(found, Torn):
             e.fail(
-                f"the function returns values of several types: {found.mismatch.reason}",
+                f"the function returns different types: {found.mismatch.reason}",
                 "Annotate what it returns with a type of all.",
                 [(f"It is of type {one} here", place) for one, place in found.places],
             )

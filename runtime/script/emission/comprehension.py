@@ -4,8 +4,8 @@ True only here: `[f(x) for x in xs]` and `{k: v for x in xs}` as loops that fill
 or a dictionary; and the look of `range(...)` and its like.
 
 Rules:
-- the variables of a comprehension are its own: those of the same name around it are what
-  they were behind it;
+- the variables of a comprehension are its own: those of the same name around it are
+  what they were behind it;
 - what it goes through is computed before it has variables;
 - over a known number of elements it is written out, as a list of so many.
 """
@@ -88,7 +88,12 @@ def dict_comprehension(e: Emitter, node: ast.DictComp) -> Sugared:
         _loop(e, node, iteration, fill)
     else:
         e.open.add(made)
-        _own(e, node, lambda: [fill(each) for each in static] and None)
+
+        def all_of_them() -> None:
+            for each in static:
+                fill(each)
+
+        _own(e, node, all_of_them)
     return SimpleValue(made)
 
 
@@ -127,7 +132,11 @@ def _loop(
         fill(iteration.item(e, index))
         body.add_result(e.constant(True))
 
-    _own(e, node, lambda: e.within(body, emit) and None)
+    _own(e, node, lambda: _done(e.within(body, emit)))
+
+
+def _done(_: object) -> None:
+    """What was emitted is where it belongs."""
 
 
 EXPRESSIONS[ast.ListComp] = list_comprehension

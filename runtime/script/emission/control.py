@@ -16,6 +16,7 @@ Rules:
 
 import ast
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from runtime.schema.types import BoolType, IntType, Type
 from runtime.script.emission.emitter import (
@@ -61,12 +62,11 @@ def guarded(e: Emitter, rest: Sequence[ast.stmt]) -> None:
         # What may leave ends a group: what is behind it asks again.
         count = 1
         for each in statements:
-            if e.scopes.exits.of(each) & JUMPS:
+            if isinstance(each, ast.Return) or e.scopes.exits.of(each) & JUMPS:
                 break
             count += 1
         group, statements = statements[:count], statements[count:]
-        group_of = group
-        ask(e, lambda group=group_of: block(e, group))  # type: ignore[misc]  # bound at once
+        ask(e, partial(block, e, group))
         if Exit.NEXT not in e.exits:
             return
         if not e.exits & JUMPS:
@@ -219,7 +219,7 @@ def _rounds(
         if e.exits & JUMPS:
             rest = items[place + 1 :]
             if rest:
-                ask(e, lambda: _rounds(e, node, rest, assign))
+                ask(e, partial(_rounds, e, node, rest, assign))
             return
 
 
@@ -466,6 +466,3 @@ def _written(block_: Block, iteration: Iteration | None) -> bool:
             if writer.inputs[place].type in kinds:
                 return True
     return False
-
-
-__all__ = ["block", "for_loop", "while_loop"]

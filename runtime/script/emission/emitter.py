@@ -8,8 +8,8 @@ at the place that is compiled, and what of them meets behind a branch.
 
 Rules:
 - a graph has no jumps: what `return`, `break` and `continue` leave out is put into the
-  blocks of a branch that asks flags (`names["$RETURN"]`, ...); while `exits` has one way
-  only, no flag is needed, and there is none;
+  blocks of a branch that asks flags (`names["$RETURN"]`, ...); while `exits` has one
+  way only, no flag is needed, and there is none;
 - `exits` are the ways that control has gone by the end of what is emitted;
 - a variable is what `names` says, a `Sugared`; `declared` are the types of those that
   were written with one;
@@ -34,7 +34,6 @@ from runtime.schema.subtype import is_subtype, misfit
 from runtime.schema.types import (
     BoolType,
     DictType,
-    IntType,
     ListType,
     NoneType_,
     OptionalType,
@@ -436,21 +435,3 @@ def constant_type(value: Any) -> Type:
     found = annotated_type(type(value))
     assert found is not None, "constants are of types that the language has"
     return found
-
-
-__all__ = [
-    "ENDLESS",
-    "EXPRESSIONS",
-    "FLAGS",
-    "ONWARD",
-    "RESULT",
-    "STATEMENTS",
-    "WAYS",
-    "Branch",
-    "Emitter",
-    "IntType",
-    "Torn",
-    "becomes",
-    "constant_type",
-    "why_not",
-]

@@ -5,14 +5,14 @@ True only here: one function for each class of expression, in `EXPRESSIONS`.
 Rules:
 - operands are computed from left to right, each once, as in Python; the middle of a
   chain of comparisons, too;
-- what is behind `and`, `or`, the branches of a choice and the rest of a chain is computed
-  only where Python computes it; where a condition is known before the program runs, the
-  other branch is not compiled.
+- what is behind `and`, `or`, the branches of a choice and the rest of a chain is
+  computed only where Python computes it; where a condition is known before the program
+  runs, the other branch is not compiled.
 """
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from runtime.errors.base import nearest
 from runtime.errors.script import UnknownName
@@ -20,7 +20,6 @@ from runtime.schema.types import (
     AnyType,
     BoolType,
     DictType,
-    IntType,
     ListType,
     StrType,
     TensorType,
@@ -30,7 +29,7 @@ from runtime.schema.unify import Mismatch, unify
 from runtime.script.emission.calls import call_forms, forms_of_rows
 from runtime.script.emission.emitter import EXPRESSIONS, Emitter, Torn
 from runtime.script.emission.operators import binary, compare, unary
-from runtime.script.emission.refinement import branches, condition
+from runtime.script.emission.refinement import condition
 from runtime.script.emission.sugar import (
     Arguments,
     SimpleValue,
@@ -153,7 +152,7 @@ def decided(e: Emitter, test: ast.expr) -> bool | None:
     return literal(test) if known is None else known
 
 
-def torn(e: Emitter, variable: str, one: Torn) -> None:
+def torn(e: Emitter, variable: str, one: Torn) -> NoReturn:
     """Refuse the use of a variable that has values of types without a common one.
 
     Raises:
@@ -195,7 +194,8 @@ def unary_op(e: Emitter, node: ast.UnaryOp) -> Sugared:
         and isinstance(inner, ast.Constant)
         and type(inner.value) in (int, float, complex)
     ):
-        return SimpleValue(e.constant(-inner.value))
+        number: Any = inner.value
+        return SimpleValue(e.constant(-number))
     return unary(e, UNARY[type(node.op)], e.expression(inner))
 
 
@@ -445,16 +445,3 @@ def joined(e: Emitter, node: ast.JoinedStr) -> Sugared:
             e, "an f-string", forms, Arguments((empty, SimpleValue(made)))
         )
     return SimpleValue(e.node(row.name, (e.constant(""), made), (StrType,)).output)
-
-
-__all__ = [
-    "BINARY",
-    "IntType",
-    "branches",
-    "check_key",
-    "choice",
-    "decided",
-    "display",
-    "elements_of",
-    "emits",
-]

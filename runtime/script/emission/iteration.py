@@ -23,17 +23,16 @@ from runtime.schema.types import (
     TupleType,
 )
 from runtime.script.emission import sugar as values
-from runtime.script.emission.calls import call_forms, forms_of_operator, forms_of_rows
+from runtime.script.emission.calls import call_forms, forms_of_rows
 from runtime.script.emission.emitter import Emitter
 from runtime.script.emission.sugar import (
     Arguments,
     SimpleValue,
     Sugared,
     SugaredTuple,
-    sugar_of_value,
 )
 from runtime.script.ir import Value
-from runtime.script.primitives import by_function, by_operator
+from runtime.script.primitives import by_function
 
 
 class Iteration:
@@ -332,24 +331,7 @@ def iterate(e: Emitter, container: Sugared) -> Iteration:
     hint = values._SEQUENCES
     if isinstance(kind, OptionalType):
         hint = "It may be None: ask with `is not None` first."
-    e.fail(f"{container.says()} cannot be gone through", hint)
+    return e.fail(f"{container.says()} cannot be gone through", hint)
 
 
 values.VALUE_ITERATE = iterate
-
-
-__all__ = [
-    "Enumerated",
-    "Indexed",
-    "Iteration",
-    "Keys",
-    "Range",
-    "Reversed",
-    "Static",
-    "Zipped",
-    "by_operator",
-    "forms_of_operator",
-    "iterate",
-    "length_of",
-    "sugar_of_value",
-]

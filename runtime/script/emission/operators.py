@@ -30,11 +30,9 @@ from runtime.schema.types import (
     NumberType,
     OptionalType,
     ScalarTypeType,
-    StrType,
     TensorType,
     TupleType,
 )
-from runtime.schema.unify import Mismatch, match, substitute, variables
 from runtime.script.emission import sugar as values
 from runtime.script.emission.calls import (
     Form,
@@ -53,7 +51,7 @@ from runtime.script.emission.sugar import (
     type_of,
 )
 from runtime.script.ir import Value
-from runtime.script.primitives import by_function, by_operator
+from runtime.script.primitives import by_operator
 
 # Python's operator -> the operator of namespace `core` for tensors.
 TENSOR_OPERATORS = {
@@ -177,7 +175,7 @@ def _compared(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared
 
 
 def _all_equal(e: Emitter, symbol: str, pairs: list[tuple[Sugared, Sugared]]) -> Value:
-    """Whether the pairs are equal, or not; those behind one that is not are not asked."""
+    """Whether the pairs are equal, or not, as far as has to be asked."""
     equal = symbol == "=="
     if not pairs:
         return e.constant(equal)
@@ -288,8 +286,9 @@ class Operator(Sugared):
         self.self_ = self_
 
     def says(self) -> str:
-        """The operator."""
-        return f"the operator `{self.name}`"
+        """The operator, or the method."""
+        what = "operator" if self.self_ is None else "method"
+        return f"the {what} `{self.name}`"
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """Call the form that takes the arguments."""
@@ -343,7 +342,8 @@ class _RuntimeModule(Sugared):
 
     def says(self) -> str:
         """The module."""
-        return f"the module `{self.python.__name__}`"
+        name = getattr(self.python, "__name__", None)
+        return f"the module `{name}`" if isinstance(name, str) else "this namespace"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         """What the module has of the name."""
@@ -351,7 +351,7 @@ class _RuntimeModule(Sugared):
             found = getattr(self.python, name)
         except AttributeError:
             known = [each for each in dir(self.python) if not each.startswith("_")]
-            return values.no_attribute(e, self.says(), name, known)  # type: ignore[no-any-return]  # it raises
+            return values.no_attribute(e, self.says(), name, known)
         return values.sugar_of(found, e)
 
 
@@ -466,6 +466,8 @@ def install_runtime() -> None:
     """Let the functions, operators and constants of the runtime mean what they are."""
     from types import ModuleType
 
+    import runtime
+    from runtime.dispatch.namespace import Operators
     from runtime.operators import functions
 
     register_sugar(OperatorPacket, operator_of)
@@ -476,25 +478,8 @@ def install_runtime() -> None:
     register_sugar(DType, lambda each: Code(each, ScalarTypeType))
     register_sugar(Layout, lambda each: Code(each, LayoutType))
     register_sugar(MemoryFormat, lambda each: Code(each, MemoryFormatType))
-    register_sugar(ModuleType, _RuntimeModule)
+    for kind in (ModuleType, Operators, type(runtime.ops.core)):
+        register_sugar(kind, _RuntimeModule)
     for name in functions.FUNCTIONS:
         if forms_of_operator(f"core::{name}"):
             register_special_form(getattr(functions, name), RuntimeFunction(name))
-
-
-__all__ = [
-    "COMMUTATIVE",
-    "Mismatch",
-    "Operator",
-    "StrType",
-    "binary",
-    "by_function",
-    "compare",
-    "in_place",
-    "install_runtime",
-    "match",
-    "substitute",
-    "tensor_method",
-    "unary",
-    "variables",
-]

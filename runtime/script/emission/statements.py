@@ -15,12 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from runtime.schema.subtype import is_subtype
-from runtime.schema.types import BoolType, NoneType_, StrType, Type
-from runtime.schema.unify import Mismatch
+from runtime.schema.types import NoneType_, StrType, Type
 from runtime.script.emission.calls import call_forms, forms_of_rows
 from runtime.script.emission.comprehension import gone_through
 from runtime.script.emission.control import block, for_loop, while_loop
-from runtime.script.emission.emitter import FLAGS, RESULT, STATEMENTS, Emitter
+from runtime.script.emission.emitter import RESULT, STATEMENTS, Emitter, Torn
 from runtime.script.emission.expressions import BINARY, torn
 from runtime.script.emission.operators import in_place
 from runtime.script.emission.refinement import condition, refine
@@ -213,8 +212,7 @@ def augmented(e: Emitter, node: ast.AugAssign) -> None:
     symbol = BINARY[type(node.op)]
     target = node.target
     if isinstance(target, ast.Name):
-        known = ast.copy_location(ast.Name(target.id, ast.Load()), target)
-        read = _read_name(e, target, known)
+        read = _read_name(e, target)
         result = in_place(e, symbol, read, e.expression(node.value))
         assign(e, target, result)
         return
@@ -231,7 +229,7 @@ def augmented(e: Emitter, node: ast.AugAssign) -> None:
     owner.set_subscript(e, index, result)
 
 
-def _read_name(e: Emitter, target: ast.Name, known: ast.Name) -> Sugared:
+def _read_name(e: Emitter, target: ast.Name) -> Sugared:
     """The variable, as a use at the place of the target."""
     from runtime.script.frontend import not_defined
     from runtime.script.frontend.absence import NOT_YET, absences
@@ -241,10 +239,10 @@ def _read_name(e: Emitter, target: ast.Name, known: ast.Name) -> Sugared:
         found = e.memo["absences"] = absences(e.definition.tree)
     if target in found:
         raise not_defined(target, found[target], e.source)
-    value = e.names.get(target.id)
+    value: Sugared | Torn | None = e.names.get(target.id)
     if value is None:
         raise not_defined(target, NOT_YET, e.source)
-    if not isinstance(value, Sugared):
+    if isinstance(value, Torn):
         torn(e, target.id, value)
     return value
 
@@ -256,8 +254,7 @@ def delete(e: Emitter, node: ast.Delete) -> None:
         before = e.at
         e.at = e.at._replace(source=e.source, span=e.source.span(target))
         if isinstance(target, ast.Name):
-            load = ast.copy_location(ast.Name(target.id, ast.Load()), target)
-            _read_name(e, target, load)
+            _read_name(e, target)
             del e.names[target.id]
         elif isinstance(target, ast.Subscript):
             owner = e.expression(target.value)
@@ -398,6 +395,3 @@ def _entered(e: Emitter, manager: Value) -> Type:
     if kind is not PyObjectType:
         e.fail(f"a value of type {kind} is no context manager")
     return PyObjectType
-
-
-__all__ = ["FLAGS", "BoolType", "Mismatch", "assign", "text_of"]

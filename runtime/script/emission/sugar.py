@@ -22,22 +22,17 @@ the thing, and its registration.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from runtime.errors.base import nearest
 from runtime.errors.script import UnknownAttribute
 from runtime.schema.declaration import DeclaredType
 from runtime.schema.device import Device
 from runtime.schema.types import (
-    BoolType,
     DeviceType,
-    ListType,
-    NoneType_,
     OptionalType,
-    StrType,
     TupleType,
     Type,
-    UnionType,
 )
 from runtime.schema.values import is_tensor
 from runtime.script.emission.emitter import Emitter
@@ -82,7 +77,7 @@ class Sugared:
 
     def attribute(self, e: Emitter, name: str) -> "Sugared":
         """`it.name`."""
-        return no_attribute(e, self.says(), name, ())
+        no_attribute(e, self.says(), name, ())
 
     def set_attribute(self, e: Emitter, name: str, value: "Sugared") -> None:
         """`it.name = value`."""
@@ -125,7 +120,7 @@ class Sugared:
         return None
 
     def truth(self, e: Emitter) -> Value | bool:
-        """Whether it counts as true; a bool if that is known before the program runs."""
+        """Whether it counts as true; a bool if that is known beforehand."""
         e.fail(f"{self.says()} is neither true nor false")
 
     def enter(self, e: Emitter) -> Value:
@@ -141,7 +136,7 @@ _SEQUENCES = (
 
 def no_attribute(
     e: Emitter, owner: str, name: str, known: Sequence[str], hint: str = ""
-) -> Any:
+) -> NoReturn:
     """Refuse an attribute.
 
     Raises:
@@ -194,7 +189,6 @@ class SimpleValue(Sugared):
         wanted = owner.declaration.attributes.get(name)
         if wanted is None:
             no_attribute(e, str(owner), name, [*owner.declaration.attributes])
-            return
         message = (
             f"attribute `{name}` of {owner} is of type {wanted}, and is set to {{}}"
         )
@@ -343,14 +337,12 @@ def part_of(
     None: it is not known.
     """
     if isinstance(index, SugaredSlice):
-        bounds = []
+        bounds: list[Any] = []
         for each in index.parts:
-            known = True, None
-            if each is not None:
-                known = constant_of(each)
-            if not known[0] or isinstance(known[1], bool):
+            known, bound = (True, None) if each is None else constant_of(each)
+            if not known or isinstance(bound, bool):
                 return None
-            bounds.append(known[1])
+            bounds.append(bound)
         if bounds[2] == 0:
             e.fail("the step of a slice is zero")
         return list(items[slice(*bounds)])
@@ -540,34 +532,3 @@ def sugar_of(python: Any, e: Emitter) -> Sugared:
 def is_optional(type: Type) -> bool:  # noqa: A002  # the field's own word
     """Whether None is one of several values of the type."""
     return isinstance(type, OptionalType)
-
-
-__all__ = [
-    "Arguments",
-    "BoolType",
-    "Captured",
-    "ListType",
-    "NoneType_",
-    "Refined",
-    "Registration",
-    "SimpleValue",
-    "StrType",
-    "Sugared",
-    "SugaredEllipsis",
-    "SugaredSlice",
-    "SugaredTuple",
-    "UnionType",
-    "Unknown",
-    "constant_of",
-    "is_constant",
-    "is_optional",
-    "no_attribute",
-    "part_of",
-    "register_special_form",
-    "register_sugar",
-    "register_value",
-    "special_form",
-    "sugar_of",
-    "sugar_of_value",
-    "type_of",
-]

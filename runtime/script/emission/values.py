@@ -26,10 +26,11 @@ from runtime.schema.types import (
     ListType,
     NoneType_,
     OptionalType,
-    StrType,
     TensorType,
     TupleType,
+    Type,
 )
+from runtime.schema.unify import Mismatch, match
 from runtime.script.emission import sugar as values
 from runtime.script.emission.calls import (
     Form,
@@ -126,8 +127,7 @@ def attribute(e: Emitter, self_: SimpleValue, name: str) -> Sugared:
     elif isinstance(kind, TupleType):
         known += kind.names
     known += methods_of(kind)
-    found_none: Sugared = no_attribute(e, self_.says(), name, known, hint)
-    return found_none
+    return no_attribute(e, self_.says(), name, known, hint)
 
 
 def _plain(kind: object) -> str:
@@ -216,14 +216,30 @@ def _bounds(
     )
 
 
+# What is done to a part of a value -> in words, and what of a value that has none.
+_PARTS = {
+    "[]": ("a subscript", "has no elements"),
+    "[:]": ("a slice", "has no slices"),
+    "[]=": ("an element that is set", "has no elements to set"),
+    "[:]=": ("a slice that is set", "has no slices to set"),
+    "del []": ("an element that is deleted", "has no elements to delete"),
+    "del [:]": ("a slice that is deleted", "has no slices to delete"),
+}
+
+
 def _primitive(
-    e: Emitter, symbol: str, kind: object, given: Sequence[Sugared]
+    e: Emitter, symbol: str, kind: Type, given: Sequence[Sugared]
 ) -> Sugared:
-    forms = forms_of_rows(by_operator(symbol))
-    words = {"[]": "a subscript", "[:]": "a slice"}.get(symbol, f"`{symbol}`")
-    if isinstance(kind, OptionalType):
-        e.fail(f"a value of type {kind} has no elements", _MAY_BE_NONE)
-    return call_forms(e, words, forms, Arguments(given))
+    words, none = _PARTS[symbol]
+    rows = [
+        row
+        for row in by_operator(symbol)
+        if not isinstance(match((row.schema.arguments[0].type,), (kind,)), Mismatch)
+    ]
+    if not rows:
+        hint = _MAY_BE_NONE if isinstance(kind, OptionalType) else ""
+        e.fail(f"a value of type {kind} {none}", hint)
+    return call_forms(e, words, forms_of_rows(rows), Arguments(given))
 
 
 def _indices(index: Sugared) -> list[Sugared]:
@@ -349,7 +365,7 @@ def _step(
         e.fail(
             f"a tensor is indexed by {index.says()}", "Make a tensor of the list first."
         )
-    e.fail(
+    return e.fail(
         f"a tensor is indexed by {index.says()}",
         "Indices are ints, slices, None, `...` and tensors.",
     )
@@ -411,6 +427,3 @@ values.VALUE_SUBSCRIPT = subscript
 values.VALUE_SET_SUBSCRIPT = set_subscript
 values.VALUE_DELETE_SUBSCRIPT = delete_subscript
 values.VALUE_TRUTH = truth
-
-
-__all__ = ["Method", "StrType", "attribute", "subscript", "truth"]

@@ -165,8 +165,8 @@ def reference() -> str:
         "Programs are functions, classes and modules of Python. This page is printed",
         "from the tables by which they are checked:",
         "`python -m runtime.script.frontend > docs/language.md`.",
-        "What an accepted construct means is what it means in Python. Programs are",
-        "read and checked so far; nothing compiles them yet.",
+        "What an accepted construct means is what it means in Python; where the types",
+        "of values do not allow that, the program is refused with the place.",
         "",
         "In the examples `x`, `xs` and `d` are parameters.",
         f"Parts of a program are nested up to {DEEPEST} deep, loops and `with` up to "

@@ -32,7 +32,7 @@ class Both:
     def __init__(self, text: str, names: dict[str, Any] | None = None) -> None:
         given = {**NAMES, **(names or {})}
         self.python: dict[str, Any] = dict(given)
-        exec(compile(text, "<both>", "exec"), self.python)  # noqa: S102  # tests' own text
+        exec(compile(text, "<both>", "exec"), self.python)  # tests' own text
         functions = compile_text(text, Program(), given)
         self.script = {each.name: each for each in functions}
         for each in functions:

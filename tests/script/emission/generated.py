@@ -1,7 +1,7 @@
 """Random valid programs: one generator, over whatever chooses.
 
-`choose(n)` gives a number below `n`: of `random.Random` it is fast, and of Hypothesis it
-shrinks.  A program is what Python accepts and the language does, too: variables keep
+`choose(n)` gives a number below `n`: of `random.Random` it is fast, and of Hypothesis
+it shrinks.  A program is what Python accepts and the language does, too: variables keep
 their types, and are used where they have values.
 """
 
