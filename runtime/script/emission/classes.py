@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from runtime.errors.script import IllTyped
+from runtime.errors.script import IllTyped, NoSource
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import (
     DeclaredType,
@@ -59,7 +59,7 @@ from runtime.script.program import (
     mark_of,
 )
 
-# Python classes of which nothing is compiled: those of Python's own, and of the runtime.
+# The flag of classes that are written in Python; source: Py_TPFLAGS_HEAPTYPE.
 _HEAP = 1 << 9
 # Program -> Python class -> its type, for those that have been compiled.
 _COMPILED: WeakKeyDictionary[Program, WeakKeyDictionary[type, ScriptClassType]] = (
@@ -306,7 +306,10 @@ class ClassSugar(Sugared):
     def type(self, e: Emitter) -> ScriptClassType:
         """The type of its objects, compiled now if it is new."""
         since = e.compiler.since(self.python.__name__, e)
-        return class_type(e.compiler, self.python, since)
+        try:
+            return class_type(e.compiler, self.python, since)
+        except NoSource as error:
+            return e.fail(f"{self.says()} cannot be compiled: {error.reason}", error.hint)
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """A new object."""

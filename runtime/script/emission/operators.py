@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.namespace import OperatorNamespace, OperatorPacket, Operators
+from runtime.dispatch.namespace import OperatorPacket
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.types import (
     BoolType,
@@ -355,16 +355,6 @@ class _RuntimeModule(Sugared):
         return values.sugar_of(found, e)
 
 
-class _Names(_RuntimeModule):
-    """`runtime.ops`, or a namespace of it."""
-
-    __slots__ = ()
-
-    def says(self) -> str:
-        """What is in it."""
-        return "the operators of the runtime"
-
-
 class Code(Sugared):
     """A dtype, a layout or a memory format: a number of its kind."""
 
@@ -471,9 +461,6 @@ def install_runtime() -> None:
     from runtime.operators import functions
 
     register_sugar(OperatorPacket, operator_of)
-    # These have an attribute of every name, so they are found by their classes.
-    register_sugar(Operators, _Names)
-    register_sugar(OperatorNamespace, _Names)
     register_sugar(OperatorHandle, overload_of)
     register_sugar(DType, lambda each: Code(each, ScalarTypeType))
     register_sugar(Layout, lambda each: Code(each, LayoutType))
