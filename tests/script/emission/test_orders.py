@@ -144,9 +144,16 @@ class Stale(Programs):
         super().__init__(lambda: form("core::mul"), negated)
         self.kept: str | None = None
 
+    def reset(self) -> None:
+        super().reset()
+        self.kept = None
+
     def use(self, use: int) -> Hashable:
         self.kept = self.kept or compiled(asks_form)
         return self.kept
+
+    def observe(self) -> Hashable:
+        return self.kept or compiled(asks_form)
 
 
 def test_a_stale_function_would_be_found() -> None:
@@ -155,4 +162,3 @@ def test_a_stale_function_would_be_found() -> None:
         assert explore(system, "histories:2").violations
     finally:
         system.reset()
-
