@@ -13,6 +13,7 @@ from runtime.dispatch.future_deviations import FUTURES
 from runtime.dispatch.language_deviations import KEYS, SCHEMAS
 from runtime.dispatch.operator_deviations import OPERATORS
 from runtime.dispatch.python_deviations import PYTHON, TENSORS
+from runtime.dispatch.script_forms_deviations import SCRIPTS_FORMS
 
 __all__ = ["DEVIATIONS", "Deviation"]
 
@@ -249,5 +250,5 @@ _CALLS = (
 
 DEVIATIONS = (
     *(*KEYS, *SCHEMAS, *_REGISTRATION, *_CALLS),
-    *(*TENSORS, *OPERATORS, *PYTHON, *FUTURES),
+    *(*TENSORS, *OPERATORS, *PYTHON, *FUTURES, *SCRIPTS_FORMS),
 )

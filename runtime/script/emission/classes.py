@@ -309,7 +309,9 @@ class ClassSugar(Sugared):
         try:
             return class_type(e.compiler, self.python, since)
         except NoSource as error:
-            return e.fail(f"{self.says()} cannot be compiled: {error.reason}", error.hint)
+            return e.fail(
+                f"{self.says()} cannot be compiled: {error.reason}", error.hint
+            )
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """A new object."""
