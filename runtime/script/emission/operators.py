@@ -457,7 +457,6 @@ def install_runtime() -> None:
     from types import ModuleType
 
     import runtime
-    from runtime.dispatch.namespace import Operators
     from runtime.operators import functions
 
     register_sugar(OperatorPacket, operator_of)
