@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.namespace import OperatorPacket
+from runtime.dispatch.namespace import OperatorNamespace, OperatorPacket, Operators
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.types import (
     BoolType,
@@ -355,6 +355,16 @@ class _RuntimeModule(Sugared):
         return values.sugar_of(found, e)
 
 
+class _Names(_RuntimeModule):
+    """`runtime.ops`, or a namespace of it."""
+
+    __slots__ = ()
+
+    def says(self) -> str:
+        """It has no name of its own."""
+        return "this namespace"
+
+
 class Code(Sugared):
     """A dtype, a layout or a memory format: a number of its kind."""
 
@@ -456,16 +466,17 @@ def install_runtime() -> None:
     """Let the functions, operators and constants of the runtime mean what they are."""
     from types import ModuleType
 
-    import runtime
     from runtime.operators import functions
 
     register_sugar(OperatorPacket, operator_of)
+    # These have an attribute of every name, so they are found by their classes.
+    register_sugar(Operators, _Names)
+    register_sugar(OperatorNamespace, _Names)
     register_sugar(OperatorHandle, overload_of)
     register_sugar(DType, lambda each: Code(each, ScalarTypeType))
     register_sugar(Layout, lambda each: Code(each, LayoutType))
     register_sugar(MemoryFormat, lambda each: Code(each, MemoryFormatType))
-    for kind in (ModuleType, Operators, type(runtime.ops.core)):
-        register_sugar(kind, _RuntimeModule)
+    register_sugar(ModuleType, _RuntimeModule)
     for name in functions.FUNCTIONS:
         if forms_of_operator(f"core::{name}"):
             register_special_form(getattr(functions, name), RuntimeFunction(name))
