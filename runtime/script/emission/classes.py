@@ -16,11 +16,14 @@ Rules:
   like others (`runtime.script.emission.dataclass_methods`).
 """
 
+import ast
 import enum
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from runtime.errors.schema import AnnotationError
 from runtime.errors.script import IllTyped, NoSource
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import (
@@ -144,14 +147,20 @@ class _Class:
         LEFT[declaration] = self.left
         scope = self._scope()
         for name, annotation in self.print.attributes.items():
-            found = annotated_type(annotation, scope)
-            if found is None:
-                message = f"has the attribute `{name}`, whose annotation means no type"
-                raise self.print.fault(message, "", self.print.place(name))
-            declaration.add_attribute(name, found)
+            declaration.add_attribute(name, self._attribute(name, annotation, scope))
         for name, value in self.print.constants.items():
             declaration.add_constant(name, value)
         return declared
+
+    def _attribute(self, name: str, annotation: Any, scope: Scope) -> Type:
+        """The type of an attribute that the body names; raises at its place."""
+        with suppress(AnnotationError):
+            found = annotated_type(annotation, scope)
+            if found is not None:
+                return found
+        place = self.print.place(name)
+        assert isinstance(place, ast.AnnAssign), "it is annotated there"
+        return Annotations(self.print.definition, scope).type(place.annotation)
 
     def _scope(self) -> Scope:
         import sys
