@@ -5,10 +5,6 @@ from runtime.script.emission import values as _values  # noqa: F401  # as above
 from runtime.script.emission.builtins import (
     CLASSES,
     ExceptionClass,
-    Primitive,
-    Special,
-    Syntactic,
-    plain,
     register_annotate,
 )
 from runtime.script.emission.calls import Form, bound_values, call_forms, together
@@ -34,6 +30,7 @@ from runtime.script.emission.forms import (
     install_forms,
     register_forms,
 )
+from runtime.script.emission.functions import Primitive, Special, Syntactic, plain
 from runtime.script.emission.iteration import Iteration, Static
 from runtime.script.emission.later import install_later
 from runtime.script.emission.objects import ObjectValue, install_objects

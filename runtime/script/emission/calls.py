@@ -39,6 +39,7 @@ from runtime.schema.types import (
     TensorType,
     TupleType,
     Type,
+    TypeVariable,
     unwrap_optional,
 )
 from runtime.schema.unify import Mismatch, match, substitute, variables
@@ -264,7 +265,8 @@ def _matched(
         if not isinstance(slot, tuple):
             actual = slot.type
             open_ = slot in given.open and not slot.uses
-            if open_ and variables(formal) and type(actual) is type(formal):
+            same = type(actual) is type(formal) or isinstance(formal, TypeVariable)
+            if open_ and variables(formal) and same:
                 opened.append(len(values))
                 values.append(slot)
                 continue

@@ -14,6 +14,7 @@ import ast
 from collections.abc import Callable
 
 from runtime.schema.types import DictType, ListType, StrType, TensorType, Type
+from runtime.script.emission.assignment import assign
 from runtime.script.emission.calls import call_forms, forms_of_rows
 from runtime.script.emission.emitter import EXPRESSIONS, Emitter
 from runtime.script.emission.iteration import Iteration
@@ -55,8 +56,6 @@ def list_comprehension(e: Emitter, node: ast.ListComp) -> Sugared:
 
 
 def _each(e: Emitter, node: ast.ListComp, item: Sugared) -> Value:
-    from runtime.script.emission.statements import assign
-
     assign(e, node.generators[0].target, item)
     return e.value(node.elt)
 
@@ -64,7 +63,6 @@ def _each(e: Emitter, node: ast.ListComp, item: Sugared) -> Value:
 def dict_comprehension(e: Emitter, node: ast.DictComp) -> Sugared:
     """`{key: value for target in ...}`."""
     from runtime.script.emission.expressions import check_key
-    from runtime.script.emission.statements import assign
 
     iteration = gone_through(e, node.generators[0].iter)
     made = e.node("prim::DictConstruct", (), (DictType(StrType, TensorType),)).output

@@ -1,7 +1,7 @@
 """Methods of dataclasses: what Python makes for them, as texts that are compiled.
 
-True only here: the words of `__init__`, `__eq__` and comparisons of a dataclass, and
-what a call of the class is given that the caller leaves out.
+True only here: the words of `__init__`, `__eq__` and the comparisons of a dataclass,
+and what a call of the class is given that the caller leaves out.
 
 Rules:
 - a method that the class has itself is not made;

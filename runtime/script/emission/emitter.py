@@ -25,6 +25,7 @@ class of syntax tree each.
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from runtime.errors.script import IllTyped
@@ -212,6 +213,23 @@ class Emitter:
             return value
         return value if becomes(value, type, self.open) else None
 
+    def common(self, values: Sequence[Value]) -> Type | Mismatch:
+        """The least common type; what nothing has said the type of follows the others.
+
+        The place in a `Mismatch` is that of the value.
+        """
+        open_ = [each in self.open and not each.uses for each in values]
+        said = [n for n, is_open in enumerate(open_) if not is_open]
+        if not said or len(said) == len(values):
+            return unify(*(each.type for each in values))
+        found = unify(*(values[n].type for n in said))
+        if isinstance(found, Mismatch):
+            return replace(found, index=said[found.index])
+        for each, is_open in zip(values, open_, strict=True):
+            if is_open and not becomes(each, found, self.open):
+                return unify(*(one.type for one in values))
+        return found
+
     def fit(
         self,
         value: Value,
@@ -340,8 +358,9 @@ class Emitter:
         for branch in branches:
             one = branch.names.get(key) if branch in living else None
             values.append(None if one is None else self._value_in(branch, one))
-        types = [each.type for each in values if each is not None]
-        wanted = unify(*types)
+        some = [each for each in values if each is not None]
+        wanted = self.common(some)
+        types = [each.type for each in some]
         if isinstance(wanted, Mismatch):
             declared = self.declared.get(key)
             if declared is None or not all(is_subtype(one, declared) for one in types):

@@ -25,7 +25,7 @@ from runtime.schema.types import (
     TensorType,
     Type,
 )
-from runtime.schema.unify import Mismatch, unify
+from runtime.schema.unify import Mismatch
 from runtime.script.emission.calls import call_forms, forms_of_rows
 from runtime.script.emission.emitter import EXPRESSIONS, Emitter, Torn
 from runtime.script.emission.operators import binary, compare, unary
@@ -285,7 +285,7 @@ def choice(
         return emit
 
     made = [e.branch(node, run(first)), e.branch(node, run(second))]
-    found = unify(*(each.type for each in results))
+    found = e.common(results)
     if isinstance(found, Mismatch):
         e.fail(
             f"the two ways of this give different types: {found.reason}",
@@ -347,7 +347,7 @@ def _of(
 ) -> Type:
     if not values:
         return TensorType
-    found = unify(*(each.type for each in values))
+    found = e.common(values)
     if isinstance(found, Mismatch):
         others = [
             (f"It is of type {each.type} here", each.node.place)

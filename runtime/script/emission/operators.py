@@ -342,8 +342,7 @@ class _RuntimeModule(Sugared):
 
     def says(self) -> str:
         """The module."""
-        name = getattr(self.python, "__name__", None)
-        return f"the module `{name}`" if isinstance(name, str) else "this namespace"
+        return f"the module `{self.python.__name__}`"
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         """What the module has of the name."""

@@ -11,12 +11,12 @@ Rules:
 """
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from runtime.schema.subtype import is_subtype
-from runtime.schema.types import NoneType_, StrType, Type
-from runtime.script.emission.calls import call_forms, forms_of_rows
+from runtime.schema.types import NoneType_, Type
+from runtime.script.emission.assignment import CONVERT, assign
 from runtime.script.emission.comprehension import gone_through
 from runtime.script.emission.control import block, for_loop, while_loop
 from runtime.script.emission.emitter import RESULT, STATEMENTS, Emitter, Torn
@@ -24,14 +24,13 @@ from runtime.script.emission.expressions import BINARY, torn
 from runtime.script.emission.operators import in_place
 from runtime.script.emission.refinement import condition, refine
 from runtime.script.emission.sugar import (
-    Arguments,
     SimpleValue,
     Sugared,
     SugaredTuple,
 )
+from runtime.script.emission.values import text_of
 from runtime.script.frontend import Exit, mangled
 from runtime.script.ir import Value
-from runtime.script.primitives import by_function
 
 S = TypeVar("S", bound=ast.stmt)
 
@@ -115,95 +114,11 @@ def _declare(e: Emitter, name: str, wanted: Type) -> None:
 def _typed(e: Emitter, node: ast.expr, value: Sugared, wanted: Type) -> Sugared:
     """The value, which must be of the type that is written."""
     message = f"a value of type {{}} is assigned to a variable of type {wanted}"
-    fitted = e.fit(value.value(e), wanted, message, _CONVERT)
+    fitted = e.fit(value.value(e), wanted, message, CONVERT)
     if fitted.type is NoneType_ or is_subtype(wanted, fitted.type):
         return e.compiler.sugar(fitted)
     e.open.discard(fitted)
     return e.compiler.sugar(fitted)
-
-
-_CONVERT = "Nothing is converted here: write the conversion, or another type."
-
-
-def assign(e: Emitter, target: ast.expr, value: Sugared) -> None:
-    """Assign a value to a target."""
-    before = e.at
-    e.at = e.at._replace(source=e.source, span=e.source.span(target))
-    if isinstance(target, ast.Name):
-        _assign_name(e, target.id, value)
-    elif isinstance(target, ast.Tuple | ast.List):
-        _unpack(e, target.elts, value)
-    elif isinstance(target, ast.Attribute):
-        name = mangled(target.attr, e.definition.owner)
-        e.expression(target.value).set_attribute(e, name, value)
-    elif isinstance(target, ast.Subscript):
-        owner = e.expression(target.value)
-        owner.set_subscript(e, e.expression(target.slice), value)
-    else:
-        raise AssertionError("a starred target stands in a tuple")
-    e.at = before
-
-
-def _assign_name(e: Emitter, name: str, value: Sugared) -> None:
-    wanted = e.declared.get(name)
-    if wanted is not None:
-        made = value.value(e)
-        message = f"`{name}` is of type {wanted}, and a value of type {{}} is assigned"
-        value = e.compiler.sugar(e.fit(made, wanted, message, _CONVERT))
-    if isinstance(value, SimpleValue):
-        made = value.node_value
-        if not made.hint:
-            made.hint = name
-        if type(value) is not SimpleValue and hasattr(value, "original"):
-            value = e.compiler.sugar(made)
-    e.names[name] = value
-
-
-def _unpack(e: Emitter, targets: Sequence[ast.expr], value: Sugared) -> None:
-    """`a, *b, c = value`."""
-    starred = [n for n, each in enumerate(targets) if isinstance(each, ast.Starred)]
-    items = value.elements(e)
-    if items is None:
-        items = _unpacked_list(e, targets, value, bool(starred))
-    count = len(targets)
-    if starred:
-        if len(items) < count - 1:
-            _wrong_count(e, f"at least {count - 1}", len(items))
-        place = starred[0]
-        stop = len(items) - (count - 1 - place)
-        middle = [each.value(e) for each in items[place:stop]]
-        from runtime.schema.types import ListType
-        from runtime.script.emission.expressions import _of, display
-
-        kind = ListType(_of(e, middle, "values of a starred target"))
-        made = SimpleValue(display(e, "prim::ListConstruct", middle, kind))
-        parts = [*items[:place], made, *items[stop:]]
-    else:
-        if len(items) != count:
-            _wrong_count(e, str(count), len(items))
-        parts = list(items)
-    for target, each in zip(targets, parts, strict=True):
-        assign(e, target.value if isinstance(target, ast.Starred) else target, each)
-
-
-def _wrong_count(e: Emitter, wanted: str, count: int) -> None:
-    e.fail(f"a tuple of {count} is unpacked, and there are {wanted} targets")
-
-
-def _unpacked_list(
-    e: Emitter, targets: Sequence[ast.expr], value: Sugared, starred: bool
-) -> Sequence[Sugared]:
-    """The elements of a list, of which there must be as many as there are targets."""
-    from runtime.schema.types import ListType
-
-    kind = value.type if isinstance(value, SimpleValue) else None
-    if not isinstance(kind, ListType) or starred:
-        e.fail(
-            f"{value.says()} is unpacked, whose length is not known",
-            "Tuples can be unpacked, and lists without `*`.",
-        )
-    node = e.node("prim::ListUnpack", (value.value(e),), [kind.element] * len(targets))
-    return [e.compiler.sugar(each) for each in node.outputs]
 
 
 @emits(ast.AugAssign)
@@ -274,7 +189,7 @@ def return_(e: Emitter, node: ast.Return) -> None:
         message = (
             f"a value of type {{}} is returned from a function that gives {e.returns}"
         )
-        value = e.fit(value, e.returns, message, _CONVERT)
+        value = e.fit(value, e.returns, message, CONVERT)
         value = e.cast(value, e.returns)
     e.names[RESULT] = SimpleValue(value)
     e.exits = (e.exits & ~Exit.NEXT) | Exit.RETURN
@@ -329,14 +244,6 @@ def assert_(e: Emitter, node: ast.Assert) -> None:
     first = e.branch(if_, lambda: None)
     e.join(if_, [first, e.branch(if_, fail)])
     refine(e, found.positive)
-
-
-def text_of(e: Emitter, message: Sugared) -> Value:
-    """The words of an exception."""
-    if isinstance(message, SimpleValue) and message.type is StrType:
-        return message.node_value
-    forms = forms_of_rows(by_function(str))
-    return call_forms(e, "`str`", forms, Arguments((message,))).value(e)
 
 
 # Blocks

@@ -26,6 +26,7 @@ from runtime.schema.types import (
     ListType,
     NoneType_,
     OptionalType,
+    StrType,
     TensorType,
     TupleType,
     Type,
@@ -420,6 +421,14 @@ def _object_truth(e: Emitter, self_: SimpleValue, kind: DeclaredType) -> Value |
     if isinstance(kind, InterfaceType):
         e.fail(f"whether {self_.says()} is true is not known", "Compare it.")
     return True
+
+
+def text_of(e: Emitter, message: Sugared) -> Value:
+    """The words of an exception."""
+    if isinstance(message, SimpleValue) and message.type is StrType:
+        return message.node_value
+    forms = forms_of_rows(by_function(str))
+    return call_forms(e, "`str`", forms, Arguments((message,))).value(e)
 
 
 values.VALUE_ATTRIBUTES = attribute

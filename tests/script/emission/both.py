@@ -4,6 +4,7 @@ import contextlib
 import copy
 import io
 import math
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +14,12 @@ from runtime.script.ir import check
 from runtime.script.program import Program
 from runtime.script.running import call
 
-NAMES: dict[str, Any] = {"math": math, "runtime": runtime, "Tensor": runtime.Tensor}
+NAMES: dict[str, Any] = {
+    "math": math,
+    "runtime": runtime,
+    "Tensor": runtime.Tensor,
+    "warnings": warnings,
+}
 
 
 @dataclass(frozen=True)

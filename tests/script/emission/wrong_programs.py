@@ -9,6 +9,7 @@ begins its body, of which the statements are separated by `; `.
 import re
 import sys
 import warnings
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +29,9 @@ def untyped(a):
 def recursive(a: int):
     return recursive(a - 1)
 """
-
-
-class PlainClass:
-    """A class that programs know nothing of."""
-
-
-# Whoever runs this file alone is in another module.
-PlainClass.__module__ = "wrong_programs"
 SOMETHING = object()
 EXTRA: dict[str, Any] = {
-    "PlainClass": PlainClass,
+    "PlainClass": OrderedDict,
     "a_set": {1, 2},
     "open": open,
     "something": SOMETHING,
