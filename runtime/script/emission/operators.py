@@ -361,7 +361,7 @@ class _Names(_RuntimeModule):
 
     def says(self) -> str:
         """It has no name of its own."""
-        return "this namespace"
+        return "the operators of the runtime"
 
 
 class Code(Sugared):
