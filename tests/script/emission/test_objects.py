@@ -314,3 +314,11 @@ def test_forms_by_other_names() -> None:
         return waits(a) + a.wait()
 
     agrees(f, (3,))
+
+
+def test_a_class_of_two_programs() -> None:
+    def f(v: Number) -> int:
+        return v.twice
+
+    first, second = script(f), script(f)
+    assert first(Number(3)) == second(Number(3)) == first(Number(3)) == 6
