@@ -13,7 +13,8 @@ Rules:
 - in `__init__` the first assignment to an attribute of the object says its type;
 - a class of which a part cannot be compiled is not declared;
 - a dataclass gets the methods that Python makes for it as texts, which are compiled
-  like others (`runtime.script.emission.dataclass_methods`).
+  like others, but comparisons only where somebody compares
+  (`runtime.script.emission.dataclass_methods`).
 """
 
 import ast
@@ -119,6 +120,7 @@ class _Class:
         self.since = since
         self.pending = dict(print_.functions)
         self._active: set[str] = set()
+        self.lazy: set[str] = set()
         self.declared = self._declare()
 
     def _declare(self) -> ScriptClassType:
@@ -131,7 +133,9 @@ class _Class:
             # A dataclass that was met as a field of another.
             declared = known
         elif self.print.fields:
+            compiler.declaring.add(python)
             made = classes(python, Scope(classes=compiler.classes))
+            compiler.declaring.discard(python)
             assert isinstance(made, ScriptClassType), "dataclasses are declared so"
             declared = made
         else:
@@ -183,16 +187,22 @@ class _Class:
 
     def compile(self) -> None:
         """Compile `__init__`, and let the rest be compiled behind what is asked for."""
-        self.pending |= made_methods(self.print, self.declared, self.pending)
+        made = made_methods(self.print, self.declared, self.pending)
+        # Some fields cannot be compared: that matters where somebody compares.
+        self.lazy = {*made} - {"__init__"}
+        self.pending |= made
         if "__init__" in self.pending:
             self.ask("__init__", None)
         # What is written with its result is only declared by that: others may need it.
         written = [n for n, (_, each) in self.pending.items() if _has_result(each)]
         for name in [*written, *self.pending]:
-            self.ask(name, None)
+            if name not in self.lazy:
+                self.ask(name, None)
         self.compiler.later.append(self._end)
 
     def _end(self) -> None:
+        if self.lazy:
+            return
         PENDING.pop(self.declared.declaration, None)
         self.declared.declaration.seal()
 
@@ -215,10 +225,15 @@ class _Class:
             del self.pending[name]
             self.declared.declaration.functions[name] = function
             return
+        if e is not None:
+            # It may be another one that asks now.
+            self.compiler = e.compiler
         since = self.since if e is None else self.compiler.since(self._path(name), e)
         self._active.add(name)
-        self._method(name, function, since)
-        self._active.discard(name)
+        try:
+            self._method(name, function, since)
+        finally:
+            self._active.discard(name)
         del self.pending[name]
 
     def _path(self, name: str) -> str:
@@ -377,6 +392,9 @@ def _type_of(compiler: Compiler, python: type, scope: Scope) -> Type | None:
     known = compiler.program.classes.known(python)
     if known is not None and not isinstance(known, ScriptClassType):
         return None
+    if python in compiler.declaring:
+        # A field of a dataclass is of the class itself, or leads back to it.
+        return known
     return class_type(compiler, python)
 
 
