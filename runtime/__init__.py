@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from runtime import cuda as cuda
     from runtime import errors as errors
     from runtime import futures as futures
+    from runtime import jit as jit
     from runtime import library as library
     from runtime import python_dispatch as python_dispatch
     from runtime import random as random
@@ -60,6 +61,13 @@ if TYPE_CHECKING:
     from runtime.declared import *  # noqa: F403  # the names that are lazy
     from runtime.dispatch.teaching import PythonDispatcher
     from runtime.kernels.threads import get_num_threads, set_num_threads
+    from runtime.modules import (
+        Module,
+        ModuleDict,
+        ModuleList,
+        Parameter,
+        Sequential,
+    )
     from runtime.python_dispatch import Context, TorchDispatchMode
     from runtime.tensors import (
         Generator,
@@ -91,10 +99,15 @@ __all__ = [
     "KernelOverridden",
     "KeySet",
     "Library",
+    "Module",
+    "ModuleDict",
+    "ModuleList",
     "OperatorHandle",
+    "Parameter",
     "PythonDispatcher",
     "Registration",
     "Schema",
+    "Sequential",
     "Size",
     "Storage",
     "Tensor",
@@ -162,7 +175,12 @@ _LAZY = {
     "Context": "runtime.python_dispatch",
     "Function": "runtime.autograd",
     "Generator": "runtime.tensors",
+    "Module": "runtime.modules",
+    "ModuleDict": "runtime.modules",
+    "ModuleList": "runtime.modules",
+    "Parameter": "runtime.modules",
     "PythonDispatcher": "runtime.dispatch.teaching",
+    "Sequential": "runtime.modules",
     "Size": "runtime.tensors",
     "Storage": "runtime.tensors",
     "Tensor": "runtime.whole",
@@ -205,7 +223,7 @@ _MODULES = (
     *("autograd", "cuda", "library", "python_dispatch", "random", "testing"),
     "utils",
 )
-_LIGHT_MODULES = ("futures",)
+_LIGHT_MODULES = ("futures", "jit")
 
 
 def _found(name: str) -> Any:

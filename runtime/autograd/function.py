@@ -44,6 +44,7 @@ from runtime.autograd.saved import sharing
 from runtime.autograd.views import BY_FUNCTION, ViewOf, edge_of
 from runtime.errors.autograd import DifferentiatedOnce, FunctionMisuse
 from runtime.tensors.tensor import Tensor
+from runtime.tensors.traced import watcher
 
 
 class Function:
@@ -80,6 +81,11 @@ class Function:
             FunctionMisuse: the class, or what it said of its arguments, makes no sense.
             LeafModified, ViewModified: `mark_dirty` of what must not be written to.
         """
+        told = watcher()
+        return cls._applied(*args) if told is None else told.applied(cls, args)
+
+    @classmethod
+    def _applied(cls, *args: Any) -> Any:
         tensors = tuple(i for i, arg in enumerate(args) if isinstance(arg, Tensor))
         recorded = GRAD.enabled
         needs = tuple(

@@ -14,6 +14,10 @@ from runtime.dispatch.language_deviations import KEYS, SCHEMAS
 from runtime.dispatch.operator_deviations import OPERATORS
 from runtime.dispatch.python_deviations import PYTHON, TENSORS
 from runtime.dispatch.script_forms_deviations import SCRIPTS_FORMS
+from runtime.dispatch.script_modules_deviations import SCRIPTS_MODULES
+from runtime.dispatch.script_passes_deviations import SCRIPTS_PASSES
+from runtime.dispatch.script_running_deviations import SCRIPTS_RUNNING
+from runtime.dispatch.script_tracing_deviations import SCRIPTS_TRACING
 
 __all__ = ["DEVIATIONS", "Deviation"]
 
@@ -250,5 +254,7 @@ _CALLS = (
 
 DEVIATIONS = (
     *(*KEYS, *SCHEMAS, *_REGISTRATION, *_CALLS),
-    *(*TENSORS, *OPERATORS, *PYTHON, *FUTURES, *SCRIPTS_FORMS),
+    *(*TENSORS, *OPERATORS, *PYTHON, *FUTURES),
+    *(*SCRIPTS_RUNNING, *SCRIPTS_PASSES, *SCRIPTS_MODULES, *SCRIPTS_TRACING),
+    *SCRIPTS_FORMS,
 )

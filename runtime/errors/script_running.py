@@ -48,21 +48,6 @@ class TooDeep(RunningError, RecursionError):
 
 
 @dataclass(eq=False, kw_only=True)
-class UnpackMismatch(RunningError, ValueError):
-    """A list of `found` elements was to be unpacked into `expected` variables."""
-
-    expected: int
-    found: int
-
-    def render(self) -> str:
-        """Both numbers."""
-        return page(
-            f"A list of length {self.found} cannot be unpacked into "
-            f"{self.expected} variables."
-        )
-
-
-@dataclass(eq=False, kw_only=True)
 class NotOfType(RunningError, TypeError):
     """Something that Python gave to a program is not of the type that it says.
 
@@ -126,7 +111,10 @@ class ErrorSwallowed(RunningError, RuntimeError):
 
 @dataclass(eq=False, kw_only=True)
 class ExecutorRefused(RunningError, ValueError):
-    """An `option` of the executor cannot have such a value."""
+    """An `option` of the executor cannot have such a value, or does not exist.
+
+    `found` is empty for one that does not exist.
+    """
 
     option: str
     found: str
@@ -134,7 +122,8 @@ class ExecutorRefused(RunningError, ValueError):
 
     def render(self) -> str:
         """The option, what was given, and what it takes."""
-        return page(
-            f"The option `{self.option}` of the executor was given {self.found}.",
-            ("it takes", self.wanted),
+        given = (
+            f"was given {self.found}" if self.found else "is given, and there is none"
         )
+        head = f"The option `{self.option}` of the executor {given}."
+        return page(head, ("it takes", self.wanted))

@@ -7,7 +7,8 @@ Rules:
   its qualified name, `__torch__.package.Class`;
 - a declaration is filled one attribute, method and constant after another, so that a
   class can have attributes of its own type, and methods that call each other; what has
-  been said stays, and after `seal` nothing is added;
+  been said stays, but for a method that could not be compiled (`withdraw`), and after
+  `seal` nothing is added;
 - the first argument of a method's schema is the object itself;
 - a `Namespace` owns declarations: their names are unique in it, by the smallest free
   number (`__torch__.package.___torch_mangle_0.Class`), and texts are read with it.
@@ -110,6 +111,11 @@ class Declaration:
         self._free(name)
         self._constants[name] = value
 
+    def withdraw(self, name: str) -> None:
+        """Take back a method that could not be compiled, which nobody has called."""
+        self._methods.pop(name, None)
+        self.functions.pop(name, None)
+
     def seal(self) -> None:
         """Say that this is all."""
         self.is_sealed = True
@@ -189,8 +195,17 @@ class Namespace:
     def __init__(self) -> None:
         self._types: dict[str, DeclaredType] = {}
 
-    def declare(self, kind: type[D], qualname: str, python: type | None = None) -> D:
+    def declare(
+        self,
+        kind: type[D],
+        qualname: str,
+        python: type | None = None,
+        *,
+        is_numbered: bool = False,
+    ) -> D:
         """A new type under `qualname`, with a number in it if that is taken.
+
+        A number that it has counts if it `is_numbered`: one that was written down.
 
         Raises:
             MalformedTypeName: `qualname` is not `__torch__` and identifiers joined by
@@ -200,7 +215,7 @@ class Namespace:
         if not _QUALNAME.fullmatch(plain) or plain.startswith(f"{CUSTOM}."):
             raise MalformedTypeName(found=qualname)
         path, _, name = plain.rpartition(".")
-        free, number = plain, 0
+        free, number = qualname if is_numbered else plain, 0
         while True:
             made = kind(Declaration(self, free, python))
             # Whoever comes second tries the next number.

@@ -22,6 +22,7 @@ from runtime.keys import LOCAL, DispatchKey, full_after
 from runtime.keys.keyset import FULL
 from runtime.keys.local import View, view_of
 from runtime.locks import load
+from runtime.tensors.traced import TRACER, tell
 
 if TYPE_CHECKING:
     from runtime.tensors.tensor import Tensor
@@ -31,6 +32,9 @@ PYTHON = DispatchKey.Python.bits
 HANDLED = PYTHON | DispatchKey.PythonTLSSnapshot.bits
 # Every bit but these: what a plain tensor keeps of the keys of one with a handler.
 UNHANDLED = FULL.bits & ~HANDLED
+
+# With either of these in a call, somebody sees it.
+_SEEN = PYTHON | TRACER
 
 # The keys between Python and PythonDispatcher, which looks at calls only.
 ABOVE = full_after(DispatchKey.PythonDispatcher).bits & ~(
@@ -126,13 +130,17 @@ def handler_bits(kind: type) -> int:
 
 
 def is_handled(tensor: "Tensor") -> bool:
-    """Whether a call with the tensor would be dispatched to Python, here and now."""
+    """Whether a call with the tensor would be dispatched to Python, here and now.
+
+    What a traced thread calls is, to the tracer.
+    """
     view = LOCAL.view
-    return bool((tensor.key_bits | view.included) & ~view.excluded & PYTHON)
+    return bool((tensor.key_bits | view.included) & ~view.excluded & _SEEN)
 
 
 def check_unhandled(tensor: "Tensor", asked: str) -> None:
     """Whether the elements may leave as an array.  Raises `NotForSubclasses`."""
+    tell(tensor, asked)
     if tensor.key_bits & PYTHON:
         raise NotForSubclasses(cls=type(tensor).__name__, asked=asked)
 

@@ -57,6 +57,7 @@ from runtime.tensors.order import lies
 from runtime.tensors.shape import contiguous_strides, is_contiguous, real_dim
 from runtime.tensors.storage import Storage
 from runtime.tensors.surface import Surface
+from runtime.tensors.traced import tell
 
 if TYPE_CHECKING:
     import numpy as np
@@ -263,6 +264,7 @@ class Tensor(Surface):
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension.  Raises `BadDimension`."""
+        tell(self, "size()")
         shape = self.shape
         return shape if dim is None else shape[real_dim(dim, len(shape))]
 
@@ -365,11 +367,13 @@ class Tensor(Surface):
     def __len__(self) -> int:
         if not self.shape:
             raise NoLength(asked="len()")
+        tell(self, "len()")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise NoLength(asked="iter()")
+        tell(self, "iter()")
         return (self[index] for index in range(self.shape[0]))
 
     def __contains__(self, wanted: object) -> bool:

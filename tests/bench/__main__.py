@@ -16,6 +16,7 @@ from tests.bench.proofs import PROOF_ROWS
 from tests.bench.python_dispatch import DISPATCH_ROWS
 from tests.bench.row import Row
 from tests.bench.rows import ROWS as HARNESS_ROWS
+from tests.bench.script_running import RUNNING_ROWS
 from tests.bench.training import TRAINING_ROWS
 
 ROWS = (
@@ -24,6 +25,7 @@ ROWS = (
     *CALL_ROWS,
     *DISPATCH_ROWS,
     *FUTURE_ROWS,
+    *RUNNING_ROWS,
     *TRAINING_ROWS,
     kernels,
 )

@@ -31,6 +31,10 @@ PYTHON = "../python_dispatch/"
 CORE = "../operators/test_deviations.py"
 FUTURES = "../futures/"
 EMISSION = "../script/emission/"
+MODULES = "../script/modules/"
+RUNNING = "../script/running/"
+DEAD_CODE = "../script/passes/test_dead_code.py::test_dead_code"
+TRACING = "../script/tracing/"
 
 TESTS: dict[str, str] = {
     # Classes and special forms of scripts
@@ -300,11 +304,89 @@ TESTS: dict[str, str] = {
     "`value()` of a future that is not complete": (
         f"{FUTURES}test_future.py::test_a_value_that_is_not_there"
     ),
+    "a state that fits a module in part": (
+        "../modules/test_module.py::test_a_state_that_does_not_fit_changes_nothing"
+    ),
+    "lists and dictionaries that are attributes of a compiled module": (
+        f"{MODULES}test_compiled.py::test_lists_are_those_of_the_compiled_module"
+    ),
+    "a chain of modules in a script": (
+        f"{MODULES}test_compiled.py::test_a_chain_of_any_types"
+    ),
+    "deriving from ScriptModule, and `script_method`": (
+        f"{MODULES}test_compiled.py::test_deriving_and_script_method_are_refused"
+    ),
+    "names that a compiled module has for Python, as attributes (`graph`, `code`)": (
+        f"{MODULES}test_shape.py::test_what_each_attribute_is"
+    ),
     "classes of futures": f"{FUTURES}test_future.py::test_one_class",
     "timeouts of `wait`": f"{FUTURES}test_future.py::test_a_wait_that_ends_in_time",
     "devices of a future": f"{FUTURES}test_future.py::test_devices_are_the_cpu",
     "an exit or Ctrl-C in a callback": (
         f"{FUTURES}test_callbacks.py::test_a_callback_that_exits_loses_no_other_one"
+    ),
+    # Programs that run
+    "`raise` of a program, outside of it": (
+        f"{RUNNING}test_backtrace.py::test_a_program_raises_the_class_that_it_names"
+    ),
+    "what an operator raises within a program": (
+        f"{RUNNING}test_backtrace.py"
+        "::test_an_operator_raises_its_own_exception_with_a_note"
+    ),
+    "the error of a forked task, for who waits": (
+        f"{RUNNING}test_backtrace.py"
+        "::test_frames_of_tasks_stay_below_those_of_who_waits"
+    ),
+    "lists and dictionaries at the boundary of a program": (
+        f"{RUNNING}test_boundary.py::test_lists_and_objects_are_the_callers_own"
+    ),
+    "integers of a list where floats are asked for, at the boundary": (
+        f"{RUNNING}test_boundary.py::test_values_that_do_not_fit"
+    ),
+    "an eager await or future that gives another type than its parameter says": (
+        f"{RUNNING}test_kinds.py::test_what_an_await_of_python_gives_is_looked_at"
+    ),
+    "an await that a program made": (
+        f"{RUNNING}test_kinds.py::test_awaits_run_when_they_are_waited_for"
+    ),
+    "`isinstance(x, int)` of True, where x may be anything": (
+        f"{RUNNING}test_kinds.py::test_isinstance"
+    ),
+    "an operator that is registered anew, under a compiled function": (
+        f"{RUNNING}test_operators.py::test_an_operator_with_another_schema_is_refused"
+    ),
+    # Passes
+    "a fork that nobody waits for, and whose body has effects": DEAD_CODE,
+    "a step that raises, and whose value nobody uses (`a // 0`, `a[7]`)": DEAD_CODE,
+    "random numbers that nobody uses": (
+        "../script/passes/test_dead_code.py::test_numbers_are_drawn"
+    ),
+    "a loop without effects that stops by its condition alone": DEAD_CODE,
+    "tensors computed of constants alone": (
+        "../script/passes/test_constants.py::test_tensors_are_not_computed_early"
+    ),
+    "`__exit__` of a block that raises": (
+        f"{RUNNING}test_with.py::test_managers_of_python"
+    ),
+    # Tracing
+    "sizes that a traced function reads": (
+        f"{TRACING}test_checking.py::test_a_shape_that_was_kept_is_found"
+    ),
+    "a trace that computes something else than its function": (
+        f"{TRACING}test_checking.py::test_another_way_of_python_is_found_at_its_first_node"
+    ),
+    "examples that a traced function writes to": (
+        f"{TRACING}test_recorder.py::"
+        "test_arguments_that_are_written_to_are_those_of_the_call"
+    ),
+    "a constant of a trace that requires grad": (
+        f"{TRACING}test_recorder.py::test_gradients_flow_through_a_trace"
+    ),
+    "grad mode that a traced function switches": (
+        f"{TRACING}test_recorder.py::test_grad_mode_is_that_of_the_caller"
+    ),
+    "operators of a backward pass within a trace": (
+        f"{TRACING}test_recorder.py::test_a_backward_pass_is_recorded"
     ),
 }
 

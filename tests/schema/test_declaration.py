@@ -78,6 +78,8 @@ def test_names_are_unique_by_the_smallest_free_number(
     )
     assert str(names.declare(kind, "__torch__.B")) == "__torch__.B"
     assert str(names.declare(kind, "__torch__.B")) == "__torch__.___torch_mangle_0.B"
+    numbered = "__torch__.a.___torch_mangle_7.B"
+    assert str(names.declare(kind, numbered, is_numbered=True)) == numbered
 
 
 def test_two_namespaces_have_nothing_to_do_with_each_other() -> None:

@@ -51,6 +51,7 @@ class Unary:
         self, name: str, scalar: Scalar, *, grain: int = LIGHT, result: str = "T"
     ) -> None:
         self.grain = grain
+        self.scalar = scalar
         self.same = result == "T"
         flat, onto = self.loops(scalar)
         self.flat = Family(name, flat, f"void(T[::1], {result}[::1])")
@@ -175,9 +176,12 @@ class Binary:
         self.grain = grain
         self.same = result == "T"
         kinds = {"": _pairs(name, scalar, result)}
+        # Kind of dtype -> the function; "" for what has none of its own.
+        self.scalars = {"": scalar}
         for kind, other in (("whole", whole), ("complex", complex_)):
             if other is not None:
                 kinds[kind] = _pairs(f"{name}_{kind}", other, result)
+                self.scalars[kind] = other
         self.flat = _Loop(kinds, 0)
         self.onto = _Loop(kinds, 1)
         self.right = _Loop(kinds, 2)

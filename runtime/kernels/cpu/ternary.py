@@ -194,7 +194,7 @@ def clamp(out: Tensor, x: Tensor, lo: Any, hi: Any) -> None:
         return
     name, target = out.dtype.name, flat_of(out)
     assert target is not None, "outputs are contiguous"
-    low, high = _limit(name, lo, -1), _limit(name, hi, 1)
+    low, high = limit(name, lo, -1), limit(name, hi, 1)
     source = flat_of(x) if x.shape == out.shape else None
     if source is None:
         copy(out, x)
@@ -220,7 +220,7 @@ def _ready_clamp(out: Geometry, x: Geometry, lo: Any, hi: Any) -> Run | None:
     if isinstance(lo, Geometry) or isinstance(hi, Geometry):
         return None
     name = out.dtype.name
-    low, high, entry = _limit(name, lo, -1), _limit(name, hi, 1), CLAMP[name]
+    low, high, entry = limit(name, lo, -1), limit(name, hi, 1), CLAMP[name]
     return lambda a, to: entry(a, low, high, to)
 
 
@@ -233,7 +233,7 @@ def _bound(bound: Any, out: Tensor) -> Any:
     return bound
 
 
-def _limit(name: str, bound: Any, side: int) -> Any:
+def limit(name: str, bound: Any, side: int) -> Any:
     """The bound in that dtype; where there is none, its end.
 
     Not remembered by its value: -0.0 equals 0.0.

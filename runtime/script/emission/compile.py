@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from runtime.errors.script import IllTyped, ProgramError
+from runtime.errors.script import IllTyped, NoSource, ProgramError
 from runtime.errors.source import Source, Span
 from runtime.locks import waited_for
 from runtime.schema.annotation import annotated_type
@@ -58,6 +58,7 @@ from runtime.script.program import SHARED_PROGRAM, Function, Program
 Since = tuple[tuple[str, Source, Span], ...]
 _ALONE = waited_for()
 _NO_NAMES: Mapping[str, Any] = {}
+_NO_TYPES: Mapping[str, Type] = {}
 # Program -> Python function -> what it was compiled to.
 _COMPILED: WeakKeyDictionary[Program, dict[Any, Function]] = WeakKeyDictionary()
 # Sugar of the object of a method, from its value and the Python object if known.
@@ -174,7 +175,10 @@ class Compiler:
                 "Annotate what it returns: `def f(...) -> int:`.",
             )
         step = python.__qualname__, e.at.source, e.at.span
-        return self.function(python, (step, *self._since))
+        try:
+            return self.function(python, (step, *self._since))
+        except NoSource as error:
+            e.fail(f"{error.found} cannot be compiled: {error.reason}", error.hint)
 
     def _known(self, python: Any) -> Function | None:
         known = self.compiled.get(python)
@@ -185,14 +189,19 @@ class Compiler:
 
     # Functions
 
-    def function(self, python: Any, since: Since = ()) -> Function:
-        """The function of a Python function; its graph may be still to be made."""
+    def function(
+        self, python: Any, since: Since = (), types: Mapping[str, Type] = _NO_TYPES
+    ) -> Function:
+        """The function of a Python function; its graph may be still to be made.
+
+        `types` are those of parameters that have no annotation.
+        """
         with _Told(since):
             definition = read_function(python)
             check(definition.tree, definition.source)
             scope = scope_of(python, definition, self.classes)
             annotations = Annotations(definition, scope)
-            signature = read_signature(annotations, python)
+            signature = read_signature(annotations, python).typed(types)
         qualname = self.program.free_name(qualified_name(python))
         return self._function(
             python, qualname, definition, annotations, scope, signature, since
@@ -246,6 +255,7 @@ class Compiler:
         owner_value: Any = None,
         since: Since = (),
         name: str = "",
+        types: Mapping[str, Type] = _NO_TYPES,
     ) -> Function:
         """The function of a method; its first argument is an object of `owner`.
 
@@ -256,7 +266,7 @@ class Compiler:
             check(definition.tree, definition.source)
             scope = scope_of(python, definition, self.classes)
             annotations = Annotations(definition, scope)
-            signature = read_signature(annotations, python, owner)
+            signature = read_signature(annotations, python, owner).typed(types)
         name = name or definition.tree.name
         qualname = f"{owner.declaration.qualname}.{name}"
 
@@ -383,8 +393,14 @@ def cleaned(graph: Graph) -> Graph:
     return graph
 
 
-def compile_function(python: Any, program: Program = SHARED_PROGRAM) -> Function:
+def compile_function(
+    python: Any,
+    program: Program = SHARED_PROGRAM,
+    types: Mapping[str, Type] = _NO_TYPES,
+) -> Function:
     """Compile a Python function, and all that it calls.
+
+    `types` are those of parameters that have no annotation.
 
     Raises:
         NoSource: its source is not there.
@@ -395,7 +411,7 @@ def compile_function(python: Any, program: Program = SHARED_PROGRAM) -> Function
     known = compiler._known(python)
     if known is not None:
         return known
-    found: Function = compiler.run(lambda: compiler.function(python))
+    found: Function = compiler.run(lambda: compiler.function(python, types=types))
     return found
 
 

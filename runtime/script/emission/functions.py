@@ -14,6 +14,7 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runtime.schema.declaration import ModuleType
 from runtime.schema.types import (
     BoolType,
     DictType,
@@ -302,7 +303,9 @@ def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
         return SimpleValue(e.constant(len(kind.elements)))
     if isinstance(given, SugaredTuple):
         return SimpleValue(e.constant(len(given.items)))
-    known = None if kind is not None else given.elements(e)
+    # How many modules a list of them has, is known.
+    is_open = kind is None or isinstance(kind, ModuleType)
+    known = given.elements(e) if is_open else None
     if known is not None:
         return SimpleValue(e.constant(len(known)))
     return _own(e, given, "__len__")

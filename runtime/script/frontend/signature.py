@@ -55,6 +55,19 @@ class FunctionSignature:
     arguments: tuple[Argument, ...]
     returns: Type | None
 
+    def typed(self, types: Mapping[str, Type]) -> "FunctionSignature":
+        """The same with other types of some parameters, by their names."""
+        arguments = [
+            Argument(
+                each.name,
+                types.get(each.name, each.type),
+                default=each.default if each.has_default else NO_DEFAULT,
+                kwarg_only=each.kwarg_only,
+            )
+            for each in self.arguments
+        ]
+        return FunctionSignature(self.name, tuple(arguments), self.returns)
+
     def schema(self, returns: Type | None = None) -> Schema:
         """The schema of the function, which gives `returns` if nothing is written.
 

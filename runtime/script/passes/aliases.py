@@ -206,7 +206,7 @@ class Aliases:
         own = self._memory.get(value, 0)
         if not own:
             return 0
-        return own | (self.reachable(own) & self._mask(self._sorts(value.type)[1]))
+        return own | self._inside(value)
 
     def may_alias(self, one: Value, other: Value) -> bool:
         """Whether two values may be the same memory."""
@@ -362,6 +362,14 @@ class Aliases:
         self._add(value, bit)
         self._store(bit, held)
 
+    def _inside(self, value: Value) -> int:
+        """What a value holds, at any depth, as far as its type allows."""
+        allowed = self._sorts(value.type)[1]
+        if not allowed:
+            return 0
+        held = self._holds(self.memory(value))
+        return self.reachable(held) & self._mask(allowed)
+
     def _together(self, values: Iterable[Value]) -> int:
         found = 0
         for value in values:
@@ -429,7 +437,9 @@ class Aliases:
         assert schema is not None, "an operator has a schema"
         is_primitive = node.kind.startswith(PRIMITIVES)
         given = self._together(node.inputs)
-        held = self.reachable(self._holds(given))
+        held = 0
+        for value in node.inputs:
+            held |= self._inside(value)
         sets: dict[str, int] = {}
         stored = written = 0
         for argument, value in zip(schema.arguments, node.inputs, strict=False):
@@ -438,7 +448,7 @@ class Aliases:
                 continue
             memory = self.memory(value)
             for name in alias.sets_before:
-                sets[name] = sets.get(name, 0) | memory | self._holds(memory)
+                sets[name] = sets.get(name, 0) | memory | self._inside(value)
             if alias.is_write:
                 written |= memory
             if WILDCARD in alias.sets_after and WILDCARD not in alias.sets_before:
@@ -470,6 +480,7 @@ class Aliases:
         if not names or WILDCARD in names:
             # How deeply it holds what is shared, nobody says: it holds itself, too.
             bit = self._bits.get(value, 0)
+            held &= self._mask(self._sorts(value.type)[1])
             self._new(value, held | bit if held else 0)
         self._add(value, found)
 

@@ -14,9 +14,10 @@ Rules:
 - a fork stays if its body has effects, though not for what it raises, which its future
   keeps; an await that nobody waits for never runs, and goes (deviation D7 of the
   specification is kept to for forks only);
-- outputs of a branch, loop or `with` that nobody uses go with the results that stand
-  for them, a carried value only if the trips do not need it, either; what a fork or
-  await is given and its graph does not use is not given any more;
+- outputs of a branch or loop that nobody uses go with the results that stand for them,
+  a carried value only if the trips do not need it, either; those of a `with` stay, as
+  what is swallowed there hangs on them; what a fork or await is given and its graph
+  does not use is not given any more;
 - the block of a closure stays whole as long as the closure does.
 
 How it works: marking backwards from what is live by itself, in one worklist, until no
@@ -41,7 +42,7 @@ from runtime.script.passes.aliases import Aliases
 # What keeps a node that nobody uses.
 KEEPS = Effect.IO | Effect.UNKNOWN | Effect.MAY_RAISE | Effect.NONDETERMINISTIC
 IF, LOOP, WITH, CLOSURE = "prim::If", "prim::Loop", "prim::With", "prim::Closure"
-_SLOTTED = (IF, LOOP, WITH)
+_SLOTTED = (IF, LOOP)
 _LATER = ("prim::fork", "prim::awaitable")
 # The trips of a loop that stops only by its condition; source: `while` of a program.
 ENDLESS = 2**63 - 1
@@ -120,6 +121,7 @@ class _Marking:
         self.todo += node.inputs
         if node.kind == CLOSURE:
             self.todo += node.nodes_within()
+        if node.kind in (CLOSURE, WITH):
             self.todo += node.blocks[0].results
 
     def value(self, value: Value) -> None:
@@ -140,7 +142,7 @@ class _Marking:
             self.slot(node, place)
 
     def slot(self, node: Node, place: int) -> None:
-        """What stands for an output of a branch, loop or `with`."""
+        """What stands for an output of a branch or loop."""
         if node.kind == LOOP:
             self.todo.append(node.inputs[place + 2])
             self.todo.append(node.blocks[0].results[place + 1])
@@ -148,7 +150,7 @@ class _Marking:
             self.todo += [block.results[place] for block in node.blocks]
 
     def needs(self, node: Node, place: int) -> bool:
-        """Whether an output of a branch, loop or `with` is needed."""
+        """Whether an output of a branch or loop is needed."""
         if node.kind == LOOP and node.blocks[0].parameters[place + 1] in self.values:
             return True
         return node.outputs[place] in self.values
@@ -198,7 +200,7 @@ def _sweep(live: _Marking) -> int:
 
 
 def _cut(node: Node, place: int) -> None:
-    """Take away what stands for an output of a branch, loop or `with`."""
+    """Take away what stands for an output of a branch or loop."""
     if node.kind == LOOP:
         node.remove_input(place + 2)
         node.blocks[0].exit.remove_input(place + 1)

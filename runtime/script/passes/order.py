@@ -13,23 +13,33 @@ Rules:
 - dead code goes last: the others leave behind what nobody uses.
 """
 
+from runtime.script.passes.closures import lift_closures
 from runtime.script.passes.constants import (
     pool_constants,
     propagate_all,
     propagate_constants,
 )
 from runtime.script.passes.dead_code import remove_dead_code
+from runtime.script.passes.list_literals import erase_list_literals
 from runtime.script.passes.peephole import simplify
 from runtime.script.passes.pipeline import Pass
 from runtime.script.passes.subexpressions import merge_subexpressions
+from runtime.script.passes.tuples import lower_tuples
+from runtime.script.passes.unrolling import unroll_loops
 
 CLEANUP: tuple[Pass, ...] = (
+    Pass("lift_closures", lift_closures),
+    Pass("erase_list_literals", erase_list_literals),
+    Pass("lower_tuples", lower_tuples),
     Pass("propagate_constants", propagate_constants),
     Pass("remove_dead_code", remove_dead_code),
     Pass("pool_constants", pool_constants),
 )
 
 OPTIMIZE: tuple[Pass, ...] = (
+    Pass("unroll_loops", unroll_loops),
+    Pass("erase_list_literals", erase_list_literals),
+    Pass("lower_tuples", lower_tuples),
     Pass("propagate_all", propagate_all),
     Pass("pool_constants", pool_constants),
     Pass("simplify", simplify),

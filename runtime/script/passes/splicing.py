@@ -41,10 +41,8 @@ def of_type(value: Value, type_: Type, before: Node) -> Value:
     if is_constant(value):
         held = value.node.attributes["value"]
         if fits(held, type_):
-            return constant_before(before, held, type_, value.hint, value.node.place)
-    made = Node(CAST, [value], [type_], None, before.place).put_before(before)
-    made.output.hint = value.hint
-    return made.output
+            return constant_before(before, held, type_, place=value.node.place)
+    return Node(CAST, [value], [type_], None, before.place).put_before(before).output
 
 
 def replace_output(output: Value, value: Value, before: Node | None = None) -> None:

@@ -1,6 +1,7 @@
 """Programs: functions, the names that they have, and the types of their objects."""
 
 from runtime.script.program.function import Function
+from runtime.script.program.inference import Uninferred, inferred_type
 from runtime.script.program.marks import (
     Attribute,
     Mark,
@@ -27,12 +28,14 @@ __all__ = [
     "Function",
     "Mark",
     "Program",
+    "Uninferred",
     "annotate",
     "declare_objects",
     "declared_type",
     "export",
     "fork",
     "ignore",
+    "inferred_type",
     "interface",
     "is_interface",
     "is_of_type",

@@ -32,6 +32,7 @@ from runtime.errors.future import FutureMisuse, described
 from runtime.errors.script import MarkMisuse
 from runtime.futures import Future
 from runtime.schema.excerpt import shortened
+from runtime.tensors.traced import watcher
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -201,7 +202,8 @@ def _holds(value: Any, kind: type, parts: tuple[Any, ...]) -> bool:
 def fork(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
     """A future of what `func(*args, **kwargs)` returns, which runs at once.
 
-    In a script it runs beside what forks it, and what it raises is the future's.
+    A trace keeps both.  In a script it runs beside what forks it, and what it raises is
+    the future's.
 
     Raises:
         FutureMisuse: `func` cannot be called.
@@ -211,6 +213,10 @@ def fork(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T
     if not callable(unknown):
         found, wanted = described(func), "a callable, then its arguments"
         raise FutureMisuse(call="fork", found=found, wanted=wanted)
+    told = watcher()
+    if told is not None:
+        traced: Future[T] = told.forked(func, args, kwargs)
+        return traced
     future: Future[T] = Future()
     future.set_result(func(*args, **kwargs))
     return future

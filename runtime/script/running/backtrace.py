@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from runtime.errors.source import Source
 from runtime.script.ir import Place
 
 # What the note begins with.
@@ -34,14 +35,20 @@ class Frame:
     place: Place | None
 
     def render(self) -> str:
-        """File, line and function, and the lines of the source."""
+        """File, line and function, and the lines of the source that are meant."""
         if self.place is None:
             return f"  in {self.function}"
-        source, span = self.place
-        where, _, lines = source.excerpt(span).partition("\n")
-        file, line, _ = where.strip().rsplit(":", 2)
-        head = f'  File "{file}", line {line}, in {self.function}'
-        return f"{head}\n{lines}" if lines.strip(" \n~<-HER") else head
+        source, (start, end) = self.place
+        first, last = source.place(start)[0], source.place(max(start, end - 1))[0]
+        head = f'  File "{source.file or "<text>"}", line {first}, in {self.function}'
+        rows = source.text.split("\n")[first - source.line : last - source.line + 1]
+        # Of a graph that was read from text, the source may not be there.
+        if not "".join(rows).strip():
+            return head
+        lines = Source("\n".join(rows), source.file, first)
+        begin = source.offset(first, 1)
+        drawn = lines.excerpt((start - begin, end - begin)).partition("\n")[2]
+        return f"{head}\n{drawn}"
 
 
 def passed(error: BaseException, function: str, place: Place | None) -> None:

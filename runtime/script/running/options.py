@@ -11,7 +11,7 @@ Rules:
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from runtime.errors.script_running import ExecutorRefused
@@ -84,11 +84,11 @@ def set_executor(
     try:
         chosen = replace(options or before, **changes)  # type: ignore[arg-type]  # checked by the class itself
     except TypeError:
-        known = ExecutorOptions.__slots__
+        known = [each.name for each in fields(ExecutorOptions)]
         wrong = next(name for name in changes if name not in known)
-        raise ExecutorRefused(
-            option=wrong, found="a value", wanted=f"nothing: there are {known}"
-        ) from None
+        *most, last = known
+        wanted = f"{', '.join(most)} and {last}"
+        raise ExecutorRefused(option=wrong, found="", wanted=wanted) from None
     if chosen != before:
         CHOSEN.options = chosen
     return before

@@ -41,7 +41,7 @@ from runtime.script.ir import Block, Node, Value
 from runtime.script.running.with_block import With
 
 # Values of these types hold no memory worth speaking of.
-_LIGHT = frozenset(
+LIGHT = frozenset(
     {
         *(NoneType_, BoolType, IntType, FloatType, ComplexType, NumberType),
         *(StrType, DeviceType),
@@ -149,7 +149,7 @@ class Planner:
         return tuple(
             self._places[each]
             for each in values
-            if each.type not in _LIGHT
+            if each.type not in LIGHT
             and each.node.kind not in ("prim::Constant", "prim::Uninitialized")
         )
 

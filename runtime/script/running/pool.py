@@ -10,9 +10,11 @@ Rules:
 - who waits for a task that another thread runs sleeps; that thread waits for tasks that
   it forked or was given, and so on: a circle would be one of the program's own, however
   deeply forks are nested and however few the threads are;
-- threads start when a task finds none idle, at most as many as the options say, and end
-  when there was nothing to do for a while; they are daemons: a process does not wait
-  for tasks that nobody waits for;
+- a thread that has found nothing to do looks again a few times before it sleeps, so
+  that a program that forks and waits in turns wakes nobody; a task that finds no thread
+  that looks wakes one that sleeps, or starts one, at most as many as the options say;
+- threads end when there was nothing to do for a while; they are daemons: a process does
+  not wait for tasks that nobody waits for;
 - no lock is held while a task runs; in a forked child there are no threads, and a task
   that had not begun runs there when it is waited for;
 - a task runs in the state of the thread that forked it (`carried`).
@@ -20,18 +22,23 @@ Rules:
 
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from time import sleep
 from typing import Any
 
 from runtime.futures import Future
 from runtime.script.running.backtrace import keep
-from runtime.script.running.carried import Carried, carried, carry
+from runtime.script.running.carried import Carried
 from runtime.script.running.options import CHOSEN
 
-# Seconds that a thread waits for a task before it ends.
+# Seconds that a thread sleeps for a task before it ends.
 IDLE = 5.0
+# How often a thread looks for a task before it sleeps, and the seconds in between: who
+# forks and waits in turns does so a thousand times as often.
+LOOKS, BETWEEN = 20, 0.0005
 
 
 class Forked(Future[Any]):
@@ -45,7 +52,7 @@ class Forked(Future[Any]):
         super().__init__()
         self._function: Callable[..., Any] | None = function
         self._arguments = arguments
-        self._state: Carried | None = carried()
+        self._state: Carried | None = Carried()
         # Who claimed it; whoever is first to set it did.
         self._claims: dict[str, object] = {}
 
@@ -55,6 +62,10 @@ class Forked(Future[Any]):
             self.run()
         return super().wait(timeout)
 
+    def is_claimed(self) -> bool:
+        """Whether somebody runs it, or has run it."""
+        return bool(self._claims)
+
     def run(self) -> None:
         """Run the task here, unless somebody has claimed it.
 
@@ -63,21 +74,25 @@ class Forked(Future[Any]):
                 complete with that, too.
         """
         me = object()
-        before = None
+        before: Carried | None = None
         try:
             if self._claims.setdefault("owner", me) is not me:
                 return
             function, arguments, state = self._function, self._arguments, self._state
             assert function is not None, "it is dropped by whoever claimed the task"
-            before = carried()
-            carry(state or before)
+            assert state is not None, "it is dropped by whoever claimed the task"
+            before = state
+            if not state.is_here():
+                before = Carried()
+                state.carry()
             value = function(*arguments)
-            carry(before)
+            if not before.is_here():
+                before.carry()
             self._drop()
             self.set_result(value)
         except BaseException as error:
-            if before is not None:
-                carry(before)
+            if before is not None and not before.is_here():
+                before.carry()
             if self._claims.get("owner") is me:
                 self._drop()
                 keep(error)
@@ -95,31 +110,45 @@ class Forked(Future[Any]):
 
 
 class Pool:
-    """A queue of tasks, and the threads that take them."""
+    """Tasks, and the threads that take them."""
 
-    __slots__ = ("_idle", "_queue", "_threads")
+    __slots__ = ("_bell", "_looking", "_sleeping", "_tasks", "_threads")
 
     def __init__(self) -> None:
         self._renew()
 
     def _renew(self) -> None:
-        self._queue: SimpleQueue[Forked] = SimpleQueue()
-        # Threads that are waiting; one permit each.
-        self._idle: list[None] = []
+        self._tasks: deque[Forked] = deque()
+        # Wakes a thread that sleeps.
+        self._bell: SimpleQueue[None] = SimpleQueue()
+        # One element for each thread that does so: counted by steps of one.
+        self._looking: list[None] = []
+        self._sleeping: list[None] = []
         self._threads: set[threading.Thread] = set()
 
     def fork(self, function: Callable[..., Any], *arguments: Any) -> Forked:
         """The future of `function(*arguments)`, which runs some time, somewhere."""
         task = Forked(function, arguments)
-        self._queue.put(task)
-        if not self._idle and len(self._threads) < CHOSEN.options.threads:
-            self._start()
+        # First of all: a thread that goes to sleep looks once more behind that.
+        self._tasks.append(task)
+        if not self._looking:
+            self._wake()
         return task
 
     @property
     def size(self) -> int:
         """How many threads there are."""
         return len(self._threads)
+
+    def _wake(self) -> None:
+        """Wake a thread, or start one."""
+        try:
+            self._sleeping.pop()
+        except IndexError:
+            if len(self._threads) < CHOSEN.options.threads:
+                self._start()
+        else:
+            self._bell.put(None)
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._work, name="fork", daemon=True)
@@ -131,20 +160,57 @@ class Pool:
             self._threads.discard(thread)
 
     def _work(self) -> None:
-        queue, threads, idle = self._queue, self._threads, self._idle
+        """What a thread does."""
+        threads = self._threads
         try:
-            while True:
-                idle.append(None)
-                try:
-                    task = queue.get(timeout=IDLE)
-                except Empty:
-                    return
-                finally:
-                    idle.pop()
-                _run(task)
-                del task
+            while self._look() or self._sleep():
+                pass
         finally:
             threads.discard(threading.current_thread())
+
+    def _look(self) -> bool:
+        """Run tasks as long as there are any; whether there was one."""
+        tasks, found = self._tasks, False
+        self._looking.append(None)
+        for _ in range(LOOKS):
+            while True:
+                try:
+                    task = tasks.popleft()
+                except IndexError:
+                    break
+                if task.is_claimed():
+                    continue
+                self._looking.pop()
+                # Others may be there, and this may take long.
+                if tasks and not self._looking:
+                    self._wake()
+                _run(task)
+                del task
+                found = True
+                self._looking.append(None)
+            if found:
+                break
+            sleep(BETWEEN)
+        self._looking.pop()
+        return found
+
+    def _sleep(self) -> bool:
+        """Sleep until there is a task; False if there was none for long."""
+        self._sleeping.append(None)
+        if self._tasks:
+            # It came before anybody could see that this thread sleeps.
+            with suppress(IndexError):
+                self._sleeping.pop()
+                return True
+        try:
+            self._bell.get(timeout=IDLE)
+        except Empty:
+            with suppress(IndexError):
+                self._sleeping.pop()
+                return False
+            # Somebody is about to ring.
+            self._bell.get()
+        return True
 
 
 def _run(task: Forked) -> None:

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 from runtime.dispatch.bound import Bound, bound_call
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorChanged, OperatorGone
-from runtime.errors.script_running import ClassGone, UnpackMismatch
+from runtime.errors.script_running import ClassGone
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import AwaitType, FutureType, TupleType
 from runtime.script.ir import Node, Value, row_of
-from runtime.script.primitives import Row, table
+from runtime.script.primitives import table
 from runtime.script.running.backtrace import again
 from runtime.script.running.methods import entry_of, method_of
 from runtime.script.running.pool import Forked, fork_pool
@@ -49,9 +49,6 @@ class Made(NamedTuple):
     captured: Sequence[Value] = ()
     bound: Bound | None = None
 
-
-# What gives a view in place of a list.
-_VIEWING = frozenset({dict.keys, dict.values, dict.items})
 
 # How tasks and awaits are called in backtraces.
 FORKED, AWAITED, CLOSED, FUSED = (
@@ -105,16 +102,11 @@ def operator_of(node: Node) -> Made:
     entry = dispatcher.state.entry(name)
     assert entry is not None, "it has a row"
     primitive = table.by_name(node.kind)
-    trusted = None if primitive is None else trusted_function(primitive)
+    trusted = None if primitive is None else primitive.function
     bound = bound_call(dispatcher, name, entry.definitions[0].reading, trusted)
     if row.schema.is_varret and len(outputs) == 1:
         return Made(lambda *values: bound.call(*values)[0])
     return Made(bound.call, (), bound)
-
-
-def trusted_function(primitive: Row) -> Function | None:
-    """The function of a primitive, if it gives exactly what the schema says."""
-    return None if primitive.function in _VIEWING else primitive.function
 
 
 # Values
@@ -160,8 +152,13 @@ def _list_unpack(node: Node) -> Function:
     count = len(node.outputs)
 
     def unpack(values: list[Any]) -> Any:
-        if len(values) != count:
-            raise UnpackMismatch(expected=count, found=len(values))
+        found = len(values)
+        # In Python's own words.
+        if found < count:
+            text = f"not enough values to unpack (expected {count}, got {found})"
+            raise ValueError(text)
+        if found > count:
+            raise ValueError(f"too many values to unpack (expected {count})")
         return values[0] if count == 1 else tuple(values)
 
     return unpack

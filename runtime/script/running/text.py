@@ -7,7 +7,12 @@ True only here: the text of a plan; each register is a local variable.
         (l4,) = _state.namespaces["core"].links[_key]
         try:
             _fast = ...                    # are the primitives those that we know?
-            v3 = v1 + v2 if _fast else f3(v1, v2)
+            if _fast:
+                v3 = v1 + v2
+                ...
+            else:
+                v3 = f3(v1, v2)
+                ...
             ...
             return v9
         except _Exception as _error:
@@ -28,65 +33,34 @@ Rules:
 Line numbers lead from a traceback to the node.
 """
 
-import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from runtime.dispatch.bound import Bound
 from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import OperatorMap
 from runtime.dispatch.watch import WATCH
 from runtime.keys import LOCAL
 from runtime.schema.binding import presenters_of
-from runtime.schema.numbers import INT_END, INT_FIRST
-from runtime.schema.types import ListType, TensorType
+from runtime.schema.types import (
+    DictType,
+    ListType,
+    OptionalType,
+    TensorType,
+    TupleType,
+    Type,
+)
 from runtime.script.ir import Node
-from runtime.script.primitives import NAMESPACE, integers
+from runtime.script.primitives import NAMESPACE
+from runtime.script.running.inlined import INLINE, Finder, Known, tests_of
 from runtime.script.running.methods import planned
-from runtime.script.running.plan import Control, Layout, Planner, Step
+from runtime.script.running.plan import LIGHT, Control, Layout, Planner, Step
 
 # CPython takes 20 blocks within each other, one of which is around the whole.
 DEEPEST = 18
 # An indented line per block, branches included; CPython takes 100.
 INDENTED = 80
-
-# Functions of primitives -> what they are in Python's words.
-INLINE: dict[Any, str] = {
-    operator.add: "{0} + {1}",
-    operator.sub: "{0} - {1}",
-    operator.mul: "{0} * {1}",
-    operator.truediv: "{0} / {1}",
-    operator.floordiv: "{0} // {1}",
-    operator.mod: "{0} % {1}",
-    operator.and_: "{0} & {1}",
-    operator.or_: "{0} | {1}",
-    operator.xor: "{0} ^ {1}",
-    operator.rshift: "{0} >> {1}",
-    operator.eq: "{0} == {1}",
-    operator.ne: "{0} != {1}",
-    operator.lt: "{0} < {1}",
-    operator.le: "{0} <= {1}",
-    operator.gt: "{0} > {1}",
-    operator.ge: "{0} >= {1}",
-    operator.is_: "{0} is {1}",
-    operator.is_not: "{0} is not {1}",
-    operator.not_: "not {0}",
-    operator.neg: "-{0}",
-    operator.pos: "+{0}",
-    operator.invert: "~{0}",
-    operator.getitem: "{0}[{1}]",
-    operator.contains: "{1} in {0}",
-    list.append: "{0}.append({1})",
-}
-# The same of those that refuse a result beyond 64 bits.
-BOUNDED: dict[Any, str] = {
-    integers.add: "{0} + {1}",
-    integers.sub: "{0} - {1}",
-    integers.mul: "{0} * {1}",
-    integers.floordiv: "{0} // {1}",
-}
-_BEYOND = f"not {INT_FIRST} <= {{}} <= {INT_END - 1}"
 
 Function = Callable[..., Any]
 
@@ -143,6 +117,8 @@ class _Writer:
         self.inlined: list[Bound] = []
         # Whether `_fast` has to be asked again, and whether other code may have run.
         self.asked = (True, False)
+        # Within a group of primitives: which way of the two is written.
+        self.way = ""
 
     # Lines
 
@@ -211,7 +187,7 @@ class _Writer:
         # An item of a thread's dictionary is had in a third of an attribute's time.
         self.put("_thread = _local.__dict__")
         if self.inlined:
-            self.values["_known"] = _Known(self.inlined)
+            self.values["_known"] = Known(self.inlined)
             where = f"_state.namespaces[{NAMESPACE!r}].links[_known][_view]"
             self.put("_view = _thread['view']")
             self.put("try:")
@@ -219,7 +195,7 @@ class _Writer:
             self.put("except (_KeyError, _AttributeError):")
             self.put("    _first = _known(_state)")
         for namespace, operators in self.linked.items():
-            finder = self.function(_Finder(namespace, [each for _, each in operators]))
+            finder = self.function(Finder(namespace, [each for _, each in operators]))
             names = ", ".join(name for name, _ in operators)
             self.put("try:")
             where = f"_state.namespaces[{namespace!r}].links[{finder}]"
@@ -230,18 +206,52 @@ class _Writer:
     # Blocks
 
     def block(self, layout: Layout) -> None:
+        group: list[Step] = []
         for step in layout.steps:
-            self.node = step.node
-            match step.control:
-                case Control.CALL:
-                    self.call(step)
-                case Control.IF:
-                    self.branch(step)
-                case Control.LOOP:
-                    self.loop(step)
-                case Control.WITH:
-                    self.with_block(step)
-            self.let(step.lets)
+            if not self.way and _is_quiet(step):
+                group.append(step)
+                continue
+            self.group(group)
+            group = []
+            self.step(step)
+        self.group(group)
+
+    def group(self, steps: Sequence[Step]) -> None:
+        """Steps that run no other code: both ways, by one question."""
+        if not any(map(_has_primitives, steps)):
+            for step in steps:
+                self.step(step)
+            return
+        is_stale, is_foreign = self.asked
+        if is_stale:
+            asked = "_fast = _first and _dispatcher.state is _state"
+            asked += " and not _watch.active"
+            if is_foreign:
+                asked += " and _thread['view'] is _view"
+            self.put(asked)
+        self.asked = (False, False)
+        for word, way in (("if _fast:", "fast"), ("else:", "slow")):
+            self.node = steps[0].node
+            self.put(word)
+            self.way = way
+            self.deeper(False)
+            for step in steps:
+                self.step(step)
+            self.back(False)
+        self.way = ""
+
+    def step(self, step: Step) -> None:
+        self.node = step.node
+        match step.control:
+            case Control.CALL:
+                self.call(step)
+            case Control.IF:
+                self.branch(step)
+            case Control.LOOP:
+                self.loop(step)
+            case Control.WITH:
+                self.with_block(step)
+        self.let(step.lets)
 
     def let(self, places: Sequence[int]) -> None:
         if places:
@@ -297,8 +307,9 @@ class _Writer:
         self.deeper(False)
         self.put(f"for v{index} in range({self.value(trips)}):")
         self.deeper(True)
-        # Another trip may have run other code.
-        self.asked = (True, True)
+        # Another trip may have run other code, and another thread at any rate.
+        is_foreign = self.asked[1] or not all(map(_is_calm, body.steps))
+        self.asked = (True, is_foreign)
         self.block(body)
         self.node = step.node
         again = self.value(condition)
@@ -314,7 +325,7 @@ class _Writer:
         self.put("pass")
         self.back(True)
         self.back(False)
-        self.asked = (True, True)
+        self.asked = (True, is_foreign)
         self.move(parameters, step.outputs)
         self.let(body.ends)
 
@@ -383,34 +394,27 @@ class _Writer:
         return None
 
     def primitive(self, step: Step, bound: Bound) -> None:
-        self.inlined.append(bound)
-        is_stale, is_foreign = self.asked
-        if is_stale:
-            asked = "_fast = _first and _dispatcher.state is _state"
-            asked += " and not _watch.active"
-            if is_foreign:
-                asked += " and _thread['view'] is _view"
-            self.put(asked)
-            self.asked = (False, False)
         given = [self.value(each) for each in step.inputs]
-        otherwise = f"{self.function(step.call)}({', '.join(given)})"
         target, trusted = self.target(step), bound.trusted
-        words = INLINE.get(trusted, BOUNDED.get(trusted))
+        if self.way != "fast":
+            self.put(f"{target}{self.function(step.call)}({', '.join(given)})")
+            self.asked = self.asked if self.way else (True, True)
+            return
+        self.inlined.append(bound)
+        words = INLINE.get(trusted)
         if words is None:
             words = f"{self.function(trusted, 'r')}({', '.join(given)})"
-        else:
-            words = words.format(*given)
-        if trusted not in BOUNDED:
-            self.put(f"{target}({words}) if _fast else {otherwise}")
-            return
-        self.put("if _fast:")
-        self.put(f"    {target}{words}")
-        (output,) = step.outputs
-        self.put(f"    if {_BEYOND.format(f'v{output}')}:")
-        # It raises; what it says is told by the primitive itself.
-        self.put(f"        {target}{otherwise}")
-        self.put("else:")
-        self.put(f"    {target}{otherwise}")
+        self.put(f"{target}{words.format(*given)}")
+        template, constants = self.planner.template, self.planner.constants
+        known = [template[each] if each in constants else None for each in step.inputs]
+        margin = self.margin
+        for test in tests_of(trusted, known):
+            self.put(f"if {test.format(f'v{step.outputs[0]}')}:")
+            self.margin += 1
+        if self.margin > margin:
+            # It raises; what it says is told by the primitive itself.
+            self.put(f"{target}{self.function(step.call)}({', '.join(given)})")
+        self.margin = margin
 
     def tensorial(self, step: Step, bound: Bound) -> None:
         given = [self.value(each) for each in step.inputs]
@@ -465,59 +469,48 @@ class _Part:
         writer.nodes, self.nodes = self.nodes, writer.nodes
 
 
-class _Finder:
-    """Finds the links of operators of one namespace, once for each state of it."""
-
-    def __init__(self, namespace: str, operators: Sequence[Bound]) -> None:
-        self.namespace = namespace
-        self.operators = operators
-
-    def __call__(self, state: DispatcherState) -> tuple[Any, ...]:
-        """The links by views and keysets, of each operator."""
-        found = tuple(self._views(state))
-        operators: Any = state.namespaces.get(self.namespace)
-        if operators is not None:
-            links: dict[object, Any] | None = getattr(operators, "links", None)
-            if links is None:
-                links = operators.links = {}
-            links[self] = found
-        return found
-
-    def _views(self, state: DispatcherState) -> Iterator[dict[Any, Any]]:
-        for bound in self.operators:
-            entry = state.entry(bound.name)
-            if entry is None or not bound.is_current(entry):
-                # Its bound call says what is the matter.
-                yield {}
-            else:
-                yield entry.memo.setdefault(bound.key, {})
+# Kinds whose steps run no code of others.
+_QUIET = frozenset(
+    {
+        *("prim::unchecked_cast", "prim::TupleConstruct", "prim::TupleIndex"),
+        *("prim::TupleUnpack", "prim::ListConstruct"),
+    }
+)
 
 
-class _Known(_Finder):
-    """Says whether the kernels of primitives are their functions, in this thread."""
+def _is_calm(step: Step) -> bool:
+    """Whether a step, loops included, runs no code of others."""
+    if step.control is Control.CALL:
+        return _is_quiet(step)
+    inner = [each for block in step.blocks for each in block.steps]
+    return step.control is not Control.WITH and all(map(_is_calm, inner))
 
-    def __init__(self, primitives: Sequence[Bound]) -> None:
-        super().__init__(NAMESPACE, primitives)
 
-    def __call__(self, state: DispatcherState) -> Any:
-        """Whether they are; remembered with the state."""
-        view = LOCAL.view
-        operators: Any = state.namespaces.get(self.namespace)
-        if operators is None:
-            return False
-        links: dict[object, Any] | None = getattr(operators, "links", None)
-        if links is None:
-            links = operators.links = {}
-        known = links.setdefault(self, {})
-        if view not in known:
-            known[view] = all(self._is_known(state, each) for each in self.operators)
-        return known[view]
+def _is_quiet(step: Step) -> bool:
+    """Whether a step runs no code of others, and has no loop in it."""
+    if step.control is Control.IF:
+        return all(_is_quiet(each) for block in step.blocks for each in block.steps)
+    if step.control is not Control.CALL:
+        return False
+    if step.bound is None or step.bound.trusted is None:
+        return step.node.kind in _QUIET
+    return all(_is_plain(each.type) for each in step.node.inputs)
 
-    def _is_known(self, state: DispatcherState, bound: Bound) -> bool:
-        entry = state.entry(bound.name)
-        if entry is None or not bound.is_current(entry):
-            return False
-        return bound.link(entry, 0) is bound.trusted
+
+def _is_plain(type_: Type) -> bool:
+    """Whether operators on values of a type are Python's own, through and through."""
+    if isinstance(type_, ListType | OptionalType):
+        return _is_plain(type_.element)
+    if isinstance(type_, DictType):
+        return _is_plain(type_.key) and _is_plain(type_.value)
+    if isinstance(type_, TupleType):
+        return all(map(_is_plain, type_.elements))
+    return type_ in LIGHT
+
+
+def _has_primitives(step: Step) -> bool:
+    inner = [each for block in step.blocks for each in block.steps]
+    return step.bound is not None or any(map(_has_primitives, inner))
 
 
 def _has_name(node: Node) -> bool:
@@ -529,6 +522,10 @@ def _is_tensorial(step: Step) -> bool:
     assert step.bound is not None, "it is an operator"
     schema, node = step.bound.reading.schema, step.node
     if step.bound.reading.maker is None or schema.is_varret:
+        return False
+    # Namespaces of few operators have no place to remember links at.
+    state, namespace = default_dispatcher().state, step.bound.reading.namespace
+    if not isinstance(state.namespaces.get(namespace), OperatorMap):
         return False
     if [each.type for each in schema.returns] != [TensorType]:
         return False

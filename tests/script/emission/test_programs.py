@@ -1,20 +1,17 @@
-"""Programs: each of a list does what Python does."""
+"""Programs: each of a list does what Python does, and some graphs are kept whole."""
 
-import re
-from pathlib import Path
+import ast
 
 import pytest
 
+from runtime.script.emission import compile_text
+from runtime.script.frontend import CONSTRUCTS, INNER
+from runtime.script.ir import graph_text, parse_graph, printed
+from runtime.script.program import Program
 from tests.script.emission.both import NAMES, Both
+from tests.script.emission.graphs import GRAPHS, KEPT, document, programs, stored
 
-TEXT = (Path(__file__).parent / "programs.txt").read_text()
-PROGRAMS: dict[str, tuple[str, list[str]]] = {}
-for each in re.split(r"^### ", TEXT, flags=re.M)[1:]:
-    title, _, rest = each.partition("\n")
-    lines = rest.split("\n")
-    source = "\n".join(line for line in lines if not line.startswith(">>> "))
-    calls = [line[4:] for line in lines if line.startswith(">>> ")]
-    PROGRAMS[title] = source, calls
+PROGRAMS = programs()
 
 
 @pytest.mark.parametrize("title", PROGRAMS)
@@ -28,3 +25,44 @@ def test_does_what_python_does(title: str) -> None:
         arguments = eval(inside, dict(NAMES))
         python, script = both.outcomes(name, *arguments)
         assert script == python, written
+
+
+@pytest.mark.parametrize("title", KEPT)
+def test_the_graph_is_in_the_file(title: str) -> None:
+    """Of each kept program source and graph are as they were."""
+    assert document(PROGRAMS[title][0]) == stored(title).read_text()
+
+
+def test_no_graph_is_without_a_program() -> None:
+    assert {*GRAPHS.glob("*.txt")} == {*map(stored, KEPT)}
+
+
+def test_every_accepted_construct_is_emitted() -> None:
+    """Each class of syntax trees that the language accepts is in some program."""
+    accepted = {
+        row.node for rows in CONSTRUCTS.values() for row in rows if row.is_accepted
+    }
+    found = {
+        INNER.get(type(node).__name__, type(node).__name__)
+        for source, _ in PROGRAMS.values()
+        for node in ast.walk(ast.parse(source))
+    }
+    # Classes have tests of their own.
+    assert accepted - found <= {"ClassDef"}
+
+
+@pytest.mark.parametrize("title", KEPT)
+def test_graphs_read_back(title: str) -> None:
+    """What is printed of a graph parses to a graph that prints the same."""
+    functions = compile_text(PROGRAMS[title][0], Program(), NAMES)
+    known = {each.qualname: each for each in functions}
+    for each in functions:
+        made = printed(each.graph)
+        again = parse_graph(made.text, functions=known, objects=made.objects)
+        assert graph_text(again) == made.text
+
+
+def test_graphs_are_the_same_each_time() -> None:
+    """Whoever compiles again gets the same text."""
+    for title in KEPT[::4]:
+        assert document(PROGRAMS[title][0]) == document(PROGRAMS[title][0])

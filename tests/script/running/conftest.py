@@ -1,13 +1,14 @@
 """Every test of how programs run is one of both executors."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from runtime.script.running import executor
 
 # Registers for ever, text from the first run on; the graph as it is, and optimized.
-EXECUTORS = {
+EXECUTORS: dict[str, dict[str, Any]] = {
     "registers": {"text_after": None, "optimize": False, "fuse": False},
     "text": {"text_after": 0, "optimize": False, "fuse": False},
     "optimized": {"text_after": 0, "optimize": True, "fuse": False},

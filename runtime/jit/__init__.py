@@ -1,0 +1,81 @@
+"""Scripts: programs of Python compiled to graphs; the names of `torch.jit`.
+
+What is compiled runs as Python would, in its own interpreter, and can be saved.
+"""
+
+from typing import Final
+
+from runtime.futures import Await, Future, awaitable, awaitable_nowait, awaitable_wait
+from runtime.jit.compilation_unit import CompilationUnit
+from runtime.jit.others import (
+    freeze,
+    load_archive,
+    save,
+    script_method,
+    trace,
+    trace_module,
+)
+from runtime.jit.script_function import ScriptFunction
+from runtime.jit.scripting import script
+from runtime.script.modules import ScriptMethod, ScriptModule
+from runtime.script.program import (
+    Attribute,
+    annotate,
+    export,
+    fork,
+    ignore,
+    interface,
+    is_of_type,
+    is_scripting,
+    unchecked_cast,
+    unused,
+    wait,
+)
+from runtime.script.running import executor_options, set_executor
+
+__all__ = [
+    "Attribute",
+    "Await",
+    "CompilationUnit",
+    "Final",
+    "Future",
+    "RecursiveScriptModule",
+    "ScriptFunction",
+    "ScriptMethod",
+    "ScriptModule",
+    "annotate",
+    "awaitable",
+    "awaitable_nowait",
+    "awaitable_wait",
+    "executor_options",
+    "export",
+    "fork",
+    "freeze",
+    "ignore",
+    "interface",
+    "is_scripting",
+    "isinstance",
+    "load",
+    "save",
+    "script",
+    "script_method",
+    "set_executor",
+    "trace",
+    "trace_module",
+    "unchecked_cast",
+    "unused",
+    "wait",
+]
+
+# The names that programs for torch have for them.
+isinstance = is_of_type  # noqa: A001  # upstream's own name
+load = load_archive
+RecursiveScriptModule = ScriptModule
+_Await = Await
+_awaitable = awaitable
+_awaitable_nowait = awaitable_nowait
+_awaitable_wait = awaitable_wait
+_fork = fork
+_isinstance = is_of_type  # upstream's own name
+_unwrap_optional = unchecked_cast
+_wait = wait

@@ -1,0 +1,19 @@
+"""Archives: compiled programs as text, and in files that are read with distrust."""
+
+from runtime.script.archive.code import code_of, graph_code, type_code
+from runtime.script.archive.expressions import register_form
+from runtime.script.archive.limits import VERSION
+from runtime.script.archive.loading import load
+from runtime.script.archive.saving import save
+from runtime.script.archive.spelling import Constants
+
+__all__ = [
+    "VERSION",
+    "Constants",
+    "code_of",
+    "graph_code",
+    "load",
+    "register_form",
+    "save",
+    "type_code",
+]

@@ -1,0 +1,335 @@
+"""Containers: the zip file of an archive, written in one way and read with distrust.
+
+True only here: bytes and members; nothing here knows what a member means.
+
+Rules:
+- the same members give the same bytes: no time, no owner, no order but that of writing;
+- texts are packed, tensors are not: they begin at multiples of `ALIGNMENT`, by padding
+  in the extra field, so that the file can be mapped;
+- a file at a path is replaced at once, when the new one is whole; until then, and if
+  writing fails, the old one stays;
+- a reader believes nothing: each member once, names that stay within the archive,
+  sizes within the limits and within the file; sums are checked of all that is read,
+  which the bytes of tensors in a mapped file are not;
+- whatever is wrong with a zip file is an `ArchiveError`.
+"""
+
+import os
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from mmap import ACCESS_COPY, mmap
+from typing import IO, Any, NoReturn, Self
+
+from runtime.errors.archive import (
+    ArchiveTooLarge,
+    DamagedArchive,
+    NotAnArchive,
+)
+from runtime.script.archive import limits
+
+# A path, or an open file in binary mode.
+Place = str | os.PathLike[str] | IO[bytes]
+# The first time that a zip file can say.
+_TIME = (1980, 1, 1, 0, 0, 0)
+# The padding is a field of an identifier that nobody else uses.
+_PADDING = 0x4545
+_NAME = re.compile(r"[^\x00-\x1f\x7f\\:/]+(/[^\x00-\x1f\x7f\\:/]+)*")
+# Texts of Python may have halves of characters, as constants.
+_HALVES = "surrogatepass"
+_LOCAL = struct.Struct("<4s22xHH")
+_WRONG = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    NotImplementedError,
+    RuntimeError,
+    OverflowError,
+    EOFError,
+    ValueError,
+    IndexError,
+    OSError,
+)
+
+
+class Writer:
+    """Writes members one after another."""
+
+    __slots__ = ("_file", "_zip")
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._zip = zipfile.ZipFile(file, "w")
+
+    def text(self, name: str, content: str | bytes) -> None:
+        """A packed member."""
+        data = (
+            content if isinstance(content, bytes) else content.encode("utf-8", _HALVES)
+        )
+        member = _member(name, zipfile.ZIP_DEFLATED)
+        # What packs too well would be refused.
+        if len(data) > 64 * len(zlib.compress(data, 1)):
+            member.compress_type = zipfile.ZIP_STORED
+        self._zip.writestr(member, data)
+
+    def raw(self, name: str, data: memoryview) -> None:
+        """A member as it is, its bytes at a multiple of `ALIGNMENT`."""
+        member = _member(name, zipfile.ZIP_STORED)
+        member.file_size = data.nbytes
+        start = self._file.tell() + 30 + len(name.encode())
+        # A header of large members has a field of 20 bytes more.
+        large = data.nbytes > zipfile.ZIP64_LIMIT
+        start += 20 * large
+        length = -(start + 4) % limits.ALIGNMENT
+        member.extra = struct.pack("<HH", _PADDING, length) + bytes(length)
+        with self._zip.open(member, "w", force_zip64=large) as stream:
+            step = 1 << 24
+            for place in range(0, data.nbytes, step):
+                stream.write(data[place : place + step])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Write the directory; `zipfile` would do so later, and to a closed file."""
+        self._zip.close()
+
+
+def _member(name: str, method: int) -> zipfile.ZipInfo:
+    member = zipfile.ZipInfo(name, _TIME)
+    member.compress_type = method
+    # Unix, a plain file that its owner writes and everybody reads.
+    member.create_system, member.external_attr = 3, 0o100644 << 16
+    return member
+
+
+@contextmanager
+def writing(place: Place) -> Iterator[Writer]:
+    """A writer to a path or an open file; without an error, the archive is whole."""
+    if not isinstance(place, str | os.PathLike):
+        # Offsets count from where the archive begins, which is not where the file does.
+        buffer = BytesIO()
+        with Writer(buffer) as writer:
+            yield writer
+        place.write(buffer.getbuffer())
+        return
+    path = os.path.abspath(os.fspath(place))
+    folder, name = os.path.split(path)
+    temporary = os.path.join(folder, f".{name}.{os.getpid()}.part")
+    try:
+        with open(temporary, "wb") as file:
+            with Writer(file) as writer:
+                yield writer
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.remove(temporary)
+        raise
+
+
+class Reader:
+    """The members of an archive."""
+
+    __slots__ = ("_bytes", "_members", "_unpacked", "_zip", "label")
+
+    def __init__(self, data: Any, label: str) -> None:
+        self._bytes = data
+        self.label = label
+        self._unpacked = 0
+        try:
+            _check_directory(data, label)
+            self._zip = zipfile.ZipFile(_Bytes(data))
+            members = self._zip.infolist()
+        except _WRONG as error:
+            raise NotAnArchive(archive=label, reason=_words(error)) from None
+        if len(members) > limits.MEMBERS:
+            self.too_large("the number of members", len(members), limits.MEMBERS)
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        for each in members:
+            self._check(each)
+            self._members[each.filename] = each
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._members
+
+    def names(self, folder: str) -> list[str]:
+        """The members of a folder, without its name."""
+        start = f"{folder}/"
+        return [n.removeprefix(start) for n in self._members if n.startswith(start)]
+
+    def _check(self, member: zipfile.ZipInfo) -> None:
+        name = member.filename
+        shown = ascii(name[:80])
+        if len(name) > limits.NAME:
+            self.too_large("the length of a name", len(name), limits.NAME)
+        if not _NAME.fullmatch(name) or any(
+            part in (".", "..") for part in name.split("/")
+        ):
+            self.damaged(shown, "the name of the member leads elsewhere")
+        if name in self._members:
+            self.damaged(shown, "the member is there twice")
+        if member.flag_bits & 0x1:
+            self.damaged(shown, "the member is encrypted")
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            self.damaged(shown, "the member is packed in another way than by deflate")
+        end = member.header_offset + member.compress_size
+        if member.header_offset < 0 or end > len(self._bytes):
+            self.damaged(shown, "the member ends behind the file")
+
+    def text(self, name: str) -> str:
+        """A text, unpacked; raises if the member is not there, or no UTF-8."""
+        try:
+            return self.unpacked(name).decode("utf-8", _HALVES)
+        except UnicodeDecodeError:
+            self.damaged(name, "the text is no UTF-8")
+
+    def unpacked(self, name: str) -> bytes:
+        """The bytes of a packed member, which are checked by their sum."""
+        member = self.member(name)
+        size = member.file_size
+        if size > limits.TEXT:
+            self.too_large(f"the size of {name}", size, limits.TEXT)
+        if size > limits.RATIO * max(member.compress_size, 1):
+            ratio = size // max(member.compress_size, 1)
+            self.too_large(f"the ratio of packing of {name}", ratio, limits.RATIO)
+        self._unpacked += size
+        if self._unpacked > limits.TEXTS:
+            self.too_large("the size of all texts", self._unpacked, limits.TEXTS)
+        try:
+            with self._zip.open(member) as stream:
+                data = stream.read(size + 1)
+        except _WRONG as error:
+            self.damaged(name, _words(error))
+        if len(data) != size:
+            self.damaged(name, f"there are {len(data)} bytes of {size}")
+        return data
+
+    def raw(self, name: str) -> tuple[int, int]:
+        """Where the bytes of a member that is not packed begin, and their number."""
+        member = self.member(name)
+        if member.compress_type != zipfile.ZIP_STORED:
+            self.damaged(name, "the bytes of a tensor are packed")
+        if member.file_size != member.compress_size:
+            self.damaged(name, "the member has two sizes")
+        at = member.header_offset
+        header = bytes(self._bytes[at : at + _LOCAL.size])
+        if len(header) < _LOCAL.size:
+            self.damaged(name, "the header of the member is cut")
+        signature, name_length, extra_length = _LOCAL.unpack(header)
+        start = at + _LOCAL.size + name_length + extra_length
+        if signature != b"PK\x03\x04" or start + member.file_size > len(self._bytes):
+            self.damaged(name, "the member ends behind the file")
+        found = bytes(self._bytes[at + _LOCAL.size : at + _LOCAL.size + name_length])
+        if found != name.encode():
+            self.damaged(name, "the member has another name in its header")
+        if start % limits.ALIGNMENT:
+            self.damaged(name, f"the bytes do not begin at {limits.ALIGNMENT}s")
+        if not self.is_mapped:
+            content = memoryview(self._bytes)[start : start + member.file_size]
+            if zlib.crc32(content) != member.CRC:
+                self.damaged(name, "the bytes are not those that were written")
+        return start, member.file_size
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether bytes are read from a file when somebody looks at them."""
+        return isinstance(self._bytes, mmap)
+
+    def member(self, name: str) -> zipfile.ZipInfo:
+        """What the directory says of a member."""
+        found = self._members.get(name)
+        if found is None:
+            self.damaged(name, "the member is missing")
+        return found
+
+    @property
+    def data(self) -> Any:
+        """All bytes: a map of the file, of which pages are copied when written to."""
+        return self._bytes
+
+    def damaged(self, member: str, reason: str) -> NoReturn:
+        """Say that a member breaks a rule."""
+        raise DamagedArchive(archive=self.label, member=member, reason=reason)
+
+    def too_large(self, what: str, found: int, limit: int) -> NoReturn:
+        """Say that there is too much of something."""
+        raise ArchiveTooLarge(archive=self.label, what=what, found=found, limit=limit)
+
+
+def reading(place: Place) -> Reader:
+    """The archive at a path, or in what remains of an open file.
+
+    A file at a path is mapped, and not read.
+    """
+    if not isinstance(place, str | os.PathLike):
+        return Reader(bytearray(place.read()), "in the buffer")
+    label = os.fspath(place)
+    with open(place, "rb") as file:
+        try:
+            mapped = mmap(file.fileno(), 0, access=ACCESS_COPY)
+        except ValueError:
+            raise NotAnArchive(archive=label, reason="the file is empty") from None
+    return Reader(mapped, label)
+
+
+class _Bytes:
+    """A file on bytes that somebody else has: nothing is copied but what is read."""
+
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+        self._at = 0
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        base = (0, self._at, len(self._data))[whence]
+        if base + offset < 0:
+            raise OSError("before the beginning of the file")
+        self._at = base + offset
+        return self._at
+
+    def read(self, count: int | None = -1) -> bytes:
+        end = len(self._data) if count is None or count < 0 else self._at + count
+        found = bytes(self._data[self._at : end])
+        self._at += len(found)
+        return found
+
+    def close(self) -> None:
+        """Leave the bytes to whoever has them."""
+
+
+def _check_directory(data: Any, label: str) -> None:
+    """The directory of the zip file is not too large; `zipfile` reads all of it."""
+    tail = bytes(data[max(0, len(data) - 65_557) :])
+    place = tail.rfind(b"PK\x05\x06")
+    if place < 0 or len(tail) < place + 22:
+        raise zipfile.BadZipFile("there is no directory at its end")
+    size = struct.unpack_from("<I", tail, place + 12)[0]
+    locator = place - 20
+    if locator >= 0 and tail[locator : locator + 4] == b"PK\x06\x07":
+        (at,) = struct.unpack_from("<Q", tail, locator + 8)
+        record = bytes(data[at : at + 56]) if at < len(data) else b""
+        if len(record) == 56:
+            size = struct.unpack_from("<Q", record, 40)[0]
+    if size > limits.DIRECTORY:
+        what = "the size of its directory"
+        raise ArchiveTooLarge(
+            archive=label, what=what, found=size, limit=limits.DIRECTORY
+        )
+
+
+def _words(error: Exception) -> str:
+    words = str(error).rstrip(".") or type(error).__name__
+    return words if words.isprintable() else ascii(words)

@@ -1,0 +1,540 @@
+"""Data: values as JSON, and tensors as bytes beside it.
+
+True only here: the form of every value that an archive can hold.
+
+    null, true, 1, 1.5, "a"        None, bool, int, float, str
+    {"float": "nan"}               nan, inf, -inf
+    {"complex": [re, im]}          a complex number, of floats as above
+    {"tuple": [...]}               a tuple; with "named" and "fields", a named tuple
+    {"enum": name, "member": m}    a member of an enum
+    {"device": "cpu"}, {"dtype": "float32"}, {"layout": ...}, {"memory_format": ...}
+    {"function": name}             a function of the archive
+    {"ref": n}                     the n-th of the table of values that are shared:
+    {"list": [...]}, {"dict": [[key, value], ...]}
+    {"object": class, "attributes": {...}}, {"module": type, "attributes": {...}, ...}
+    {"tensor": storage, "dtype": ..., "shape": ..., "strides": ..., "offset": ...}
+
+Rules:
+- lists, dictionaries, objects, modules and tensors are written once, however many
+  refer to them, and may refer to each other in rings;
+- the bytes of a storage are written once, as they lie in memory, little end first;
+- what is saved is refused by name and place if it has no form here: futures, awaits,
+  references to other processes, objects of Python;
+- nothing is looked up by a name that Python would import, and nothing is called.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+from runtime.errors.archive import NotSaveable
+from runtime.errors.base import EveryorderError
+from runtime.futures import Await, Future
+from runtime.modules import Parameter
+from runtime.schema.codes import Code, DType, Layout, MemoryFormat
+from runtime.schema.declaration import (
+    DeclaredType,
+    ModuleType,
+    ScriptClassType,
+    qualified_name,
+)
+from runtime.schema.device import Device
+from runtime.schema.numbers import INT_END, INT_FIRST
+from runtime.schema.types import AnyType, TupleType
+from runtime.script.archive import limits
+from runtime.script.modules import ScriptModule
+from runtime.script.program import Function, declared_type
+from runtime.tensors import Tensor
+from runtime.tensors.storage import Storage
+
+CODES: Mapping[str, type[Code]] = {
+    "dtype": DType,
+    "layout": Layout,
+    "memory_format": MemoryFormat,
+}
+_PLAIN = (type(None), bool, str)
+
+
+class Encoder:
+    """Values to JSON; `shared` and `storages` grow as values are met.
+
+    `meet_type` and `meet_function` are told of what values refer to.
+    """
+
+    def __init__(
+        self,
+        meet_type: Callable[[DeclaredType], str],
+        meet_function: Callable[[Function], str],
+    ) -> None:
+        self.meet_type = meet_type
+        self.meet_function = meet_function
+        self.shared: list[Any] = []
+        self.storages: list[Storage] = []
+        self._numbers: dict[int, int] = {}
+        self._storage_numbers: dict[int, int] = {}
+        # What is shared stays alive, so that its identity means it.
+        self._kept: list[Any] = []
+        self._waiting: list[tuple[int, Any, str]] = []
+
+    def encode(self, value: Any, place: str) -> Any:
+        """A value, with all that it refers to."""
+        text = self._one(value, place, 0)
+        while self._waiting:
+            number, each, at = self._waiting.pop()
+            self.shared[number] = self._whole(each, at)
+        return text
+
+    def _one(self, value: Any, place: str, depth: int) -> Any:
+        kind = value.__class__
+        if depth > limits.DEPTH:
+            reason = f"tuples are nested more than {limits.DEPTH} deep"
+            raise NotSaveable(place=place, found="A tuple", reason=reason)
+        if kind in _PLAIN:
+            return value
+        if kind is int and INT_FIRST <= value < INT_END:
+            return value
+        if kind is float:
+            return value if math.isfinite(value) else {"float": repr(value)}
+        if kind is complex:
+            parts = [value.real, value.imag]
+            return {"complex": [self._one(each, place, depth + 1) for each in parts]}
+        if isinstance(value, tuple):
+            return self._tuple(value, place, depth)
+        if kind is Device:
+            return {"device": str(value)}
+        for word, codes in CODES.items():
+            if kind is codes:
+                return {word: value.name}
+        if isinstance(value, Function):
+            return {"function": self.meet_function(value)}
+        if isinstance(value, Enum):
+            declared = declared_type(value)
+            if declared is not None:
+                return {"enum": self.meet_type(declared), "member": value.name}
+        return {"ref": self._number(value, place)}
+
+    def _tuple(self, value: tuple[Any, ...], place: str, depth: int) -> Any:
+        names = getattr(value, "_fields", ())
+        parts = [
+            self._one(each, f"{place}[{at}]", depth + 1)
+            for at, each in enumerate(value)
+        ]
+        if not names:
+            if value.__class__ is not tuple:
+                raise _refused(value, place)
+            return {"tuple": parts}
+        return {
+            "tuple": parts,
+            "named": qualified_name(value.__class__),
+            "fields": [*names],
+        }
+
+    def _number(self, value: Any, place: str) -> int:
+        number = self._numbers.setdefault(id(value), len(self.shared))
+        if number == len(self.shared):
+            self.shared.append(None)
+            self._kept.append(value)
+            self._waiting.append((number, value, place))
+        return number
+
+    def _whole(self, value: Any, place: str) -> Any:
+        kind = value.__class__
+        if kind is list:
+            return {
+                "list": [
+                    self._one(each, f"{place}[{at}]", 0)
+                    for at, each in enumerate(value)
+                ]
+            }
+        if kind is dict:
+            return {
+                "dict": [
+                    [
+                        self._one(key, f"a key of {place}", 0),
+                        self._one(each, f"{place}[{key!r:.40}]", 0),
+                    ]
+                    for key, each in value.items()
+                ]
+            }
+        if isinstance(value, Tensor):
+            return self._tensor(value, place)
+        declared = declared_type(value)
+        if isinstance(value, ScriptModule):
+            return self._module(value, place)
+        if isinstance(declared, ScriptClassType):
+            attributes = self._attributes(value, declared, place)
+            return {"object": self.meet_type(declared), "attributes": attributes}
+        raise _refused(value, place)
+
+    def _attributes(self, value: Any, of: DeclaredType, place: str) -> dict[str, Any]:
+        missing = object()
+        found: dict[str, Any] = {}
+        for name in of.declaration.attributes:
+            each = getattr(value, name, missing)
+            if each is not missing:
+                found[name] = self._one(each, f"{place}.{name}", 0)
+        return found
+
+    def _module(self, value: ScriptModule, place: str) -> Any:
+        of = value.__script_type__
+        names = of.declaration.attributes
+        before, behind = value._script_hooks
+        return {
+            "module": self.meet_type(of),
+            "attributes": self._attributes(value, of, place),
+            "parameters": [each for each in names if each in value._parameters],
+            "buffers": [each for each in names if each in value._buffers],
+            "passing": sorted(value._non_persistent_buffers_set),
+            "before": [*before],
+            "behind": [*behind],
+        }
+
+    def _tensor(self, value: Tensor, place: str) -> Any:
+        if value.__class__ not in (Tensor, Parameter):
+            reason = "only plain tensors have a form in an archive"
+            found = f"A tensor of the class `{type(value).__name__}`"
+            raise NotSaveable(place=place, found=found, reason=reason)
+        if not value.is_leaf:
+            reason = "it was computed under autograd, and its history is not kept"
+            hint = "Detach it."
+            raise NotSaveable(place=place, found="A tensor", reason=reason, hint=hint)
+        storage = value.storage()
+        number = self._storage_numbers.setdefault(id(storage), len(self.storages))
+        if number == len(self.storages):
+            self.storages.append(storage)
+        return {
+            "tensor": number,
+            "dtype": value.dtype.name,
+            "shape": [*value.shape],
+            "strides": [*value.strides],
+            "offset": value.offset,
+            "requires_grad": bool(value.requires_grad),
+            "parameter": value.__class__ is Parameter,
+        }
+
+
+def _refused(value: Any, place: str) -> NotSaveable:
+    kind = type(value).__name__
+    found, hint = f"An object of type {kind}", ""
+    reason = "it is of no type that programs have"
+    if isinstance(value, Await):
+        found = "An await"
+        reason = "what it will do exists in this process alone"
+        hint = "Wait for it, and save what it gives."
+    elif isinstance(value, Future):
+        found = "A future"
+        reason = "what settles it is in this process alone"
+        hint = "Wait for it, and save what it gives."
+    elif kind == "RRef":
+        found = "An RRef"
+        reason = "what it refers to lives as long as its owner's process"
+    elif isinstance(value, Enum):
+        reason = "its enum is declared in no program"
+    return NotSaveable(place=place, found=found, reason=reason, hint=hint)
+
+
+class Malformed(ValueError):
+    """A value that is not in the form of the format; the words say what it is."""
+
+
+class Decoder:
+    """JSON to values.
+
+    `storage` gives a storage by its number, `find_type` and `find_function` what a name
+    in the archive means.
+    """
+
+    def __init__(
+        self,
+        shared: Any,
+        storage: Callable[[int], Storage],
+        find_type: Callable[[str], DeclaredType],
+        find_function: Callable[[str], Function],
+        named: Callable[[TupleType], Any],
+    ) -> None:
+        self.storage = storage
+        self.find_type = find_type
+        self.find_function = find_function
+        self.named = named
+        self._texts = _list(shared, "the table of values")
+        if len(self._texts) > limits.VALUES:
+            raise Malformed(f"there are more than {limits.VALUES} values")
+        self._values: list[Any] = [None] * len(self._texts)
+        self._made = [False] * len(self._texts)
+        # What is made, and is still to be filled.
+        self._waiting: list[int] = []
+
+    def decode(self, text: Any) -> Any:
+        """A value, with all that it refers to."""
+        value = self._one(text, 0)
+        while self._waiting:
+            self._fill(self._waiting.pop())
+        return value
+
+    def everything(self) -> Iterator[Any]:
+        """The objects and modules of the table that were made."""
+        for text, value in zip(self._texts, self._values, strict=True):
+            if value is not None and ("object" in text or "module" in text):
+                yield value
+
+    def _one(self, text: Any, depth: int) -> Any:
+        if depth > limits.DEPTH:
+            raise Malformed(f"values are nested more than {limits.DEPTH} deep")
+        kind = text.__class__
+        if kind in _PLAIN or kind is float:
+            return text
+        if kind is int:
+            if not INT_FIRST <= text < INT_END:
+                raise Malformed("an int has more than 64 bits")
+            return text
+        if kind is not dict or not text:
+            raise Malformed(f"{_shown(text)} is no value")
+        word = next(iter(text))
+        content = text[word]
+        if word == "ref":
+            return self._shared(content)
+        read = getattr(self, f"_read_{word}", None) if word in _WORDS else None
+        if read is None and word not in CODES:
+            raise Malformed(f"{_shown(word)} is no kind of value")
+        allowed = _WORDS.get(word, {word})
+        for key in text:
+            if key not in allowed:
+                raise Malformed(f"{_shown(key)} is no part of a {word}")
+        if read is None:
+            return CODES[word].named(_text(content))
+        return read(text, content, depth)
+
+    def _read_float(self, text: Any, content: Any, depth: int) -> float:
+        if content not in ("nan", "inf", "-inf"):
+            raise Malformed(f"{_shown(content)} is no float")
+        return float(content)
+
+    def _read_complex(self, text: Any, content: Any, depth: int) -> complex:
+        parts = [self._one(each, depth + 1) for each in _list(content, "a complex")]
+        if len(parts) != 2 or any(each.__class__ is not float for each in parts):
+            raise Malformed("a complex number is two floats")
+        return complex(*parts)
+
+    def _read_tuple(self, text: Any, content: Any, depth: int) -> Any:
+        parts = [self._one(each, depth + 1) for each in _list(content, "a tuple")]
+        if "named" not in text:
+            return tuple(parts)
+        names = tuple(map(identifier, _list(text.get("fields"), "the fields")))
+        if len(names) != len(parts) or len({*names}) != len(names):
+            raise Malformed("a named tuple has a name for each element")
+        name = qualname(text["named"])
+        python = self.named(TupleType((AnyType,) * len(names), names, name))
+        return python._make(parts)
+
+    def _read_enum(self, text: Any, content: Any, depth: int) -> Any:
+        python: Any = self.find_type(_text(content)).declaration.python
+        member = _text(text.get("member"))
+        if not (isinstance(python, type) and issubclass(python, Enum)):
+            raise Malformed(f"{_shown(content)} is no enum")
+        if member not in python.__members__:
+            raise Malformed(f"{_shown(content)} has no member {_shown(member)}")
+        return python.__members__[member]
+
+    def _read_device(self, text: Any, content: Any, depth: int) -> Device:
+        return Device.parse(_text(content))
+
+    def _read_function(self, text: Any, content: Any, depth: int) -> Function:
+        return self.find_function(_text(content))
+
+    # The table
+
+    def _shared(self, number: Any) -> Any:
+        count = len(self._texts)
+        if number.__class__ is not int or not 0 <= number < count:
+            raise Malformed(f"there is no value {_shown(number)} in the table")
+        if not self._made[number]:
+            self._made[number] = True
+            self._values[number] = self._begin(self._texts[number])
+            self._waiting.append(number)
+        return self._values[number]
+
+    def _begin(self, text: Any) -> Any:
+        """What the table has at a place, still empty where it may refer to itself."""
+        if text.__class__ is not dict or not text:
+            raise Malformed(f"{_shown(text)} is no value of the table")
+        word = next(iter(text))
+        allowed = _SHARED.get(word)
+        if allowed is None:
+            raise Malformed(f"{_shown(word)} is no kind of value of the table")
+        for key in text:
+            if key not in allowed:
+                raise Malformed(f"{_shown(key)} is no part of a {word}")
+        if word == "list":
+            return []
+        if word == "dict":
+            return {}
+        if word == "tensor":
+            return self._tensor(text)
+        of = self.find_type(_text(text[word]))
+        if word == "module":
+            if not isinstance(of, ModuleType):
+                raise Malformed(f"{of} is no type of modules")
+            return ScriptModule.__new__(ScriptModule)
+        python = of.declaration.python
+        if not isinstance(of, ScriptClassType) or python is None:
+            raise Malformed(f"{of} is no class")
+        return object.__new__(python)
+
+    def _fill(self, number: int) -> None:
+        text, value = self._texts[number], self._values[number]
+        word = next(iter(text))
+        if word == "list":
+            value += [self._one(each, 0) for each in _list(text[word], "a list")]
+        elif word == "dict":
+            for pair in _list(text[word], "a dictionary"):
+                key, each = _list(pair, "a pair", 2)
+                # Python's own, and tensors: their hash runs no code of the archive.
+                found = self._one(key, 0)
+                if not isinstance(found, int | float | complex | str | Tensor | Device):
+                    raise Malformed(f"a {type(found).__name__} is no key")
+                value[found] = self._one(each, 0)
+        elif word == "object":
+            declared = self.find_type(text[word])
+            for name, each in self._attributes(declared, text):
+                object.__setattr__(value, name, each)
+        elif word == "module":
+            self._fill_module(value, text)
+
+    def _attributes(self, of: DeclaredType, text: Any) -> Iterator[tuple[str, Any]]:
+        known = of.declaration.attributes
+        for name, each in _dict(text.get("attributes"), "attributes").items():
+            if name not in known:
+                raise Malformed(f"{of} has no attribute {_shown(name)}")
+            yield name, self._one(each, 0)
+
+    def _fill_module(self, value: ScriptModule, text: Any) -> None:
+        of: Any = self.find_type(text["module"])
+        values = dict(self._attributes(of, text))
+        roles: dict[str, str] = {}
+        for word, role in (("parameters", "parameter"), ("buffers", "buffer")):
+            for name in _list(text.get(word), word):
+                if name not in values or name in roles:
+                    raise Malformed(f"{_shown(name)} is none of the {word}")
+                each = values[name]
+                fits = Parameter if role == "parameter" else Tensor
+                if each is not None and not isinstance(each, fits):
+                    raise Malformed(f"{_shown(name)} is no {role}")
+                roles[name] = role
+        hooks = []
+        for word in ("before", "behind"):
+            names = tuple(map(_text, _list(text.get(word), word)))
+            for name in names:
+                if name not in of.declaration.methods:
+                    raise Malformed(f"{of} has no method {_shown(name)}")
+            hooks.append(names)
+        ScriptModule.__init__(value, of, values, roles, (hooks[0], hooks[1]))
+        passing = map(_text, _list(text.get("passing"), "passing"))
+        value._non_persistent_buffers_set.update(passing)
+
+    def _tensor(self, text: Any) -> Tensor:
+        from runtime.tensors.elements import itemsize, supported
+        from runtime.tensors.making import place_on
+        from runtime.tensors.shape import check_bounds
+
+        dtype = supported(_text(text.get("dtype")))
+        shape = tuple(map(_size, _list(text.get("shape"), "a shape")))
+        strides = tuple(map(_size, _list(text.get("strides"), "strides")))
+        if len(shape) > limits.DIMENSIONS:
+            raise Malformed(f"a tensor has {len(shape)} dimensions")
+        offset = _size(text.get("offset"))
+        storage = self.storage(_size(text["tensor"]))
+        try:
+            held = storage.nbytes() // itemsize(dtype)
+            check_bounds(shape, strides, offset, held)
+        except EveryorderError as error:
+            raise Malformed(str(error).partition("\n")[0]) from None
+        made = place_on(storage, shape, strides, offset, dtype)
+        wants = text.get("requires_grad") is True
+        if wants and not (dtype.is_floating or dtype.is_complex):
+            raise Malformed(f"a tensor of {dtype.name} requires no gradient")
+        if text.get("parameter") is True:
+            return Parameter(made, wants)
+        return made.requires_grad_() if wants else made
+
+
+# Word -> the parts of a value that begins with it.
+_WORDS: Mapping[str, frozenset[str]] = {
+    "float": frozenset({"float"}),
+    "complex": frozenset({"complex"}),
+    "tuple": frozenset({"tuple", "named", "fields"}),
+    "enum": frozenset({"enum", "member"}),
+    "device": frozenset({"device"}),
+    "function": frozenset({"function"}),
+}
+_SHARED: Mapping[str, frozenset[str]] = {
+    "list": frozenset({"list"}),
+    "dict": frozenset({"dict"}),
+    "object": frozenset({"object", "attributes"}),
+    "module": frozenset(
+        {
+            *("module", "attributes", "parameters", "buffers"),
+            *("passing", "before", "behind"),
+        }
+    ),
+    "tensor": frozenset(
+        {
+            *("tensor", "dtype", "shape", "strides", "offset"),
+            *("requires_grad", "parameter"),
+        }
+    ),
+}
+
+
+def _list(found: Any, what: str, count: int | None = None) -> list[Any]:
+    if found.__class__ is not list or (count is not None and len(found) != count):
+        raise Malformed(f"{_shown(found)} is not {what}")
+    result: list[Any] = found
+    return result
+
+
+def _dict(found: Any, what: str) -> dict[str, Any]:
+    if found.__class__ is not dict:
+        raise Malformed(f"{_shown(found)} is not {what}")
+    result: dict[str, Any] = found
+    return result
+
+
+def _text(found: Any) -> str:
+    if found.__class__ is not str or len(found) > limits.NAME:
+        raise Malformed(f"{_shown(found)} is no name")
+    result: str = found
+    return result
+
+
+def _size(found: Any) -> int:
+    if found.__class__ is not int or not 0 <= found < INT_END:
+        raise Malformed(f"{_shown(found)} is no size")
+    result: int = found
+    return result
+
+
+def identifier(found: Any) -> str:
+    """A name as fields, attributes and methods have it."""
+    import keyword
+
+    name = _text(found)
+    if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
+        raise Malformed(f"{_shown(name)} is no name of a part")
+    return name
+
+
+def qualname(found: Any) -> str:
+    """The full name of a type or function."""
+    name = _text(found)
+    parts = name.split(".")
+    if parts[0] != "__torch__" or not all(map(str.isidentifier, parts[1:] or [""])):
+        raise Malformed(f"{_shown(name)} is no full name")
+    return name
+
+
+def _shown(found: Any) -> str:
+    text = (
+        ascii(found) if isinstance(found, str | int | float) else type(found).__name__
+    )
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,481 @@
+"""Loading: from an archive to a module, a function or a value, of a program of its own.
+
+True only here: how the members of an archive become types, functions and values.
+
+Rules:
+- nothing runs: texts are parsed and checked, classes are made with methods that are
+  compiled already, and no name is looked up outside of the archive but those of
+  operators;
+- what is loaded is a program of its own: names are those of the archive, and meet no
+  others;
+- everything is checked before the caller gets anything: graphs by the laws of graphs,
+  values by the types of what holds them;
+- whatever is wrong is an `ArchiveError` that names the member;
+- an object of a class is one of a Python class that is made here, and lives as long as
+  the functions, or objects, of the archive do;
+- bytes of tensors are not looked at (but those of bools): a file at a path is mapped.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import Enum
+from typing import Any
+
+from runtime.errors.archive import (
+    ArchiveError,
+    NewerArchive,
+    NotAnArchive,
+    OperatorNotHere,
+)
+from runtime.errors.graph import BrokenGraph
+from runtime.errors.source import Source
+from runtime.errors.storage import DeviceUnavailable
+from runtime.schema.argument import NO_DEFAULT, Argument
+from runtime.schema.declaration import (
+    DeclaredType,
+    EnumType,
+    ModuleType,
+    ScriptClassType,
+)
+from runtime.schema.device import Device
+from runtime.schema.names import OperatorName
+from runtime.schema.numbers import MISMATCH
+from runtime.schema.parser import parse_name, parse_type
+from runtime.schema.python_classes import named_tuple_class
+from runtime.schema.schema import Schema
+from runtime.schema.subtype import is_subtype
+from runtime.schema.types import TupleType, Type
+from runtime.schema.values import converter
+from runtime.script.archive import limits
+from runtime.script.archive.container import Place, Reader, reading
+from runtime.script.archive.data import Decoder, Malformed, identifier, qualname
+from runtime.script.archive.saving import KINDS, nodes_of
+from runtime.script.ir import Graph, check, parse_graph, row_of
+from runtime.script.ir import Place as Written
+from runtime.script.program import Function, Program, declare_objects, declared_type
+from runtime.script.running import call
+from runtime.tensors.elements import itemsize, numpy_dtype, supported
+from runtime.tensors.memory import memory_of, resolved
+from runtime.tensors.storage import Storage
+
+# Methods of classes that Python calls by itself; source: what classes of programs have.
+_SPECIAL = (
+    "init enter exit call len bool str repr hash contains getitem setitem delitem",
+    "eq ne lt le gt ge add sub mul matmul truediv floordiv mod pow and or xor",
+    "lshift rshift neg pos invert abs int float complex round iadd isub imul imatmul",
+    "itruediv ifloordiv imod ipow iand ior ixor ilshift irshift radd rsub rmul",
+    "rmatmul rtruediv rfloordiv rmod rpow rand ror rxor",
+)
+SPECIAL = frozenset(f"__{name}__" for row in _SPECIAL for name in row.split(" "))
+
+
+def load(
+    file: Place,
+    map_location: str | Device | None = None,
+    _extra_files: dict[str, Any] | None = None,
+) -> Any:
+    """The module, function or value of an archive.
+
+    `file` is a path or an open file in binary mode; tensors are on `map_location`, or
+    on the devices that they were saved on.  The names in `_extra_files` get the bytes
+    that were saved with them.
+
+    Raises:
+        ArchiveError: the file is no archive, or is damaged, newer, or too large.
+        DeviceUnavailable: tensors are of a device that is not here.
+    """
+    reader = reading(file)
+    root = _Loader(reader, map_location).root()
+    for name in _extra_files or ():
+        if f"extra/{name}" in reader and _extra_files is not None:
+            _extra_files[name] = reader.unpacked(f"extra/{name}")
+    return root
+
+
+class _Loader:
+    """One run over one archive."""
+
+    def __init__(self, reader: Reader, map_location: str | Device | None) -> None:
+        self.reader = reader
+        self.location = None if map_location is None else resolved(map_location)
+        self.program = Program()
+        self.functions: dict[str, Function] = {}
+        self.pythons: list[type] = []
+        self.storages: dict[int, Storage] = {}
+        self.storage_texts: list[Any] = []
+        self.owners: dict[str, tuple[DeclaredType, str]] = {}
+
+    def root(self) -> Any:
+        self.check_version()
+        with self.rules("data.json"):
+            data = self.json("data.json")
+            self.storage_texts = _of(data, "storages", list)
+            objects = _of(data, "objects", dict)
+            if len(self.storage_texts) > limits.STORAGES:
+                raise Malformed(f"there are more than {limits.STORAGES} storages")
+            self.values = Decoder(
+                _of(data, "shared", list),
+                self.storage,
+                self.find_type,
+                self.find_function,
+                self.named_tuple,
+            )
+        with self.rules("types.json"):
+            types = self.json("types.json")
+            self.declare(_of(types, "types", list), _of(types, "functions", list))
+        graphs = self.graphs(objects)
+        with self.rules("debug.json"):
+            self.give_places(self.json("debug.json"), graphs)
+        with self.rules("data.json"):
+            root = self.values.decode(data.get("root"))
+            self.check_values()
+        # Nobody reads these, and a file that is damaged there is damaged.
+        for name in self.reader.names("code"):
+            self.reader.unpacked(f"code/{name}")
+        self.keep_alive()
+        return root
+
+    # Reading members
+
+    def check_version(self) -> None:
+        reader = self.reader
+        if "version" not in reader:
+            reason = "it has no member `version`"
+            raise NotAnArchive(archive=reader.label, reason=reason)
+        text = reader.text("version").strip()
+        if not (text.isascii() and text.isdecimal() and len(text) < 10):
+            reader.damaged("version", "this is no number")
+        if int(text) > limits.VERSION:
+            raise NewerArchive(
+                archive=reader.label, found=int(text), known=limits.VERSION
+            )
+        if int(text) != limits.VERSION:
+            reader.damaged("version", f"there was no format {int(text)}")
+
+    @contextmanager
+    def rules(self, member: str) -> Iterator[None]:
+        """What goes wrong within is the fault of a member of the archive."""
+        try:
+            yield
+        except (ArchiveError, DeviceUnavailable, MemoryError):
+            raise
+        except RecursionError:
+            self.reader.damaged(member, "its parts are nested too deeply")
+        except BrokenGraph as error:
+            law, line, fault = error.faults[0]
+            self.reader.damaged(member, f"{law}, in line {line}: {fault}"[:400])
+        except Exception as error:
+            # The parsers raise what their areas do; the first line says it.
+            words = str(error).partition("\n")[0].rstrip(".:") or type(error).__name__
+            shown = words if words.isprintable() else ascii(words)
+            self.reader.damaged(member, shown[:400])
+
+    def json(self, member: str) -> dict[str, Any]:
+        text = self.reader.text(member)
+
+        def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            made = dict(pairs)
+            if len(made) != len(pairs):
+                raise Malformed("a name is there twice")
+            return made
+
+        def refuse(word: str) -> Any:
+            raise Malformed(f"{word} is no number here")
+
+        found = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
+        if found.__class__ is not dict:
+            raise Malformed("this is no table")
+        result: dict[str, Any] = found
+        return result
+
+    # Types and functions
+
+    def find_type(self, name: str) -> DeclaredType:
+        found = self.program.namespace.find(name)
+        if found is None:
+            raise Malformed(f"no type {name} is in the archive")
+        return found
+
+    def find_function(self, name: str) -> Function:
+        found = self.functions.get(name)
+        if found is None:
+            raise Malformed(f"no function {name} is in the archive")
+        return found
+
+    def read_type(self, text: Any) -> Type:
+        if text.__class__ is not str:
+            raise Malformed("a type is a text")
+        namespace = self.program.namespace
+        return parse_type(text, type_variables=False, namespace=namespace)
+
+    def named_tuple(self, of: TupleType) -> Any:
+        python = named_tuple_class(of)
+        if python not in self.pythons:
+            self.pythons.append(python)
+            # One that was made just now says where it belongs.
+            if python.__module__ == named_tuple_class.__module__:
+                path = of.qualname.removeprefix("__torch__.").rpartition(".")[0]
+                python.__module__ = path or "__main__"
+        return python
+
+    def declare(self, types: list[Any], functions: list[Any]) -> None:
+        """Make all types, then all that they consist of."""
+        if len(types) > limits.TYPES or len(functions) > limits.FUNCTIONS:
+            raise Malformed("there are more types, or functions, than is allowed")
+        made: list[DeclaredType] = []
+        for each in types:
+            name, word = qualname(each["name"]), each["kind"]
+            if word not in KINDS:
+                raise Malformed(f"there is no kind of types {word!r}")
+            python: type | None = None
+            if word == "class":
+                python = self.python_class(name)
+            elif word == "enum":
+                python = self.python_enum(name, each["constants"])
+            declared = self.program.namespace.declare(
+                KINDS[word], name, python, is_numbered=True
+            )
+            if declared.declaration.qualname != name:
+                raise Malformed(f"the type {name} is there twice")
+            if python is not None:
+                self.pythons.append(python)
+                self.program.classes.put(python, declared)
+                declare_objects(python, declared)
+            made.append(declared)
+        for declared, each in zip(made, types, strict=True):
+            self.fill(declared, each)
+        for each in functions:
+            name = qualname(each["name"])
+            if name in self.functions:
+                raise Malformed(f"the function {name} is there twice")
+            function = Function(name, self.schema(each["schema"]), _no_graph)
+            self.functions[name] = function
+            if "owner" in each:
+                self.own(self.find_type(each["owner"]), each["method"], function)
+            else:
+                self.program.add(function)
+
+    def python_class(self, name: str) -> type:
+        path, _, last = name.removeprefix("__torch__.").rpartition(".")
+        return type(last, (), {"__module__": path or "__main__"})
+
+    def python_enum(self, name: str, members: Any) -> type:
+        path, _, last = name.removeprefix("__torch__.").rpartition(".")
+        pairs = [(identifier(key), self.values.decode(value)) for key, value in members]
+        if not pairs or any(not isinstance(v, int | float | str) for _, v in pairs):
+            raise Malformed(f"the members of {name} are no numbers and no strings")
+        if any(key.startswith("_") or key == "mro" for key, _ in pairs):
+            raise Malformed(f"a member of {name} cannot be called so")
+        made: Any = Enum(last, pairs, module=path or "__main__")  # type: ignore[misc]  # its members are not literals
+        result: type = made
+        return result
+
+    def fill(self, declared: DeclaredType, text: Any) -> None:
+        declaration = declared.declaration
+        is_module = isinstance(declared, ModuleType)
+        for name, each in text["attributes"]:
+            if not is_module:
+                identifier(name)
+            elif name.startswith("_script") or name.endswith("__"):
+                raise Malformed(f"{name!r} is no name of an attribute")
+            declaration.add_attribute(name, self.read_type(each))
+        for name, each in text["methods"]:
+            if name not in SPECIAL and not name.startswith("__") and not is_module:
+                identifier(name)
+            declaration.add_method(name, self.schema(each))
+        for name, each in text["constants"]:
+            declaration.add_constant(name, self.values.decode(each))
+        if isinstance(declared, EnumType):
+            declaration.seal()
+
+    def own(self, owner: DeclaredType, name: str, function: Function) -> None:
+        declaration = owner.declaration
+        if name in declaration.functions:
+            raise Malformed(f"{owner} has the method {name} twice")
+        known = declaration.methods.get(name)
+        if known is not None and str(known) != str(function.schema):
+            raise Malformed(f"{owner}.{name} has two schemas")
+        declaration.functions[name] = function
+        self.owners[function.qualname] = owner, name
+        python: Any = declaration.python
+        if isinstance(owner, ScriptClassType):
+            is_special = name.startswith("__") and name.endswith("__")
+            if is_special and name not in SPECIAL:
+                raise Malformed(f"a class cannot have the method {name}")
+            setattr(python, name, _method(function, name))
+
+    def schema(self, text: Any) -> Schema:
+        arguments = []
+        for each in text["arguments"]:
+            default: Any = NO_DEFAULT
+            if "default" in each:
+                default = self.values.decode(each["default"])
+            name, type_ = identifier(each["name"]), self.read_type(each["type"])
+            keyword = each.get("keyword") is True
+            arguments.append(Argument(name, type_, None, default, keyword))
+        returns = tuple(
+            Argument(name and identifier(name), self.read_type(type_))
+            for name, type_ in text["returns"]
+        )
+        return Schema(_name(text["name"]), tuple(arguments), returns)
+
+    # Graphs
+
+    def graphs(self, objects: Mapping[str, Any]) -> dict[str, Graph]:
+        """The graph of each function, checked."""
+        made: dict[str, Graph] = {}
+        for name, function in self.functions.items():
+            member = f"graphs/{name}.txt"
+            with self.rules(member):
+                table = [self.values.decode(e) for e in objects.get(name, [])]
+                graph = parse_graph(
+                    self.reader.text(member),
+                    namespace=self.program.namespace,
+                    objects=table,
+                    functions=self.functions,
+                )
+                self.check_kinds(member, graph)
+                made[name] = graph
+                function._graph = graph
+        for name, graph in made.items():
+            with self.rules(f"graphs/{name}.txt"):
+                check(graph)
+                _check_signature(graph, self.functions[name].schema)
+        return made
+
+    def check_kinds(self, member: str, graph: Graph) -> None:
+        for node in nodes_of(graph):
+            if node.kind == "prim::PythonOp":
+                raise Malformed("a graph calls Python")
+            if not node.kind.startswith("prim::") and row_of(node.kind) is None:
+                raise OperatorNotHere(
+                    archive=self.reader.label, member=member, operator=node.kind
+                )
+            for value in node.outputs:
+                self.keep_named(value.type)
+
+    def keep_named(self, type_: Type) -> None:
+        """The class of a named tuple lives as long as the archive's functions."""
+        if isinstance(type_, TupleType) and type_.qualname:
+            self.named_tuple(type_)
+
+    def give_places(self, text: Mapping[str, Any], graphs: dict[str, Graph]) -> None:
+        sources = []
+        for each in _of(text, "sources", list):
+            parts = each["text"], each["file"], each["line"]
+            if tuple(map(type, parts)) != (str, str, int) or not 0 < parts[2] < 2**31:
+                raise Malformed("a source is a text, a file and a line")
+            sources.append(Source(*parts))
+        for name, places in _of(text, "places", dict).items():
+            nodes = [*nodes_of(graphs[name])]
+            if len(nodes) != len(places):
+                raise Malformed(f"{name} has {len(nodes)} nodes")
+            for node, place in zip(nodes, places, strict=True):
+                if place is None:
+                    continue
+                number, start, end = place
+                source = sources[number]
+                if not 0 <= start <= end <= len(source.text) or number < 0:
+                    raise Malformed(f"a place of {name} is outside of its source")
+                node.place = Written(source, (start, end))
+
+    # Values
+
+    def storage(self, number: int) -> Storage:
+        found = self.storages.get(number)
+        if found is None:
+            found = self.storages[number] = self.new_storage(number)
+        return found
+
+    def new_storage(self, number: int) -> Storage:
+        import numpy as np
+
+        if number >= len(self.storage_texts):
+            raise Malformed(f"there is no storage {number}")
+        text = self.storage_texts[number]
+        dtype, device = supported(text["dtype"]), Device.parse(text["device"])
+        count, size = text["count"], itemsize(dtype)
+        if count.__class__ is not int or not 0 <= count < 2**48:
+            raise Malformed(f"storage {number} has no size")
+        if device.type == "meta":
+            return Storage(None, device, dtype, count)
+        device = device if self.location is None else self.location
+        member = f"storages/{number}"
+        start, held = self.reader.raw(member)
+        if held != count * size:
+            raise Malformed(f"storage {number} has {held} bytes for {count} elements")
+        if device.type == "meta":
+            return Storage(None, device, dtype, count)
+        if held:
+            raw = np.frombuffer(self.reader.data, np.uint8, held, start)
+        else:
+            raw = np.empty(0, np.uint8)
+        if dtype.name == "bool" and held and int(raw.max()) > 1:
+            raise Malformed(f"storage {number} has bools that are neither 0 nor 1")
+        elements = raw.view(numpy_dtype(dtype))
+        memory = memory_of(device.type)
+        return Storage(memory.from_numpy(elements, device.index), device, dtype, count)
+
+    def check_values(self) -> None:
+        """Attributes are of the types that their classes and modules say."""
+        for value in self.values.everything():
+            declared = declared_type(value)
+            assert declared is not None, "objects are of classes that were declared"
+            for name, wanted in declared.declaration.attributes.items():
+                missing = object()
+                found = getattr(value, name, missing)
+                if found is missing:
+                    continue
+                if converter(wanted)(found) is MISMATCH:
+                    kind = type(found).__name__
+                    raise Malformed(f"{declared}.{name} is a {kind}, not a {wanted}")
+
+    def keep_alive(self) -> None:
+        """Let the Python classes live as long as what may make objects of them."""
+        kept = tuple(self.pythons)
+        for name, function in self.functions.items():
+            owner = self.owners.get(name)
+            if owner is None or not isinstance(owner[0], ScriptClassType):
+                function.memo["archive"] = kept
+        for python in kept:
+            if not issubclass(python, Enum | tuple):
+                python.__archived__ = kept  # type: ignore[attr-defined]  # no class of a program has this name
+
+
+def _no_graph() -> Graph:
+    raise AssertionError("graphs are read before anybody asks for them")
+
+
+def _method(function: Function, name: str) -> Callable[..., Any]:
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return call(function, (self, *args), kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    return method
+
+
+def _name(text: Any) -> OperatorName:
+    if text.__class__ is not str or len(text) > limits.NAME:
+        raise Malformed("a schema has a name")
+    return parse_name(text)
+
+
+def _of(table: Mapping[str, Any], name: str, kind: type) -> Any:
+    found = table.get(name)
+    if found.__class__ is not kind:
+        raise Malformed(f"there is no {name}")
+    return found
+
+
+def _check_signature(graph: Graph, schema: Schema) -> None:
+    """The graph takes and gives what the schema says."""
+    takes = [each.type for each in graph.block.parameters]
+    gives = [each.type for each in graph.block.results]
+    wanted = [each.fake_type for each in schema.arguments]
+    if takes != wanted:
+        raise Malformed(f"the graph takes other values than {schema}")
+    results = [each.fake_type for each in schema.returns]
+    fits = len(gives) == len(results) and all(map(is_subtype, gives, results))
+    if not fits and not (not gives and not results):
+        raise Malformed(f"the graph gives other values than {schema}")

@@ -1,0 +1,248 @@
+"""Pointwise operators: what one of them computes of each element, as a loop may ask.
+
+True only here: which operators can be part of a fused kernel, and as what.
+
+Rules:
+- operators of the families `unary`, `binary` and `ternary` that make a new tensor; what
+  they compute, in which dtype, and which kernel runs, is decided by their own plans on
+  tensors without elements, and never a second time here;
+- the functions of elements are those of the eager kernels
+  (`runtime.kernels.cpu.scalars`), so that the bits are the same;
+- 16-bit floats are computed in 32 bits and rounded after each operator: not here; nor
+  complex numbers, nor what looks at all elements first (integers that divide), nor what
+  NumPy computes;
+- a number that is known only when the group runs is converted then; it may be an
+  operand of arithmetic and comparisons, whose plans ask for its type alone.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from math import prod
+from typing import Any, NamedTuple
+
+from runtime.errors.base import EveryorderError
+from runtime.locks import load
+from runtime.operators import binary, ternary, unary
+from runtime.operators.number import number_for
+from runtime.operators.plan import Plan, Shape
+from runtime.operators.produce import made_dtype
+from runtime.operators.structured import Structured
+from runtime.schema.types import TensorType
+from runtime.script.ir import Node, Value, row_of
+from runtime.script.passes import Facts
+from runtime.tensors.making import host_tensor, wrap_number
+from runtime.tensors.tensor import Tensor
+
+Number = bool | int | float
+NUMBERS: tuple[type, ...] = (bool, int, float)
+
+
+class Later(NamedTuple):
+    """A number that is known when the group runs; now its type."""
+
+    type: type[bool | int | float]
+
+
+class Element(NamedTuple):
+    """A number as an operand: of what, and in which dtype; `value` may be a `Value`."""
+
+    value: Any
+    dtype: str
+
+
+class Step(NamedTuple):
+    """One operator: a function of elements, its operands, and what it gives.
+
+    Operands are values, each cast to `compute`, or numbers.  No function: the operand.
+    """
+
+    function: Callable[..., Any] | None
+    operands: tuple[Value | Element, ...]
+    compute: tuple[str, ...]
+    facts: Facts
+    grain: int
+
+
+@cache
+def operators() -> Mapping[str, Structured]:
+    """The operators that can be fused, by the kind of their nodes."""
+    families = (*unary.OPERATORS, *binary.OPERATORS, *ternary.OPERATORS)
+    return {f"core::{each.name}": each for each in families if each.functional}
+
+
+def step_of(node: Node, known: Mapping[Value, Any]) -> Step | None:
+    """What the operator of a node computes, or None if it cannot be fused.
+
+    `known` has `Facts` of tensors, `Later` or a constant of anything else.
+    """
+    operator, row = operators().get(node.kind), row_of(node.kind)
+    if operator is None or row is None or row.schema is None:
+        return None
+    given: list[Any] = []
+    source: dict[int, Value] = {}
+    for value, argument in zip(node.inputs, row.schema.arguments, strict=True):
+        if value not in known:
+            return None
+        fact = known[value]
+        if isinstance(fact, Facts):
+            made: Any = host_tensor(None, fact.shape, fact.dtype)
+        elif isinstance(fact, Later):
+            if argument.type is not TensorType:
+                return None
+            one: Any = fact.type(1)
+            made = wrap_number(one)
+        elif argument.type is TensorType and fact.__class__ in NUMBERS:
+            made = wrap_number(fact)
+        elif argument.type is TensorType:
+            return None
+        else:
+            made = fact
+        source[id(made)] = value
+        given.append(made)
+    try:
+        plan = operator.plan(node.kind, *given)
+    except EveryorderError:
+        # Whoever runs it raises the same.
+        return None
+    return _of_plan(operator, plan, source, known)
+
+
+def _of_plan(
+    operator: Structured,
+    plan: Plan,
+    source: Mapping[int, Value],
+    known: Mapping[Value, Any],
+) -> Step | None:
+    ((shape, dtype),) = plan.outputs  # type: ignore[misc]  # they have one result
+    name = plan.kernel or operator.kernel or operator.name.partition(".")[0]
+    if not isinstance(name, str) or made_dtype(dtype, plan.compute) is not dtype:
+        return None
+    compute = plan.compute or next(
+        each.dtype for each in plan.arguments if isinstance(each, Tensor)
+    )
+    # The kernel sees dtypes that it computes in.
+    scalars = load("runtime.kernels.cpu.scalars")
+    operands: list[Any] = []
+    for at, each in enumerate(plan.arguments):
+        is_cast = plan.cast is None or at in plan.cast
+        if isinstance(each, Tensor) and each.number is None:
+            operands.append(source[id(each)])
+        elif isinstance(each, Tensor):
+            value = source[id(each)]
+            fact: Any = known[value]
+            number: Any = value
+            if not isinstance(fact, Later):
+                number = number_for(fact, compute)
+            operands.append(Element(number, compute.name))
+        elif each.__class__ in NUMBERS and is_cast and plan.compute is not None:
+            operands.append(Element(number_for(each, compute), compute.name))
+        elif each.__class__ in NUMBERS:
+            operands.append(Element(each, compute.name))
+        else:
+            operands.append(each)
+    if not any(isinstance(each, Value) for each in operands):
+        return None
+    find: Callable[..., _Found] = _SPECIAL.get(name, _plain)
+    found = find(scalars, name, compute.name, operands, known)
+    if found is None:
+        return None
+    scalar, taken, read = found
+    if scalar.result != dtype.name:
+        return None
+    return Step(scalar.function, taken, read, Facts(dtype, shape), scalar.grain)
+
+
+# What kernels are more than a function of their operands.
+
+_Found = tuple[Any, tuple[Any, ...], tuple[str, ...]] | None
+
+
+def _plain(scalars: Any, name: str, dtype: str, given: list[Any], _: Any) -> _Found:
+    if not all(isinstance(each, Value | Element) for each in given):
+        return None
+    scalar = None
+    if len(given) == 1:
+        scalar = scalars.scalar_unary(name, dtype)
+    elif len(given) == 2:
+        scalar = scalars.scalar_binary(name, dtype)
+    return None if scalar is None else (scalar, tuple(given), (dtype,) * len(given))
+
+
+def _scaled(scalars: Any, name: str, dtype: str, given: list[Any], _: Any) -> _Found:
+    *pair, factor = given
+    alpha = factor.value
+    plain = scalars.scalar_binary(name, dtype)
+    if plain is None:
+        return None
+    if alpha == 1:
+        return plain, tuple(pair), (dtype, dtype)
+    alpha = -alpha if name == "sub" else alpha
+    if isinstance(pair[1], Element):
+        if isinstance(pair[1].value, Value):
+            return None
+        product = Element(pair[1].value * alpha, dtype)
+        return scalars.scalar_binary("add", dtype), (pair[0], product), (dtype, dtype)
+    scalar = scalars.Scalar(scalars.scaled, dtype, plain.grain)
+    return scalar, (*pair, Element(alpha, dtype)), (dtype,) * 3
+
+
+# Exponents that are another kernel.
+_POWERS = {2: "square", 0.5: "sqrt", 1: "copy", -1: "reciprocal", -0.5: "rsqrt"}
+
+
+def _power(scalars: Any, name: str, dtype: str, given: list[Any], known: Any) -> _Found:
+    base, exponent = given
+    is_float = dtype.startswith("float")
+    if not (isinstance(exponent, Element) and isinstance(base, Value) and is_float):
+        return None
+    number = exponent.value
+    if isinstance(number, Value) or number not in _POWERS:
+        return None
+    return _plain(scalars, _POWERS[number], dtype, [base], known)
+
+
+def _where(scalars: Any, name: str, dtype: str, given: list[Any], known: Any) -> _Found:
+    fits = all(isinstance(each, Value | Element) for each in given)
+    if not fits or scalars.scalar_unary("copy", dtype) is None:
+        return None
+    scalar = scalars.Scalar(scalars.select, dtype, scalars.LIGHT)
+    return scalar, tuple(given), ("bool", dtype, dtype)
+
+
+def _clamp(scalars: Any, name: str, dtype: str, given: list[Any], _: Any) -> _Found:
+    x, *bounds = given
+    limit = load("runtime.kernels.cpu.ternary").limit
+    ends = []
+    for side, bound in zip((-1, 1), bounds, strict=True):
+        if isinstance(bound, Value):
+            return None
+        number = None if bound is None else bound.value
+        if number != number:
+            return None
+        # Of another number than it was, once more, it is the same.
+        ends.append(Element(limit(dtype, number, side).item(), dtype))
+    if scalars.scalar_unary("copy", dtype) is None:
+        return None
+    scalar = scalars.Scalar(scalars.bounded, dtype, scalars.LIGHT)
+    return scalar, (x, *ends), (dtype,) * 3
+
+
+def _gelu(scalars: Any, name: str, dtype: str, given: list[Any], _: Any) -> _Found:
+    x, approximate = given
+    scalar = scalars.scalar_gelu(approximate, dtype)
+    return None if scalar is None else (scalar, (x,), (dtype,))
+
+
+_SPECIAL: dict[str, Callable[..., _Found]] = {
+    "add": _scaled,
+    "sub": _scaled,
+    "pow": _power,
+    "where": _where,
+    "clamp": _clamp,
+    "gelu": _gelu,
+}
+
+
+def is_single(shape: Shape) -> bool:
+    """Whether there is one element."""
+    return prod(shape) == 1

@@ -1,0 +1,29 @@
+"""Modules in scripts: their types, what compiles them, and what runs."""
+
+from runtime.script.modules import sugar as _sugar  # noqa: F401  # lets programs know modules
+from runtime.script.modules.building import compile_module, define, uncompiled_module
+from runtime.script.modules.freezing import freeze as freeze_module
+from runtime.script.modules.script_method import Compiled, ScriptMethod
+from runtime.script.modules.script_module import ScriptModule
+from runtime.script.modules.shape import (
+    Shape,
+    Shaping,
+    discard,
+    scope_of_class,
+    shape_of,
+)
+
+__all__ = [
+    "Compiled",
+    "ScriptMethod",
+    "ScriptModule",
+    "Shape",
+    "Shaping",
+    "compile_module",
+    "define",
+    "discard",
+    "freeze_module",
+    "scope_of_class",
+    "shape_of",
+    "uncompiled_module",
+]

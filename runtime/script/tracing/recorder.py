@@ -1,0 +1,419 @@
+"""The recorder: what a traced thread calls, as nodes of a graph.
+
+True only here: which value of the graph a Python object stands for, and what each call
+becomes.  Operators are seen at the key `Tracer`, above autograd, as they were called:
+what they are made of is not looked at.
+
+    an operator                   a node of its kind, with every argument
+    autograd.Function.apply       prim::PythonOp
+    a compiled function, method   prim::CallFunction, prim::CallMethod
+    fork, and wait of its future  prim::fork with a graph, prim::wait
+    an await                      what it runs, where it is waited for
+
+Rules:
+- the recorder is its thread's; what a traced function starts in other threads is not
+  recorded; while one call is recorded, those inside of it are not;
+- a tensor is known by its identity; one that nobody recorded is a constant, the object
+  itself, or an attribute of the module that is traced;
+- what an operator writes to is the value that the operator gives from then on;
+- numbers that are read out of tensors are constants of the trace; a warning says so, at
+  the place of the read;
+- a call that raises is not recorded.
+"""
+
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
+
+from runtime.autograd.modes import GRAD
+from runtime.errors.call import page
+from runtime.errors.trace import Untraceable
+from runtime.futures import Future
+from runtime.keys import LOCAL
+from runtime.keys.local import view_of
+from runtime.schema.declaration import DeclaredType, ModuleType, ScriptClassType
+from runtime.schema.excerpt import described, shortened
+from runtime.schema.schema import Schema
+from runtime.schema.types import (
+    AnyType,
+    DictType,
+    FutureType,
+    ListType,
+    TensorType,
+    TupleType,
+    Type,
+    unwrap_optional,
+)
+from runtime.schema.unify import variables
+from runtime.schema.values import is_tensor
+from runtime.script.ir import Node, Place, Value
+from runtime.script.ir.printer import place_text
+from runtime.script.program import Function, declared_type
+from runtime.script.running import call
+from runtime.script.running.types import binder_of
+from runtime.script.tracing.building import GraphBuilder, plain_of
+from runtime.script.tracing.places import place_of_caller
+from runtime.tensors.handled import MODED, Presence
+from runtime.tensors.traced import TRACER
+
+# What reads the one element of a tensor.
+_READ = "core::_local_scalar"
+_UNTOLD = object()
+
+
+class TraceWarning(UserWarning):
+    """What a trace keeps may be otherwise the next time."""
+
+
+class _Current(threading.local):
+    """The recorder of a thread; it lies in the thread's `__dict__`."""
+
+    recorder: "Recorder | None" = None
+
+
+CURRENT = _Current()
+
+
+class Recorder:
+    """A graph that is being recorded, and what it knows of Python's objects.
+
+    `parent` is the recorder outside of a fork.  With `keeps`, `kept` has a copy of what
+    each operator gave, by its node.
+    """
+
+    def __init__(
+        self, name: str = "", parent: "Recorder | None" = None, keeps: bool = False
+    ) -> None:
+        self.builder = GraphBuilder(name)
+        self.parent = parent
+        self.keeps = keeps
+        self.kept: list[tuple[Node, list[Any]]] = []
+        # What a fork takes from outside, in the order of its parameters.
+        self.captured: list[Value] = []
+        # Identity -> the object, which so stays alive, and its value.
+        self._known: dict[int, tuple[Any, Value]] = {}
+        self._plain: dict[tuple[type, str], Value] = {}
+        # Identity -> an object of the module that is traced, its owner, and its name.
+        self._owned: dict[int, tuple[Any, Any, str]] = {}
+        self._outside: tuple[Any, Any] | None = None
+        self._grad: bool | None = GRAD.enabled
+
+    # Entering and leaving.
+
+    def __enter__(self) -> Self:
+        """Record what this thread calls from now on."""
+        view = LOCAL.view
+        self._presence: Presence | None = Presence(MODED)
+        self._outside = view, CURRENT.recorder
+        CURRENT.recorder = self
+        LOCAL.view = view_of(view.included | TRACER, view.excluded & ~TRACER)
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        assert self._outside is not None, "it was entered"
+        LOCAL.view, CURRENT.recorder = self._outside
+        self._outside = self._presence = None
+
+    # Objects and values.
+
+    def own(self, owner: Any, of: DeclaredType, value: Value) -> None:
+        """Let an object, and all that its type says it has, be known as attributes."""
+        self._known[id(owner)] = owner, value
+        todo = [(owner, of)]
+        while todo:
+            outer, type_ = todo.pop()
+            for name, inner in type_.declaration.attributes.items():
+                held = getattr(outer, name, None)
+                if held is None or id(held) in self._owned:
+                    continue
+                if isinstance(inner, ModuleType | ScriptClassType):
+                    todo.append((held, inner))
+                elif not is_tensor(held):
+                    continue
+                self._owned[id(held)] = held, outer, name
+
+    def find(self, given: Any) -> Value | None:
+        """The value of an object that is known here, or outside of a fork."""
+        known = self._known.get(id(given))
+        if known is not None:
+            return known[1]
+        owned = self._owned.get(id(given))
+        value: Value | None = None
+        if owned is not None:
+            _, owner, name = owned
+            value = self._attribute(owner, name)
+        elif self.parent is not None:
+            outer = self.parent.find(given)
+            if outer is not None:
+                self.captured.append(outer)
+                value = self.builder.graph.block.add_parameter(outer.type, outer.hint)
+        if value is not None:
+            self._known[id(given)] = given, value
+        return value
+
+    def _attribute(self, owner: Any, name: str) -> Value:
+        outer = self.find(owner)
+        assert outer is not None, "an owner is the module, or an attribute itself"
+        return self.builder.node("prim::GetAttr", [outer], name=name).output
+
+    def value(self, given: Any, wanted: Type | None = None, call: str = "") -> Value:
+        """The value that an object stands for; one that nobody knows is a constant.
+
+        Raises:
+            Untraceable: no graph holds it.
+        """
+        found = self.find(given)
+        if found is not None:
+            return found
+        wanted = None if wanted is None else unwrap_optional(wanted)
+        if is_tensor(given):
+            made = self.builder.constant(given)
+            self._known[id(given)] = given, made
+            return made
+        plain = plain_of(given)
+        if plain is not None:
+            key = type(plain[0]), repr(plain[0])
+            value = self._plain.get(key)
+            if value is None:
+                value = self._plain[key] = self.builder.constant(given)
+            return value
+        if isinstance(given, list | tuple):
+            return self._sequence(given, wanted, call)
+        if isinstance(given, dict):
+            inner = wanted.value if isinstance(wanted, DictType) else None
+            pairs = [
+                self.value(each, of, call)
+                for pair in given.items()
+                for each, of in zip(pair, (None, inner), strict=True)
+            ]
+            if isinstance(wanted, DictType):
+                return self.builder.node("prim::DictConstruct", pairs, [wanted]).output
+        raise self._refused(call, f"{described(given)} is no value of a graph")
+
+    def _sequence(self, given: Any, wanted: Type | None, call: str) -> Value:
+        if isinstance(wanted, ListType) or isinstance(given, list):
+            of = wanted.element if isinstance(wanted, ListType) else None
+            of = None if of is None or variables(of) else of
+            values = [self.value(each, of, call) for each in given]
+            if of is None and not values:
+                raise self._refused(call, "an empty list does not say of what")
+            return self.builder.list_of(values, of)
+        parts: Sequence[Type | None] = [None] * len(given)
+        named = wanted if isinstance(wanted, TupleType) else None
+        if named is not None and len(named.elements) == len(given):
+            parts = named.elements
+        values = [
+            self.value(each, of, call) for each, of in zip(given, parts, strict=True)
+        ]
+        return self.builder.tuple_of(values, named)
+
+    def learn(self, given: Any, value: Value) -> None:
+        """Let the tensors of what a node gave be known as its output, or as parts."""
+        of = value.type
+        if is_tensor(given) or (
+            isinstance(of, FutureType) and isinstance(given, Future)
+        ):
+            self._known[id(given)] = given, value
+        elif isinstance(of, TupleType) and _holds(given):
+            for each, part in zip(given, self.builder.unpack(value), strict=True):
+                self.learn(each, part)
+        elif isinstance(of, ListType) and _holds(given):
+            parts = self.builder.unpack(value, len(given))
+            for each, part in zip(given, parts, strict=True):
+                self.learn(each, part)
+        elif isinstance(of, DictType) and _holds(list(given.values())):
+            for key, each in given.items():
+                part = self.builder.insert("script::getitem", value, key)
+                self.learn(each, part)
+
+    # What is recorded.
+
+    def operator(
+        self,
+        schema: Schema,
+        numbers: bool,
+        run: Callable[..., Any],
+        arguments: tuple[Any, ...],
+    ) -> Any:
+        """Run an operator, and record that it was called."""
+        self.builder.place = place_of_caller()
+        kind = str(schema.name)
+        formals = [each.fake_type for each in schema.arguments]
+        formals += [AnyType] * (len(arguments) - len(formals))
+        returns = [each.fake_type for each in schema.returns]
+        holds = any(map(_holds_tensors, returns))
+        if not holds and returns and not schema.is_mutable:
+            result = run(*arguments)
+            if any(self._is_recorded(each) for each in arguments):
+                self._warn_of(kind, result)
+            return result
+        if self._grad is not None and GRAD.enabled is not self._grad:
+            # Once for each trace.
+            self._grad = None
+            self._warn_of_grad()
+        values = [
+            self.value(self._shown(each, of, numbers), of, kind)
+            for each, of in zip(arguments, formals, strict=True)
+        ]
+        result = run(*arguments)
+        node = self._appended(kind, values, returns)
+        self._learn_all(result, node)
+        if self.keeps:
+            self._keep(node, result)
+        return result
+
+    def _shown(self, given: Any, of: Type, numbers: bool) -> Any:
+        """What was given for a tensor: the number, where it was one."""
+        if numbers and of is TensorType and is_tensor(given):
+            number = given.number
+            if number is not None and id(given) not in self._known:
+                return number
+        return given
+
+    def _is_recorded(self, given: Any) -> bool:
+        if isinstance(given, list | tuple):
+            return any(map(self._is_recorded, given))
+        return is_tensor(given) and self.find(given) is not None
+
+    def _appended(
+        self, kind: str, values: Sequence[Value], types: Sequence[Type], **more: Any
+    ) -> Node:
+        block, place = self.builder.block, self.builder.place
+        return block.append(Node(kind, values, types, more, place))
+
+    def _learn_all(self, result: Any, node: Node) -> None:
+        if len(node.outputs) == 1:
+            self.learn(result, node.outputs[0])
+        elif node.outputs:
+            for each, value in zip(result, node.outputs, strict=True):
+                self.learn(each, value)
+
+    def _keep(self, node: Node, result: Any) -> None:
+        tensors = result if isinstance(result, list | tuple) else [result]
+        kept = [each.detach().clone() for each in tensors if is_tensor(each)]
+        self.kept.append((node, kept))
+
+    def python(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Run an autograd function, and record it as an operation of Python's."""
+        self.builder.place = place_of_caller()
+        name = function.__name__
+        values = [self.value(each, None, name) for each in args]
+        result = function._applied(*args)
+        types = self._types_of_result(result, name)
+        node = self._appended(
+            "prim::PythonOp", values, types, name=name, object=function.apply
+        )
+        self._learn_all(result, node)
+        if self.keeps:
+            self._keep(node, result)
+        return result
+
+    def _types_of_result(self, result: Any, name: str) -> Sequence[Type]:
+        """The types of the outputs: those of a tuple of several are as many."""
+        if is_tensor(result):
+            return [TensorType]
+        if isinstance(result, list | tuple) and all(map(is_tensor, result)):
+            if isinstance(result, list):
+                return [ListType(TensorType)]
+            many = [TensorType for _ in result]
+            return many if len(many) > 1 else [TupleType((TensorType,) * len(many))]
+        raise self._refused(name, f"it returned {described(result)}, and no tensors")
+
+    def compiled(
+        self, function: Function, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Run a compiled function or method, and record the call."""
+        self.builder.place = place_of_caller()
+        arguments = binder_of(function.schema)(args, kwargs)
+        formals = [each.fake_type for each in function.schema.arguments]
+        name = function.name
+        values = [
+            self.value(each, of, name)
+            for each, of in zip(arguments, formals, strict=True)
+        ]
+        result = call(function, args, kwargs)
+        (returned,) = function.schema.returns
+        owner = declared_type(arguments[0]) if arguments else None
+        if owner is not None and owner.declaration.functions.get(name) is function:
+            node = self._appended(
+                "prim::CallMethod", values, [returned.fake_type], name=name
+            )
+        else:
+            values.insert(0, self.builder.constant(function))
+            node = self._appended("prim::CallFunction", values, [returned.fake_type])
+        if not _holds_tensors(returned.fake_type) and result is not None:
+            self._warn_of(name, result)
+        self._learn_all(result, node)
+        if self.keeps:
+            self._keep(node, result)
+        return result
+
+    def told(self, tensor: Any, asked: str) -> None:
+        """Warn that something was asked of a tensor, if it is recorded."""
+        if self.find(tensor) is not None:
+            self.builder.place = place_of_caller()
+            self._warn_of(asked)
+
+    def _warn_of_grad(self) -> None:
+        if not self.keeps:
+            message = (
+                f"While a function was traced, it set grad mode to {GRAD.enabled}. The "
+                "trace does not: it runs in the mode of whoever runs it."
+            )
+            warn(page(message), self.builder.place)
+
+    def _warn_of(self, asked: str, result: Any = _UNTOLD) -> None:
+        if self.keeps:
+            # It was said the first time.
+            return
+        what = "the element of a tensor was read"
+        if asked != _READ:
+            what = f"`{asked}` was asked"
+        value = "" if result is _UNTOLD else f": {shortened(result)}"
+        message = (
+            f"While a function was traced, {what}{value}. The trace keeps the answer, "
+            "and what Python decides by it, whatever it is given."
+        )
+        warn(page(message), self.builder.place)
+
+    def _refused(self, call: str, reason: str) -> Untraceable:
+        place = self.builder.place
+        source, span = (None, None) if place is None else place
+        return Untraceable(call=call, reason=reason, source=source, span=span)
+
+
+def warn(message: str, place: Place | None) -> None:
+    """Say something of a place of a program."""
+    if place is None:
+        warnings.warn(message, TraceWarning, stacklevel=2)
+        return
+    line, _ = place.source.place(place.span[0])
+    warnings.warn_explicit(message, TraceWarning, place.source.file, line)
+
+
+def _holds(given: Any) -> bool:
+    """Whether there is anything in a list or a tuple that a graph knows by identity."""
+    return any(
+        is_tensor(each)
+        or isinstance(each, Future)
+        or (isinstance(each, list | tuple) and _holds(each))
+        or (isinstance(each, dict) and _holds(list(each.values())))
+        for each in given
+    )
+
+
+def _holds_tensors(of: Type) -> bool:
+    if of in (TensorType, AnyType) or variables(of):
+        return True
+    if isinstance(of, TupleType):
+        return any(map(_holds_tensors, of.elements))
+    if isinstance(of, DictType):
+        return _holds_tensors(of.value)
+    element = getattr(of, "element", None)
+    return element is not None and _holds_tensors(element)
+
+
+def place_of(node: Node) -> str:
+    """Where a node was called, as text; empty if nobody knows."""
+    return "" if node.place is None else place_text(node.place)

@@ -1,0 +1,288 @@
+"""Tracing: from a Python function, run once with examples, to a function of a program.
+
+True only here: what a trace takes and gives, and when it is checked.
+
+    function = trace_function(f, (x, {"scale": y}))
+    call(function, (other, {"scale": y}))
+
+Rules:
+- an argument of the trace is what was given for a parameter of the function, under its
+  name; parameters that were not given keep their defaults for ever;
+- the function runs with copies of the examples; what it writes to them is recorded;
+- grad mode is that of whoever runs the trace: what the function itself switches is not
+  recorded, and warned of;
+- an exception of the function goes on as it is, and nothing stays;
+- `trace_method` traces what belongs to a module: what its type has is read from it.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, signature
+from typing import Any, NamedTuple
+
+from runtime.errors.future import named
+from runtime.errors.trace import UntraceableInput, UntraceableOutput
+from runtime.keys import DispatchKey, exclude_keys
+from runtime.schema.argument import Argument
+from runtime.schema.declaration import ROOT, ModuleType, qualified_name
+from runtime.schema.names import OperatorName
+from runtime.schema.schema import Schema
+from runtime.schema.types import DictType, ListType, TupleType, Type
+from runtime.script.ir import Graph, check
+from runtime.script.program import SHARED_PROGRAM, Function, Program
+from runtime.script.running import run
+from runtime.script.tracing.checking import Kept, check_trace
+from runtime.script.tracing.flattening import Unfit, mapped, own_copy, type_of
+from runtime.script.tracing.recorder import Recorder, warn
+from runtime.script.tracing.tracer import TracedFuture
+from runtime.tensors import Tensor
+
+Examples = Tensor | dict[str, Any] | Sequence[Any]
+
+
+class Recording(NamedTuple):
+    """A graph, the types of its arguments by name, that of its result, and the result.
+
+    `kept` has what each node gave, where that was asked for.
+    """
+
+    graph: Graph
+    arguments: Mapping[str, Type]
+    returned: Type
+    result: Any
+    kept: Kept
+
+
+class _Traced(NamedTuple):
+    """What is traced: a Python function, and the module that it belongs to."""
+
+    python: Callable[..., Any]
+    name: str
+    strict: bool
+    program: Program
+    owner: Any = None
+    of: ModuleType | None = None
+
+    def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """What was given, by the names of the arguments of the trace."""
+        found: dict[str, Any] = {}
+        # A module that is called calls its `forward`, which has the names.
+        method = getattr(self.python, "forward", None) or self.python
+        bound = signature(method).bind(*args, **kwargs)
+        for name, value in bound.arguments.items():
+            kind = bound.signature.parameters[name].kind
+            if kind is Parameter.VAR_POSITIONAL:
+                found |= {f"{name}_{at}": each for at, each in enumerate(value)}
+            elif kind is Parameter.VAR_KEYWORD:
+                found |= value
+            else:
+                found[name] = value
+        return found
+
+    def record(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], keeps: bool = False
+    ) -> Recording:
+        """Run the function with copies of the examples, and record what it calls.
+
+        Raises:
+            UntraceableInput, UntraceableOutput, Untraceable: no graph has it.
+            BaseException: what the function raises.
+        """
+        args = [mapped(own_copy, each) for each in args]
+        kwargs = {name: mapped(own_copy, each) for name, each in kwargs.items()}
+        recorder = Recorder(self.name, keeps=keeps)
+        builder = recorder.builder
+        if self.of is not None:
+            recorder.own(self.owner, self.of, builder.parameter(self.of, "self"))
+        types: dict[str, Type] = {}
+        bound = self.bound(args, kwargs)
+        for name, value in bound.items():
+            try:
+                types[name] = type_of(value, f"`{name}`", self.program.classes)
+            except Unfit as unfit:
+                raise UntraceableInput(
+                    function=self.name, path=unfit.path, reason=unfit.reason
+                ) from None
+        parameters = [builder.parameter(of, name) for name, of in types.items()]
+        for value, parameter in zip(bound.values(), parameters, strict=True):
+            recorder.learn(value, parameter)
+        with recorder:
+            result = self.python(*args, **kwargs)
+        builder.place = None
+        returned = self._type_of_result(result)
+        builder.result(recorder.value(result, returned, self.name))
+        check(builder.graph, "tracing")
+        return Recording(builder.graph, types, returned, result, recorder.kept)
+
+    def _type_of_result(self, result: Any) -> Type:
+        path, advice = "The result", "return tensors, or tuples of them"
+        if isinstance(result, TracedFuture):
+            reason, advice = "it is a future", "wait for it"
+            raise UntraceableOutput(
+                function=self.name, path=path, reason=reason, advice=advice
+            )
+        try:
+            found = type_of(result, path, self.program.classes)
+        except Unfit as unfit:
+            raise UntraceableOutput(
+                function=self.name,
+                path=unfit.path,
+                reason=unfit.reason,
+                advice=advice,
+            ) from None
+        container = _container_in(found) if self.strict else None
+        if container is not None:
+            raise UntraceableOutput(
+                function=self.name,
+                path=path,
+                reason=f"it has {container} in it, which always has the elements that "
+                "it had while it was traced",
+                advice="return a tuple, or trace with strict=False",
+            )
+        return found
+
+    def checked(
+        self,
+        function: Function,
+        graph: Graph,
+        examples: Sequence[tuple[str, Sequence[Any], Mapping[str, Any]]],
+        tolerance: float,
+    ) -> None:
+        """Compare the trace with the function for examples, each with what it is."""
+        for words, args, kwargs in examples:
+
+            def again(args: Any = args, kwargs: Any = kwargs) -> Any:
+                recording = self.record(args, kwargs, keeps=True)
+                return recording.graph, recording.result, recording.kept
+
+            def ran(args: Any = args, kwargs: Any = kwargs) -> Any:
+                given = self.bound(args, kwargs)
+                values = [mapped(own_copy, each) for each in given.values()]
+                own = [] if self.of is None else [self.owner]
+                return run(function, [*own, *values])
+
+            check_trace(self.name, words, graph, again, ran, tolerance, warn)
+
+
+def trace_function(
+    func: Callable[..., Any],
+    example_inputs: Examples = (),
+    *,
+    example_kwarg_inputs: Mapping[str, Any] | None = None,
+    check_trace: bool = True,
+    check_inputs: Sequence[Examples] | None = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    name: str | None = None,
+    program: Program = SHARED_PROGRAM,
+) -> Function:
+    """The function of a program that calls what `func` calls when it is run with these.
+
+    `strict` refuses lists and dictionaries as results.  With `check_trace`, the trace
+    is compared with the function, for the examples and for each of `check_inputs`.
+
+    Raises:
+        UntraceableInput, UntraceableOutput, Untraceable: no graph has it.
+        TraceDiffers: the trace is not the function.
+        BaseException: what the function raises.
+    """
+    traced = _Traced(func, _name(func, name), strict, program)
+    checks = check_inputs or () if check_trace else None
+    return _function(
+        traced, example_inputs, example_kwarg_inputs or {}, checks, check_tolerance
+    )
+
+
+def trace_method(
+    func: Callable[..., Any],
+    owner: Any,
+    of: ModuleType,
+    example_inputs: Examples = (),
+    *,
+    example_kwarg_inputs: Mapping[str, Any] | None = None,
+    check_trace: bool = True,
+    check_inputs: Sequence[Examples] | None = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    name: str | None = None,
+    program: Program = SHARED_PROGRAM,
+) -> Function:
+    """The method of a module that calls what `func`, bound to it, calls.
+
+    `owner` is the module, of the type `of`: the tensors and modules that the type has
+    are read from the first argument of the method.  For the rest see `trace_function`.
+    """
+    traced = _Traced(func, _name(func, name), strict, program, owner, of)
+    checks = check_inputs or () if check_trace else None
+    return _function(
+        traced, example_inputs, example_kwarg_inputs or {}, checks, check_tolerance
+    )
+
+
+def _name(func: Any, name: str | None) -> str:
+    """How the trace is called: as its function, in letters that names have."""
+    last = named(func).rpartition(".")[2] if name is None else name
+    return re.sub(r"\W|^(?=\d)", "_", last, flags=re.A)
+
+
+def _function(
+    traced: _Traced,
+    example_inputs: Examples,
+    kwargs: Mapping[str, Any],
+    check_inputs: Sequence[Examples] | None,
+    tolerance: float,
+) -> Function:
+    args, of = _as_arguments(example_inputs), traced.of
+    # A trace within a trace is none of it.
+    with exclude_keys([DispatchKey.Tracer]):
+        recording = traced.record(args, kwargs)
+        function = _named(traced, recording)
+        examples = [("the inputs that it was traced with", args, kwargs)]
+        examples += [
+            (f"check_inputs[{place}]", _as_arguments(each), {})
+            for place, each in enumerate(check_inputs or ())
+        ]
+        if check_inputs is not None:
+            traced.checked(function, recording.graph, examples, tolerance)
+    if of is None:
+        traced.program.add(function)
+    return function
+
+
+def _named(traced: _Traced, recording: Recording) -> Function:
+    """What was recorded, as a function with a name and a schema."""
+    of = traced.of
+    own = () if of is None else (Argument("self", of),)
+    arguments = own + tuple(
+        [Argument(name, each) for name, each in recording.arguments.items()]
+    )
+    schema = Schema(
+        OperatorName(traced.name), arguments, (Argument("", recording.returned),)
+    )
+    if of is None:
+        python = traced.python if hasattr(traced.python, "__name__") else None
+        path = f"{ROOT}." if python is None else qualified_name(python)
+        qualname = traced.program.free_name(f"{path.rpartition('.')[0]}.{traced.name}")
+    else:
+        qualname = f"{of.declaration.qualname}.{traced.name}"
+    recording.graph.name = qualname
+    method = getattr(traced.python, "forward", None) or traced.python
+    python = getattr(method, "__func__", method)
+    return Function(qualname, schema, recording.graph, python)
+
+
+def _as_arguments(given: Examples) -> Sequence[Any]:
+    """Arguments: one that is no list and no tuple stands alone."""
+    if isinstance(given, list | tuple) and not hasattr(given, "_fields"):
+        return given
+    return (given,)
+
+
+def _container_in(of: Type) -> str | None:
+    if isinstance(of, ListType):
+        return "a list"
+    if isinstance(of, DictType):
+        return "a dictionary"
+    if isinstance(of, TupleType):
+        return next(filter(None, map(_container_in, of.elements)), None)
+    return None

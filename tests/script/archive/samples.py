@@ -1,0 +1,202 @@
+"""Programs to save: functions read from the texts of graphs, and what they refer to."""
+
+import enum
+from io import BytesIO
+from typing import Any, NamedTuple
+
+import runtime
+from runtime.errors.source import Source
+from runtime.schema.argument import Argument
+from runtime.schema.declaration import (
+    DeclaredType,
+    EnumType,
+    InterfaceType,
+    Namespace,
+    ScriptClassType,
+)
+from runtime.schema.names import OperatorName
+from runtime.schema.parser import parse_schema, parse_type
+from runtime.schema.python_classes import PythonClasses
+from runtime.schema.schema import Schema
+from runtime.schema.types import IntType, StrType, TupleType, Type
+from runtime.schema.unions import optional
+from runtime.schema.written import Scope
+from runtime.script.archive import load, save
+from runtime.script.ir import Graph, check, parse_graph
+from runtime.script.program import Function, declare_objects
+
+NAMES = Namespace()
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Node:
+    """A class of a program, of which a script knows `value` and `parent`."""
+
+    value: int
+    parent: Any
+
+
+class Point(NamedTuple):
+    x: int
+    y: float
+
+
+def _colour() -> EnumType:
+    declared = NAMES.declare(EnumType, "__torch__.paint.Colour", Colour)
+    declared.declaration.add_attribute("name", StrType)
+    declared.declaration.add_attribute("value", IntType)
+    for each in Colour:
+        declared.declaration.add_constant(each.name, each.value)
+    declared.declaration.seal()
+    declare_objects(Colour, declared)
+    return declared
+
+
+COLOUR = _colour()
+POINT = PythonClasses(NAMES)(Point, Scope())
+
+
+def read(text: str, *objects: Any, **functions: Function) -> Graph:
+    """The graph of a text, which keeps the laws."""
+    named = {each.qualname: each for each in functions.values()}
+    source = Source("def f(x):\n    y = x\n    return y\n", "demo.py", 7)
+    sources = {"demo.py": source}
+    graph = parse_graph(
+        text, namespace=NAMES, objects=objects, functions=named, sources=sources
+    )
+    check(graph)
+    return graph
+
+
+def function(
+    name: str, schema: str, text: str, *objects: Any, **functions: Function
+) -> Function:
+    """The function `__torch__.demo.NAME`."""
+    parsed = parse_schema(schema, namespace=NAMES)
+    if len(parsed.returns) > 1:
+        # Functions of programs give one value.
+        elements = tuple(each.type for each in parsed.returns)
+        parsed = parsed.clone_with_returns((Argument("", TupleType(elements)),))
+    graph = read(text, *objects, **functions)
+    return Function(f"__torch__.demo.{name}", parsed, graph)
+
+
+def of_type(text: str) -> Type:
+    """The type that a text means among those here."""
+    return parse_type(text, namespace=NAMES)
+
+
+def method(owner: DeclaredType, name: str, schema: str, text: str | None) -> None:
+    """Give a type a method; without a text, one that is only declared."""
+    parsed = parse_schema(schema, namespace=NAMES)
+    arguments = (Argument("self", owner), *parsed.arguments)
+    whole = Schema(OperatorName(name), arguments, parsed.returns)
+    declaration = owner.declaration
+    declaration.add_method(name, whole)
+    if text is not None:
+        qualname = f"{declaration.qualname}.{name}"
+        declaration.functions[name] = Function(qualname, whole, read(text))
+
+
+def _node() -> ScriptClassType:
+    declared = NAMES.declare(ScriptClassType, "__torch__.tree.Node", Node)
+    declared.declaration.add_attribute("value", IntType)
+    declared.declaration.add_attribute("parent", optional(declared))
+    method(
+        declared,
+        "more",
+        "more(int by=1) -> int",
+        """graph(%self.1 : __torch__.tree.Node, %by.1 : int):
+  %v.1 : int = prim::GetAttr[name="value"](%self.1)
+  %s.1 : int = script::add.int(%v.1, %by.1)
+  return (%s.1)
+""",
+    )
+    declare_objects(Node, declared)
+    return declared
+
+
+NODE = _node()
+
+
+def _shown() -> InterfaceType:
+    declared = NAMES.declare(InterfaceType, "__torch__.tree.Shown")
+    method(declared, "show", "show(int by) -> str", None)
+    return declared
+
+
+SHOWN = _shown()
+
+
+def node(value: int, parent: Any = None) -> Node:
+    """An object of the class."""
+    made = Node()
+    made.value, made.parent = value, parent
+    return made
+
+
+LOOP = """graph(%x.1 : Tensor, %n.1 : int):
+  %one : int = prim::Constant[value=1]()
+  %true : bool = prim::Constant[value=True]()
+  %c : Tensor = prim::Constant[value=object(0)]()
+  %y.1 : Tensor = prim::Loop(%n.1, %true, %x.1)  # demo.py:8:5
+    block0(%i.1 : int, %y.2 : Tensor):
+      %z.1 : Tensor = core::add(%y.2, %c, %one)  # demo.py:8:9
+      -> (%true, %z.1)
+  return (%y.1)
+"""
+
+LATER = """graph(%x.1 : Tensor):
+  %n : int = prim::Constant[value=2]()
+  %fut.1 : Future(Tensor) = prim::fork_0(%x.1, %n)
+  %aw.1 : Await((Tensor, Tensor[])) = prim::awaitable_0(%x.1)
+  %a : Tensor = prim::wait(%fut.1)
+  %b : (Tensor, Tensor[]) = prim::awaitable_wait(%aw.1)
+  %c : Tensor, %l : Tensor[] = prim::TupleUnpack(%b)
+  %one : int = prim::Constant[value=1]()
+  %r : Tensor = core::add(%a, %c, %one)
+  return (%r)
+with prim::fork_0 = graph(%x.1 : Tensor, %n : int):
+  %g : Function = prim::Constant[function="__torch__.demo.loop"]()
+  %r : Tensor = prim::CallFunction(%g, %x.1, %n)
+  return (%r)
+with prim::awaitable_0 = graph(%x.1 : Tensor):
+  %l : Tensor[] = prim::ListConstruct(%x.1, %x.1)
+  %t : (Tensor, Tensor[]) = prim::TupleConstruct(%x.1, %l)
+  return (%t)
+"""
+
+
+def loop() -> Function:
+    """Adds a constant to a tensor, again and again."""
+    constant = runtime.tensor([1.0, 2.0])
+    return function("loop", "loop(Tensor x, int n=3) -> Tensor", LOOP, constant)
+
+
+def later() -> Function:
+    """A fork of `loop`, and an await."""
+    return function("later", "later(Tensor x) -> Tensor", LATER, loop=loop())
+
+
+def constant(value: Any, type_: str, name: str = "constant") -> Function:
+    """A function that gives a constant."""
+    text = (
+        f"graph():\n  %c : {type_} = prim::Constant[value=object(0)]()\n  return (%c)\n"
+    )
+    return function(name, f"{name}() -> {type_}", text, value)
+
+
+def saved(value: Any, **extra: Any) -> bytes:
+    """The bytes of an archive."""
+    buffer = BytesIO()
+    save(value, buffer, _extra_files=extra)
+    return buffer.getvalue()
+
+
+def loaded(data: bytes) -> Any:
+    """What is in an archive."""
+    return load(BytesIO(data))

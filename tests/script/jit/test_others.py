@@ -1,0 +1,94 @@
+"""Traces, archives and freezing by the names of `runtime.jit`."""
+
+# Modules give what `forward` gives: Any.
+# mypy: disable-error-code="no-any-return"
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import runtime
+from runtime import Module, Tensor, jit
+from runtime.errors import NotScriptable
+from tests.script.modules.zoo import ZOO, Nested
+
+# Programs of which archives cannot have all: they call Python.
+NOT_SAVED = {"methods"}
+
+
+def shown(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.tolist()
+    return tuple(map(shown, value)) if isinstance(value, tuple) else value
+
+
+@pytest.mark.parametrize("name", sorted({*ZOO} - NOT_SAVED))
+def test_what_is_loaded_computes_the_same(name: str, tmp_path: Path) -> None:
+    make, calls = ZOO[name]
+    path = tmp_path / "m.pt"
+    jit.save(jit.script(make()), path)
+    loaded, eager = jit.load(path), make()
+    assert isinstance(loaded, jit.ScriptModule)
+    for arguments in calls:
+        assert shown(loaded(*arguments)) == shown(eager(*arguments))
+    state = {n: shown(v) for n, v in eager.state_dict().items()}
+    assert {n: shown(v) for n, v in loaded.state_dict().items()} == state
+
+
+def add(x: int, y: int = 2) -> int:
+    return x + y
+
+
+def test_a_function_is_saved(tmp_path: Path) -> None:
+    path = tmp_path / "f.pt"
+    jit.script(add).save(path)
+    loaded = jit.load(path)
+    assert isinstance(loaded, jit.ScriptFunction)
+    jit.script(Nested()).save(path)
+    assert jit.load(path)(runtime.ones(1)).tolist() == [27.0]
+    assert loaded(1) == 3
+
+
+def test_a_trace_of_a_function() -> None:
+    traced = jit.trace(lambda x: x * 2 + 1, (runtime.ones(2),))
+    assert isinstance(traced, jit.ScriptFunction)
+    assert traced(runtime.tensor([3.0])).tolist() == [7.0]
+
+
+class Two(Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Nested()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)
+
+    def other(self, x: Tensor, y: Tensor) -> Tensor:
+        return self.inner.first(x) - y
+
+
+def test_a_trace_of_a_module() -> None:
+    net, x = Two(), runtime.tensor([2.0])
+    traced = jit.trace(net, (x,))
+    assert isinstance(traced, jit.ScriptModule)
+    assert traced(x + 1).tolist() == net(x + 1).tolist()
+    assert traced.inner.first.scale is net.inner.first.scale
+    assert traced.__script_type__ is not jit.trace(net, (x,)).__script_type__
+    with runtime.no_grad():
+        net.inner.first.scale.mul_(3)
+    assert traced(x).tolist() == net(x).tolist()
+    both = jit.trace_module(net, {"forward": (x,), "other": (x, x)})
+    assert both.other(x, x + 1).tolist() == net.other(x, x + 1).tolist()
+    assert [*both.__script_type__.declaration.methods] == ["forward", "other"]
+
+
+def test_what_is_saved_and_frozen_is_compiled() -> None:
+    with pytest.raises(NotScriptable) as caught:
+        jit.save(3, "file")
+    assert str(caught.value) == (
+        "an object of class int is not for scripts: what is saved has been compiled.\n"
+        "  to do: Compile it by `jit.script`, or `jit.trace`."
+    )
+    with pytest.raises(NotScriptable, match="what is frozen is a compiled"):
+        jit.freeze(Module())
