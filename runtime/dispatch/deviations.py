@@ -15,6 +15,7 @@ from runtime.dispatch.operator_deviations import OPERATORS
 from runtime.dispatch.python_deviations import PYTHON, TENSORS
 from runtime.dispatch.script_archive_deviations import SCRIPTS_ARCHIVE
 from runtime.dispatch.script_emission_deviations import SCRIPTS_EMISSION
+from runtime.dispatch.script_forms_deviations import SCRIPTS_FORMS
 from runtime.dispatch.script_modules_deviations import SCRIPTS_MODULES
 from runtime.dispatch.script_passes_deviations import SCRIPTS_PASSES
 from runtime.dispatch.script_running_deviations import SCRIPTS_RUNNING
@@ -259,4 +260,5 @@ DEVIATIONS = (
     *(*SCRIPTS_RUNNING, *SCRIPTS_PASSES, *SCRIPTS_MODULES, *SCRIPTS_TRACING),
     *SCRIPTS_ARCHIVE,
     *SCRIPTS_EMISSION,
+    *SCRIPTS_FORMS,
 )

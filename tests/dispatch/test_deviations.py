@@ -30,6 +30,7 @@ HERE = "tests/dispatch/"
 PYTHON = "../python_dispatch/"
 CORE = "../operators/test_deviations.py"
 FUTURES = "../futures/"
+EMISSION = "../script/emission/"
 MODULES = "../script/modules/"
 RUNNING = "../script/running/"
 DEAD_CODE = "../script/passes/test_dead_code.py::test_dead_code"
@@ -49,6 +50,26 @@ TESTS: dict[str, str] = {
         f"{COMPILE}test_constants_around_a_function_are_those_of_then"
     ),
     "variables of one name and two types": PROGRAMS,
+    # Classes and special forms of scripts
+    "`len` of an await in a script": (
+        f"{EMISSION}test_wrong_forms.py::test_what_is_said_of_a_wrong_program"
+    ),
+    "`wait()` of an await in a script": (
+        f"{EMISSION}test_objects.py::test_forms_by_other_names"
+    ),
+    "values of class bodies in a script": (
+        f"{EMISSION}test_classes.py::test_constants_properties_and_static_methods"
+    ),
+    "objects of classes without `__eq__` or `__bool__` in a script": (
+        f"{EMISSION}test_classes.py::"
+        "test_objects_without_methods_are_compared_by_identity_and_true"
+    ),
+    "members of enums that are numbers or texts in a script": (
+        f"{EMISSION}test_objects.py::test_members_that_are_numbers"
+    ),
+    "a sub-class in a script": (
+        f"{EMISSION}test_wrong_forms.py::test_what_is_said_of_a_wrong_program"
+    ),
     # Keys
     "guards of HIP, VE and MTIA": "test_table.py::test_rules",
     "names of runtime keys": "test_deviations.py::test_every_runtime_key_can_be_read",

@@ -13,15 +13,19 @@ Rules:
 - in `__init__` the first assignment to an attribute of the object says its type;
 - a class of which a part cannot be compiled is not declared;
 - a dataclass gets the methods that Python makes for it as texts, which are compiled
-  like others (`runtime.script.emission.dataclass_methods`).
+  like others, but comparisons only where somebody compares
+  (`runtime.script.emission.dataclass_methods`).
 """
 
+import ast
 import enum
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from runtime.errors.script import IllTyped
+from runtime.errors.schema import AnnotationError
+from runtime.errors.script import IllTyped, NoSource
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import (
     DeclaredType,
@@ -59,7 +63,7 @@ from runtime.script.program import (
     mark_of,
 )
 
-# Python classes of which nothing is compiled: Python's own, and the runtime's.
+# The flag of classes that are written in Python; source: Py_TPFLAGS_HEAPTYPE.
 _HEAP = 1 << 9
 # Program -> Python class -> its type, for those that have been compiled.
 _COMPILED: WeakKeyDictionary[Program, WeakKeyDictionary[type, ScriptClassType]] = (
@@ -116,6 +120,7 @@ class _Class:
         self.since = since
         self.pending = dict(print_.functions)
         self._active: set[str] = set()
+        self.lazy: set[str] = set()
         self.declared = self._declare()
 
     def _declare(self) -> ScriptClassType:
@@ -128,7 +133,9 @@ class _Class:
             # A dataclass that was met as a field of another.
             declared = known
         elif self.print.fields:
+            compiler.declaring.add(python)
             made = classes(python, Scope(classes=compiler.classes))
+            compiler.declaring.discard(python)
             assert isinstance(made, ScriptClassType), "dataclasses are declared so"
             declared = made
         else:
@@ -144,14 +151,20 @@ class _Class:
         LEFT[declaration] = self.left
         scope = self._scope()
         for name, annotation in self.print.attributes.items():
-            found = annotated_type(annotation, scope)
-            if found is None:
-                message = f"has the attribute `{name}`, whose annotation means no type"
-                raise self.print.fault(message, "", self.print.place(name))
-            declaration.add_attribute(name, found)
+            declaration.add_attribute(name, self._attribute(name, annotation, scope))
         for name, value in self.print.constants.items():
             declaration.add_constant(name, value)
         return declared
+
+    def _attribute(self, name: str, annotation: Any, scope: Scope) -> Type:
+        """The type of an attribute that the body names; raises at its place."""
+        with suppress(AnnotationError):
+            found = annotated_type(annotation, scope)
+            if found is not None:
+                return found
+        place = self.print.place(name)
+        assert isinstance(place, ast.AnnAssign), "it is annotated there"
+        return Annotations(self.print.definition, scope).type(place.annotation)
 
     def _scope(self) -> Scope:
         import sys
@@ -174,16 +187,22 @@ class _Class:
 
     def compile(self) -> None:
         """Compile `__init__`, and let the rest be compiled behind what is asked for."""
-        self.pending |= made_methods(self.print, self.declared, self.pending)
+        made = made_methods(self.print, self.declared, self.pending)
+        # Some fields cannot be compared: that matters where somebody compares.
+        self.lazy = {*made} - {"__init__"}
+        self.pending |= made
         if "__init__" in self.pending:
             self.ask("__init__", None)
         # What is written with its result is only declared by that: others may need it.
         written = [n for n, (_, each) in self.pending.items() if _has_result(each)]
         for name in [*written, *self.pending]:
-            self.ask(name, None)
+            if name not in self.lazy:
+                self.ask(name, None)
         self.compiler.later.append(self._end)
 
     def _end(self) -> None:
+        if self.lazy:
+            return
         PENDING.pop(self.declared.declaration, None)
         self.declared.declaration.seal()
 
@@ -206,10 +225,15 @@ class _Class:
             del self.pending[name]
             self.declared.declaration.functions[name] = function
             return
+        if e is not None:
+            # It may be another one that asks now.
+            self.compiler = e.compiler
         since = self.since if e is None else self.compiler.since(self._path(name), e)
         self._active.add(name)
-        self._method(name, function, since)
-        self._active.discard(name)
+        try:
+            self._method(name, function, since)
+        finally:
+            self._active.discard(name)
         del self.pending[name]
 
     def _path(self, name: str) -> str:
@@ -306,7 +330,12 @@ class ClassSugar(Sugared):
     def type(self, e: Emitter) -> ScriptClassType:
         """The type of its objects, compiled now if it is new."""
         since = e.compiler.since(self.python.__name__, e)
-        return class_type(e.compiler, self.python, since)
+        try:
+            return class_type(e.compiler, self.python, since)
+        except NoSource as error:
+            return e.fail(
+                f"{self.says()} cannot be compiled: {error.reason}", error.hint
+            )
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """A new object."""
@@ -363,6 +392,9 @@ def _type_of(compiler: Compiler, python: type, scope: Scope) -> Type | None:
     known = compiler.program.classes.known(python)
     if known is not None and not isinstance(known, ScriptClassType):
         return None
+    if python in compiler.declaring:
+        # A field of a dataclass is of the class itself, or leads back to it.
+        return known
     return class_type(compiler, python)
 
 

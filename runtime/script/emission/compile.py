@@ -111,6 +111,8 @@ class Compiler:
         # What is done behind the jobs, and what is done where something fails.
         self.later: list[Callable[[], None]] = []
         self.undoing: list[Callable[[], None]] = []
+        # Dataclasses whose fields are being read.
+        self.declaring: set[type] = set()
 
     @staticmethod
     def sugar(value: Value) -> Sugared:

@@ -122,7 +122,7 @@ class EnumValue(SimpleValue):
             return operators.compare(e, "is", self, other)
         if symbol == "!=":
             return operators.compare(e, "is not", self, other)
-        if symbol == "in" or (symbol.endswith(("=", "x")) and symbol[0] not in "<>"):
+        if symbol == "in" or (symbol[-1] in "=x" and symbol[0] not in "<>"):
             return None
         hint = "Members are equal or not; compare their values."
         return e.fail(f"`{symbol}` of {self.type}, an enum, is nothing", hint)

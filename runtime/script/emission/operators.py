@@ -367,7 +367,7 @@ class _Names(_RuntimeModule):
     __slots__ = ()
 
     def says(self) -> str:
-        """What is in it."""
+        """It has no name of its own."""
         return "the operators of the runtime"
 
 

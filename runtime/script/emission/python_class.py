@@ -123,6 +123,9 @@ def blueprint(python: type) -> Blueprint:
     known = {each.name for each in made.fields}
     annotations = vars(python).get("__annotations__", {})
     for name, annotation in annotations.items():
+        if _is_for_init(annotation):
+            message = f"has the field `{name}` for `__init__` only"
+            raise made.fault(message, "Make it a field that stays.", made.place(name))
         has_value = name in vars(python) and not _is_slot(python, name)
         if name in known or _is_class_variable(annotation):
             continue
@@ -158,14 +161,6 @@ def _check_fields(made: Blueprint) -> None:
     if parameters.frozen:
         message = "is frozen, and scripts make objects by setting their attributes"
         raise made.fault(message, "Leave `frozen=True` out, or use a NamedTuple.")
-    for each in made.fields:
-        if get_origin(each.type) is ClassVar:
-            continue
-        if isinstance(each.type, dataclasses.InitVar):
-            message = f"has the field `{each.name}` for `__init__` only"
-            raise made.fault(
-                message, "Make it a field that stays.", made.place(each.name)
-            )
 
 
 def _take(made: Blueprint, name: str, member: Any) -> None:
@@ -205,6 +200,12 @@ def _is_class_variable(annotation: Any) -> bool:
     if isinstance(annotation, str):
         return annotation.replace("typing.", "").startswith("ClassVar")
     return annotation is ClassVar or get_origin(annotation) is ClassVar
+
+
+def _is_for_init(annotation: Any) -> bool:
+    if isinstance(annotation, str):
+        return annotation.replace("dataclasses.", "").startswith("InitVar")
+    return isinstance(annotation, dataclasses.InitVar)
 
 
 def _is_slot(python: type, name: str) -> bool:

@@ -22,7 +22,7 @@ from runtime.errors.script_running import NotOfType
 from runtime.futures import Await, Future
 from runtime.schema.binding import Binder, binder
 from runtime.schema.codes import Code
-from runtime.schema.declaration import DeclaredType, EnumType
+from runtime.schema.declaration import DeclaredType, EnumType, ScriptClassType
 from runtime.schema.device import Device
 from runtime.schema.excerpt import described, shortened
 from runtime.schema.numbers import MISMATCH
@@ -122,6 +122,10 @@ def _tuple_test(type_: TupleType) -> Test:
 def _is_declared(value: Any, wanted: DeclaredType) -> bool:
     if isinstance(wanted, EnumType):
         return isinstance(value, Enum) and wanted.declaration.python is value.__class__
+    # Another program may have declared the class, too.
+    is_class = isinstance(wanted, ScriptClassType)
+    if is_class and wanted.declaration.python is value.__class__:
+        return True
     own = declared_type(value)
     return own is not None and is_subtype(own, wanted)
 

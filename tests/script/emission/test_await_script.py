@@ -351,3 +351,22 @@ def test_the_type_of_an_await() -> None:
 
     assert str(compile_function(g).schema) == "g(int n) -> Await(int)"
     assert str(compiled(f).schema) == "f(int n) -> Any"
+
+
+def test_an_await_without_a_type_is_one_of_anything() -> None:
+    def f(aw: Await) -> bool:  # type: ignore[type-arg]  # that is the point
+        found = awaitable_wait(aw)
+        return isinstance(found, int)
+
+    assert str(compiled(f).schema) == "f(Await(Any) aw) -> bool"
+    assert script(f)(awaitable_nowait(3)) is True
+    assert script(f)(awaitable_nowait("a")) is False
+
+
+def test_what_an_await_of_python_gives_is_looked_at() -> None:
+    def f(aw: Await[int]) -> int:
+        return awaitable_wait(aw)
+
+    assert script(f)(awaitable_nowait(3)) == 3
+    with pytest.raises(Exception, match="int"):
+        script(f)(awaitable_nowait("a"))

@@ -408,6 +408,15 @@ def test_isinstance_of_classes() -> None:
     agrees(f, (1, 2), (1, "a"), (1, [3]))
 
 
+def test_objects_without_methods_are_compared_by_identity_and_true() -> None:
+    def f(n: int) -> list[bool]:
+        a, b = Small(n), Small(n)
+        c = a
+        return [a == b, a == c, a != b, bool(a), not a, a is not b if a else False]
+
+    agrees(f, (1,))
+
+
 def test_a_class_is_compiled_once() -> None:
     program = Program()
     made = compile_class(Counter, program)

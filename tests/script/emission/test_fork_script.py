@@ -154,3 +154,29 @@ def test_what_a_fork_raises_comes_out_of_wait() -> None:
     assert scripted(0) == 0
     with pytest.raises(Exception, match="too large"):
         scripted(1)
+
+
+def test_a_fork_that_gives_nothing() -> None:
+    def g(log: list[int]) -> None:
+        log.append(1)
+
+    def f() -> list[int]:
+        log: list[int] = []
+        wait(fork(g, log))
+        return log
+
+    agrees(f)
+
+
+def test_forks_of_one_function_in_loops_and_branches() -> None:
+    def f(n: int) -> int:
+        total = 0
+        for each in range(n):
+            if each % 2 == 0:
+                total += wait(fork(plus, each))
+            else:
+                later = fork(plus, each, k=each)
+                total -= later.wait()
+        return total
+
+    agrees(f, (0,), (1,), (5,))

@@ -1,17 +1,21 @@
 """Objects in scripts, in every place where a value may stand."""
 
-# mypy: disable-error-code="arg-type,assignment,empty-body,list-item,misc,no-any-return"
+# mypy: disable-error-code="arg-type,assignment,empty-body,list-item,misc"
 # What is of an interface, or left to Python, is known to scripts, and not to mypy.
 
+from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 import pytest
 
 import runtime
 from runtime import Tensor
+from runtime.errors.script import ProgramError
 from runtime.futures import Await, Future, awaitable, awaitable_wait
-from runtime.script.program import fork, ignore, interface, unused, wait
+from runtime.script.emission import compile_function
+from runtime.script.program import Program, fork, ignore, interface, unused, wait
+from runtime.script.running import call
 from tests.script.emission.scripts import agrees, script
 
 
@@ -28,7 +32,7 @@ class Number:
 
     @unused
     def never(self, n: int) -> str:
-        return eval("3")
+        return eval("3")  # type: ignore[no-any-return]  # `eval` gives anything
 
     @property
     def twice(self) -> int:
@@ -73,7 +77,7 @@ def test_classes_in_functions() -> None:
             return self.n * self.K
 
     def f(n: int) -> int:
-        return Local(n).method()  # type: ignore[no-untyped-call]  # as above
+        return Local(n).method()  # type: ignore[no-untyped-call,no-any-return]  # as above
 
     agrees(f, (3,))
 
@@ -314,3 +318,61 @@ def test_forms_by_other_names() -> None:
         return waits(a) + a.wait()
 
     agrees(f, (3,))
+
+
+def test_a_class_of_two_programs() -> None:
+    def f(v: Number) -> int:
+        return v.twice
+
+    first, second = script(f), script(f)
+    assert first(Number(3)) == second(Number(3)) == first(Number(3)) == 6
+
+
+@dataclass
+class Link:
+    n: int
+    rest: Optional["Link"] = None
+
+    def total(self) -> int:
+        rest = self.rest
+        return self.n if rest is None else self.n + rest.total()
+
+
+@dataclass
+class Inner:
+    k: int
+    outer: Optional["Outer"] = None
+
+
+@dataclass
+class Outer:
+    inner: Inner
+    many: list[Inner] = field(default_factory=list)
+
+
+def test_dataclasses_of_themselves_and_of_each_other() -> None:
+    def f() -> int:
+        return Link(1, Link(2)).total()
+
+    def g() -> int:
+        outer = Outer(Inner(3))
+        outer.inner.outer = outer
+        outer.many.append(outer.inner)
+        return outer.inner.k + len(outer.many)
+
+    agrees(f)
+    agrees(g)
+
+
+def test_a_class_stays_where_another_function_fails() -> None:
+    def wrong() -> int:
+        return Number(1).twice + "a"  # type: ignore[operator]  # it is wrong
+
+    def right() -> int:
+        return Number(1).twice
+
+    program = Program()
+    with pytest.raises(ProgramError):
+        compile_function(wrong, program)
+    assert program.namespace.qualnames == ()
+    assert call(compile_function(right, program), (), {}) == 2

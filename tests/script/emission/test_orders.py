@@ -1,16 +1,16 @@
 """Forms and operators come and go in any order: a function runs what is there.
 
 What a program means is decided when it is compiled, by the forms that are registered
-then; which operator runs is decided when it runs.
+then; which operator runs is decided when it runs.  The explorer of the harness plays
+all short histories of two steps and two uses, and looks at what compiled functions do.
 """
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Hashable
 
 import runtime
-from harness.scenario import Scenario, step, use
-from runtime.errors.script import ScriptError
+from harness.engine import Base, explore
+from runtime import Tensor
+from runtime.errors.base import EveryorderError
 from runtime.script.emission import (
     Arguments,
     Emitter,
@@ -25,123 +25,140 @@ from runtime.script.emission.calls import forms_of_operator
 from runtime.script.program import Function, Program
 from runtime.script.running import call
 
-X = runtime.tensor([1.0, 2.0])
+X = runtime.tensor([3.0])
 
 
-def shown(x: runtime.Tensor) -> runtime.Tensor:
+def shown(x: Tensor) -> Tensor:
     """In Python it is this; a script means what is registered for it."""
     return x + 1
 
 
-def twice(x: runtime.Tensor) -> runtime.Tensor:
-    return x + x
-
-
-def asks_form(x: runtime.Tensor) -> runtime.Tensor:
+def asks_form(x: Tensor) -> Tensor:
     return shown(x)
 
 
-def asks_operator(x: runtime.Tensor) -> runtime.Tensor:
-    return runtime.ops.orders.scaled(x)
+def asks_operator(x: Tensor) -> Tensor:
+    return runtime.ops.orders.scaled(x)  # type: ignore[no-any-return]  # as all of `ops`
 
 
-# What undoes what is done now: handles lead to the whole dispatcher, and what a system
-# holds is read as its state.
-HANDLES: dict[str, Callable[[], object]] = {}
-KEPT: dict[str, Function] = {}
+def run(made: Function) -> str:
+    """What a compiled function gives, or that it raises."""
+    try:
+        return str(call(made, (X,), {}).item())
+    except EveryorderError:
+        return "raises"
 
 
-class Forms:
-    """The forms of `shown`, and the operator `orders::scaled`, of this process."""
+def compiled(function: Callable[..., object]) -> str:
+    """What a function gives that is compiled now, or that it cannot be."""
+    try:
+        return run(compile_function(function, Program()))
+    except EveryorderError:
+        return "raises"
+
+
+def form(operator: str) -> Callable[[], object]:
+    """Let `shown` mean an operator of two equal arguments; gives what undoes it."""
+
+    def emit(e: Emitter, arguments: Arguments) -> Sugared:
+        (given,) = arguments.positional
+        value = sugar_of_value(given.value(e))
+        forms = forms_of_operator(operator)
+        return call_forms(e, "shown", forms, Arguments((value, value)))
+
+    return register_special_form(shown, SpecialForm("shown", emit, shown)).close
+
+
+def negated() -> Callable[[], object]:
+    """Let `orders::scaled` be a kernel that negates."""
+    library = runtime.Library("orders", "FRAGMENT")
+    library.define("scaled(Tensor x) -> Tensor", kernel=lambda x: -x)
+    return library.close
+
+
+class Programs(Base):
+    """Two things to register, and functions that were compiled before as uses."""
+
+    uses = 2
+
+    def __init__(self, *steps: Callable[[], Callable[[], object]]) -> None:
+        self.made = steps
+        self.steps = len(steps)
+        self.live: list[Callable[[], object]] = []
+        with runtime.Library("orders", "FRAGMENT") as library:
+            library.define("scaled(Tensor x) -> Tensor", kernel=lambda x: x)
+            self.known = compile_function(asks_operator, Program())
+
+    def reset(self) -> None:
+        while self.live:
+            self.live.pop()()
+
+    def collect(self) -> None:
+        """Nothing here waits for it."""
+
+    def do(self, step: int) -> object:
+        self.live.append(self.made[step]())
+        return self.live[-1]
+
+    def undo(self, step: int, handle: object) -> None:
+        assert callable(handle)
+        self.live.remove(handle)
+        handle()
+
+    def use(self, use: int) -> Hashable:
+        return (run(self.known), compiled(asks_form))[use]
+
+    def observe(self) -> Hashable:
+        return compiled(asks_form), compiled(asks_operator), run(self.known)
+
+
+def test_what_runs_depends_on_what_is_registered() -> None:
+    system = Programs(lambda: form("core::mul"), negated)
+    try:
+        found = explore(system, "walk:1+histories:3")
+        assert not found.violations
+        assert len(found.states) == 4
+        handles = [system.do(0), system.do(1)]
+        assert system.observe() == ("9.0", "-3.0", "-3.0")
+        system.undo(1, handles[1])
+        assert system.observe() == ("9.0", "raises", "raises")
+        system.undo(0, handles[0])
+        assert system.observe() == ("4.0", "raises", "raises")
+    finally:
+        system.reset()
+
+
+def test_of_two_forms_the_newest_counts() -> None:
+    system = Programs(lambda: form("core::mul"), lambda: form("core::sub"))
+    try:
+        assert not explore(system, "histories:2", order_dependent=True).violations
+        assert explore(system, "histories:2").violations
+    finally:
+        system.reset()
+
+
+class Stale(Programs):
+    """A planted fault: what was compiled first is run ever after."""
 
     def __init__(self) -> None:
-        KEPT.clear()
-        while HANDLES:
-            HANDLES.popitem()[1]()
+        super().__init__(lambda: form("core::mul"), negated)
+        self.kept: str | None = None
 
-    def form(self, operator: str) -> Callable[[], object]:
-        """Let `shown` mean an operator of two equal arguments."""
+    def reset(self) -> None:
+        super().reset()
+        self.kept = None
 
-        def emit(e: Emitter, arguments: Arguments) -> Sugared:
-            (value,) = [each.value(e) for each in arguments.positional]
-            forms = forms_of_operator(operator)
-            given = Arguments((sugar_of_value(value), sugar_of_value(value)))
-            return call_forms(e, "shown", forms, given)
+    def use(self, use: int) -> Hashable:
+        self.kept = self.kept or compiled(asks_form)
+        return self.kept
 
-        made = register_special_form(shown, SpecialForm("shown", emit, shown))
-        return _undoing(operator, made.close)
-
-    def operator(self, kernel: Callable[[Any], Any]) -> Callable[[], object]:
-        """Register the operator, with a kernel of Python's."""
-        library = runtime.Library("orders", "FRAGMENT")
-        library.define("scaled(Tensor x) -> Tensor", kernel=kernel)
-        return _undoing("scaled", library.close)
+    def observe(self) -> Hashable:
+        return self.kept or compiled(asks_form)
 
 
-def _undoing(key: str, close: Callable[[], object]) -> Callable[[], object]:
-    HANDLES[key] = close
-    return partial(_undo, key)
-
-
-def _undo(key: str) -> None:
-    HANDLES.pop(key)()
-
-
-def kind_of(error: Exception) -> str:
-    """Whether an error is of compiling or of running: more depends on what was met."""
-    return "compiling" if isinstance(error, ScriptError) else "running"
-
-
-def _result(function: Any, of: Forms) -> str:
-    """What a function that is compiled now gives, or the class of the error."""
+def test_a_stale_function_would_be_found() -> None:
+    system = Stale()
     try:
-        made = compile_function(function, Program())
-        return str(call(made, (X,), {}).tolist())
-    except Exception as error:  # any: it is what is observed
-        return f"raises {kind_of(error)}"
-
-
-def _kept(of: Forms) -> str:
-    """What a function that was compiled once gives now."""
-    try:
-        if "asks" not in KEPT:
-            KEPT["asks"] = compile_function(asks_operator, Program())
-        return str(call(KEPT["asks"], (X,), {}).tolist())
-    except Exception as error:  # as above
-        return f"raises {kind_of(error)}"
-
-
-def _state(of: Forms) -> str:
-    results = [_result(each, of) for each in (asks_form, asks_operator)]
-    return "\n".join(results)
-
-
-def _is_live(of: Forms) -> None:
-    """A function that was compiled before gives what one gives that is compiled now."""
-    fresh, kept = _result(asks_operator, of), _kept(of)
-    assert fresh == kept or (fresh[:6] == kept[:6] == "raises"), (fresh, kept)
-
-
-# One operator at a time: it has one name.
-operators = Scenario(
-    step("form(core::mul)", lambda to: to.form("core::mul")),
-    step("operator(neg)", lambda to: to.operator(lambda x: -x)),
-    uses=[
-        use("a function that was compiled before", _is_live),
-        use("compile a call of the form", partial(_result, asks_form)),
-    ],
-    create=Forms,
-    observe=_state,
-    fingerprint=_state,
-)
-
-# Of two forms of one object the newest counts.
-forms = Scenario(
-    step("form(core::mul)", lambda to: to.form("core::mul")),
-    step("form(core::sub)", lambda to: to.form("core::sub")),
-    uses=[use("compile a call of the form", partial(_result, asks_form))],
-    create=Forms,
-    observe=partial(_result, asks_form),
-    fingerprint=_state,
-    order_dependent="the newest form counts",
-)
+        assert explore(system, "histories:2").violations
+    finally:
+        system.reset()

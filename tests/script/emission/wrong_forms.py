@@ -19,7 +19,7 @@ FILE = Path(__file__).parent / "wrong_forms.txt"
 TITLE, RULE = "=== ", "-" * 72 + "\n"
 PRELUDE = """
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple, Optional
 from runtime import Tensor
