@@ -113,11 +113,12 @@ class Known:
             return False
         known: dict[Any, bool] = _links_of(operators).setdefault(self, {})
         if view not in known:
-            known[view] = all(_is_known(state, each) for each in self.primitives)
+            known[view] = all(is_known(state, each) for each in self.primitives)
         return known[view]
 
 
-def _is_known(state: DispatcherState, bound: Bound) -> bool:
+def is_known(state: DispatcherState, bound: Bound) -> bool:
+    """Whether the kernel of a primitive is its function, in this thread."""
     entry = state.entry(bound.name)
     if entry is None or not bound.is_current(entry):
         return False

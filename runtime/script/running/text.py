@@ -53,7 +53,7 @@ from runtime.schema.types import (
 )
 from runtime.script.ir import Node
 from runtime.script.primitives import NAMESPACE
-from runtime.script.running.inlined import INLINE, Finder, Known, tests_of
+from runtime.script.running.inlined import INLINE, Finder, Known, is_known, tests_of
 from runtime.script.running.methods import planned
 from runtime.script.running.plan import LIGHT, Control, Layout, Planner, Step
 
@@ -497,7 +497,10 @@ def _is_quiet(step: Step) -> bool:
         return False
     if step.bound is None or step.bound.trusted is None:
         return step.node.kind in _QUIET
-    return all(_is_plain(each.type) for each in step.node.inputs)
+    if not all(_is_plain(each.type) for each in step.node.inputs):
+        return False
+    # One whose kernel is another, or has others above it, would hold up its group.
+    return is_known(default_dispatcher().state, step.bound)
 
 
 def _is_plain(type_: Type) -> bool:

@@ -1,5 +1,6 @@
 """Random programs: both executors, and the passes before, do the same."""
 
+import operator
 from collections import Counter
 from random import Random
 from typing import Any
@@ -18,6 +19,7 @@ from runtime.schema.types import (
 from runtime.script.ir import Block, Graph, Node, Value, check, graph_text
 from runtime.script.primitives import ROWS
 from runtime.script.running import executor, plan_of, script_frames
+from runtime.script.running.inlined import INLINE
 from tests.script.primitives.trial import canonical
 from tests.script.running.conftest import EXECUTORS
 
@@ -190,6 +192,14 @@ def test_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
     counts = compare(range(80), capsys)
     assert min(counts["raised"], counts["gave"]) > 15
     assert min(counts[f"prim::{each}"] for each in ("If", "Loop", "Print")) > 15
+
+
+def test_a_wrong_word_of_the_text_is_found(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(INLINE, operator.getitem, "{0}[{1} - 1]")
+    with pytest.raises(AssertionError, match="seed"):
+        compare(range(200), capsys)
 
 
 @pytest.mark.long
