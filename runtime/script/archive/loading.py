@@ -58,6 +58,7 @@ from runtime.script.archive.data import (
 )
 from runtime.script.archive.saving import KINDS, nodes_of
 from runtime.script.archive.spelling import manager
+from runtime.script.emission.python_class import getter, setter
 from runtime.script.ir import Graph, check, parse_graph, row_of
 from runtime.script.ir import Place as Written
 from runtime.script.modules import ScriptModule
@@ -267,6 +268,9 @@ class _Loader:
                 self.own(self.find_type(each["owner"]), each["method"], function)
             else:
                 self.program.add(function)
+        for declared in made:
+            if isinstance(declared, ScriptClassType):
+                _give_properties(declared)
 
     def python_class(self, name: str) -> type:
         path, _, last = name.removeprefix("__torch__.").rpartition(".")
@@ -489,6 +493,21 @@ def _method(function: Function, name: str) -> Callable[..., Any]:
 
     method.__name__ = method.__qualname__ = name
     return method
+
+
+def _give_properties(declared: ScriptClassType) -> None:
+    """Let Python read and set what has a getter, as it does in the class it was."""
+    declaration = declared.declaration
+    python: Any = declaration.python
+    for name in declaration.functions:
+        stem = name.removesuffix(getter(""))
+        if stem == name:
+            continue
+        if identifier(stem) in {*declaration.attributes, *declaration.functions}:
+            # Giving an object its attributes would run the setter.
+            raise Malformed(f"{declared} has {stem} twice")
+        write = getattr(python, setter(stem), None)
+        setattr(python, stem, property(getattr(python, name), write))
 
 
 def _name(text: Any) -> OperatorName:

@@ -286,6 +286,17 @@ def test_types() -> None:
     assert typed(schemas) == text
 
 
+def test_a_setter_under_an_attribute_would_run() -> None:
+    def change(table: Any) -> None:
+        (described,) = table["types"]
+        (function,) = table["functions"]
+        described["methods"][0][0] = function["method"] = "value__get"
+        described["methods"][0][1]["name"] = "value__get"
+        function["schema"]["name"] = "value__get"
+
+    assert typed(change) == "DamagedArchive: __torch__.tree.Node has value twice"
+
+
 def test_attributes_of_other_types() -> None:
     def change(table: Any) -> None:
         table["shared"][0]["attributes"]["value"] = "one"

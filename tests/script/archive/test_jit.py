@@ -132,6 +132,34 @@ def test_classes_enums_named_tuples_and_control() -> None:
         assert repr(back(n)) == repr(mixed(n))
 
 
+class Level:
+    def __init__(self, height: int) -> None:
+        self.height = height
+
+    @property
+    def twice(self) -> int:
+        return self.height * 2
+
+    @twice.setter
+    def twice(self, value: int) -> None:
+        self.height = value // 2
+
+
+def level(height: int) -> Level:
+    made = Level(height)
+    made.twice = made.twice + 2
+    return made
+
+
+def test_properties_are_those_of_python_again() -> None:
+    made = again(jit.script(level))(3)
+    assert type(made) is not Level
+    assert (made.height, made.twice) == (4, 8)
+    made.twice = 10
+    assert made.height == 5
+    assert again(jit.script(level))(1).twice == 4
+
+
 def limits(x: float) -> tuple[bool, float, float, str]:
     return x < float("inf"), -float("inf"), float("nan"), "\ud800'\"\\"
 
