@@ -164,6 +164,7 @@ PROGRAMS = (
     "class Log(TorchDispatchMode)",
     "FlopCounterMode() as counter",
     "asyncio.run(main())",
+    "jit.load(file)",
 )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.bench.archive import ARCHIVE_ROWS
 from tests.bench.calls import CALL_ROWS
+from tests.bench.compiling import COMPILING_ROWS
 from tests.bench.fusion import FUSION_ROWS
 from tests.bench.futures import FUTURE_ROWS
 from tests.bench.kernels import kernels
@@ -29,6 +30,7 @@ ROWS = (
     *FUTURE_ROWS,
     *FUSION_ROWS,
     *RUNNING_ROWS,
+    *COMPILING_ROWS,
     *ARCHIVE_ROWS,
     *TRAINING_ROWS,
     kernels,

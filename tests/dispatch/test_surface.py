@@ -63,6 +63,7 @@ def test_every_public_name_is_there_and_is_listed() -> None:
         *("manual_seed", "named_not_supported", "no_grad", "ops", "parse_schema"),
         *("register_memory", "result_type", "set_grad_enabled", "set_num_threads"),
         *("Size", "define", "device", "dtype", "finfo", "iinfo", "impl", "tensor"),
+        *("Module", "ModuleDict", "ModuleList", "Parameter", "Sequential"),
     }
     assert all(getattr(runtime, name) is not None for name in runtime.__all__)
     assert set(runtime.__all__) <= set(dir(runtime))

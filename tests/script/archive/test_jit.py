@@ -200,7 +200,8 @@ class Network(Module):
     def forward(self, x: Tensor) -> Tensor:
         for layer in self.layers:
             x = layer(x)
-        return x + self.offset + self.names["a"]
+        y: Tensor = x + self.offset + self.names["a"]
+        return y
 
 
 def test_modules() -> None:

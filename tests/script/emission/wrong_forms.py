@@ -12,8 +12,12 @@ from typing import Any
 
 from runtime.errors.base import EveryorderError
 from runtime.schema.declaration import EnumType
+from runtime.script import modules
 from runtime.script.emission import compile_function
 from runtime.script.program import Program
+
+# What it says of `super()` is said once it is loaded.
+assert modules
 
 FILE = Path(__file__).parent / "wrong_forms.txt"
 TITLE, RULE = "=== ", "-" * 72 + "\n"
