@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.autograd.modes import GRAD
-from runtime.dispatch.bound import bound_call
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.watch import WATCH
 from runtime.errors.call import OperatorGone
@@ -28,6 +27,7 @@ from runtime.script.fusion.kernel import Fact, Ready, ready_for
 from runtime.script.fusion.pointwise import NUMBERS, Later
 from runtime.script.ir import Graph, Node, row_of
 from runtime.script.passes import Facts, is_own, is_plain
+from runtime.script.program.bound import bound_call
 from runtime.tensors.tensor import Tensor, flat_of
 
 Function = Callable[..., Any]

@@ -18,7 +18,6 @@ Rules:
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from runtime.dispatch.bound import bound_call
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.watch import WATCH
 from runtime.keys import LOCAL
@@ -30,6 +29,7 @@ from runtime.script.ir import Block, Effect, Graph, Kind, Node, Value, row_of
 from runtime.script.passes.aliases import Aliases
 from runtime.script.passes.ownership import is_own, is_plain
 from runtime.script.primitives import by_name
+from runtime.script.program.bound import bound_call
 from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 

@@ -15,11 +15,11 @@ import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runtime.dispatch.bound import Bound
 from runtime.dispatch.state import DispatcherState, OperatorMap
 from runtime.keys import LOCAL
 from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.script.primitives import NAMESPACE, integers
+from runtime.script.program.bound import Bound
 
 # Functions of primitives -> what they are in Python's words.
 INLINE: dict[Any, str] = {

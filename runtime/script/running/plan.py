@@ -25,7 +25,6 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any
 
-from runtime.dispatch.bound import Bound
 from runtime.schema.types import (
     BoolType,
     ComplexType,
@@ -38,6 +37,7 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.script.ir import Block, Node, Value
+from runtime.script.program.bound import Bound
 from runtime.script.running.with_block import With
 
 # Values of these types hold no memory worth speaking of.

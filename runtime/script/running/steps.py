@@ -6,8 +6,8 @@ control, which each executor has its own words for.
 
 Rules:
 - a function gives one value for a node of one output, a sequence for several;
-- operators are bound (`runtime.dispatch.bound`): what runs is what is registered when
-  the step runs; an operator that does not fit the graph any more is refused;
+- operators are bound (`runtime.script.program.bound`): what runs is what is registered
+  when the step runs; an operator that does not fit the graph any more is refused;
 - functions and methods are looked up when they are first called, and run by the entry
   of their plan.
 """
@@ -17,7 +17,6 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from runtime.dispatch.bound import Bound, bound_call
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorChanged, OperatorGone
 from runtime.errors.script_running import ClassGone
@@ -28,6 +27,7 @@ from runtime.schema.subtype import is_subtype
 from runtime.schema.types import AwaitType, FutureType, TupleType
 from runtime.script.ir import Node, Value, row_of
 from runtime.script.primitives import table
+from runtime.script.program.bound import Bound, bound_call
 from runtime.script.running.backtrace import FUSED, again
 from runtime.script.running.methods import entry_of, method_of
 from runtime.script.running.pool import Forked, fork_pool

@@ -37,7 +37,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from runtime.dispatch.bound import Bound
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.state import OperatorMap
 from runtime.dispatch.watch import WATCH
@@ -53,6 +52,7 @@ from runtime.schema.types import (
 )
 from runtime.script.ir import Node
 from runtime.script.primitives import NAMESPACE
+from runtime.script.program.bound import Bound
 from runtime.script.running.inlined import INLINE, Finder, Known, is_known, tests_of
 from runtime.script.running.methods import planned
 from runtime.script.running.plan import LIGHT, Control, Layout, Planner, Step

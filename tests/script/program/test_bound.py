@@ -6,9 +6,9 @@ import pytest
 
 import runtime
 from runtime.dispatch import Dispatcher, Library
-from runtime.dispatch.bound import Bound, bound_call
 from runtime.errors.call import OperatorChanged, OperatorGone, WrongReturnType
 from runtime.schema import parse_name
+from runtime.script.program.bound import Bound, bound_call
 
 
 def bound(d: Dispatcher, trusted: Any = None) -> Bound:
