@@ -46,7 +46,14 @@ from runtime.schema.parser import parse_name, parse_type
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.schema import Schema
 from runtime.schema.subtype import is_subtype
-from runtime.schema.types import TupleType, Type
+from runtime.schema.types import (
+    DictType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+    UnionType,
+)
 from runtime.schema.values import converter
 from runtime.script.archive import limits
 from runtime.script.archive.container import Place, Reader, reading
@@ -113,7 +120,8 @@ class _Loader:
         self.location = None if map_location is None else resolved(map_location)
         self.program = Program()
         self.functions: dict[str, Function] = {}
-        self.pythons: list[type] = []
+        # The classes in the order in which they came.
+        self.pythons: dict[type, None] = {}
         self.storages: dict[int, Storage] = {}
         self.storage_texts: list[Any] = []
         self.owners: dict[str, tuple[DeclaredType, str]] = {}
@@ -225,7 +233,7 @@ class _Loader:
     def named_tuple(self, of: TupleType) -> Any:
         python = named_tuple_class(of)
         if python not in self.pythons:
-            self.pythons.append(python)
+            self.pythons[python] = None
             # One that was made just now says where it belongs.
             if python.__module__ == named_tuple_class.__module__:
                 path = of.qualname.removeprefix("__torch__.").rpartition(".")[0]
@@ -252,7 +260,7 @@ class _Loader:
             if declared.declaration.qualname != name:
                 raise Malformed(f"the type {name} is there twice")
             if python is not None:
-                self.pythons.append(python)
+                self.pythons[python] = None
                 self.program.classes.put(python, declared)
                 declare_objects(python, declared)
             made.append(declared)
@@ -436,6 +444,7 @@ class _Loader:
 
     def check_values(self) -> None:
         """Attributes are of the types that their classes and modules say."""
+        fits = Fits()
         for value in self.values.everything():
             declared = declared_type(value)
             assert declared is not None, "objects are of classes that were declared"
@@ -446,7 +455,7 @@ class _Loader:
                     raise Malformed(f"a module {declared} has no {name}")
                 if found is missing:
                     continue
-                if converter(wanted)(found) is MISMATCH:
+                if not fits(found, wanted):
                     kind = type(found).__name__
                     raise Malformed(f"{declared}.{name} is a {kind}, not a {wanted}")
 
@@ -481,6 +490,47 @@ class _Loader:
         for python in kept:
             if not issubclass(python, Enum | tuple):
                 python.__archived__ = kept  # type: ignore[attr-defined]  # no class of a program has this name
+
+
+class Fits:
+    """Whether values are of types: each list and dictionary is looked through once for
+    a type, however many hold it.  All values live as long as this does.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Type], bool] = {}
+
+    def __call__(self, value: Any, wanted: Type) -> bool:
+        """Whether a value is of a type; types are as deep as their texts may be."""
+        if not isinstance(wanted, OptionalType | UnionType | ListType | DictType):
+            if isinstance(wanted, TupleType) and isinstance(value, tuple):
+                return (
+                    len(value) == len(wanted.elements)
+                    and getattr(value, "_fields", ()) == wanted.names
+                    and all(map(self, value, wanted.elements))
+                )
+            return converter(wanted)(value) is not MISMATCH
+        key = id(value), wanted
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._looks(value, wanted)
+        return known
+
+    def _looks(self, value: Any, wanted: Type) -> bool:
+        if isinstance(wanted, OptionalType):
+            return value is None or self(value, wanted.element)
+        if isinstance(wanted, UnionType):
+            return any(self(value, each) for each in wanted.members)
+        if isinstance(wanted, ListType):
+            element = wanted.element
+            return value.__class__ is list and all(self(e, element) for e in value)
+        assert isinstance(wanted, DictType), "the others were asked for"
+        return value.__class__ is dict and all(
+            self(key, wanted.key) and self(each, wanted.value)
+            for key, each in value.items()
+        )
 
 
 def _no_graph() -> Graph:

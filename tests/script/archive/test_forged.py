@@ -368,3 +368,44 @@ def test_modules() -> None:
 
     text = "DamagedArchive: __torch__.net.Outer has no method 'eval'"
     assert module(hook) == text
+
+
+# Few bytes that stand for many
+
+
+def test_members_over_each_other() -> None:
+    """Else a small file has many members, each as large as the file."""
+    data = bytearray(saved([runtime.tensor([1.0]), runtime.tensor([2.0])]))
+    directory = data.index(b"PK\x01\x02")
+    one, other = (data.index(b"storages/%d" % at, directory) - 46 for at in (0, 1))
+    place = data[one + 42 : one + 46]
+    data[other + 42 : other + 46] = place
+    assert refusal(bytes(data)) == "DamagedArchive: another member lies over it"
+
+
+def nested(depth: int, last: Any) -> bytes:
+    """An object whose attribute is a list that holds one list twice, and so on."""
+
+    def types(table: Any) -> None:
+        (described,) = table["types"]
+        described["attributes"][0][1] = "int" + "[]" * depth
+        described["methods"], table["functions"] = [], []
+
+    def values(table: Any) -> None:
+        name = "__torch__.tree.Node"
+        shared = [{"object": name, "attributes": {"value": {"ref": 1}}}]
+        shared += [{"list": [{"ref": at + 2}] * 2} for at in range(depth - 1)]
+        table["shared"] = [*shared, {"list": [1, last]}]
+
+    data = changed(changed(saved(node(1)), "types.json", types), "data.json", values)
+    contents = members(data) | {"debug.json": b'{"sources": [], "places": {}}'}
+    return packed(contents)
+
+
+def test_lists_within_lists_are_looked_through_once() -> None:
+    """Else forty lists take a million million steps."""
+    value = loaded(nested(40, 1)).value
+    assert value[0] is value[1]
+    assert refusal(nested(40, "a")) == (
+        f"DamagedArchive: __torch__.tree.Node.value is a list, not a int{'[]' * 40}"
+    )
