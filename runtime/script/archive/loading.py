@@ -10,6 +10,8 @@ Rules:
   others;
 - everything is checked before the caller gets anything: graphs by the laws of graphs,
   values by the types of what holds them;
+- a cast may still lie: objects are asked when a graph looks into them (the namespace
+  `is_foreign`), so that attributes lead to no object of Python's;
 - whatever is wrong is an `ArchiveError` that names the member;
 - an object of a class is one of a Python class that is made here, and lives as long as
   the functions, or objects, of the archive do;
@@ -37,6 +39,7 @@ from runtime.schema.declaration import (
     DeclaredType,
     EnumType,
     ModuleType,
+    Namespace,
     ScriptClassType,
 )
 from runtime.schema.device import Device
@@ -118,7 +121,7 @@ class _Loader:
     def __init__(self, reader: Reader, map_location: str | Device | None) -> None:
         self.reader = reader
         self.location = None if map_location is None else resolved(map_location)
-        self.program = Program()
+        self.program = Program(Namespace(is_foreign=True))
         self.functions: dict[str, Function] = {}
         # The classes in the order in which they came.
         self.pythons: dict[type, None] = {}
@@ -301,7 +304,7 @@ class _Loader:
         for name, each in text["attributes"]:
             if not is_module:
                 identifier(name)
-            elif name in _OWN or name.startswith("_script") or name.endswith("__"):
+            elif name in _OWN or name.startswith("_script") or _leads_on(name):
                 raise Malformed(f"{name!r} is no name of an attribute")
             declaration.add_attribute(name, self.read_type(each))
         for name, each in text["methods"]:
@@ -531,6 +534,11 @@ class Fits:
             self(key, wanted.key) and self(each, wanted.value)
             for key, each in value.items()
         )
+
+
+def _leads_on(name: str) -> bool:
+    """Whether Python may see more than one name in it, or one of its own."""
+    return "." in name or name.endswith("__")
 
 
 def _no_graph() -> Graph:
