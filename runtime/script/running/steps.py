@@ -277,7 +277,7 @@ def _wait(node: Node) -> Function:
     assert isinstance(type_, FutureType), "the checker says so"
     element = type_.element
 
-    def wait(future: Future[Any]) -> Any:
+    def wait(future: Any) -> Any:
         # Its method is called, whatever a program took for a future.
         if not isinstance(future, Future):
             checked(future, type_, "A program")
@@ -298,7 +298,7 @@ def _await(node: Node) -> Function:
     assert isinstance(type_, AwaitType), "the checker says so"
     element = type_.element
 
-    def wait(await_: Await[Any]) -> Any:
+    def wait(await_: Any) -> Any:
         if not isinstance(await_, Await):
             checked(await_, type_, "A program")
         value = await_.wait()
