@@ -557,11 +557,12 @@ def _give_properties(declared: ScriptClassType) -> None:
     """Let Python read and set what has a getter, as it does in the class it was."""
     declaration = declared.declaration
     python: Any = declaration.python
+    taken = {*declaration.attributes, *declaration.functions}
     for name in declaration.functions:
         stem = name.removesuffix(getter(""))
         if stem == name:
             continue
-        if identifier(stem) in {*declaration.attributes, *declaration.functions}:
+        if identifier(stem) in taken:
             # Giving an object its attributes would run the setter.
             raise Malformed(f"{declared} has {stem} twice")
         write = getattr(python, setter(stem), None)
