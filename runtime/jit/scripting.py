@@ -9,7 +9,8 @@ True only here: what `script` does with which object.
     what is compiled          itself
 
 Rules:
-- a Python function keeps what was compiled of it, and is not kept alive by that;
+- a Python function keeps what was compiled of it, and is not kept alive by that: both
+  go together;
 - `example_inputs` are calls: the types of their arguments are those of parameters
   without annotation, where several calls differ the type into which all fit.
 """
@@ -18,7 +19,6 @@ import enum
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from runtime.errors.future import described
 from runtime.errors.module import NotScriptable
@@ -39,7 +39,8 @@ from runtime.script.program import (
     mark_of,
 )
 
-_KNOWN: WeakKeyDictionary[Any, ScriptFunction] = WeakKeyDictionary()
+# The attribute in which a function keeps what was compiled of it.
+KEPT = "__script_function__"
 
 
 def script(
@@ -118,12 +119,14 @@ def _function(function: Any, examples: Any) -> ScriptFunction:
             found=_named(function),
             reason=f"it is marked by `@{mark.value}`, and stays Python's",
         )
-    known = _KNOWN.get(function)
-    if known is None:
+    known = function.__dict__.get(KEPT)
+    # Of one that wraps another the attribute may be a copy.
+    if known is None or known.function.python is not function:
         types = _argument_types(function, examples)
         made = compile_function(function, SHARED_PROGRAM, **types)
-        known = _KNOWN[function] = ScriptFunction(made)
-    return known
+        known = function.__dict__[KEPT] = ScriptFunction(made)
+    result: ScriptFunction = known
+    return result
 
 
 def _named(obj: Any) -> str:

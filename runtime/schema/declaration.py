@@ -188,12 +188,17 @@ D = TypeVar("D", bound=DeclaredType)
 
 
 class Namespace:
-    """The declared types of a program by their qualified names."""
+    """The declared types of a program by their qualified names.
 
-    __slots__ = ("_types",)
+    Of one that `is_foreign` the programs come from elsewhere, and may say of any object
+    that it is of a type: whoever looks into an object asks the object.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_types", "is_foreign")
+
+    def __init__(self, *, is_foreign: bool = False) -> None:
         self._types: dict[str, DeclaredType] = {}
+        self.is_foreign = is_foreign
 
     def declare(
         self,

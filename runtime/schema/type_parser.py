@@ -4,7 +4,8 @@ True only here: how a type and its alias annotation are read; one line of the gr
 for each function.
 
 Rules:
-- nesting deeper than `DEEPEST` is an error, so that no input exhausts the stack;
+- nesting deeper than `DEEPEST` is an error, so that no input exhausts the stack, and so
+  is a union of more than `MOST_MEMBERS`, so that none takes for ever;
 - an annotation inside a tuple, dictionary, union or reference is an error: it has no
   place in the value, and dropping it would hide a write;
 - with a namespace, the text is of a program: it may name the types that are declared
@@ -36,6 +37,9 @@ from runtime.schema.unions import optional, union
 
 # No operator known nests its types deeper than 4; printing and comparing recurse.
 DEEPEST = 64
+# Each member of a union is compared with each: a text of ten thousand would take hours.
+# No operator known has a union; programs have some of two or three.
+MOST_MEMBERS = 32
 # A default written once for a sized list is stored that many times; in use are 1 to 6.
 LARGEST_SIZE = 65_536
 
@@ -171,6 +175,10 @@ class TypeParser:
             hint = f"`{word.text}` is made of {wanted}, this gives {len(types)}."
             last = self.cursor.last
             self.cursor.fail("the number of types is wrong", start, hint, upto=last)
+        if len(types) > MOST_MEMBERS:
+            hint = f"A union has at most {MOST_MEMBERS} members."
+            message = "this union has too many members"
+            self.cursor.fail(message, start, hint, upto=self.cursor.last)
         return types
 
     def _types(self, opening: str = "(", closing: str = ")") -> tuple[Type, ...]:
@@ -201,7 +209,7 @@ class TypeParser:
         cursor = self.cursor
         cursor.expect("(", "`(` and the name of the tuple")
         qualname = self._path(cursor.expect("name", "the name of the tuple"))
-        names: list[str] = []
+        names: dict[str, None] = {}
         elements: list[Type] = []
         while cursor.accept(","):
             name = cursor.expect("name", "the name of an element")
@@ -209,7 +217,7 @@ class TypeParser:
                 hint = "Each element needs a name of its own."
                 cursor.fail(f"`{name.text}` is given twice", name, hint)
             cursor.expect(":", "`:` and the type of the element")
-            names.append(name.text)
+            names[name.text] = None
             elements.append(self._inner())
         cursor.expect(")", "`,` and another element, or `)`")
         return TupleType(tuple(elements), tuple(names), qualname)

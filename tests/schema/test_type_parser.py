@@ -114,6 +114,7 @@ def test_a_list_carries_the_annotation_of_its_elements() -> None:
         (f"int[{LARGEST_SIZE + 1}]", "this is not the size of a list"),
         ("__torch__.torch.models.a.B", "no class lives there"),
         ("int" + "[]" * DEEPEST, "this type is nested too deeply"),
+        (f"Union({', '.join(['int'] * 33)})", "this union has too many members"),
         ("(" * 5000, "this type is nested too deeply"),
     ],
 )

@@ -9,8 +9,11 @@ Rules:
 - a file at a path is replaced at once, when the new one is whole; until then, and if
   writing fails, the old one stays;
 - a reader believes nothing: each member once, names that stay within the archive,
-  sizes within the limits and within the file; sums are checked of all that is read,
-  which the bytes of tensors in a mapped file are not;
+  sizes within the limits and within the file, no two members over the same bytes; sums
+  are checked of all that is read, which the bytes of tensors in a mapped file are not;
+- who shortens a file that is mapped ends the process, as the system ends whoever reads
+  behind the end of a file: replace it, as a writer does, or read an open file, of which
+  the bytes are copied;
 - whatever is wrong with a zip file is an `ArchiveError`.
 """
 
@@ -176,6 +179,7 @@ class Reader:
         for each in members:
             self._check(each)
             self._members[each.filename] = each
+        self._check_places()
 
     def __contains__(self, name: str) -> bool:
         return name in self._members
@@ -201,6 +205,19 @@ class Reader:
         end = member.header_offset + member.compress_size
         if member.header_offset < 0 or end > len(self._bytes):
             self.damaged(shown, "the member ends behind the file")
+
+    def _check_places(self) -> None:
+        """No byte is of two members: else few bytes are many members, each large."""
+        end = 0
+        for member in sorted(
+            self._members.values(), key=lambda each: each.header_offset
+        ):
+            start = member.header_offset
+            if start < end:
+                self.damaged(ascii(member.filename[:80]), "another member lies over it")
+            # At least: the extra field of the header is not counted.
+            header = _LOCAL.size + len(member.filename)
+            end = start + header + member.compress_size
 
     def text(self, name: str) -> str:
         """A text, unpacked; raises if the member is not there, or no UTF-8."""

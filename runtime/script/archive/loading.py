@@ -10,6 +10,8 @@ Rules:
   others;
 - everything is checked before the caller gets anything: graphs by the laws of graphs,
   values by the types of what holds them;
+- a cast may still lie: objects are asked when a graph looks into them (the namespace
+  `is_foreign`), so that attributes lead to no object of Python's;
 - whatever is wrong is an `ArchiveError` that names the member;
 - an object of a class is one of a Python class that is made here, and lives as long as
   the functions, or objects, of the archive do;
@@ -37,6 +39,7 @@ from runtime.schema.declaration import (
     DeclaredType,
     EnumType,
     ModuleType,
+    Namespace,
     ScriptClassType,
 )
 from runtime.schema.device import Device
@@ -46,7 +49,14 @@ from runtime.schema.parser import parse_name, parse_type
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.schema import Schema
 from runtime.schema.subtype import is_subtype
-from runtime.schema.types import TupleType, Type
+from runtime.schema.types import (
+    DictType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+    UnionType,
+)
 from runtime.schema.values import converter
 from runtime.script.archive import limits
 from runtime.script.archive.container import Place, Reader, reading
@@ -111,9 +121,10 @@ class _Loader:
     def __init__(self, reader: Reader, map_location: str | Device | None) -> None:
         self.reader = reader
         self.location = None if map_location is None else resolved(map_location)
-        self.program = Program()
+        self.program = Program(Namespace(is_foreign=True))
         self.functions: dict[str, Function] = {}
-        self.pythons: list[type] = []
+        # The classes in the order in which they came.
+        self.pythons: dict[type, None] = {}
         self.storages: dict[int, Storage] = {}
         self.storage_texts: list[Any] = []
         self.owners: dict[str, tuple[DeclaredType, str]] = {}
@@ -225,7 +236,7 @@ class _Loader:
     def named_tuple(self, of: TupleType) -> Any:
         python = named_tuple_class(of)
         if python not in self.pythons:
-            self.pythons.append(python)
+            self.pythons[python] = None
             # One that was made just now says where it belongs.
             if python.__module__ == named_tuple_class.__module__:
                 path = of.qualname.removeprefix("__torch__.").rpartition(".")[0]
@@ -252,7 +263,7 @@ class _Loader:
             if declared.declaration.qualname != name:
                 raise Malformed(f"the type {name} is there twice")
             if python is not None:
-                self.pythons.append(python)
+                self.pythons[python] = None
                 self.program.classes.put(python, declared)
                 declare_objects(python, declared)
             made.append(declared)
@@ -293,7 +304,7 @@ class _Loader:
         for name, each in text["attributes"]:
             if not is_module:
                 identifier(name)
-            elif name in _OWN or name.startswith("_script") or name.endswith("__"):
+            elif name in _OWN or name.startswith("_script") or _leads_on(name):
                 raise Malformed(f"{name!r} is no name of an attribute")
             declaration.add_attribute(name, self.read_type(each))
         for name, each in text["methods"]:
@@ -436,6 +447,7 @@ class _Loader:
 
     def check_values(self) -> None:
         """Attributes are of the types that their classes and modules say."""
+        fits = Fits()
         for value in self.values.everything():
             declared = declared_type(value)
             assert declared is not None, "objects are of classes that were declared"
@@ -446,7 +458,7 @@ class _Loader:
                     raise Malformed(f"a module {declared} has no {name}")
                 if found is missing:
                     continue
-                if converter(wanted)(found) is MISMATCH:
+                if not fits(found, wanted):
                     kind = type(found).__name__
                     raise Malformed(f"{declared}.{name} is a {kind}, not a {wanted}")
 
@@ -483,6 +495,52 @@ class _Loader:
                 python.__archived__ = kept  # type: ignore[attr-defined]  # no class of a program has this name
 
 
+class Fits:
+    """Whether values are of types: each list and dictionary is looked through once for
+    a type, however many hold it.  All values live as long as this does.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Type], bool] = {}
+
+    def __call__(self, value: Any, wanted: Type) -> bool:
+        """Whether a value is of a type; types are as deep as their texts may be."""
+        if not isinstance(wanted, OptionalType | UnionType | ListType | DictType):
+            if isinstance(wanted, TupleType) and isinstance(value, tuple):
+                return (
+                    len(value) == len(wanted.elements)
+                    and getattr(value, "_fields", ()) == wanted.names
+                    and all(map(self, value, wanted.elements))
+                )
+            return converter(wanted)(value) is not MISMATCH
+        key = id(value), wanted
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._looks(value, wanted)
+        return known
+
+    def _looks(self, value: Any, wanted: Type) -> bool:
+        if isinstance(wanted, OptionalType):
+            return value is None or self(value, wanted.element)
+        if isinstance(wanted, UnionType):
+            return any(self(value, each) for each in wanted.members)
+        if isinstance(wanted, ListType):
+            element = wanted.element
+            return value.__class__ is list and all(self(e, element) for e in value)
+        assert isinstance(wanted, DictType), "the others were asked for"
+        return value.__class__ is dict and all(
+            self(key, wanted.key) and self(each, wanted.value)
+            for key, each in value.items()
+        )
+
+
+def _leads_on(name: str) -> bool:
+    """Whether Python may see more than one name in it, or one of its own."""
+    return "." in name or name.endswith("__")
+
+
 def _no_graph() -> Graph:
     raise AssertionError("graphs are read before anybody asks for them")
 
@@ -499,11 +557,12 @@ def _give_properties(declared: ScriptClassType) -> None:
     """Let Python read and set what has a getter, as it does in the class it was."""
     declaration = declared.declaration
     python: Any = declaration.python
+    taken = {*declaration.attributes, *declaration.functions}
     for name in declaration.functions:
         stem = name.removesuffix(getter(""))
         if stem == name:
             continue
-        if identifier(stem) in {*declaration.attributes, *declaration.functions}:
+        if identifier(stem) in taken:
             # Giving an object its attributes would run the setter.
             raise Malformed(f"{declared} has {stem} twice")
         write = getattr(python, setter(stem), None)

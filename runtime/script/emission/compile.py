@@ -18,7 +18,7 @@ those are made one after another, until nothing new is called.
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from runtime.errors.script import IllTyped, NoSource, ProgramError
 from runtime.errors.source import Source, Span
@@ -59,8 +59,9 @@ Since = tuple[tuple[str, Source, Span], ...]
 _ALONE = waited_for()
 _NO_NAMES: Mapping[str, Any] = {}
 _NO_TYPES: Mapping[str, Type] = {}
-# Program -> Python function -> what it was compiled to.
-_COMPILED: WeakKeyDictionary[Program, dict[Any, Function]] = WeakKeyDictionary()
+# Python function -> what it was compiled to, by programs; nothing lives by that.
+_Compiled = WeakKeyDictionary[Any, ReferenceType[Function]]
+_COMPILED: WeakKeyDictionary[Program, _Compiled] = WeakKeyDictionary()
 # Sugar of the object of a method, from its value and the Python object if known.
 OwnerSugar = Callable[[Value, Any], Sugared]
 # What gives the type of a Python class, asked in order; None: it knows no such class.
@@ -101,7 +102,7 @@ class Compiler:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.compiled = _COMPILED.setdefault(program, {})
+        self.compiled = _COMPILED.setdefault(program, WeakKeyDictionary())
         self._jobs: list[_Job] = []
         self._made: list[tuple[Any, Function]] = []
         # Functions whose result is being found out.
@@ -181,7 +182,8 @@ class Compiler:
             e.fail(f"{error.found} cannot be compiled: {error.reason}", error.hint)
 
     def _known(self, python: Any) -> Function | None:
-        known = self.compiled.get(python)
+        reference = self.compiled.get(python)
+        known = None if reference is None else reference()
         if known is None:
             return None
         kept = self.program.functions.get(known.qualname) is known
@@ -224,7 +226,7 @@ class Compiler:
 
         function = self._begun(python, qualname, signature, make, since)
         self._made.append((python, function))
-        self.compiled[python] = function
+        self.compiled[python] = ref(function)
         self.program.add(function)
         return function
 
@@ -317,7 +319,7 @@ class Compiler:
             undo()
         for python, function in self._made:
             self.program.discard(function)
-            if self.compiled.get(python) is function:
+            if self.compiled.get(python) == ref(function):
                 del self.compiled[python]
 
     def run(self, begin: Callable[[], Any]) -> Any:
@@ -462,7 +464,7 @@ def compile_text(
 class _TextFunction(Sugared):
     """A function of a text, compiled when it is first asked for."""
 
-    __slots__ = ("made", "make", "name")
+    __slots__ = ("__weakref__", "made", "make", "name")
 
     def __init__(self, name: str, make: Callable[[Since], Function]) -> None:
         self.name = name

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from runtime.errors.graph import BrokenGraph, GraphFault
 from runtime.schema.schema import Schema
+from runtime.schema.type_parser import MOST_MEMBERS
 from runtime.schema.types import (
     DICT_KEYS,
     AwaitType,
@@ -443,6 +444,8 @@ def _type_fault(outer: Type) -> str | None:
             return f"has a type with the variable {each}"
         if isinstance(each, DictType) and each.key not in DICT_KEYS:
             return f"has a type with keys of type {each.key}"
+        if isinstance(each, UnionType) and len(each.members) > MOST_MEMBERS:
+            return f"has a type with a union of more than {MOST_MEMBERS} members"
         todo += [(inner, depth + 1) for inner in _parts(each)]
     return None
 

@@ -7,12 +7,15 @@ class, module or interface: `declaration.functions`.
 Rules:
 - the name of a function is unique in its program, by the smallest free number, as the
   names of types are;
-- what nobody discards lives as long as the program; `SHARED_PROGRAM` is that of whoever
-  names none.
+- what nobody discards lives as long as the program, but for the functions of
+  `SHARED_PROGRAM`, that of whoever names none: they live as long as somebody has them
+  (the Python function that `jit.script` was given, a graph that calls them), and their
+  names are free again then; its types live as long as the process.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
+from weakref import WeakValueDictionary
 
 from runtime.schema.declaration import SHARED, Namespace, unmangled
 from runtime.schema.python_classes import PythonClasses
@@ -24,10 +27,14 @@ class Program:
 
     __slots__ = ("__weakref__", "_functions", "classes", "namespace")
 
-    def __init__(self, namespace: Namespace | None = None) -> None:
+    def __init__(
+        self, namespace: Namespace | None = None, *, keeps: bool = True
+    ) -> None:
         self.namespace = Namespace() if namespace is None else namespace
         self.classes = PythonClasses(self.namespace)
-        self._functions: dict[str, Function] = {}
+        self._functions: MutableMapping[str, Function] = (
+            {} if keeps else WeakValueDictionary()
+        )
 
     @property
     def functions(self) -> Mapping[str, Function]:
@@ -54,4 +61,4 @@ class Program:
             del self._functions[function.qualname]
 
 
-SHARED_PROGRAM = Program(SHARED)
+SHARED_PROGRAM = Program(SHARED, keeps=False)

@@ -4,14 +4,15 @@ True only here: where the class of an exception is found.
 
 Rules:
 - a program raises the class that it names, which is that of Python's;
-- a class is found by its path among the modules that are loaded: nothing is imported
-  because a program says so;
+- a class is found by its path among what loaded modules, and classes in them, have
+  already: no attribute is computed, and nothing imported, because a program says so;
 - what is no class of exceptions, or does not take one text, is raised as `ScriptRaised`
   with the name and the message.
 """
 
 import builtins
 import sys
+from types import ModuleType
 from typing import Any
 
 from runtime.errors.script_running import ScriptRaised
@@ -43,7 +44,9 @@ def _class(path: str) -> Any:
         if loaded is not None:
             found = loaded
             for each in within:
-                found = getattr(found, each, None)
+                # As it lies there: modules that load when asked are not asked.
+                fits = isinstance(found, type | ModuleType)
+                found = vars(found).get(each) if fits else None
             break
         module, _, outer = module.rpartition(".")
         within.insert(0, outer)

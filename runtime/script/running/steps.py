@@ -8,6 +8,7 @@ Rules:
 - a function gives one value for a node of one output, a sequence for several;
 - operators are bound (`runtime.script.program.bound`): what runs is what is registered
   when the step runs; an operator that does not fit the graph any more is refused;
+- an object is looked into without a question, but in programs from elsewhere;
 - functions and methods are looked up when they are first called, and run by the entry
   of their plan.
 """
@@ -188,12 +189,34 @@ def _create(node: Node) -> Function:
 
 
 def _get(node: Node) -> Function:
-    return attrgetter(node.attributes["name"])
+    name, look = node.attributes["name"], _look(node)
+    if look is not None:
+        return lambda owner: getattr(look(owner), name)
+    # It takes a dot for a second name.
+    return (lambda owner: getattr(owner, name)) if "." in name else attrgetter(name)
 
 
 def _set(node: Node) -> Function:
-    name = node.attributes["name"]
+    name, look = node.attributes["name"], _look(node)
+    if look is not None:
+        return lambda owner, value: setattr(look(owner), name, value)
     return lambda owner, value: setattr(owner, name, value)
+
+
+def _look(node: Node) -> Function | None:
+    """What gives an object if it is what the program says; None if it is trusted."""
+    declared: Any = node.inputs[0].type
+    if not declared.declaration.namespace.is_foreign:
+        return None
+    test = test_of(declared)
+
+    def look(owner: Any) -> Any:
+        return owner if test(owner) else checked(owner, declared, _FOREIGN)
+
+    return look
+
+
+_FOREIGN = "A program of an archive"
 
 
 def _call(node: Node) -> Function:
@@ -254,7 +277,10 @@ def _wait(node: Node) -> Function:
     assert isinstance(type_, FutureType), "the checker says so"
     element = type_.element
 
-    def wait(future: Future[Any]) -> Any:
+    def wait(future: Any) -> Any:
+        # Its method is called, whatever a program took for a future.
+        if not isinstance(future, Future):
+            checked(future, type_, "A program")
         try:
             value = future.wait()
         except BaseException as error:
@@ -272,7 +298,9 @@ def _await(node: Node) -> Function:
     assert isinstance(type_, AwaitType), "the checker says so"
     element = type_.element
 
-    def wait(await_: Await[Any]) -> Any:
+    def wait(await_: Any) -> Any:
+        if not isinstance(await_, Await):
+            checked(await_, type_, "A program")
         value = await_.wait()
         if not await_.is_nowait() and isinstance(await_.fn(), Body):
             return value

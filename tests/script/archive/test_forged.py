@@ -3,6 +3,7 @@
 import struct
 import zlib
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
@@ -11,7 +12,9 @@ import runtime
 from runtime.errors import (
     OperatorNotHere,
 )
+from runtime.errors.script_running import NotOfType
 from runtime.script.archive import limits, loading
+from runtime.script.running import executor
 from tests.script.archive.forged import changed, members, packed, plainly, refusal
 from tests.script.archive.samples import loaded, loop, network, node, saved
 
@@ -368,3 +371,116 @@ def test_modules() -> None:
 
     text = "DamagedArchive: __torch__.net.Outer has no method 'eval'"
     assert module(hook) == text
+
+
+# Few bytes that stand for many
+
+
+def test_members_over_each_other() -> None:
+    """Else a small file has many members, each as large as the file."""
+    data = bytearray(saved([runtime.tensor([1.0]), runtime.tensor([2.0])]))
+    directory = data.index(b"PK\x01\x02")
+    one, other = (data.index(b"storages/%d" % at, directory) - 46 for at in (0, 1))
+    place = data[one + 42 : one + 46]
+    data[other + 42 : other + 46] = place
+    assert refusal(bytes(data)) == "DamagedArchive: another member lies over it"
+
+
+def nested(depth: int, last: Any) -> bytes:
+    """An object whose attribute is a list that holds one list twice, and so on."""
+
+    def types(table: Any) -> None:
+        (described,) = table["types"]
+        described["attributes"][0][1] = "int" + "[]" * depth
+        described["methods"], table["functions"] = [], []
+
+    def values(table: Any) -> None:
+        name = "__torch__.tree.Node"
+        shared = [{"object": name, "attributes": {"value": {"ref": 1}}}]
+        shared += [{"list": [{"ref": at + 2}] * 2} for at in range(depth - 1)]
+        table["shared"] = [*shared, {"list": [1, last]}]
+
+    data = changed(changed(saved(node(1)), "types.json", types), "data.json", values)
+    contents = members(data) | {"debug.json": b'{"sources": [], "places": {}}'}
+    return packed(contents)
+
+
+def test_lists_within_lists_are_looked_through_once() -> None:
+    """Else forty lists take a million million steps."""
+    value = loaded(nested(40, 1)).value
+    assert value[0] is value[1]
+    assert refusal(nested(40, "a")) == (
+        f"DamagedArchive: __torch__.tree.Node.value is a list, not a int{'[]' * 40}"
+    )
+
+
+# Objects that are said to be what they are not
+
+ESCAPE = "graphs/__torch__.tree.Node.more.txt"
+
+
+def lying(name: str, lines: str) -> Any:
+    """A method that takes anything, and says that it is of the class."""
+
+    def change(table: Any) -> None:
+        (described,) = table["types"]
+        described["attributes"][0] = [name, "Any"]
+        for schema in (described["methods"][0][1], table["functions"][0]["schema"]):
+            schema["arguments"][1] = {"name": "by", "type": "Any"}
+            schema["returns"] = [["", "Any"]]
+
+    def values(table: Any) -> None:
+        (described,) = table["shared"]
+        described["attributes"] = {name: 1}
+
+    data = changed(changed(saved(node(1)), "types.json", change), "data.json", values)
+    text = f"""graph(%self : __torch__.tree.Node, %by : Any):
+  %o : __torch__.tree.Node = prim::unchecked_cast(%by)
+{lines}  return (%by)
+"""
+    debug = b'{"sources": [], "places": {}}'
+    contents = members(data) | {ESCAPE: text.encode(), "debug.json": debug}
+    return loaded(packed(contents))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        '  %v : Any = prim::GetAttr[name="function"](%o)\n  prim::Print(%v)\n',
+        '  prim::SetAttr[name="function"](%o, %by)\n',
+    ],
+)
+@pytest.mark.parametrize("way", [{"text_after": None}, {"text_after": 0}])
+def test_no_object_of_python_is_looked_into(lines: str, way: Any) -> None:
+    """Else attributes lead from any object to those that run what they are given."""
+    liar = lying("function", lines)
+    assert liar.more(liar) is liar
+    victim = SimpleNamespace(function=print)
+    with executor(**way), pytest.raises(NotOfType) as raised:
+        liar.more(victim)
+    assert str(raised.value).startswith(
+        "A program of an archive gave no `__torch__.tree.Node`, but "
+    )
+    assert victim == SimpleNamespace(function=print)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wait"), [("Future", "wait"), ("Await", "awaitable_wait")]
+)
+def test_only_futures_are_waited_for(kind: str, wait: str) -> None:
+    lines = f"""  %f : {kind}(Any) = prim::unchecked_cast(%by)
+  %v : Any = prim::{wait}(%f)
+"""
+    waited: list[int] = []
+    victim = SimpleNamespace(wait=lambda: waited.append(1))
+    with pytest.raises(NotOfType):
+        lying("value", lines).more(victim)
+    assert waited == []
+
+
+def test_attributes_of_modules_are_one_name() -> None:
+    def dotted(table: Any) -> None:
+        table["types"][0]["attributes"][0][0] = "forward.function"
+
+    text = "DamagedArchive: 'forward.function' is no name of an attribute"
+    assert module(dotted, "types.json") == text

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+# Modules have words of their own for `super`, wherever else a test has loaded them.
+import runtime.jit  # noqa: F401
 from runtime.errors.base import EveryorderError
 from runtime.schema.declaration import EnumType
 from runtime.script import modules

@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from runtime.errors.graph import BrokenGraph, GraphFault
+from runtime.schema.type_parser import MOST_MEMBERS
 from runtime.schema.types import (
     BoolType,
     DictType,
@@ -14,8 +15,10 @@ from runtime.schema.types import (
     ListType,
     StrType,
     TensorType,
+    TupleType,
     Type,
     TypeVariable,
+    UnionType,
 )
 from runtime.script.ir import Graph, Node, Value, check, parse_graph, printed
 from runtime.script.ir.checker import LAWS, LINKS, faults
@@ -307,6 +310,7 @@ typed(TypeVariable("t"))
 typed(ListType(TypeVariable("t")))
 typed(DictType(NODE, IntType))
 typed(DictType(IntType, TypeVariable("t")))
+typed(UnionType(tuple(TupleType((IntType,) * n) for n in range(MOST_MEMBERS + 1))))
 typed(nested(64))
 
 

@@ -5,9 +5,12 @@
 
 import copy
 import enum
+import functools
+import gc
 import pickle
 import subprocess
 import sys
+import weakref
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -52,6 +55,44 @@ class Counter:
     def count(self, by: int) -> int:
         self.value += by
         return self.value
+
+
+def dropped(number: int) -> list[Any]:
+    """References to what was compiled, and is not needed any more."""
+
+    def inner(x: int, by: int) -> int:
+        return x + by
+
+    def outer(x: int) -> int:
+        return inner(x, 2)
+
+    compiled = jit.script(outer)
+    assert jit.script(outer) is compiled
+    assert compiled(number) == number + 2
+    kept = (inner, outer, compiled, compiled.function)
+    return [weakref.ref(each) for each in kept]
+
+
+def test_functions_that_are_dropped_are_gone() -> None:
+    """With their graphs, and with what they called; their names are free again."""
+    gc.collect()
+    before = [*SHARED_PROGRAM.functions]
+    gone = [each for number in range(10) for each in dropped(number)]
+    assert len(SHARED_PROGRAM.functions) > len(before)
+    gc.collect()
+    assert [each() for each in gone] == [None] * 40
+    assert [*SHARED_PROGRAM.functions] == before
+
+
+def test_a_function_that_wraps_another_is_compiled_itself() -> None:
+    compiled = jit.script(add)
+
+    @functools.wraps(add)
+    def more(x: int, y: int = 2) -> int:
+        return x + y + 1
+
+    vars(more).pop("__wrapped__")
+    assert (jit.script(more)(1), compiled(1), jit.script(add)) == (4, 3, compiled)
 
 
 def test_a_function() -> None:

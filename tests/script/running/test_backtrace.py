@@ -1,6 +1,8 @@
 """Backtraces: the frames of the program on what it raises."""
 
 import pickle
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from runtime.schema.parser import parse_schema
 from runtime.script.ir import Graph
 from runtime.script.program import Function
 from runtime.script.running import Frame, call, fork_pool, run, script_frames
+from runtime.script.running.raising import exception
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")
@@ -128,6 +131,26 @@ def test_a_program_raises_the_class_that_it_names(
     with pytest.raises(raised) as caught:
         call(fails)
     assert (type(caught.value), str(caught.value)) == (raised, text)
+
+
+def test_no_module_is_asked_for_what_it_does_not_have_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A module that loads others when it is asked would, because a program says so."""
+    asked: list[str] = []
+
+    def find(name: str) -> Any:
+        asked.append(name)
+        return Refused
+
+    lazy: Any = ModuleType("lazy_module")
+    lazy.__getattr__, lazy.Here = find, Refused
+    monkeypatch.setitem(sys.modules, "lazy_module", lazy)
+    raised = [
+        type(exception(f"lazy_module.{name}", "no"))
+        for name in ("Here", "There", "sub.There", "find.__globals__.Refused")
+    ]
+    assert (raised, asked) == ([Refused, *[ScriptRaised] * 3], [])
 
 
 def test_an_error_of_this_area_crosses_processes() -> None:
