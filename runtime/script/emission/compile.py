@@ -527,24 +527,19 @@ def _text_functions(
             own[node.name] = declare(node)
             functions.append(own[node.name])
         elif isinstance(node, ast.ClassDef):
-            own[node.name] = TEXT_CLASS(compiler, Definition(text.source, node), scope)
+            raise _no_class(text.source, node)
     return [each.function() for each in functions]
 
 
-def _no_class(
-    compiler: Compiler, definition: Definition[ast.ClassDef], scope: Scope
-) -> Any:
-    """Refuse a class in a text."""
-    raise IllTyped(
-        source=definition.source,
-        span=place_of(definition.tree, definition.source),
+def _no_class(source: Source, node: ast.ClassDef) -> IllTyped:
+    """Why a class in a text is refused."""
+    return IllTyped(
+        source=source,
+        span=place_of(node, source),
         message="a class stands in a text",
         hint="Write functions.",
     )
 
-
-# What a class in a text means; the chapter of classes puts its own here.
-TEXT_CLASS: Callable[[Compiler, Definition[ast.ClassDef], Scope], Any] = _no_class
 
 install_runtime()
 install_builtins()

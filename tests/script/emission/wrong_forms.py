@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import runtime.jit  # noqa: F401  # modules and their forms, `super` among them
 from runtime.errors.base import EveryorderError
 from runtime.schema.declaration import EnumType
 from runtime.script.emission import compile_function
