@@ -16,6 +16,7 @@ import runtime.script.modules
 from runtime.script.emission import compile_function, compile_text
 from runtime.script.program import Program
 from tests.script.emission import wrong_forms, wrong_programs
+from tests.script.emission.both import NAMES
 from tests.script.frontend import programs as frontend_programs
 from tests.script.modules import refused
 
@@ -75,7 +76,7 @@ def sites(path: Path) -> Iterator[Site]:
 
 def raised() -> Iterator[BaseException]:
     """What the wrong programs of all corpora raise."""
-    names = {**wrong_programs.NAMES, **wrong_programs.EXTRA}
+    names = {**NAMES, **wrong_programs.EXTRA}
     for program in wrong_programs.programs().values():
         text = program
         if re.search("helper|untyped|recursive", program):
