@@ -93,6 +93,7 @@ ROWS: dict[str, Rows] = {
         (
             "0.19 owners",
             f"{BOUNDS}::test_an_await_owns_its_arguments_until_it_is_gone",
+            f"{BOUNDS}::test_a_function_goes_with_the_unit_that_it_is_of",
             f"{RUN}/test_lifetimes::test_behind_the_last_use",
             f"{RUN}/test_pool::test_a_finished_task_keeps_nothing",
             "futures/test_future::test_an_abandoned_future_is_freed_without_the_collector",
@@ -358,3 +359,52 @@ ROWS: dict[str, Rows] = {
         ),
     ),
 }
+
+# Boundaries: a file, the words by which it states what holds there, and the tests.
+STATED: Rows = (
+    (
+        "runtime/script/running/backtrace.py",
+        "an exception that leaves a program is the very object that was raised within",
+        f"{RUN}/test_backtrace::test_an_operator_raises_its_own_exception_with_a_note",
+    ),
+    (
+        "runtime/script/running/run.py",
+        "a call that does not fit the schema is refused before anything runs",
+        f"{RUN}/test_boundary::test_a_refused_call_runs_nothing",
+    ),
+    (
+        "runtime/script/running/warned.py",
+        "what programs warn of within it is collected",
+        f"{RUN}/test_warnings::test_a_node_warns_once_in_a_run_when_all_is_done",
+    ),
+    (
+        "runtime/kernels/jit.py",
+        "kernels release the interpreter lock",
+        f"{RUN}/test_pool::test_kernels_run_without_the_interpreter_lock",
+    ),
+    (
+        "runtime/tensors/storage.py",
+        "A storage is never absent",
+        f"{BOUNDS}::test_a_storage_is_never_absent",
+    ),
+    (
+        "runtime/futures/awaits.py",
+        "an await owns the function and all of its arguments",
+        f"{BOUNDS}::test_an_await_owns_its_arguments_until_it_is_gone",
+    ),
+    (
+        "runtime/script/program/program.py",
+        "what nobody discards lives as long as the program, and no longer",
+        f"{BOUNDS}::test_a_function_goes_with_the_unit_that_it_is_of",
+    ),
+    (
+        "runtime/script/running/plan.py",
+        "a value is let go right behind its last use",
+        f"{RUN}/test_lifetimes::test_behind_the_last_use",
+    ),
+    (
+        "ARCHITECTURE.md",
+        "**Imports point one way**",
+        "test_architecture::test_a_file_imports_only_files_listed_above_it",
+    ),
+)

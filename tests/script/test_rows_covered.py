@@ -1,12 +1,14 @@
 """Every row of what scripts have to do has tests, and those exist."""
 
+import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.docstrings import docstrings
 from tests.futures.rows import ROWS as FUTURES
-from tests.script.rows import MISSING, ROWS
+from tests.script.rows import MISSING, ROWS, STATED
 
 TESTS = Path(__file__).parents[1]
 # How many rows each section has here.
@@ -57,6 +59,24 @@ def test_the_list_is_whole() -> None:
     assert [row[0].partition(" ")[0] for row in ROWS["1.9"]] == [
         str(n) for n in range(1, 18)
     ]
+
+
+@cache
+def stated() -> dict[str, str]:
+    """What the modules of the runtime and the map say of themselves, on one line."""
+    found = {"ARCHITECTURE.md": (TESTS.parent / "ARCHITECTURE.md").read_text("utf-8")}
+    for path in sorted((TESTS.parent / "runtime").rglob("*.py")):
+        words = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
+        found[path.relative_to(TESTS.parent).as_posix()] = " ".join(words.split())
+    return found
+
+
+@pytest.mark.parametrize(("file", "words", "test"), STATED)
+def test_a_boundary_is_stated_once_and_has_a_test(
+    file: str, words: str, test: str
+) -> None:
+    assert [name for name, text in stated().items() if words in text] == [file]
+    assert exists(test)
 
 
 def test_what_is_missing_is_exactly_what_has_no_test() -> None:

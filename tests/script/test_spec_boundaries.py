@@ -3,6 +3,7 @@
 The other rows of boundaries have tests elsewhere: `tests/script/rows.py` names them.
 """
 
+import gc
 import subprocess
 import sys
 import weakref
@@ -127,3 +128,17 @@ def test_an_await_owns_its_arguments_until_it_is_gone() -> None:
     assert aw.wait() == 1
     del aw
     assert dead() is None
+
+
+def test_a_function_goes_with_the_unit_that_it_is_of() -> None:
+    """0.19: graphs and plans are their function's, functions are their program's."""
+    unit = jit.CompilationUnit("def f(x: int) -> int:\n    return x + 1\n")
+    assert unit.f(1) == 2
+    function = weakref.ref(unit.f.function)
+    kept = unit.f
+    del unit
+    gc.collect()
+    assert (function(), kept(2)) == (kept.function, 3)
+    del kept
+    gc.collect()
+    assert function() is None

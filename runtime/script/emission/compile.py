@@ -18,7 +18,6 @@ those are made one after another, until nothing new is called.
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 from runtime.errors.script import IllTyped, NoSource, ProgramError
 from runtime.errors.source import Source, Span
@@ -59,8 +58,6 @@ Since = tuple[tuple[str, Source, Span], ...]
 _ALONE = waited_for()
 _NO_NAMES: Mapping[str, Any] = {}
 _NO_TYPES: Mapping[str, Type] = {}
-# Program -> Python function -> what it was compiled to.
-_COMPILED: WeakKeyDictionary[Program, dict[Any, Function]] = WeakKeyDictionary()
 # Sugar of the object of a method, from its value and the Python object if known.
 OwnerSugar = Callable[[Value, Any], Sugared]
 # What gives the type of a Python class, asked in order; None: it knows no such class.
@@ -101,7 +98,7 @@ class Compiler:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.compiled = _COMPILED.setdefault(program, {})
+        self.compiled = program.compiled
         self._jobs: list[_Job] = []
         self._made: list[tuple[Any, Function]] = []
         # Functions whose result is being found out.

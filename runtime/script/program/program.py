@@ -7,12 +7,14 @@ class, module or interface: `declaration.functions`.
 Rules:
 - the name of a function is unique in its program, by the smallest free number, as the
   names of types are;
-- what nobody discards lives as long as the program; `SHARED_PROGRAM` is that of whoever
-  names none.
+- what nobody discards lives as long as the program, and no longer; `SHARED_PROGRAM` is
+  that of whoever names none;
+- `compiled` is for who compiles: which function a function of Python became.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from runtime.schema.declaration import SHARED, Namespace, unmangled
 from runtime.schema.python_classes import PythonClasses
@@ -22,12 +24,13 @@ from runtime.script.program.function import Function
 class Program:
     """Functions by their full names, a namespace of types, and the Python classes."""
 
-    __slots__ = ("__weakref__", "_functions", "classes", "namespace")
+    __slots__ = ("__weakref__", "_functions", "classes", "compiled", "namespace")
 
     def __init__(self, namespace: Namespace | None = None) -> None:
         self.namespace = Namespace() if namespace is None else namespace
         self.classes = PythonClasses(self.namespace)
         self._functions: dict[str, Function] = {}
+        self.compiled: dict[Any, Function] = {}
 
     @property
     def functions(self) -> Mapping[str, Function]:
