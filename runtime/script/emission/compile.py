@@ -18,7 +18,7 @@ those are made one after another, until nothing new is called.
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
-from weakref import ReferenceType, WeakKeyDictionary, ref
+from weakref import ref
 
 from runtime.errors.script import IllTyped, NoSource, ProgramError
 from runtime.errors.source import Source, Span
@@ -59,9 +59,6 @@ Since = tuple[tuple[str, Source, Span], ...]
 _ALONE = waited_for()
 _NO_NAMES: Mapping[str, Any] = {}
 _NO_TYPES: Mapping[str, Type] = {}
-# Python function -> what it was compiled to, by programs; nothing lives by that.
-_Compiled = WeakKeyDictionary[Any, ReferenceType[Function]]
-_COMPILED: WeakKeyDictionary[Program, _Compiled] = WeakKeyDictionary()
 # Sugar of the object of a method, from its value and the Python object if known.
 OwnerSugar = Callable[[Value, Any], Sugared]
 # What gives the type of a Python class, asked in order; None: it knows no such class.
@@ -102,7 +99,7 @@ class Compiler:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self.compiled = _COMPILED.setdefault(program, WeakKeyDictionary())
+        self.compiled = program.compiled
         self._jobs: list[_Job] = []
         self._made: list[tuple[Any, Function]] = []
         # Functions whose result is being found out.
@@ -529,24 +526,19 @@ def _text_functions(
             own[node.name] = declare(node)
             functions.append(own[node.name])
         elif isinstance(node, ast.ClassDef):
-            own[node.name] = TEXT_CLASS(compiler, Definition(text.source, node), scope)
+            raise _no_class(text.source, node)
     return [each.function() for each in functions]
 
 
-def _no_class(
-    compiler: Compiler, definition: Definition[ast.ClassDef], scope: Scope
-) -> Any:
-    """Refuse a class in a text."""
-    raise IllTyped(
-        source=definition.source,
-        span=place_of(definition.tree, definition.source),
+def _no_class(source: Source, node: ast.ClassDef) -> IllTyped:
+    """Why a class in a text is refused."""
+    return IllTyped(
+        source=source,
+        span=place_of(node, source),
         message="a class stands in a text",
         hint="Write functions.",
     )
 
-
-# What a class in a text means; the chapter of classes puts its own here.
-TEXT_CLASS: Callable[[Compiler, Definition[ast.ClassDef], Scope], Any] = _no_class
 
 install_runtime()
 install_builtins()

@@ -211,6 +211,8 @@ class ObjectValue(SimpleValue):
             length = self.method(e, "__len__")
             zero = SimpleValue(e.constant(0, IntType))
             return operators.binary(e, "!=", length, zero).value(e)
+        if isinstance(self.declared, InterfaceType):
+            e.fail(f"whether {self.says()} is true is not known", "Compare it.")
         return True
 
     def enter(self, e: Emitter) -> Value:

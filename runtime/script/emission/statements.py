@@ -292,11 +292,7 @@ def _entered(e: Emitter, manager: Value) -> Type:
 
     kind = manager.type
     if isinstance(kind, DeclaredType):
-        methods = kind.declaration.methods
-        for name in ("__enter__", "__exit__"):
-            if name not in methods:
-                e.fail(f"{kind} is no context manager: it has no `{name}`")
-        return methods["__enter__"].returns[0].fake_type
+        return kind.declaration.methods["__enter__"].returns[0].fake_type
     from runtime.schema.types import PyObjectType
 
     if kind is not PyObjectType:

@@ -186,9 +186,7 @@ class SimpleValue(Sugared):
         owner = self.type
         if not isinstance(owner, DeclaredType):
             e.fail(f"attributes of {self.says()} cannot be set")
-        wanted = owner.declaration.attributes.get(name)
-        if wanted is None:
-            no_attribute(e, str(owner), name, [*owner.declaration.attributes])
+        wanted = owner.declaration.attributes[name]
         message = (
             f"attribute `{name}` of {owner} is of type {wanted}, and is set to {{}}"
         )

@@ -389,8 +389,6 @@ def truth(e: Emitter, self_: SimpleValue) -> Value | bool:
         return bool(kind.elements)
     if isinstance(kind, OptionalType):
         return _optional_truth(e, self_, kind)
-    if isinstance(kind, DeclaredType):
-        return _object_truth(e, self_, kind)
     rows = by_function(bool)
     forms: list[Form] = forms_of_rows(rows)
     return call_forms(e, "a condition", forms, Arguments((self_,))).value(e)
@@ -410,19 +408,6 @@ def _optional_truth(e: Emitter, self_: SimpleValue, kind: OptionalType) -> Value
     e.branch(node, inner)
     e.branch(node, lambda: e.block.add_result(e.constant(False)))
     return node.add_output(BoolType)
-
-
-def _object_truth(e: Emitter, self_: SimpleValue, kind: DeclaredType) -> Value | bool:
-    methods = kind.declaration.methods
-    if isinstance(kind, EnumType):
-        return True
-    if "__bool__" in methods:
-        return Method(self_, kind, "__bool__").call(e, Arguments()).truth(e)
-    if "__len__" in methods:
-        return Method(self_, kind, "__len__").call(e, Arguments()).truth(e)
-    if isinstance(kind, InterfaceType):
-        e.fail(f"whether {self_.says()} is true is not known", "Compare it.")
-    return True
 
 
 def text_of(e: Emitter, message: Sugared) -> Value:

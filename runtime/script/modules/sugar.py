@@ -283,6 +283,10 @@ class ModuleValue(SimpleValue):
         """Modules stay where they are."""
         e.fail(f"the modules of {self.says()} stay as they are")
 
+    def enter(self, e: Emitter) -> Value:
+        """A module is no manager."""
+        e.fail(f"{self.says()} cannot be used in `with`")
+
     def delete_subscript(self, e: Emitter, index: Sugared) -> None:
         """As `set_subscript`."""
         self.set_subscript(e, index, index)

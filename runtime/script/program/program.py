@@ -7,15 +7,18 @@ class, module or interface: `declaration.functions`.
 Rules:
 - the name of a function is unique in its program, by the smallest free number, as the
   names of types are;
-- what nobody discards lives as long as the program, but for the functions of
-  `SHARED_PROGRAM`, that of whoever names none: they live as long as somebody has them
+- what nobody discards lives as long as the program, and no longer, but for the functions
+  of `SHARED_PROGRAM`, that of whoever names none: they live as long as somebody has them
   (the Python function that `jit.script` was given, a graph that calls them), and their
-  names are free again then; its types live as long as the process.
+  names are free again then; its types live as long as the process;
+- `compiled` is for who compiles: which function a function of Python became; nothing
+  lives by that.
 """
 
 from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
-from weakref import WeakValueDictionary
+from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary
 
 from runtime.schema.declaration import SHARED, Namespace, unmangled
 from runtime.schema.python_classes import PythonClasses
@@ -25,7 +28,7 @@ from runtime.script.program.function import Function
 class Program:
     """Functions by their full names, a namespace of types, and the Python classes."""
 
-    __slots__ = ("__weakref__", "_functions", "classes", "namespace")
+    __slots__ = ("__weakref__", "_functions", "classes", "compiled", "namespace")
 
     def __init__(
         self, namespace: Namespace | None = None, *, keeps: bool = True
@@ -34,6 +37,9 @@ class Program:
         self.classes = PythonClasses(self.namespace)
         self._functions: MutableMapping[str, Function] = (
             {} if keeps else WeakValueDictionary()
+        )
+        self.compiled: WeakKeyDictionary[Any, ReferenceType[Function]] = (
+            WeakKeyDictionary()
         )
 
     @property

@@ -1,0 +1,144 @@
+"""What holds at the boundaries: storages, owners, imports, and the first error of all.
+
+The other rows of boundaries have tests elsewhere: `tests/script/rows.py` names them.
+"""
+
+import gc
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import runtime
+from runtime import jit
+from runtime.errors.script import NotSupported
+from runtime.script.emission import compile_text
+from runtime.script.program import Program
+
+PACKAGES = (
+    "runtime.futures",
+    "runtime.modules",
+    "runtime.script.archive",
+    "runtime.script.emission",
+    "runtime.script.frontend",
+    "runtime.script.fusion",
+    "runtime.script.ir",
+    "runtime.script.modules",
+    "runtime.script.passes",
+    "runtime.script.primitives",
+    "runtime.script.program",
+    "runtime.script.running",
+    "runtime.script.tracing",
+    "runtime.jit",
+)
+EACH_FIRST = """
+import os, sys
+for name in {packages}:
+    child = os.fork()
+    if child == 0:
+        __import__(name)
+        os._exit("runtime.rpc" in sys.modules)
+    print(name, os.waitpid(child, 0)[1])
+"""
+
+
+def test_each_package_may_be_imported_first() -> None:
+    """0.15: in a process that has loaded nothing of ours, and without `runtime.rpc`."""
+    program = EACH_FIRST.format(packages=PACKAGES)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ran.stderr == ""
+    assert ran.stdout.splitlines() == [f"{name} 0" for name in PACKAGES]
+
+
+CALL = """\
+def f(dst: str, x: Tensor, kwargs: Dict[str, Tensor]):
+    y = x + 1
+    z = y + 1
+    return g(dst, z, **kwargs)
+def g(dst: str, x: Tensor, y: Tensor):
+    return x + y
+"""
+
+
+EXPANDED = """\
+`**` at a call is not supported, because which arguments it gives is not \
+known before the call:
+  <text>:4:24
+    y = x + 1
+    z = y + 1
+    return g(dst, z, **kwargs)
+                       ~~~~~~ <--- HERE
+def g(dst: str, x: Tensor, y: Tensor):
+    return x + y
+Write each argument with its name.
+"""
+
+
+def test_keyword_arguments_are_not_expanded_at_a_call() -> None:
+    """0.2, 6.9: the construct, the reason, and its place with two lines around it."""
+    with pytest.raises(NotSupported) as caught:
+        compile_text(CALL, Program(), {})
+    assert str(caught.value) == EXPANDED.rstrip()
+
+
+MAKERS: list[Callable[[], Any]] = [
+    lambda: runtime.tensor([]),
+    lambda: runtime.ones(0),
+    lambda: runtime.zeros(3, 0),
+    lambda: runtime.empty(2),
+    lambda: runtime.ones(2, device="meta"),
+    lambda: runtime.ones(3)[:0],
+    lambda: jit.script(doubled)(runtime.ones(0)),
+]
+
+
+def doubled(x: runtime.Tensor) -> runtime.Tensor:
+    return x * 2
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_storage_is_never_absent(make: Callable[[], Any]) -> None:
+    """0.16: without elements, without memory, of a program: it is there."""
+    made = make()
+    storage = made.untyped_storage()
+    assert storage is not None
+    assert storage is made.untyped_storage()
+    assert made.detach().untyped_storage() is storage
+
+
+def test_an_await_owns_its_arguments_until_it_is_gone() -> None:
+    """0.19: whoever has the await has them; nobody else does."""
+
+    class Held:
+        pass
+
+    def body(x: Any) -> int:
+        return 1
+
+    held = Held()
+    dead = weakref.ref(held)
+    aw = runtime.futures.awaitable(body, held)
+    del held
+    assert dead() is not None
+    assert aw.wait() == 1
+    del aw
+    assert dead() is None
+
+
+def test_a_function_goes_with_the_unit_that_it_is_of() -> None:
+    """0.19: graphs and plans are their function's, functions are their program's."""
+    unit = jit.CompilationUnit("def f(x: int) -> int:\n    return x + 1\n")
+    assert unit.f(1) == 2
+    function = weakref.ref(unit.f.function)
+    kept = unit.f
+    del unit
+    gc.collect()
+    assert (function(), kept(2)) == (kept.function, 3)
+    del kept
+    gc.collect()
+    assert function() is None
