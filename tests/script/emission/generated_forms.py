@@ -5,15 +5,17 @@ Each is a form of what the language accepts, and comes often enough in many prog
 
 from typing import Any, cast
 
-from runtime.jit import annotate
+from runtime.script.program import annotate
 
 INT, FLOAT, BOOL, STR, COMPLEX = "int", "float", "bool", "str", "complex"
 TENSOR, POINT = "Tensor", "Point"
 INTS, STRS, TABLE, PAIR, MAYBE = (
     *("list[int]", "list[str]", "dict[str, int]", "tuple[int, str]", "int | None"),
 )
-KINDS = (INT, FLOAT, BOOL, STR, INTS, STRS, TABLE, PAIR, MAYBE)
-KINDS += (COMPLEX, TENSOR, POINT)
+KINDS = (
+    *(INT, FLOAT, BOOL, STR, INTS, STRS, TABLE, PAIR, MAYBE),
+    *(COMPLEX, TENSOR, POINT),
+)
 PRINTED = KINDS[:-1]
 # More often what more can be done with.
 OFTEN = (

@@ -101,13 +101,15 @@ def test_each_form_comes_often() -> None:
 
 @pytest.mark.long
 def test_fused_programs_do_what_python_does() -> None:
-    """Of 500 programs of larger tensors none differs, and kernels are compiled."""
-    groups: Counter[int] = Counter()
-    for seed in range(FUSED):
-        program = Program(random.Random(seed).randrange, SIZE)
+    """Of programs of larger tensors none differs; kernels are compiled for 500."""
+    fused = seed = 0
+    while fused < FUSED:
+        program, groups = Program(random.Random(seed).randrange, SIZE), Counter[int]()
         found = differences(program, FUSING, groups)
         assert not found, f"{seed}\n{program.text}"
-    assert sum(n for size, n in groups.items() if size) > FUSED // 10
+        fused += any(groups)
+        seed += 1
+        assert seed < 10 * FUSED, "hardly anything is fused"
 
 
 @settings(max_examples=15, deadline=None)
