@@ -108,9 +108,9 @@ class Program:
         self.header("g", self.known, "'q'")
         if not self.body(1, 1 + self.choose(3)):
             self.put(1, f"return {self.of(INT, 2)}")
-        elif self.forms.get("return", 0) == 0:
-            # What never returns gives nothing, where nothing is written.
-            self.lines[0] = "def g(a: int, s: str = 'q') -> int:"
+        if self.forms.get("raise") and self.forms.get("def inferred"):
+            # What never returns is of no type, where nothing is written.
+            self.lines[0] = self.lines[0].removesuffix(":") + " -> int:"
         self.returns, self.has_helper = returns, True
 
     def arguments(self) -> tuple[Any, ...]:
