@@ -7,7 +7,7 @@ is shown.  Whoever wrote the schema acts on all of them, so each is also a `Valu
 from dataclasses import dataclass
 
 from runtime.errors.base import EveryorderError, nearest
-from runtime.errors.source import Source, printable, underline
+from runtime.errors.source import Since, Source, printable, underline, with_calls
 
 # The widest source excerpt under which a marker is still easy to find at 80 columns.
 EXCERPT = 72
@@ -201,7 +201,8 @@ class AnnotationError(SchemaError):
     """An annotation of a program means no type.
 
     `span` is its place in `source`, `near` are the names close to one that is unknown,
-    `hint` says what belongs there (it may be empty).
+    `hint` says what belongs there (it may be empty), `since` are the calls because of
+    which the program is compiled, innermost first.
     """
 
     message: str
@@ -209,6 +210,10 @@ class AnnotationError(SchemaError):
     span: tuple[int, int]
     near: tuple[str, ...] = ()
     hint: str = ""
+    since: Since = ()
+
+    def __str__(self) -> str:
+        return with_calls(self.render(), self.since)
 
     @property
     def found(self) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from runtime.errors.base import EveryorderError
 from runtime.errors.call import page
-from runtime.errors.source import Source, Span
+from runtime.errors.source import Since, Source, Span, with_calls
 
 
 @dataclass(eq=False, kw_only=True)
@@ -59,14 +59,10 @@ class ProgramError(ScriptError):
 
     source: Source
     span: Span
-    since: tuple[tuple[str, Source, Span], ...] = ()
+    since: Since = ()
 
     def __str__(self) -> str:
-        lines = [self.render()]
-        for name, source, span in self.since:
-            lines.append(f"`{name}` is being compiled since it was called from here:")
-            lines.append(source.excerpt(span))
-        return "\n".join(lines)
+        return with_calls(self.render(), self.since)
 
     def complaint(self) -> str:
         """What is wrong, without a full stop."""

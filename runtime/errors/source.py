@@ -112,6 +112,19 @@ class Source:
         return "\n".join(drawn)
 
 
+# What is compiled because of calls, innermost first: its name, and where it is called.
+Since = tuple[tuple[str, Source, Span], ...]
+
+
+def with_calls(text: str, since: Since) -> str:
+    """The text of an error, and the calls because of which something is compiled."""
+    lines = [text]
+    for name, source, span in since:
+        lines.append(f"`{name}` is being compiled since it was called from here:")
+        lines.append(source.excerpt(span))
+    return "\n".join(lines)
+
+
 def printable(line: str) -> str:
     """The line as a terminal shows it: what cannot be printed is a blank."""
     if line.isprintable():

@@ -66,17 +66,22 @@ def tensor(
     data: Any,
     *,
     dtype: DType | str | None = None,
-    device: Device | str = "cpu",
+    device: Device | str | None = "cpu",
     requires_grad: bool = False,
 ) -> Tensor:
     """A new tensor with a copy of `data`: a number, nested lists, an array, a tensor.
+
+    The device None is that of a tensor, and the CPU for anything else.
 
     Raises `UnknownDevice`, `UnsupportedData` for elements that are not numbers or a
     dtype that tensors lack, `NumberTooLarge` for a number that the dtype cannot hold,
     `NoGradient` where `requires_grad` makes no sense, `UnevenData` for lists of uneven
     lengths, and `NotForSubclasses` for a tensor whose class has a handler.
     """
-    place = resolved(device)
+    if device is None:
+        place = data.device if isinstance(data, Tensor) else resolved("cpu")
+    else:
+        place = resolved(device)
     wanted = None if dtype is None else supported(dtype)
     if isinstance(data, Tensor):
         check_unhandled(data, "tensor(data)")

@@ -159,7 +159,12 @@ def test_devices() -> None:
     assert tensor(1).device is Device("cpu")
     assert tensor(1, device="cpu:0").device is Device("cpu")
     assert tensor(1, device=Device("hip", 1)).device is Device("hip", 1)
+    assert tensor([1], device=None).device is Device("cpu")
+    assert tensor(tensor(1, device=Device("hip", 1)), device=None).device == Device(
+        "hip", 1
+    )
     meta = tensor([1.0], device="meta")
+    assert tensor(meta, device=None).is_meta
     again = tensor(meta, device="meta", dtype="int8")
     assert (again.shape, str(again.dtype), again.is_meta) == ((1,), "int8", True)
     with pytest.raises(NoData):

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from weakref import ref
 
+from runtime.errors.schema import AnnotationError
 from runtime.errors.script import IllTyped, NoSource, ProgramError
 from runtime.errors.source import Source, Span
 from runtime.locks import waited_for
@@ -343,7 +344,7 @@ class _Told:
         pass
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if isinstance(error, ProgramError) and not error.since:
+        if isinstance(error, ProgramError | AnnotationError) and not error.since:
             error.since = self._since
 
 

@@ -26,6 +26,7 @@ from runtime.script.emission.emitter import (
     WAYS,
     Branch,
     Emitter,
+    Lost,
     Torn,
 )
 from runtime.script.emission.iteration import Iteration
@@ -144,8 +145,7 @@ def while_loop(e: Emitter, node: ast.While) -> None:
     """`while test: body`."""
     if constant(node.test) is False:
         return
-    names = carried(e, node)
-    _widen(e, names)
+    names = _widen(e, carried(e, node))
     first = condition(e, node.test)
     if first.truth is False:
         return
@@ -177,7 +177,7 @@ def for_loop(
         return
     names = carried(e, node)
     trips = iteration.trips(e)
-    _widen(e, names)
+    names = _widen(e, names)
     loop = _Loop(e, node, names, trips, e.constant(True))
 
     def body(index: Value) -> None:
@@ -241,10 +241,15 @@ def carried(e: Emitter, node: ast.For | ast.While) -> list[str]:
     ]
 
 
-def _widen(e: Emitter, names: Sequence[str]) -> None:
-    """Let variables be of the types that they were written with."""
+def _widen(e: Emitter, names: Sequence[str]) -> list[str]:
+    """Let variables be of the types that they were written with; those with values."""
+    kept = []
     for name in names:
-        value = e.names[name].value(e)
+        value = e.value_or_lost(e.names[name])
+        if isinstance(value, Lost):
+            e.names[name] = value
+            continue
+        kept.append(name)
         wanted = e.declared.get(name)
         if wanted is not None and value.type is not wanted:
             fitted = e.fitted(value, wanted)
@@ -252,6 +257,7 @@ def _widen(e: Emitter, names: Sequence[str]) -> None:
                 value = e.cast(fitted, wanted)
         e.names[name] = e.compiler.sugar(value)
         e.open.discard(value)
+    return kept
 
 
 class _Loop:
@@ -422,7 +428,10 @@ class _Loop:
                 e.names[name] = one
                 continue
             with e.into(self.block):
-                value = one.value(e)
+                value = e.value_or_lost(one)
+            if isinstance(value, Lost):
+                e.names[name] = value
+                continue
             self._extra(name, value.type, value, name)
 
     def _exits(self, made: Branch, endless: bool) -> None:

@@ -15,6 +15,8 @@ Rules:
   were written with one;
 - what meets behind a branch has the least common type; where there is none, the
   variable is `Torn`, and using it is the error;
+- what is no value (a range, a bound method) and comes out of the only branch that goes
+  on gets its values out of it; of several it is `Lost`, and using it is the error;
 - a variable that one branch does not have is `prim::Uninitialized` there: uses that may
   come before a value are refused (`runtime.script.frontend.absence`).
 
@@ -25,8 +27,9 @@ class of syntax tree each.
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 from runtime.errors.script import IllTyped
 from runtime.schema.annotation import annotated_type
@@ -86,6 +89,69 @@ class Torn:
     ) -> None:
         self.mismatch = mismatch
         self.places = places
+
+    def refusal(self, variable: str) -> tuple[str, str]:
+        """What is said of its use, and what to do."""
+        return (
+            f"`{variable}` is of several types here: {self.mismatch.reason}",
+            "Use two names, or annotate the variable with a type of both.",
+        )
+
+
+class Lost(Torn):
+    """A variable that is no value, behind the branch or loop that has assigned it."""
+
+    __slots__ = ("says",)
+
+    def __init__(self, says: str) -> None:
+        self.says = says
+        self.places = ()
+
+    def refusal(self, variable: str) -> tuple[str, str]:
+        """What is said of its use, and what to do."""
+        return (
+            f"`{variable}` is not known behind the branch or loop that assigns it: "
+            f"it is {self.says}, which is no value",
+            "Assign it where it is used, or make a value of it.",
+        )
+
+
+class Holder:
+    """What may hold values of a graph in its fields, at any depth."""
+
+    __slots__ = ()
+
+    def with_values(self, change: Callable[[Value], Value]) -> Self:
+        """The same of other values; itself if none is another."""
+        fields = [name for each in type(self).__mro__ for name in _slots(each)]
+        changed = {
+            name: new
+            for name in (*fields, *getattr(self, "__dict__", ()))
+            if (new := _changed(old := getattr(self, name), change)) is not old
+        }
+        if not changed:
+            return self
+        made = copy(self)
+        for name, new in changed.items():
+            # Some are frozen; this one is new.
+            object.__setattr__(made, name, new)
+        return made
+
+
+def _slots(cls: type) -> tuple[str, ...]:
+    return tuple(cls.__dict__.get("__slots__", ()))
+
+
+def _changed(held: Any, change: Callable[[Value], Value]) -> Any:
+    if isinstance(held, Value):
+        return change(held)
+    if isinstance(held, Holder):
+        return held.with_values(change)
+    if type(held) in (tuple, list):
+        parts = [_changed(each, change) for each in held]
+        if any(new is not old for new, old in zip(parts, held, strict=True)):
+            return type(held)(parts)
+    return held
 
 
 class Emitter:
@@ -345,11 +411,13 @@ class Emitter:
             # What a condition has said of it holds in its branch only.
             return
         first = present[0]
-        if all(each is first for each in ones) and (
-            not hasattr(first, "node_value") or first is before
-        ):
-            names[key] = first
-            return
+        if all(each is first for each in ones):
+            if first is before:
+                names[key] = first
+                return
+            if not hasattr(first, "node_value") and isinstance(first, Holder):
+                names[key] = self._brought_out(node, branches, living, first)
+                return
         for each in present:
             if isinstance(each, Torn):
                 names[key] = each
@@ -357,7 +425,11 @@ class Emitter:
         values: list[Value | None] = []
         for branch in branches:
             one = branch.names.get(key) if branch in living else None
-            values.append(None if one is None else self._value_in(branch, one))
+            made = None if one is None else self._value_in(branch, one)
+            if isinstance(made, Lost):
+                names[key] = made
+                return
+            values.append(made)
         some = [each for each in values if each is not None]
         wanted = self.common(some)
         types = [each.type for each in some]
@@ -373,10 +445,40 @@ class Emitter:
             self._output(node, branches, values, wanted, key)
         )
 
-    def _value_in(self, branch: Branch, one: Any) -> Value:
+    def _value_in(self, branch: Branch, one: Any) -> Value | Lost:
         with self.into(branch.block):
+            return self.value_or_lost(one)
+
+    def value_or_lost(self, one: Any) -> Value | Lost:
+        """The value of a variable, to be handed on behind a branch or a loop."""
+        try:
             found: Value = one.value(self)
-            return found
+        except IllTyped:
+            return Lost(one.says())
+        return found
+
+    def _brought_out(
+        self,
+        node: Node,
+        branches: Sequence[Branch],
+        living: Sequence[Branch],
+        one: Holder,
+    ) -> Holder:
+        """What is no value, of the values that a branch gives."""
+        given: dict[Value, Value] = {}
+        block = living[0].block
+
+        def outside(value: Value) -> Value:
+            if not _is_inside(value, block):
+                return value
+            if value not in given:
+                values = [value if each is living[0] else None for each in branches]
+                given[value] = self._output(
+                    node, branches, values, value.type, value.hint
+                )
+            return given[value]
+
+        return one.with_values(outside)
 
     def _output(
         self,
@@ -408,6 +510,13 @@ class Emitter:
         for each in flags[1:]:
             result = self.operator("script::or_.bool", result, each)
         return result
+
+
+def _is_inside(value: Value, block: Block) -> bool:
+    at = value.node.block
+    while at is not None and at is not block:
+        at = None if at.owner is None else at.owner.block
+    return at is block
 
 
 def becomes(value: Value, type: Type, untyped: set[Value]) -> bool:  # noqa: A002  # the field's own word

@@ -159,11 +159,7 @@ def torn(e: Emitter, variable: str, one: Torn) -> NoReturn:
         IllTyped: always.
     """
     others = [(f"It is of type {kind} here", place) for kind, place in one.places]
-    e.fail(
-        f"`{variable}` is of several types here: {one.mismatch.reason}",
-        "Use two names, or annotate the variable with a type of both.",
-        others,
-    )
+    e.fail(*one.refusal(variable), others)
 
 
 @emits(ast.Attribute)

@@ -24,7 +24,7 @@ from runtime.schema.types import (
 )
 from runtime.script.emission import sugar as values
 from runtime.script.emission.calls import call_forms, forms_of_rows
-from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.emitter import Emitter, Holder
 from runtime.script.emission.sugar import (
     Arguments,
     SimpleValue,
@@ -35,7 +35,7 @@ from runtime.script.ir import Value
 from runtime.script.primitives import by_function
 
 
-class Iteration:
+class Iteration(Holder):
     """How something is gone through."""
 
     def trips(self, e: Emitter) -> Value:

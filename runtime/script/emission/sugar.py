@@ -35,7 +35,7 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.schema.values import is_tensor
-from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.emitter import Emitter, Holder
 from runtime.script.ir import Value
 
 
@@ -54,7 +54,7 @@ class Arguments:
         )
 
 
-class Sugared:
+class Sugared(Holder):
     """Something that a program names; each method may be refused."""
 
     __slots__ = ()

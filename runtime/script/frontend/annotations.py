@@ -115,8 +115,10 @@ class Annotations:
                 typed.add(each.end_lineno or each.lineno)
             elif isinstance(each, Function):
                 typed.update(range(each.lineno, each.body[0].lineno))
+        # A text has other functions, too, which look for themselves.
+        own = range(node.lineno, (node.end_lineno or node.lineno) + 1)
         for line, span in comments.items():
-            if line not in typed:
+            if line in own and line not in typed:
                 message = "this comment says a type where nothing is typed"
                 self._reader.fail(span, message, hint=_MISPLACED)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from runtime.errors.schema import AnnotationError
 from runtime.errors.script import IllTyped, NoSource, ProgramError
 from runtime.script.emission import (
     Arguments,
@@ -110,6 +111,29 @@ def test_an_error_tells_the_calls_and_nothing_is_kept() -> None:
     assert not program.functions
     with pytest.raises(ProgramError):
         compile_function(broken, program)
+
+
+@pytest.mark.parametrize(
+    ("callee", "line"),
+    [("g(x: int) -> Nothing", "x"), ("g(x: int)", "y: Nothing = x")],
+)
+def test_an_annotation_that_means_no_type_tells_the_calls(
+    callee: str, line: str
+) -> None:
+    text = f"def f(x: int):\n    return g(x)\ndef {callee}:\n    {line}\n    return x\n"
+    with pytest.raises(AnnotationError) as caught:
+        compile_text(text, Program())
+    message, told = str(caught.value).split("`g` is being compiled since it was ")
+    assert "`Nothing` is not defined here" in message
+    assert told == (
+        "called from here:\n"
+        "  <text>:2:12\n"
+        "def f(x: int):\n"
+        "    return g(x)\n"
+        "           ~~~~ <--- HERE\n"
+        f"def {callee}:\n"
+        f"    {line}"
+    )
 
 
 def test_what_is_called_has_a_source() -> None:

@@ -6,60 +6,118 @@ not compared.
 
 import random
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from runtime.script.fusion import Compiled
+from runtime.script.program import Function
+from runtime.script.running import executor
 from tests.script.emission.both import Both, Outcome
-from tests.script.emission.generated import EXPRESSIONS, STATEMENTS, Choose, Program
+from tests.script.emission.generated import Program
+from tests.script.emission.generated_forms import EVERY, NAMES
 
-FEW, MANY, CALLS = 150, 20_000, 3
+FEW, MANY, CALLS = 120, 20_000, 3
+FUSED, SIZE = 500, 1200
+# How programs are run; the first way is that of all, the others of some.
+WAYS: tuple[dict[str, Any], ...] = (
+    {"fuse": False, "text_after": None},
+    {"fuse": False, "text_after": 0},
+    {"fuse": False, "optimize": False},
+)
+FUSING = ({"fuse": True, "fuse_after": 1, "text_after": None},)
 
 
-def differences(choose: Choose) -> tuple[Program, list[tuple[Outcome, Outcome]]]:
-    """A program, and the calls of it that differ."""
-    program = Program(choose)
-    both = Both(program.text)
+def differences(
+    program: Program, ways: Sequence[dict[str, Any]] = WAYS[:1], groups: Any = None
+) -> list[tuple[Outcome, Outcome]]:
+    """The calls of a program that differ; what was fused is put into `groups`."""
+    both = Both(program.text, NAMES)
     found = []
-    for _ in range(CALLS):
-        python, script = both.outcomes("f", *program.arguments())
-        if python != script and not script.error.startswith("OverflowError"):
-            found.append((python, script))
-    return program, found
+    arguments = [program.arguments() for _ in range(CALLS)]
+    for each in ways:
+        with executor(**each):
+            for each_call in arguments:
+                python, script = both.outcomes("f", *each_call)
+                if python != script and not script.error.startswith("OverflowError"):
+                    found.append((python, script))
+        if groups is not None:
+            groups.update(map(len, map(groups_of, both.script.values())))
+    return found
+
+
+def groups_of(function: Function) -> list[Compiled]:
+    """What of a function has been fused."""
+    plan = function.memo.get("plan")
+    todo = [] if plan is None else [plan.frame[0].layout]
+    found = []
+    while todo:
+        steps = todo.pop().steps
+        found += [each.call for each in steps if isinstance(each.call, Compiled)]
+        todo += [inner for each in steps for inner in each.blocks]
+    return found
 
 
 def forms_of(seeds: range) -> Counter[str]:
-    """The forms of the programs of the seeds, all of which do what Python does."""
+    """The forms of the programs of the seeds, all of which do what Python does.
+
+    Every tenth runs as text from its first run on, too, and as nothing has improved it.
+    """
     forms: Counter[str] = Counter()
     for seed in seeds:
-        program, found = differences(random.Random(seed).randrange)
+        program = Program(random.Random(seed).randrange)
+        found = differences(program, WAYS if seed % 10 == 0 else WAYS[:1])
         assert not found, f"{seed}\n{program.text}"
         forms.update(program.forms)
     return forms
 
 
 def test_some_programs_do_what_python_does() -> None:
-    """Of a few hundred programs none differs, and nearly every form is among them."""
+    """Of some programs none differs, and nearly every form is among them."""
     forms = forms_of(range(FEW))
-    every = {*STATEMENTS, *(each for some in EXPRESSIONS.values() for each in some)}
-    assert len(every - forms.keys()) < len(every) // 10
+    assert len(EVERY - forms.keys()) < len(EVERY) // 10
 
 
 @pytest.mark.long
-def test_many_programs_do_what_python_does() -> None:
-    """Of 20,000 programs none differs, and each form is there 200 times."""
-    forms = forms_of(range(FEW, FEW + MANY))
-    every = {*STATEMENTS, *(each for some in EXPRESSIONS.values() for each in some)}
-    assert {each: forms[each] for each in every if forms[each] < 200} == {}
+@pytest.mark.parametrize("half", [0, 1])
+def test_many_programs_do_what_python_does(half: int) -> None:
+    """Of 20,000 programs none differs."""
+    first = FEW + half * MANY // 2
+    forms_of(range(first, first + MANY // 2))
+
+
+@pytest.mark.long
+def test_each_form_comes_often() -> None:
+    """Of those 20,000 programs, at least 200 times."""
+    forms: Counter[str] = Counter()
+    for seed in range(FEW, FEW + MANY):
+        forms.update(Program(random.Random(seed).randrange).forms)
+    assert {each: forms[each] for each in EVERY if forms[each] < 200} == {}
+    assert forms.keys() == EVERY
+
+
+@pytest.mark.long
+def test_fused_programs_do_what_python_does() -> None:
+    """Of programs of larger tensors none differs; kernels are compiled for 500."""
+    fused = seed = 0
+    while fused < FUSED:
+        program, groups = Program(random.Random(seed).randrange, SIZE), Counter[int]()
+        found = differences(program, FUSING, groups)
+        assert not found, f"{seed}\n{program.text}"
+        fused += any(groups)
+        seed += 1
+        assert seed < 10 * FUSED, "hardly anything is fused"
 
 
 @settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_programs_that_shrink_do_what_python_does(data: st.DataObject) -> None:
     """As above, where Hypothesis chooses: what differs is shown as short as it gets."""
-    program, found = differences(lambda n: data.draw(st.integers(0, n - 1)))
-    assert not found, program.text
+    program = Program(lambda n: data.draw(st.integers(0, n - 1)))
+    assert not differences(program, WAYS), program.text
 
 
 def test_a_difference_is_seen() -> None:

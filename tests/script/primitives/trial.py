@@ -33,6 +33,7 @@ NAMES: dict[str, Any] = {
     "device": runtime.device,
     "inf": math.inf,
     "nan": math.nan,
+    "runtime": runtime,
     "tensor": runtime.tensor,
     **TENSORS,
 }
@@ -99,7 +100,7 @@ def python(row: Row, sample: str) -> tuple[Outcome, Any]:
     args, kwargs = sample_arguments(sample)
     places = {f"a{n}": value for n, value in enumerate(args)}
     keywords = {name: name for name in kwargs}
-    space = {**places, **kwargs, "math": math, "cmath": cmath, "tensor": runtime.tensor}
+    space = {**places, **kwargs, "math": math, "cmath": cmath, **NAMES}
     text = row.way.expression(list(places), keywords)
 
     def run() -> Any:
