@@ -32,10 +32,13 @@ from runtime.schema.types import (
     DictType,
     FloatType,
     IntType,
+    LayoutType,
     ListType,
+    MemoryFormatType,
     NoneType_,
     NumberType,
     OptionalType,
+    ScalarTypeType,
     StrType,
     TensorType,
     TupleType,
@@ -57,6 +60,8 @@ from runtime.script.primitives import Row, widened
 
 # The numbers that the runtime takes for one of another kind.
 _NUMBERS = (BoolType, IntType, FloatType, ComplexType)
+# What is a number of its kind; a parameter `dtype: int` may hold one.
+_CODES = (ScalarTypeType, LayoutType, MemoryFormatType)
 
 
 class Form(NamedTuple):
@@ -149,7 +154,7 @@ def _chosen(
                     reasons.append((_shown(form, callee), found))
                 continue
             values = [_made(e, each) for each in found.values]
-            returns = [each.fake_type for each in form.schema.returns]
+            returns = [_result(each) for each in form.schema.returns]
             return form, values, [substitute(each, found.bound) for each in returns]
     raise NoSuchCall(
         source=e.at.source,
@@ -158,6 +163,13 @@ def _chosen(
         arguments=arguments.words(),
         candidates=tuple(dict.fromkeys(reasons)),
     )
+
+
+def _result(returned: Argument) -> Type:
+    """The type of a result; a dtype stays one, as a plain int may be a size."""
+    if returned.type is ScalarTypeType:
+        return ScalarTypeType
+    return returned.fake_type
 
 
 def _shown(form: Form, callee: str) -> str:
@@ -336,6 +348,9 @@ def _converted(
 ) -> Any:
     """What is given for an argument: the value or what is made of it; or why not."""
     formal, actual = argument.fake_type, slot.type
+    if exact and actual is IntType and unwrap_optional(argument.type) in _CODES:
+        # A number that is written is a size first: `x.view(6)`.
+        return ""
     if variables(formal) or is_subtype(actual, formal):
         if (
             exact

@@ -455,7 +455,7 @@ class _To(Sugared):
         places = ["non_blocking", "copy"]
         for each in arguments.positional:
             kind = each.kind if isinstance(each, Code) else type_of(each)
-            if kind is ScalarTypeType:
+            if kind is ScalarTypeType or kind is IntType:
                 named["dtype"] = each
             elif kind is BoolType and places:
                 named[places.pop(0)] = each
