@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.script import NoSuchCall
+from runtime.operators.written import Ordered
 from runtime.schema.argument import Argument
 from runtime.schema.device import Device
 from runtime.schema.schema import Schema
@@ -116,6 +117,10 @@ def call_forms(
     """
     form, values, types = _chosen(e, callee, forms, arguments)
     node = e.node(form.name, values, types)
+    names = tuple(each.name for each in form.schema.returns)
+    if names == Ordered._fields:
+        made = e.compiler.type_of_class(e, Ordered)
+        return SimpleValue(e.node("prim::TupleConstruct", node.outputs, (made,)).output)
     return together(e, node.outputs)
 
 

@@ -31,6 +31,7 @@ NAMES: dict[str, Any] = {
     "LEAST": INT_FIRST,
     "MOST": INT_END - 1,
     "device": runtime.device,
+    "is_grad_enabled": runtime.is_grad_enabled,
     "inf": math.inf,
     "nan": math.nan,
     "tensor": runtime.tensor,
