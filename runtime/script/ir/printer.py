@@ -75,7 +75,7 @@ def printed(graph: Graph, *, places: bool = True) -> Printed:
 
 
 # A graph prints as its text; what a graph is does not know how it is written.
-Graph.__str__ = graph_text  # type: ignore[method-assign]  # as said
+Graph.__str__ = graph_text  # type: ignore[method-assign, assignment]  # as said
 
 
 # A block that is being written; gives the blocks that come before it goes on.

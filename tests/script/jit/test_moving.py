@@ -2,7 +2,7 @@
 
 # Modules give what `forward` gives, and names are those of torch.
 # mypy: disable-error-code="no-any-return, empty-body, arg-type, attr-defined"
-# mypy: disable-error-code="no-untyped-def, call-overload, operator, index"
+# mypy: disable-error-code="no-untyped-def, call-arg, misc, union-attr"
 
 import enum
 import io
