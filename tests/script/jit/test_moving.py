@@ -387,3 +387,26 @@ def test_a_recurrent_module_learns_as_in_python() -> None:
         gradients = [each.grad.tolist() for each in made.parameters()]
         found.append((result.tolist(), gradients))
     assert found[0] == found[1]
+
+
+def test_what_a_tensor_gives_is_of_the_type_that_is_written() -> None:
+    def f(x: Tensor) -> float:
+        return x.sum().item()
+
+    def g(x: Tensor) -> list[int]:
+        found: list[int] = x.tolist()
+        count: int = x.sum().item()
+        return found + [count]  # noqa: RUF005  # displays have no stars
+
+    agrees(f, runtime.ones(2))
+    assert type(jit.script(f)(runtime.tensor([1, 2]))) is float
+    agrees(g, runtime.tensor([1, 2]))
+    with pytest.raises(TypeError, match=r"`tolist` gives something that is no int\[\]"):
+        jit.script(g)(runtime.ones(2))
+
+    def h(x: Tensor) -> int:
+        return x.item()
+
+    assert jit.script(h)(runtime.tensor(3)) == 3
+    with pytest.raises(TypeError, match="`item` gives something that is no int"):
+        jit.script(h)(runtime.tensor(2.5))
