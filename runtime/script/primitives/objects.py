@@ -41,7 +41,7 @@ def _rows() -> Iterator[Row]:
     tags = ("nondeterministic_seeded",)
     way = Way("function", is_grad_enabled, "is_grad_enabled")
     # No constant: a `with` around it decides.
-    yield row("is_grad_enabled() -> bool", way, is_grad_enabled, "", tags=tags)
+    yield row("is_grad_enabled.mode() -> bool", way, is_grad_enabled, "", tags=tags)
     schema = "hash.t(t object) -> int"
     yield row(schema, call(hash), hash, _HASHED, raises=True, tags=tags)
 

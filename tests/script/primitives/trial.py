@@ -31,7 +31,6 @@ NAMES: dict[str, Any] = {
     "LEAST": INT_FIRST,
     "MOST": INT_END - 1,
     "device": runtime.device,
-    "is_grad_enabled": runtime.is_grad_enabled,
     "inf": math.inf,
     "nan": math.nan,
     "tensor": runtime.tensor,
@@ -101,6 +100,7 @@ def python(row: Row, sample: str) -> tuple[Outcome, Any]:
     places = {f"a{n}": value for n, value in enumerate(args)}
     keywords = {name: name for name in kwargs}
     space = {**places, **kwargs, "math": math, "cmath": cmath, "tensor": runtime.tensor}
+    space["is_grad_enabled"] = runtime.is_grad_enabled
     text = row.way.expression(list(places), keywords)
 
     def run() -> Any:
