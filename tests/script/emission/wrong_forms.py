@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import runtime.jit  # noqa: F401  # what `super` means does not hang on who loaded it
 from runtime.errors.base import EveryorderError
 from runtime.schema.declaration import EnumType
 from runtime.script.emission import compile_function
