@@ -94,7 +94,10 @@ class Torn:
 # What gives a value of which only the program knows the type.
 _UNTOLD = ("script::item.Tensor", "script::tolist.Tensor")
 # What makes a number of any kind one of a wider one, as Python's numbers become it.
-_WIDER = {FloatType: "script::float.Scalar", ComplexType: "script::complex.Scalar"}
+_WIDER: Mapping[Type, str] = {
+    FloatType: "script::float.Scalar",
+    ComplexType: "script::complex.Scalar",
+}
 
 
 class Emitter:
