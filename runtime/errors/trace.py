@@ -18,6 +18,10 @@ class TraceError(ScriptError):
     """Base of the errors of tracing, and of graphs that are built from Python."""
 
 
+class TraceWarning(UserWarning):
+    """What a trace keeps may be otherwise the next time."""
+
+
 @dataclass(eq=False, kw_only=True)
 class UntraceableInput(TraceError, TypeError):
     """An example, or what it holds at `path`, is nothing that a trace is given."""

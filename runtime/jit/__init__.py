@@ -5,12 +5,17 @@ What is compiled runs as Python would, in its own interpreter, and can be saved.
 
 from typing import Final
 
+from runtime.errors.trace import TraceWarning
 from runtime.futures import Await, Future, awaitable, awaitable_nowait, awaitable_wait
 from runtime.jit.compilation_unit import CompilationUnit
 from runtime.jit.others import (
     freeze,
+    is_tracing,
     load_archive,
+    optimize_for_inference,
+    optimized_execution,
     save,
+    script_if_tracing,
     script_method,
     trace,
     trace_module,
@@ -37,12 +42,15 @@ __all__ = [
     "Attribute",
     "Await",
     "CompilationUnit",
+    "Error",
     "Final",
     "Future",
     "RecursiveScriptModule",
     "ScriptFunction",
     "ScriptMethod",
     "ScriptModule",
+    "TraceWarning",
+    "TracerWarning",
     "annotate",
     "awaitable",
     "awaitable_nowait",
@@ -54,10 +62,14 @@ __all__ = [
     "ignore",
     "interface",
     "is_scripting",
+    "is_tracing",
     "isinstance",
     "load",
+    "optimize_for_inference",
+    "optimized_execution",
     "save",
     "script",
+    "script_if_tracing",
     "script_method",
     "set_executor",
     "trace",
@@ -71,6 +83,9 @@ __all__ = [
 isinstance = is_of_type  # noqa: A001  # upstream's own name
 load = load_archive
 RecursiveScriptModule = ScriptModule
+TracerWarning = TraceWarning
+# Programs raise what they say, not a class of their own: this stands for all of it.
+Error = Exception
 _Await = Await
 _awaitable = awaitable
 _awaitable_nowait = awaitable_nowait

@@ -4,13 +4,19 @@ True only here: how what other chapters make is handed to programs of Python: co
 functions as `ScriptFunction`.
 """
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import wraps
 from typing import Any, NoReturn
 
 from runtime.errors.module import NotScriptable
 from runtime.jit.script_function import ScriptFunction
+from runtime.jit.scripting import script
 from runtime.locks import load
 from runtime.modules import Module
+from runtime.script.emission import SimpleValue
+from runtime.script.emission.forms import SpecialForm, register_forms
 from runtime.script.modules import (
     Compiled,
     ScriptModule,
@@ -18,6 +24,7 @@ from runtime.script.modules import (
     uncompiled_module,
 )
 from runtime.script.program import Function
+from runtime.script.running.options import executor
 
 
 def script_method(fn: Any) -> NoReturn:
@@ -91,6 +98,39 @@ def load_archive(f: Any, map_location: Any = None, **options: Any) -> Any:
     """Read what `save` wrote, of a path or a file; nothing of it is run."""
     archive: Any = load("runtime.script.archive")
     return _public(archive.load(f, map_location=map_location, **options))
+
+
+def is_tracing() -> bool:
+    """Whether this thread is recording a trace; False in a program."""
+    recorder: Any = sys.modules.get("runtime.script.tracing.recorder")
+    return recorder is not None and recorder.CURRENT.recorder is not None
+
+
+register_forms(
+    SpecialForm("is_tracing", lambda e, _: SimpleValue(e.constant(False)), is_tracing)
+)
+
+
+def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which is compiled when it is first called in a trace."""
+
+    @wraps(fn)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return (script(fn) if is_tracing() else fn)(*args, **kwargs)
+
+    return called
+
+
+@contextmanager
+def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """Whether passes change what runs, as long as the `with` lasts."""
+    with executor(optimize=should_optimize):
+        yield
+
+
+def optimize_for_inference(mod: Any, other_methods: Sequence[str] | None = None) -> Any:
+    """The module, frozen; `other_methods` stay methods.  Raises as `freeze`."""
+    return freeze(mod, other_methods)
 
 
 def freeze(

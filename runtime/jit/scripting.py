@@ -78,7 +78,7 @@ def script(
 
 
 def _class(python: type) -> type:
-    if issubclass(python, Module):
+    if issubclass(python, Module) and not is_interface(python):
         raise NotScriptable(
             found=f"the class `{python.__name__}`",
             reason="modules are compiled, not their classes",

@@ -19,6 +19,7 @@ Rules:
 """
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
@@ -294,6 +295,12 @@ class _Loader:
             raise Malformed(f"the members of {name} are no numbers and no strings")
         if any(key.startswith("_") or key == "mro" for key, _ in pairs):
             raise Malformed(f"a member of {name} cannot be called so")
+        # One that is there already, and is the same, is it: nothing is imported for it.
+        there = getattr(sys.modules.get(path), "__dict__", {}).get(last)
+        if isinstance(there, type) and issubclass(there, Enum):
+            own = [(key, each.value) for key, each in there.__members__.items()]
+            if repr(own) == repr(pairs):
+                return there
         made: Any = Enum(last, pairs, module=path or "__main__")  # type: ignore[misc]  # its members are not literals
         result: type = made
         return result

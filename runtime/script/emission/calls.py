@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.script import NoSuchCall
+from runtime.operators.written import Ordered
 from runtime.schema.argument import Argument
 from runtime.schema.device import Device
 from runtime.schema.schema import Schema
@@ -32,10 +33,13 @@ from runtime.schema.types import (
     DictType,
     FloatType,
     IntType,
+    LayoutType,
     ListType,
+    MemoryFormatType,
     NoneType_,
     NumberType,
     OptionalType,
+    ScalarTypeType,
     StrType,
     TensorType,
     TupleType,
@@ -57,6 +61,8 @@ from runtime.script.primitives import Row, widened
 
 # The numbers that the runtime takes for one of another kind.
 _NUMBERS = (BoolType, IntType, FloatType, ComplexType)
+# What is a number of its kind; a parameter `dtype: int` may hold one.
+_CODES = (ScalarTypeType, LayoutType, MemoryFormatType)
 
 
 class Form(NamedTuple):
@@ -111,6 +117,10 @@ def call_forms(
     """
     form, values, types = _chosen(e, callee, forms, arguments)
     node = e.node(form.name, values, types)
+    names = tuple(each.name for each in form.schema.returns)
+    if names == Ordered._fields:
+        made = e.compiler.type_of_class(e, Ordered)
+        return SimpleValue(e.node("prim::TupleConstruct", node.outputs, (made,)).output)
     return together(e, node.outputs)
 
 
@@ -149,7 +159,7 @@ def _chosen(
                     reasons.append((_shown(form, callee), found))
                 continue
             values = [_made(e, each) for each in found.values]
-            returns = [each.fake_type for each in form.schema.returns]
+            returns = [_result(each) for each in form.schema.returns]
             return form, values, [substitute(each, found.bound) for each in returns]
     raise NoSuchCall(
         source=e.at.source,
@@ -158,6 +168,13 @@ def _chosen(
         arguments=arguments.words(),
         candidates=tuple(dict.fromkeys(reasons)),
     )
+
+
+def _result(returned: Argument) -> Type:
+    """The type of a result; a dtype stays one, as a plain int may be a size."""
+    if returned.type is ScalarTypeType:
+        return ScalarTypeType
+    return returned.fake_type
 
 
 def _shown(form: Form, callee: str) -> str:
@@ -336,6 +353,9 @@ def _converted(
 ) -> Any:
     """What is given for an argument: the value or what is made of it; or why not."""
     formal, actual = argument.fake_type, slot.type
+    if exact and actual is IntType and unwrap_optional(argument.type) in _CODES:
+        # A number that is written is a size first: `x.view(6)`.
+        return ""
     if variables(formal) or is_subtype(actual, formal):
         if (
             exact

@@ -9,7 +9,8 @@ Rules:
   condition says of variables holds there, and no flag is needed;
 - else what stands behind a statement that may have left asks the flags;
 - a loop carries the variables that it assigns and that were there before, each of one
-  type: the one that was written, or the one that it has before the loop;
+  type: the one that it has before the loop, or, where a round leaves it wider, the one
+  that was written;
 - results and flags that a loop gives are uninitialized, or False, before it;
 - a loop over a list that the body may write to asks for the length in each round.
 """
@@ -31,7 +32,7 @@ from runtime.script.emission.emitter import (
 )
 from runtime.script.emission.iteration import Iteration
 from runtime.script.emission.refinement import Condition, condition, refine
-from runtime.script.emission.sugar import Sugared
+from runtime.script.emission.sugar import Sugared, type_of
 from runtime.script.frontend import JUMPS, Exit, constant
 from runtime.script.ir import Block, Effect, Value, effects_of, writes_of
 
@@ -145,12 +146,18 @@ def while_loop(e: Emitter, node: ast.While) -> None:
     """`while test: body`."""
     if constant(node.test) is False:
         return
-    names = _widen(e, carried(e, node))
+    _narrowly(e, carried(e, node), partial(_while, e, node))
+
+
+def _while(
+    e: Emitter, node: ast.While, names: Sequence[str], narrow: frozenset[str]
+) -> None:
+    names = _widen(e, names, narrow)
     first = condition(e, node.test)
     if first.truth is False:
         return
     start = e.constant(True) if first.truth is True else first.truth
-    loop = _Loop(e, node, names, e.constant(ENDLESS), start)
+    loop = _Loop(e, node, names, e.constant(ENDLESS), start, narrow)
 
     def body(_: Value) -> None:
         refine(e, {k: v for k, v in first.positive.items() if k in e.names})
@@ -175,10 +182,21 @@ def for_loop(
     if static is not None:
         unrolled(e, node, list(static), assign)
         return
-    names = carried(e, node)
     trips = iteration.trips(e)
-    names = _widen(e, names)
-    loop = _Loop(e, node, names, trips, e.constant(True))
+    _narrowly(e, carried(e, node), partial(_for, e, node, iteration, assign, trips))
+
+
+def _for(
+    e: Emitter,
+    node: ast.For,
+    iteration: Iteration,
+    assign: Callable[[Sugared], None],
+    trips: Value,
+    names: Sequence[str],
+    narrow: frozenset[str],
+) -> None:
+    names = _widen(e, names, narrow)
+    loop = _Loop(e, node, names, trips, e.constant(True), narrow)
 
     def body(index: Value) -> None:
         assign(iteration.item(e, index))
@@ -241,7 +259,63 @@ def carried(e: Emitter, node: ast.For | ast.While) -> list[str]:
     ]
 
 
-def _widen(e: Emitter, names: Sequence[str]) -> list[str]:
+class _TooNarrow(Exception):
+    """A round ends with a variable of a type that is too wide for the loop."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def _narrowly(
+    e: Emitter,
+    names: Sequence[str],
+    emit: Callable[[Sequence[str], frozenset[str]], None],
+) -> None:
+    """Emit a loop with variables as narrow as they are before it.
+
+    What a round leaves wider, is of the type that was written from the beginning: what
+    was emitted until then is forgotten, and emitted again.
+    """
+    narrow = frozenset(
+        name
+        for name in names
+        if name in e.declared and type_of(e.names[name]) is not e.declared[name]
+    )
+    while narrow:
+        forget = _kept(e)
+        try:
+            emit(names, narrow)
+        except _TooNarrow as found:
+            forget()
+            narrow -= {found.name}
+        else:
+            return
+    emit(names, narrow)
+
+
+def _kept(e: Emitter) -> Callable[[], None]:
+    """What takes back all that is emitted from now on."""
+    block, anchor, depth, at, exits = e.block, e.anchor, e.depth, e.at, e.exits
+    names, declared, memo = dict(e.names), dict(e.declared), dict(e.memo)
+    decided = dict(e.decided)
+    types = {value: value.type for value in e.open}
+    before = set(block)
+
+    def forget() -> None:
+        e.block, e.anchor, e.depth, e.at, e.exits = block, anchor, depth, at, exits
+        e.names, e.declared, e.memo, e.decided = names, declared, memo, decided
+        e.open = set(types)
+        for value, type_ in types.items():
+            value.type = type_
+        for node in reversed(list(block)):
+            if node not in before:
+                node.destroy()
+
+    return forget
+
+
+def _widen(e: Emitter, names: Sequence[str], narrow: frozenset[str]) -> list[str]:
     """Let variables be of the types that they were written with; those with values."""
     kept = []
     for name in names:
@@ -250,7 +324,7 @@ def _widen(e: Emitter, names: Sequence[str]) -> list[str]:
             e.names[name] = value
             continue
         kept.append(name)
-        wanted = e.declared.get(name)
+        wanted = None if name in narrow else e.declared.get(name)
         if wanted is not None and value.type is not wanted:
             fitted = e.fitted(value, wanted)
             if fitted is not None:
@@ -270,8 +344,10 @@ class _Loop:
         names: Sequence[str],
         trips: Value,
         start: Value,
+        narrow: frozenset[str],
     ) -> None:
         self.e = e
+        self.narrow = narrow
         self.syntax = node
         self.names = names
         initial = [e.names[name].value(e) for name in names]
@@ -383,6 +459,8 @@ class _Loop:
     def _carried(self, name: str, one: object, parameter: Value) -> Value:
         e = self.e
         if isinstance(one, Torn):
+            if name in self.narrow:
+                raise _TooNarrow(name)
             from runtime.script.emission.expressions import torn
 
             torn(e, name, one)
@@ -390,6 +468,8 @@ class _Loop:
         value = one.value(e)
         fitted = e.fitted(value, parameter.type)
         if fitted is None:
+            if name in self.narrow:
+                raise _TooNarrow(name)
             start = self.node.inputs[2 + self.names.index(name)]
             e.fail(
                 f"`{name}` is of type {parameter.type} before the loop, and of type "

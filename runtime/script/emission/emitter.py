@@ -37,9 +37,12 @@ from runtime.schema.declaration import DeclaredType, InterfaceType
 from runtime.schema.subtype import is_subtype, misfit
 from runtime.schema.types import (
     BoolType,
+    ComplexType,
     DictType,
+    FloatType,
     ListType,
     NoneType_,
+    NumberType,
     OptionalType,
     TupleType,
     Type,
@@ -152,6 +155,15 @@ def _changed(held: Any, change: Callable[[Value], Value]) -> Any:
         if any(new is not old for new, old in zip(parts, held, strict=True)):
             return type(held)(parts)
     return held
+
+
+# What gives a value of which only the program knows the type.
+_UNTOLD = ("script::item.Tensor", "script::tolist.Tensor")
+# What makes a number of any kind one of a wider one, as Python's numbers become it.
+_WIDER: Mapping[Type, str] = {
+    FloatType: "script::float.Scalar",
+    ComplexType: "script::complex.Scalar",
+}
 
 
 class Emitter:
@@ -309,9 +321,31 @@ class Emitter:
             IllTyped: it is none; the message has `{}` for the type that it is of.
         """
         found = self.fitted(value, type)
+        if found is None and value.node.kind in _UNTOLD:
+            return self._told(value, type)
         if found is None:
             self.fail(message.format(value.type), why_not(value.type, type) or hint)
         return found
+
+    def _told(self, value: Value, type: Type) -> Value:  # noqa: A002  # the field's own word
+        """What a tensor gives as one of the type that the program says it is."""
+        conversion = _WIDER.get(type) if value.type is NumberType else None
+        if conversion is not None:
+            return self.operator(conversion, value)
+        attributes = {"types": (type,)}
+        is_one = self.node("prim::isinstance", (value,), (BoolType,), attributes)
+        node = self.node("prim::If", (is_one.output,))
+        name = value.node.kind.removeprefix("script::").partition(".")[0]
+
+        def refuse() -> None:
+            words = self.constant(f"`{name}` gives something that is no {type}")
+            self.node(
+                "prim::RaiseException", (words,), (), {"class": "builtins.TypeError"}
+            )
+
+        self.branch(node, lambda: None)
+        self.branch(node, refuse)
+        return self.cast(value, type)
 
     def fail(
         self,

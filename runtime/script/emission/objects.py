@@ -179,7 +179,9 @@ class ObjectValue(SimpleValue):
         super().set_attribute(e, name, value)
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
-        """`__call__`."""
+        """`__call__`; `forward` of an interface, as modules are called so."""
+        if isinstance(self.type, InterfaceType) and self.has(e, "forward"):
+            return call_method(e, self, "forward", arguments)
         self._needs(e, "__call__", "be called")
         return call_method(e, self, "__call__", arguments)
 

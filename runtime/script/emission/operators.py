@@ -18,6 +18,7 @@ from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.namespace import OperatorNamespace, OperatorPacket, Operators
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.types import (
+    AnyType,
     BoolType,
     ComplexType,
     DictType,
@@ -33,6 +34,7 @@ from runtime.schema.types import (
     StrType,
     TensorType,
     TupleType,
+    UnionType,
 )
 from runtime.script.emission import sugar as values
 from runtime.script.emission.calls import (
@@ -51,6 +53,7 @@ from runtime.script.emission.sugar import (
     register_sugar,
     type_of,
 )
+from runtime.script.emission.tensor_programs import PROGRAMS, SAME
 from runtime.script.ir import Value
 from runtime.script.primitives import by_operator
 
@@ -406,6 +409,9 @@ def tensor_method(e: Emitter, self_: SimpleValue, name: str) -> Sugared | None:
         return call_forms(e, "`.T`", forms_of_operator("core::t"), Arguments((self_,)))
     if not hasattr(Tensor, name) or name.startswith("__"):
         return None
+    if name in PROGRAMS:
+        return TensorProgram(name, self_)
+    name = SAME.get(name, name)
     forms = [
         each
         for each in forms_of_operator(f"core::{name}")
@@ -414,6 +420,68 @@ def tensor_method(e: Emitter, self_: SimpleValue, name: str) -> Sugared | None:
         and each.schema.arguments[0].type is TensorType
     ]
     return Operator(f"Tensor.{name}", forms, self_) if forms else None
+
+
+class TensorProgram(Sugared):
+    """What is a program of its own, as a method or as a function of `runtime`."""
+
+    __slots__ = ("name", "self_")
+
+    def __init__(self, name: str, self_: Sugared | None = None) -> None:
+        self.name = name
+        self.self_ = self_
+
+    def says(self) -> str:
+        """The method, or the function."""
+        what = "function `runtime" if self.self_ is None else "method `Tensor"
+        return f"the {what}.{self.name}`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Call it, compiled."""
+        named = dict(arguments.named)
+        if self.self_ is not None:
+            arguments = Arguments((self.self_, *arguments.positional), named)
+        elif "input" in named:
+            named["self"] = named.pop("input")
+            arguments = Arguments(arguments.positional, named)
+        function = e.compiler.called(e, PROGRAMS[self.name])
+        return e.compiler.call(e, function, arguments)
+
+
+class _OfMethod(RuntimeFunction):
+    """A function of `runtime` that is the method of its first argument."""
+
+    __slots__ = ()
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Call the method."""
+        named = dict(arguments.named)
+        given = [*arguments.positional]
+        if not given:
+            first = named.pop("input", None) or named.pop("self", None)
+            given = [] if first is None else [first]
+        if not given:
+            e.fail(f"{self.says()} is given no tensor")
+        method = given[0].attribute(e, self.name)
+        return method.call(e, Arguments(given[1:], named))
+
+
+class _IsTensor(RuntimeFunction):
+    """`runtime.is_tensor`, which types decide."""
+
+    __slots__ = ()
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """Whether it is, known beforehand."""
+        if len(arguments.positional) != 1 or arguments.named:
+            e.fail(f"{self.says()} takes one value")
+        kind = type_of(arguments.positional[0])
+        if kind is AnyType or isinstance(kind, OptionalType | UnionType):
+            e.fail(
+                f"{self.says()} is asked of a value of type {kind}",
+                "Ask `isinstance(x, Tensor)`.",
+            )
+        return SimpleValue(e.constant(kind is TensorType))
 
 
 class _Conversion(Sugared):
@@ -455,7 +523,7 @@ class _To(Sugared):
         places = ["non_blocking", "copy"]
         for each in arguments.positional:
             kind = each.kind if isinstance(each, Code) else type_of(each)
-            if kind is ScalarTypeType:
+            if kind is ScalarTypeType or kind is IntType:
                 named["dtype"] = each
             elif kind is BoolType and places:
                 named[places.pop(0)] = each
@@ -483,6 +551,15 @@ def install_runtime() -> None:
     register_sugar(Layout, lambda each: Code(each, LayoutType))
     register_sugar(MemoryFormat, lambda each: Code(each, MemoryFormatType))
     register_sugar(ModuleType, _RuntimeModule)
+    for name in ("numel", "is_floating_point", "is_complex"):
+        register_special_form(getattr(functions, name), _OfMethod(name))
+    register_special_form(functions.is_tensor, _IsTensor("is_tensor"))
+    for name in PROGRAMS:
+        if name in functions.FUNCTIONS:
+            register_special_form(getattr(functions, name), TensorProgram(name))
+    for name, operator in SAME.items():
+        if name in functions.FUNCTIONS:
+            register_special_form(getattr(functions, name), RuntimeFunction(operator))
     for name in functions.FUNCTIONS:
         if forms_of_operator(f"core::{name}"):
             register_special_form(getattr(functions, name), RuntimeFunction(name))

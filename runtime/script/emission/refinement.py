@@ -14,6 +14,7 @@ Rules:
 """
 
 import ast
+import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -206,15 +207,24 @@ def _isinstance(e: Emitter, node: ast.expr) -> Condition | None:
     """`isinstance(x, T)`, if that is what the node is."""
     if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords:
         return None
-    if not isinstance(node.func, ast.Name) or node.func.id in e.names:
-        return None
-    try:
-        if not is_isinstance(e.find(node.func.id)):
-            return None
-    except LookupError:
+    if not is_isinstance(_object(e, node.func)):
         return None
     value = e.expression(node.args[0])
     return instance_test(e, value, node.args[0], node.args[1])
+
+
+def _object(e: Emitter, node: ast.expr) -> Any:
+    """The object of Python that a name, or `module.name`, is; None of all else."""
+    if isinstance(node, ast.Attribute):
+        owner = _object(e, node.value)
+        is_module = isinstance(owner, types.ModuleType)
+        return getattr(owner, node.attr, None) if is_module else None
+    if not isinstance(node, ast.Name) or node.id in e.names:
+        return None
+    try:
+        return e.find(node.id)
+    except LookupError:
+        return None
 
 
 # The functions that are `isinstance`, by identity; the runtime has one, too.

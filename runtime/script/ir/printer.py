@@ -74,6 +74,10 @@ def printed(graph: Graph, *, places: bool = True) -> Printed:
     return _Printer(places).whole(graph)
 
 
+# A graph prints as its text; what a graph is does not know how it is written.
+Graph.__str__ = graph_text  # type: ignore[method-assign, assignment]  # as said
+
+
 # A block that is being written; gives the blocks that come before it goes on.
 _Writing = Iterator["_Writing"]
 

@@ -12,7 +12,8 @@ Rules:
 import operator
 from collections.abc import Iterator
 
-from runtime.script.primitives.row import Row, attribute, binary, call, row
+from runtime.autograd.modes import is_grad_enabled
+from runtime.script.primitives.row import Row, Way, attribute, binary, call, row
 
 _HASHED = "1; 1.0; True; 'a'; None; (1, 'a'); 1j; [1]; nan; T0; MOST; -1"
 
@@ -38,6 +39,9 @@ def _rows() -> Iterator[Row]:
         samples = "device('cpu'); device('cuda:1')"
         yield row(schema, attribute(name), get, samples)
     tags = ("nondeterministic_seeded",)
+    way = Way("function", is_grad_enabled, "is_grad_enabled")
+    # No constant: a `with` around it decides.
+    yield row("is_grad_enabled.mode() -> bool", way, is_grad_enabled, "", tags=tags)
     schema = "hash.t(t object) -> int"
     yield row(schema, call(hash), hash, _HASHED, raises=True, tags=tags)
 

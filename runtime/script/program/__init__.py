@@ -3,6 +3,7 @@
 from runtime.script.program.function import Function
 from runtime.script.program.inference import Uninferred, inferred_type
 from runtime.script.program.marks import (
+    INTERFACE_BASES,
     Attribute,
     Mark,
     annotate,
@@ -23,6 +24,7 @@ from runtime.script.program.program import SHARED_PROGRAM, Program
 
 __all__ = [
     "CARRIED",
+    "INTERFACE_BASES",
     "SHARED_PROGRAM",
     "Attribute",
     "Function",

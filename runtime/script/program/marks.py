@@ -121,6 +121,10 @@ def _marked(word: str, fn: F, mark: Mark) -> F:
     return fn
 
 
+# What an interface may derive from; modules put their class here.
+INTERFACE_BASES: list[type] = [object]
+
+
 def interface(cls: C) -> C:
     """Let a class stand for all classes and modules that have its methods.
 
@@ -131,7 +135,7 @@ def interface(cls: C) -> C:
     if not isinstance(unknown, type):
         found = described(cls)
         raise MarkMisuse(call="interface", found=found, wanted="a class")
-    if cls.__bases__ != (object,):
+    if len(cls.__bases__) != 1 or cls.__bases__[0] not in INTERFACE_BASES:
         found = f"{cls.__name__}, which derives from {cls.__bases__[0].__name__}"
         wanted = "a class of its own, with all of the methods"
         raise MarkMisuse(call="interface", found=found, wanted=wanted)

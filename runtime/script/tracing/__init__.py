@@ -1,7 +1,7 @@
 """Tracing: functions of programs from Python functions that were run once."""
 
+from runtime.errors.trace import TraceWarning
 from runtime.script.tracing.building import GraphBuilder
-from runtime.script.tracing.recorder import TraceWarning
 from runtime.script.tracing.trace import Recording, trace_function, trace_method
 
 __all__ = [

@@ -28,7 +28,7 @@ from typing import Any, Self
 
 from runtime.autograd.modes import GRAD
 from runtime.errors.call import page
-from runtime.errors.trace import Untraceable
+from runtime.errors.trace import TraceWarning, Untraceable
 from runtime.futures import Future
 from runtime.keys import LOCAL
 from runtime.keys.local import view_of
@@ -60,10 +60,6 @@ from runtime.tensors.traced import TRACER
 # What reads the one element of a tensor.
 _READ = "core::_local_scalar"
 _UNTOLD = object()
-
-
-class TraceWarning(UserWarning):
-    """What a trace keeps may be otherwise the next time."""
 
 
 class _Current(threading.local):

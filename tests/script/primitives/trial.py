@@ -101,6 +101,7 @@ def python(row: Row, sample: str) -> tuple[Outcome, Any]:
     places = {f"a{n}": value for n, value in enumerate(args)}
     keywords = {name: name for name in kwargs}
     space = {**places, **kwargs, "math": math, "cmath": cmath, **NAMES}
+    space["is_grad_enabled"] = runtime.is_grad_enabled
     text = row.way.expression(list(places), keywords)
 
     def run() -> Any:
