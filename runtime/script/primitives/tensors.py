@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from operator import attrgetter, methodcaller
 from typing import Any
 
-from runtime.operators.written import chunk, unbind
 from runtime.schema.codes import DType
 from runtime.script.primitives.integers import bounded
 from runtime.script.primitives.row import Row, Way, attribute, call, method, row
@@ -54,15 +53,8 @@ def _dtype(self: Any) -> int:
 
 def _tensor(data: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
     kind = DType(dtype) if dtype.__class__ is int else dtype
-    return tensor(data, dtype=kind, device=device, requires_grad=requires_grad)
-
-
-def _unbind(self: Any, dim: int) -> list[Any]:
-    return list(unbind(self, dim))
-
-
-def _chunk(self: Any, chunks: int, dim: int) -> list[Any]:
-    return list(chunk(self, chunks, dim))
+    place = "cpu" if device is None else device
+    return tensor(data, dtype=kind, device=place, requires_grad=requires_grad)
 
 
 def _forms() -> Iterator[Row]:
@@ -126,24 +118,4 @@ def _rows() -> Iterator[Row]:
     yield row(schema, call(len), len, samples, raises=True)
 
 
-def _parts() -> Iterator[Row]:
-    """What gives views of a tensor, and is no operator; a list, as `split` does."""
-    several = "tensor([[1.5], [2.5]]); tensor([1, 2]), -1; tensor(1)"
-    schema = "Tensor(a -> *) self, int dim=0) -> Tensor(a)[]"
-    for overload, way in (
-        ("method", method("unbind")),
-        ("function", Way("function", unbind, "runtime.unbind")),
-    ):
-        head = f"unbind.{overload}({schema}"
-        yield row(head, way, _unbind, several, raises=True)
-    several = "tensor([[1.5], [2.5]]), 2; tensor([1, 2, 3]), 2, -1; tensor([1]), 0"
-    schema = "Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]"
-    for overload, way in (
-        ("method", method("chunk")),
-        ("function", Way("function", chunk, "runtime.chunk")),
-    ):
-        head = f"chunk.{overload}({schema}"
-        yield row(head, way, _chunk, several, raises=True)
-
-
-ROWS = (*_rows(), *_forms(), *_parts())
+ROWS = (*_rows(), *_forms())

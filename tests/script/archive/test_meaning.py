@@ -17,6 +17,7 @@ from runtime.script.running import call
 from tests.script.archive.samples import later, loaded, loop, saved
 from tests.script.emission.both import NAMES, Both, Outcome, outcome
 from tests.script.emission.generated import Program
+from tests.script.emission.generated_forms import NAMES as FORM_NAMES
 from tests.script.emission.test_programs import PROGRAMS
 
 Choose = Callable[[int], int]
@@ -45,7 +46,7 @@ def differing(choose: Choose, *, compiled: bool = True) -> list[list[Outcome]]:
     broken in which a tuple is made behind a branch that raises.
     """
     program = Program(choose)
-    ours = Both(program.text).script["f"]
+    ours = Both(program.text, FORM_NAMES).script["f"]
     functions = back(ours) if compiled else [ours, loaded(saved(ours))]
     found = [outcomes(functions, program.arguments()) for _ in range(2)]
     return [each for each in found if len({*each}) > 1]

@@ -33,7 +33,6 @@ NAMES: dict[str, Any] = {
     "device": runtime.device,
     "inf": math.inf,
     "nan": math.nan,
-    "runtime": runtime,
     "tensor": runtime.tensor,
     **TENSORS,
 }
@@ -100,7 +99,7 @@ def python(row: Row, sample: str) -> tuple[Outcome, Any]:
     args, kwargs = sample_arguments(sample)
     places = {f"a{n}": value for n, value in enumerate(args)}
     keywords = {name: name for name in kwargs}
-    space = {**places, **kwargs, "math": math, "cmath": cmath, **NAMES}
+    space = {**places, **kwargs, "math": math, "cmath": cmath, "tensor": runtime.tensor}
     space["is_grad_enabled"] = runtime.is_grad_enabled
     text = row.way.expression(list(places), keywords)
 
