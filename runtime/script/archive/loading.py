@@ -5,16 +5,14 @@ True only here: how the members of an archive become types, functions and values
 Rules:
 - nothing runs: texts are parsed and checked, classes are made with methods that are
   compiled already, and no name is looked up outside of the archive but those of
-  operators;
-- what is loaded is a program of its own: names are those of the archive, and meet no
-  others;
+  operators, and of enums that are the same here;
+- what is loaded is a program of its own, whose names meet no others;
 - everything is checked before the caller gets anything: graphs by the laws of graphs,
   values by the types of what holds them;
 - a cast may still lie: objects are asked when a graph looks into them (the namespace
   `is_foreign`), so that attributes lead to no object of Python's;
 - whatever is wrong is an `ArchiveError` that names the member;
-- an object of a class is one of a Python class that is made here, and lives as long as
-  the functions, or objects, of the archive do;
+- an object of a class is one of a Python class that is made here, and lives by it;
 - bytes of tensors are not looked at (but those of bools): a file at a path is mapped.
 """
 

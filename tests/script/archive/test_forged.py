@@ -396,7 +396,7 @@ def nested(depth: int, last: Any) -> bytes:
 
     def values(table: Any) -> None:
         name = "__torch__.tree.Node"
-        shared = [{"object": name, "attributes": {"value": {"ref": 1}}}]
+        shared: list[Any] = [{"object": name, "attributes": {"value": {"ref": 1}}}]
         shared += [{"list": [{"ref": at + 2}] * 2} for at in range(depth - 1)]
         table["shared"] = [*shared, {"list": [1, last]}]
 
