@@ -8,9 +8,9 @@ Rules:
 - the name of a function is unique in its program, by the smallest free number, as the
   names of types are;
 - what nobody discards lives as long as the program, and no longer, but for the
-  functions of `SHARED_PROGRAM`, that of whoever names none: they live as long as somebody
-  has them (the Python function that `jit.script` was given, a graph that calls them), and
-  their names are free again then; its types live as long as the process;
+  functions of `SHARED_PROGRAM`, that of whoever names none: they live as long as
+  somebody has them (the Python function that `jit.script` was given, a graph that calls
+  them), and their names are free again then; its types live as long as the process;
 - `compiled` is for who compiles: which function a function of Python became; nothing
   lives by that.
 """
