@@ -50,7 +50,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 .PHONY: run test test-shares test-forking test-exploring test-catalogue test-kernels test-rest test-long \
-	test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
+	test-whole test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
 	clean help
 
 help:
@@ -58,6 +58,7 @@ help:
 	@echo "make test      the tests, in parallel; of those that repeat one claim, some"
 	@echo "make bench     the benchmarks: ratios, side by side in one run"
 	@echo "make test-long the others, the zoo, mutants, all strategies, the whole catalogue"
+	@echo "make test-whole  20,000 generated programs, and what else takes longest"
 	@echo "make test-extras  what needs the extras torch and cuda; some kernels uncompiled"
 	@echo "make test-gpu  the CUDA kernels on a GPU, if there is one (make cuda first)"
 	@echo "make bench-gpu the CUDA kernels measured, if there is a GPU"
@@ -115,6 +116,10 @@ else
 test-long: $(STAMP)
 	$(BIN)/python $(RUN) $(PARALLEL) -m long $(TESTS)
 endif
+
+# What `make test-long` plays some of: all programs of the generators.
+test-whole: $(STAMP)
+	$(BIN)/python $(RUN) $(PARALLEL) -m whole tests/script
 
 test-extras: $(STAMP)
 	$(BIN)/python -m pytest -q $(PARALLEL) -m torch $(OF_TORCH)

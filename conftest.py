@@ -12,11 +12,8 @@ of the catalogue `--thin` explores one in so many, and `--thinned` none: beside 
 
 import gc
 import signal
-import sys
-from functools import wraps
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 import pytest
@@ -41,6 +38,7 @@ THINNED = {
 CATALOGUE, SCENARIOS = "tests/scenarios/", 4
 
 LONG = pytest.mark.skip(reason="takes long: make test-long, or -m long")
+WHOLE = pytest.mark.skip(reason="takes longest: make test-whole, or -m whole")
 
 
 def pytest_configure() -> None:
@@ -108,6 +106,11 @@ def is_long(item: pytest.Item) -> bool:
     return item.get_closest_marker("long") is not None
 
 
+def is_whole(item: pytest.Item) -> bool:
+    """Whether a test takes too long to be run with the others that take long."""
+    return item.get_closest_marker("whole") is not None
+
+
 def _thin(config: pytest.Config, items: list[pytest.Item]) -> None:
     thin, rest = config.getoption("thin"), config.getoption("thinned")
     if thin is rest:
@@ -128,40 +131,13 @@ def pytest_collection_modifyitems(
 ) -> None:
     """Thin out, and leave the long legs to who asks for them."""
     _thin(config, items)
-    if "long" in config.getoption("markexpr"):
-        return
-    for item in filter(is_long, items):
-        item.add_marker(LONG)
-
-
-def pytest_runtest_setup() -> None:
-    """Have coverage look away while Numba compiles, which takes twice as long else.
-
-    What compiles is not ours, but for the few functions that it asks.
-    """
-    dispatcher = sys.modules.get("numba.core.dispatcher")
-    tracer = sys.gettrace()
-    if dispatcher is None or not type(tracer).__module__.startswith("coverage"):
-        return
-    plain = dispatcher.Dispatcher.compile
-    if hasattr(plain, "__wrapped__"):
-        return
-
-    @wraps(plain)
-    def compile(self: Any, signature: Any) -> Any:  # noqa: A001  # as Numba calls it
-        watching = sys.gettrace()
-        sys.settrace(None)
-        try:
-            return plain(self, signature)
-        finally:
-            sys.settrace(watching)
-            # Those that are running hear of their ends, too.
-            frame = None if watching is None else sys._getframe()
-            while frame is not None:
-                frame.f_trace = watching  # type: ignore[assignment]  # as `settrace`
-                frame = frame.f_back
-
-    dispatcher.Dispatcher.compile = compile
+    asked = config.getoption("markexpr")
+    if "whole" not in asked:
+        for item in filter(is_whole, items):
+            item.add_marker(WHOLE)
+    if "long" not in asked:
+        for item in filter(is_long, items):
+            item.add_marker(LONG)
 
 
 def pytest_collection_finish() -> None:

@@ -73,7 +73,7 @@ def test_the_keyset_is_cut_to_the_kernel_and_what_is_below() -> None:
 
 def test_what_there_is_no_kernel_for() -> None:
     with custom_op("mine::f", double, mutates_args=()):
-        for key in ("Tracer", "Autograd"):
+        for key in ("Batched", "Autograd"):
             with pytest.raises(NoKernelForKey) as refused:
                 get_kernel("mine::f", key)
             assert refused.value.key == key

@@ -49,7 +49,13 @@ def _check_fields(text: str, template: str, depth: int = 2) -> None:
 
 def _format(self: str, *values: object) -> str:
     if "." in self:  # every field that names an attribute has one
-        _check_fields(self, self)
+        try:
+            _check_fields(self, self)
+        except AttributeInFormat:
+            raise
+        except ValueError:
+            # The text ends in no field; Python may find something wrong before that.
+            pass
     return self.format(*values)
 
 
@@ -225,8 +231,8 @@ def _formatting() -> Iterator[Row]:
     yield row(schema, binary("%"), _percent, samples, raises=True)
     schema = "format.str(str self, ...) -> str"
     samples = (
-        "'{} {}', 1, 'a'; '{1}{0}', 1, 2; '{:>{}}', 'a', 5; '{0[1]}', [1, 2]; '{}'; "
-        "'{!r:5}|', 'a'; '{', 1; '{x}', 1; '{:d}', 'a'; '{:.3f}', 2.0; '{{.}}'; "
+        "'{} {}', 1, 'a'; '.{}{'; '{1}{0}', 1, 2; '{:>{}}', 'a', 5; '{0[1]}', [1, 2]; "
+        "'{}'; '{!r:5}|', 'a'; '{', 1; '{x}', 1; '{:d}', 'a'; '{:.3f}', 2.0; '{{.}}'; "
         "'{0[a.b]}', {'a.b': 1}; '{:' * 3000 + '.' + '}' * 3000, 1; '{:{:{:.1}}}', 1"
     )
     yield row(schema, method("format"), _format, samples, raises=True)

@@ -35,6 +35,7 @@ Line numbers lead from a traceback to the node.
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import is_, is_not
 from typing import Any
 
 from runtime.dispatch.dispatcher import default_dispatcher
@@ -403,6 +404,9 @@ class _Writer:
             return
         self.inlined.append(bound)
         words = INLINE.get(trusted)
+        if trusted in (is_, is_not) and not all(map(str.isidentifier, given)):
+            # Python warns of a number, or a text, that something is, or is not.
+            words = None
         if words is None:
             words = f"{self.function(trusted, 'r')}({', '.join(given)})"
         else:

@@ -75,7 +75,7 @@ def test_generated_programs_do_the_same() -> None:
 
 @pytest.mark.long
 def test_many_generated_programs_come_back() -> None:
-    for seed in range(20, 2_000):
+    for seed in range(20, 320):
         assert differing(Random(seed).randrange, compiled=False) == [], seed
 
 

@@ -20,7 +20,7 @@ from tests.script.emission.both import Both, Outcome
 from tests.script.emission.generated import Program
 from tests.script.emission.generated_forms import EVERY, NAMES
 
-FEW, MANY, CALLS = 120, 20_000, 3
+FEW, MORE, MANY, CALLS = 120, 1_500, 20_000, 3
 FUSED, SIZE = 500, 1200
 # How programs are run; the first way is that of all, the others of some.
 WAYS: tuple[dict[str, Any], ...] = (
@@ -82,6 +82,12 @@ def test_some_programs_do_what_python_does() -> None:
 
 
 @pytest.mark.long
+def test_more_programs_do_what_python_does() -> None:
+    """Of a part of the 20,000 programs none differs."""
+    forms_of(range(FEW, FEW + MORE))
+
+
+@pytest.mark.whole
 @pytest.mark.parametrize("half", [0, 1])
 def test_many_programs_do_what_python_does(half: int) -> None:
     """Of 20,000 programs none differs."""
@@ -99,7 +105,7 @@ def test_each_form_comes_often() -> None:
     assert forms.keys() == EVERY
 
 
-@pytest.mark.long
+@pytest.mark.whole
 def test_fused_programs_do_what_python_does() -> None:
     """Of programs of larger tensors none differs; kernels are compiled for 500."""
     fused = seed = 0

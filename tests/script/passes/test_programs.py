@@ -55,6 +55,13 @@ def test_programs_do_the_same_after_passes_and_each_pass_fires() -> None:
 
 
 @pytest.mark.long
+def test_more_programs_do_the_same() -> None:
+    fired: Counter[str] = Counter()
+    for seed in range(30, 130):
+        compare(seed, fired)
+
+
+@pytest.mark.whole
 def test_many_programs_do_the_same_and_each_pass_fires_often() -> None:
     fired: Counter[str] = Counter()
     for seed in range(30, 2_030):

@@ -90,6 +90,23 @@ def test_text_after_so_many_runs() -> None:
         assert not is_text(function)
 
 
+@pytest.mark.parametrize("one", ["1", '"a"', "None", "2.5"])
+@pytest.mark.parametrize("name", ["is_", "is_not"])
+def test_text_that_python_would_warn_of(name: str, one: str) -> None:
+    kind = {"1": "int", '"a"': "str", "None": "NoneType", "2.5": "float"}[one]
+    function = written(
+        "f(int n) -> bool",
+        f"""\
+  %one : {kind} = prim::Constant[value={one}]()
+  %is : bool = script::{name}.t(%one, %n)
+  return (%is)
+""",
+    )
+    with executor(text_after=0, optimize=False):
+        assert call(function, (7,)) is (name == "is_not")
+        assert is_text(function)
+
+
 def test_recursion_is_as_deep_the_first_time_as_ever() -> None:
     known = Function("f", parse_schema("f(int n) -> int"), Graph())
     function = written(

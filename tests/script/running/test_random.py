@@ -203,5 +203,10 @@ def test_a_wrong_word_of_the_text_is_found(
 
 
 @pytest.mark.long
+def test_more_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    compare(range(150, 500), capsys)
+
+
+@pytest.mark.whole
 def test_many_random_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    compare(range(150, 2_000), capsys)
+    compare(range(500, 2_500), capsys)
