@@ -9,12 +9,14 @@ Rules:
 - a child leaves by `os._exit`: the tests after this one are the parent's.
 """
 
+import logging
 import os
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -58,3 +60,10 @@ def in_child(check: Callable[[], bool]) -> bool:
         finally:
             os._exit(0 if good else 1)
     return ended_well(child)
+
+
+def free_logging() -> None:
+    """Let go of what an interrupt within `logging` keeps: a fork would wait for it."""
+    with suppress(RuntimeError):
+        while True:
+            logging._releaseLock()  # type: ignore[attr-defined]  # nobody offers it

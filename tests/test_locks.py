@@ -11,7 +11,7 @@ import pytest
 
 from runtime import locks
 from runtime.locks import LOADING, load, renewed
-from tests.forking import in_child, needs_fork
+from tests.forking import free_logging, in_child, needs_fork
 
 # Each way in the wrong order of locks failed in nearly every process.
 PROCESSES = 3
@@ -113,6 +113,12 @@ def test_lazy_names_and_namespaces_load_by_one_thread_at_a_time(
     )
     assert operators.provided
     assert held == [True, True]
+
+
+@pytest.fixture(autouse=True)
+def _free_to_fork() -> None:
+    """Whatever other tests have interrupted, no fork waits for it."""
+    free_logging()
 
 
 def _take(lock: Any) -> bool:

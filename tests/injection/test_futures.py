@@ -19,6 +19,7 @@ import pytest
 import runtime.futures
 from runtime.errors import FutureTimeout
 from runtime.futures import awaits, future, settling
+from tests.forking import free_logging
 from tests.injection.futures import OPERATIONS, WITH_THREADS, Noting, World, wrong
 from tests.injection.interrupting import (
     Round,
@@ -135,13 +136,6 @@ def played(seed: int, rounds: int) -> tuple[int, list[str]]:
         if (told := wrong(world)) is not None:
             failed.append(f"{name}: {told}")
     return came, failed
-
-
-def free_logging() -> None:
-    """Let go of what an interrupt within `logging` keeps: a fork would wait for it."""
-    with suppress(RuntimeError):
-        while True:
-            logging._releaseLock()  # type: ignore[attr-defined]  # nobody offers it
 
 
 @pytest.mark.parametrize("rounds", [500, pytest.param(20_000, marks=pytest.mark.long)])
