@@ -1,13 +1,13 @@
 """What all tests need: pytester, and the project's own plugin.
 
 True only here: an installed project brings its plugin by its entry point; from a bare
-checkout it is named here, and never twice.  Tests that take long are skipped, with
-the reason, unless `-m` speaks of them.  Of tests that repeat one claim over every
-operator, dtype, layout or registry, `--thin` runs one in so many, always the same ones,
-and `--thinned` the others: `make test` and `make test-long`.  Whoever says neither runs
-them all.  Long ones are in no share: `-m` alone decides about them.  Of the scenarios
-of the catalogue `--thin` explores one in so many, and `--thinned` none: beside it
-`everyorder gate` explores them all.
+checkout it is named here, and never twice.  Tests that take long, or longest, are
+skipped, with the reason, unless `-m` speaks of them.  Of tests that repeat one claim
+over every operator, dtype, layout or registry, `--thin` runs one in so many, always the
+same ones, and `--thinned` the others: `make test` and `make test-long`.  Whoever says
+neither runs them all.  Long ones are in no share: `-m` alone decides about them.  Of
+the scenarios of the catalogue `--thin` explores one in so many, and `--thinned` none:
+beside it `everyorder gate` explores them all.
 """
 
 import gc
