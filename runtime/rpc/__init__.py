@@ -1,0 +1,1 @@
+"""Remote calls: workers, calls, references; values on the surface, messages below."""

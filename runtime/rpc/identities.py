@@ -1,0 +1,61 @@
+"""Identities: workers, their lives, and what is known by the same name everywhere.
+
+True only here: how workers and references are named.  Nothing here knows of messages.
+
+    WorkerInfo         a worker, as programs know it: its name and its number
+    Node               a worker's life: started anew, it is another node
+    GloballyUniqueId   a number that no two workers give twice
+    RRefId, ForkId     of a value that others refer to, and of one who does
+    Fork               one reference of one user, and who it came from
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class WorkerInfo:
+    """A worker: `name` as it was started, `id` as it was admitted (from 0 on)."""
+
+    name: str
+    id: int
+
+    def __repr__(self) -> str:
+        return f"WorkerInfo(id={self.id}, name={self.name})"
+
+
+class Node(NamedTuple):
+    """One life of a worker; `incarnation` is drawn when it starts (63 bits)."""
+
+    name: str
+    id: int
+    incarnation: int
+
+    @property
+    def info(self) -> WorkerInfo:
+        """The worker, as programs know it."""
+        return WorkerInfo(self.name, self.id)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class GloballyUniqueId:
+    """A number that no two workers, and no two lives of one, give twice."""
+
+    created_on: int
+    local_id: int
+    # Of the life that gave it; a worker that starts anew counts from 0 again.
+    incarnation: int = field(default=0, repr=False)
+
+
+RRefId = GloballyUniqueId
+ForkId = GloballyUniqueId
+
+
+class Fork(NamedTuple):
+    """One reference: to the value `rref` of `owner`, held by whoever received it."""
+
+    rref: RRefId
+    fork: ForkId
+    owner: Node
+    # The type of the value in the schema language, as far as it was known ("" is not).
+    type: str = ""

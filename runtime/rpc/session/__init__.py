@@ -1,0 +1,1 @@
+"""Sessions: what workers say to each other, as a state machine without sockets."""

@@ -1,0 +1,117 @@
+"""Events: what a session tells the agent above it; values only, never messages.
+
+True only here: the border between sessions and agents.  A payload is opaque to a
+session: buffers that the agent wrote, the first of them small.
+
+Rules: an event is told once, in the order in which things happened; whoever is told may
+call the session again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from runtime.rpc.identities import Fork, Node, RRefId
+
+Buffer = bytes | bytearray | memoryview
+Payload = Sequence[Buffer]
+
+
+class Reason(Enum):
+    """Why a call has no answer."""
+
+    DEADLINE = "the deadline passed"
+    LOST = "the connection to the worker was lost"
+    RESTARTED = "the worker was started anew"
+    LEFT = "the worker left"
+    REFERENCE = "a reference that it carries is dead"
+    STOPPED = "this worker stopped"
+    CANCELLED = "the caller gave it up"
+    TOO_LARGE = "it is larger than the other worker takes"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A peer asks for something; every reference it carries is confirmed by now.
+
+    `call` and `peer` name it in `Session.reply`.  `creates` is the value that `remote`
+    makes here: this worker is its owner from now on, and the caller its first user.
+    `target` is the value that is fetched.  `deadline` is in this worker's clock.
+    """
+
+    peer: Node
+    call: int
+    payload: Payload
+    carries: tuple[Fork, ...] = ()
+    creates: RRefId | None = None
+    target: RRefId | None = None
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The caller of a call that came in no longer waits for its answer."""
+
+    peer: Node
+    call: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answer to a call of ours; `failed` as it was said in `Session.reply`."""
+
+    call: int
+    payload: Payload
+    carries: tuple[Fork, ...] = ()
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A call of ours ended without an answer; each call has one end only."""
+
+    call: int
+    reason: Reason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """The owner knows of a reference that this worker holds."""
+
+    fork: Fork
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """A reference that this worker holds is worth nothing any more."""
+
+    fork: Fork
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Freed:
+    """Nobody refers to a value of this worker any more: the agent lets go of it."""
+
+    rref: RRefId
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A worker is a member now, and can be called."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A worker is no member any more."""
+
+    node: Node
+    reason: Reason
+
+
+Event = (
+    Called | Cancelled | Answered | Failed | Confirmed | Died | Freed | Joined | Lost
+)
