@@ -83,7 +83,7 @@ class Carrying(Protocol):
     def forget(self, carrier: Hashable, now: float) -> None:
         """Nobody waits for a carrier any more; what came with it is not held."""
 
-    def create(self, rref: RRefId, owner: Node, type: str, now: float) -> Fork:
+    def create(self, rref: RRefId, owner: Node, now: float) -> Fork:
         """This worker's reference to what a call will make; pending until `created`."""
 
     def created(self, fork: ForkId, now: float) -> None:
