@@ -87,6 +87,9 @@ class Carrying(Protocol):
         READY is told now, WAITS gets a verdict, DEAD is never told.
         """
 
+    def drop(self, fork: ForkId) -> None:
+        """A reference that was told is let go of."""
+
     def forget(self, key: Key) -> None:
         """A carrier that came is not to be told any more; nothing where none waits."""
 
