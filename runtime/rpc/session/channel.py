@@ -591,7 +591,7 @@ class Channel:
                 for time in (
                     self.heard,
                     self.proven,
-                    self._began,
+                    began,
                     self._acknowledge_at,
                     self._probe_at,
                     self._note_at,
