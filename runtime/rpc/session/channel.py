@@ -195,6 +195,11 @@ class Channel:
             self._move("over")
             self._end(reason, expired=True)
 
+    def lease(self) -> float:
+        """Until when the peer may count on the session that is open, or was."""
+        open_ = self.state in (OPEN, FENCED)
+        return self.heard + self._settings.expire if open_ else -inf
+
     def goodbye(self) -> None:
         """Tell the peer that this worker leaves."""
         self._note(Kind.BYE, NOTHING)

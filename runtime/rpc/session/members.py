@@ -268,7 +268,8 @@ class Members:
         there = {each.node.incarnation for each in note.members}
         for each in list(self._members.values()):
             if each.node.incarnation not in there:
-                self._remove(each.node, Reason.LEFT)
+                # Of the keeper's members no more, and there perhaps all the same.
+                self._remove(each.node, Reason.LOST)
         for each in note.members:
             self._put(each)
 
