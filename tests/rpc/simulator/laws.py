@@ -21,8 +21,8 @@ def confirmed_are_listed(world: World) -> str | None:
     }
     for worker in world.workers:
         agent = worker.agent
-        # Who is frozen takes nothing for anything.
-        if agent is None or worker.frozen or worker.thawed:
+        # Who is frozen takes nothing for anything, nor who has just thawed.
+        if agent is None or worker.frozen or worker.behind(world.time):
             continue
         for name in agent.confirmed:
             fork = agent.held[name]
@@ -41,7 +41,7 @@ def deadlines_end(world: World) -> str | None:
     """A call has its end when its deadline has passed."""
     for worker in world.workers:
         agent = worker.agent
-        if agent is None or worker.frozen or worker.thawed:
+        if agent is None or worker.frozen or worker.behind(world.time):
             continue
         for number, asked in agent.asked.items():
             if asked.deadline is not None and asked.deadline < agent.now - 1e-3:

@@ -7,6 +7,8 @@ used once in the world, so that whoever runs it twice is seen.
 from marshal import dumps, loads
 from typing import NamedTuple
 
+from runtime.rpc.session.events import Payload
+
 
 class Request(NamedTuple):
     """What a callee does: some with what came along, then, after a while, answer.
@@ -31,10 +33,9 @@ def written(request: Request) -> list[bytes]:
     return [dumps(tuple(request)), *([bytes(request.bulk)] if request.bulk else [])]
 
 
-def read(payload: object) -> Request:
+def read(payload: Payload) -> Request:
     """The request of a payload."""
-    first, *_ = payload  # type: ignore[misc]  # buffers
-    return Request(*loads(bytes(first)))
+    return Request(*loads(bytes(payload[0])))
 
 
 def answer_to(token: int) -> list[bytes]:

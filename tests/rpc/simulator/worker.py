@@ -67,6 +67,10 @@ class Agent:
     ran: Callable[[int, str], None]
     held: dict[ForkId, Fork] = field(default_factory=dict)
     confirmed: set[ForkId] = field(default_factory=set)
+    # An event may be on its way when they are dropped.
+    dropped: set[ForkId] = field(default_factory=set)
+    # Of those that calls create: what these do does not depend on other calls.
+    plain: set[ForkId] = field(default_factory=set)
     values: dict[RRefId, Value] = field(default_factory=dict)
     handles: list[RRefId] = field(default_factory=list)
     asked: dict[int, Asked] = field(default_factory=dict)
@@ -120,6 +124,8 @@ class Agent:
                 # The call has ended already.
                 return number
             asked.fork = fork.fork
+            if not request.forward:
+                self.plain.add(fork.fork)
             self.held[fork.fork] = fork
         return number
 
@@ -139,11 +145,26 @@ class Agent:
         """Let go of a reference."""
         del self.held[fork]
         self.confirmed.discard(fork)
+        self.dropped.add(fork)
         self.session.drop(fork, self.now)
 
     def items(self, which: int, many: int) -> list[Fork | RRefId]:
-        """Some of what can be sent along."""
-        there: list[Fork | RRefId] = [*self.held.values(), *self.handles]
+        """Some of what can be sent along with a call."""
+        return self._some([*self.held.values(), *self.handles], which, many)
+
+    def answers(self, called: Called, which: int, many: int) -> list[Fork | RRefId]:
+        """Some of what can be sent along with an answer.
+
+        What creates a value does not wait for a value to be created, nor does an
+        answer for what may wait for it: circles of workers that wait would never end.
+        """
+        ready = self.confirmed if called.creates else self.confirmed | self.plain
+        held = [fork for name, fork in self.held.items() if name in ready]
+        return self._some([*held, *self.handles], which, many)
+
+    def _some(
+        self, there: list[Fork | RRefId], which: int, many: int
+    ) -> list[Fork | RRefId]:
         if not there or not many:
             return []
         return [there[(which + number) % len(there)] for number in range(many)]
@@ -254,7 +275,7 @@ class Agent:
                 raise Broken("what is fetched is kept")
             carries += [fork for fork in value.holds if fork.fork in self.held]
         else:
-            carries += self.items(request.token, request.answer)
+            carries += self.answers(called, request.token, request.answer)
         mine = [fork for fork in called.carries if fork.fork in self.held]
         made: list[tuple[Called, Request]] = []
         if called.creates is not None:
@@ -300,7 +321,7 @@ class Agent:
             asked.then()
 
     def _died(self, fork: Fork) -> None:
-        if self.held.pop(fork.fork, None) is None:
+        if self.held.pop(fork.fork, None) is None and fork.fork not in self.dropped:
             raise Broken("only what is held dies")
         self.confirmed.discard(fork.fork)
 

@@ -53,8 +53,6 @@ class Worker:
     agent: Agent | None = None
     lives: int = 0
     frozen: bool = False
-    # It has thawed, and its session has not been asked for anything since.
-    thawed: bool = False
     keeper: bool = False
     inbox: list[list[bytes]] = field(default_factory=list)
     due: float | None = None
@@ -62,6 +60,10 @@ class Worker:
     def clock(self, time: float) -> float:
         """The worker's clock at a time of the world."""
         return self.offset + time * self.rate
+
+    def behind(self, time: float) -> bool:
+        """Whether its session has had something to do, and has not done it."""
+        return self.due is not None and self.due <= time
 
     def time(self, clock: float) -> float:
         """The world's time when the worker's clock shows something."""
@@ -101,7 +103,7 @@ class World:
     def start(self, worker: Worker) -> None:
         """A life of a worker begins."""
         worker.lives += 1
-        worker.frozen = worker.thawed = False
+        worker.frozen = False
         worker.inbox.clear()
         now = worker.clock(self.time)
         session = self.make(
@@ -155,7 +157,6 @@ class World:
         agent = worker.agent
         assert agent is not None, "it lives"
         session = agent.session
-        worker.thawed = False
         agent.now = worker.clock(self.time)
         while True:
             for packet in session.take_packets():
@@ -327,7 +328,9 @@ class World:
         pairs = (
             [(one, other)]
             if action.c % 4
-            else [(source, target) for source in self.workers for target in self.workers]
+            else [
+                (source, target) for source in self.workers for target in self.workers
+            ]
         )
         for source, target in pairs:
             link = Link(source.endpoint, target.endpoint)
@@ -370,7 +373,7 @@ class World:
         """A worker goes on, as if no time had passed; its packets are there."""
         if not worker.frozen:
             return
-        worker.frozen, worker.thawed = False, True
+        worker.frozen = False
         inbox = worker.inbox[:]
         worker.inbox.clear()
         for frames in inbox:
@@ -386,8 +389,9 @@ class World:
         agent.leaving = True
         self.ask(worker, lambda agent: agent.session.leave(agent.now))
         worker.agent, worker.due = None, None
-        if agent.asked or agent.held:
-            raise Broken("who leaves has an end of everything")
+        others = [f for f in agent.held.values() if f.owner != agent.session.node]
+        if agent.asked or others:
+            raise Broken(f"who leaves has an end of all: {agent.asked}, {others}")
 
     # The end.
 
