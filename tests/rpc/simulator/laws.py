@@ -49,7 +49,25 @@ def deadlines_end(world: World) -> str | None:
     return None
 
 
-LAWS = (confirmed_are_listed, deadlines_end)
+def the_end_is_common(world: World) -> str | None:
+    """Who is told that all are done knows of nobody who is not."""
+    agents = {
+        worker.agent.session.node: worker.agent
+        for worker in world.workers
+        if worker.agent is not None
+    }
+    for worker in world.workers:
+        agent = worker.agent
+        if agent is None:
+            continue
+        for node in agent.last:
+            other = agents.get(node)
+            if other is not None and not other.done:
+                return f"{worker.name} is told so, and {node.name} is not done"
+    return None
+
+
+LAWS = (confirmed_are_listed, deadlines_end, the_end_is_common)
 
 
 def calls_have_ended(world: World) -> str | None:
@@ -88,6 +106,10 @@ def members_agree(world: World) -> str | None:
     if first is None or first.session.node.id < 0:
         return None
     group = {first.session.node, *first.members}
+    if len({node.name for node in group}) < len(group):
+        return f"two of {group} have one name"
+    if len({node.id for node in group}) < len(group):
+        return f"two of {group} have one number"
     for worker in world.workers:
         agent = worker.agent
         if agent is None or agent.session.node not in group:

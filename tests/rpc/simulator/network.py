@@ -4,7 +4,8 @@ True only here: the fate of a packet.  Each link has random numbers of its own, 
 what happens on one does not change another: a schedule that is cut down keeps most of
 its fates.  Uniform weather misses what is deep, so links have priorities that change at
 times, as in PCT: each has a delay of its own order of magnitude, and one kind of
-message may be held back, on all links or on one, for as long as a lease allows.
+message may be held back, on all links or on one: late, as far as a lease allows, or
+lost each time, while signs of life get through and the lease goes on.
 """
 
 from collections.abc import Sequence
@@ -38,8 +39,9 @@ class Weather:
     doubled: float = 0.0
     # Part of the delay by which packets overtake each other.
     jitter: float = 0.0
-    # The number of the kind of message that is held back.
+    # The number of the kind of message that is held back, and whether it is lost.
     held_back: int = 0
+    starved: bool = False
 
 
 @dataclass(slots=True)
@@ -64,12 +66,13 @@ class Network:
         random = self.randoms.get(link)
         if random is None:
             random = self.randoms[link] = Random(f"{self.seed}/{link}")
-        if random.random() < weather.lost:
+        held_back = weather.held_back and kind(frames) == weather.held_back
+        if random.random() < weather.lost or (held_back and weather.starved):
             return
         twice = random.random() < weather.doubled
         for _ in range(1 + twice):
             delay = weather.delay * (1 + weather.jitter * random.random())
-            if weather.held_back and kind(frames) == weather.held_back:
+            if held_back:
                 delay += HELD_BACK
             self._put(now + delay, link, frames)
 

@@ -36,6 +36,8 @@ WEIGHTS = {
     "freeze": 1,
     "thaw": 2,
     "leave": 1,
+    "intrude": 1,
+    "finish": 1,
 }
 ALWAYS = frozenset({"call", "remote", "drop"})
 
@@ -140,10 +142,11 @@ def _drawn(seed: int) -> tuple[int, tuple[Action, ...]]:
     kinds = [kind for kind in WEIGHTS if kind in ALWAYS or random.random() < 0.65]
     weights = [WEIGHTS[kind] * random.choice((0.3, 1, 1, 3)) for kind in kinds]
     # Some schedules are one burst, others have time to lose each other.
+    pace = random.choice((0.004, 0.01, 0.1, 0.3))
     slow = random.choice((0.02, 0.1, 0.2))
     actions = []
     for _ in range(random.randrange(12, 49)):
-        after = random.expovariate(1 / 0.01)
+        after = random.expovariate(1 / pace)
         if random.random() < slow:
             after += random.choice((0.2, 1.0, 2.2, 6.0))
         (kind,) = random.choices(kinds, weights)

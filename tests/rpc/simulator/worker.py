@@ -82,8 +82,12 @@ class Agent:
     # In the worker's clock; the world sets it before it asks for anything.
     now: float = 0.0
     finished: bool = False
+    # The members when it was told that all are done.
+    last: tuple[Node, ...] = ()
     admitted: bool = False
     rejected: bool = False
+    # It has said so, and asks for nothing any more.
+    done: bool = False
     closing: bool = False
     leaving: bool = False
 
@@ -217,6 +221,7 @@ class Agent:
                 if self.finished:
                     raise Broken("the end comes once")
                 self.finished = True
+                self.last = tuple(self.members)
 
     def _receive(self, forks: tuple[Fork, ...]) -> None:
         for fork in forks:

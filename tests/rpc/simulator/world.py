@@ -36,6 +36,10 @@ _EXACT = 1e-6
 _MOST = 200_000
 
 MakeSession = Callable[..., Session]
+# When, in which order, whose, and what: or links that are no longer cut.
+Task = tuple[
+    float, int, "Worker", Agent | None, "Callable[[], None] | set[Link]"
+]
 
 
 @dataclass(slots=True)
@@ -53,7 +57,6 @@ class Worker:
     agent: Agent | None = None
     lives: int = 0
     frozen: bool = False
-    keeper: bool = False
     inbox: list[list[bytes]] = field(default_factory=list)
     due: float | None = None
 
@@ -90,8 +93,18 @@ class World:
             )
             for number in range(schedule.workers)
         ]
+        # Somebody who comes under the name of another one, from elsewhere.
+        number = random.randrange(1, schedule.workers)
+        self.intruder = Worker(schedule.workers, f"w{number}", "at://intruder", 7.0, 1.0)
+        self.workers.append(self.intruder)
+        # Those who are there from the beginning; others come by a `restart`.
+        self.early = [
+            worker
+            for worker in self.workers[:-1]
+            if worker.number == 0 or random.random() < 0.85
+        ]
         self.at = {worker.endpoint: worker for worker in self.workers}
-        self.tasks: list[tuple[float, int, Worker, Agent, Callable[[], None]]] = []
+        self.tasks: list[Task] = []
         self.counted = 0
         self.tokens = 0
         self.ran: set[int] = set()
@@ -120,14 +133,16 @@ class World:
             now=now,
         )
         if worker.number == 0:
-            worker.keeper = True
-            size = len(self.workers) if self.sized else None
-            session.keep(world_size=size)
+            session.keep(world_size=self.schedule.workers if self.sized else None)
         else:
-            meeting = self.workers[0].endpoint
-            wanted = worker.number if self.sized else None
-            session.join(meeting, id=wanted, now=now)
+            self.join(worker, agent)
         self.touched(worker)
+
+    def join(self, worker: Worker, agent: Agent) -> None:
+        """A worker asks to be a member."""
+        wanted = worker.number % self.schedule.workers if self.sized else None
+        agent.rejected = False
+        agent.session.join(self.workers[0].endpoint, id=wanted, now=agent.now)
 
     def later(
         self, worker: Worker, agent: Agent, wait: float, what: Callable[[], None]
@@ -150,7 +165,8 @@ class World:
             return
         agent.now = worker.clock(self.time)
         what(agent)
-        self.touched(worker)
+        if worker.agent is agent:
+            self.touched(worker)
 
     def touched(self, worker: Worker) -> None:
         """A session was asked for something: what it says is heard, and laws hold."""
@@ -167,6 +183,11 @@ class World:
                 break
             for event in events:
                 agent.hear(event)
+            if agent.finished and not agent.leaving:
+                # At once, or a little later, as agents do.
+                agent.leaving = True
+                wait = worker.number % 2 * 0.2
+                self.later(worker, agent, wait, lambda: self.leave(worker))
         due = session.next_time()
         worker.due = None if due is None else max(worker.time(due), self.time)
         for law in LAWS:
@@ -182,7 +203,7 @@ class World:
         Raises:
             Broken: a law does not hold.
         """
-        for worker in self.workers:
+        for worker in self.early:
             self.start(worker)
         self.until(self.time + 0.5)
         for action in self.schedule.actions:
@@ -221,7 +242,10 @@ class World:
 
     def _task(self) -> None:
         _, _, worker, agent, what = heappop(self.tasks)
-        if worker.agent is not agent:
+        if isinstance(what, set):
+            self.network.cut -= what
+            return
+        if worker.agent is not agent or agent is None:
             return
         if worker.frozen:
             self.later(worker, agent, 0.05, what)
@@ -241,11 +265,15 @@ class World:
     # Actions.
 
     def _one(self, number: int) -> Worker:
-        return self.workers[number % len(self.workers)]
+        # The intruder is there now and then, and does little.
+        which = number % (4 * self.schedule.workers + 1)
+        return self.workers[which % self.schedule.workers if which else -1]
 
     def _peer(self, agent: Agent, number: int) -> Node | None:
         members = list(agent.members)
         if agent.session.node.id < 0:
+            return None
+        if agent.done:
             return None
         everybody = [agent.session.node, *members]
         return everybody[number % len(everybody)]
@@ -323,7 +351,8 @@ class World:
             random.choice((0.0, 0.0, 0.05, 0.3)),
             random.choice((0.0, 0.0, 0.2)),
             random.choice((0.0, 0.5, 3.0)),
-            random.choice((0, 0, 1, 2, 4, 5, 6, 8, 9)),
+            random.choice((0, 0, 1, 2, 4, 5, 6, 6, 8, 9, 10)),
+            random.random() < 0.5,
         )
         pairs = (
             [(one, other)]
@@ -341,9 +370,17 @@ class World:
 
     def _cut(self, action: Action) -> None:
         one, other = self._one(action.a), self._one(action.b)
-        self.network.cut.add(Link(one.endpoint, other.endpoint))
+        links = {Link(one.endpoint, other.endpoint)}
         if action.c % 3:
-            self.network.cut.add(Link(other.endpoint, one.endpoint))
+            links.add(Link(other.endpoint, one.endpoint))
+        self.network.cut |= links
+        # About as long as leases are, or until somebody heals it.
+        lasts = (None, 0.4, 1.3, 1.6, 1.8, 2.1, 2.6)[action.d % 7]
+        if lasts is not None:
+            keeper = self.workers[0]
+            self.counted += 1
+            task = (self.time + lasts, self.counted, keeper, None, links)
+            heappush(self.tasks, task)
 
     def _heal(self, action: Action) -> None:
         self.network.cut.clear()
@@ -361,6 +398,22 @@ class World:
         worker = self._one(action.a)
         if worker.agent is None:
             self.start(worker)
+
+    def _intrude(self, action: Action) -> None:
+        worker = self.intruder
+        if worker.agent is None:
+            self.start(worker)
+        elif worker.agent.rejected:
+            self.ask(worker, lambda agent: self.join(worker, agent))
+
+    def _finish(self, action: Action) -> None:
+        worker = self._one(action.a)
+        if worker.agent is not None and worker.agent.admitted:
+            self.ask(worker, self._done)
+
+    def _done(self, agent: Agent) -> None:
+        agent.done = True
+        agent.session.finish(agent.now)
 
     def _freeze(self, action: Action) -> None:
         worker = self._one(action.a)
@@ -383,9 +436,14 @@ class World:
 
     def _leave(self, action: Action) -> None:
         worker = self._one(action.a)
-        if worker.agent is None or worker.frozen or not worker.number:
-            return
+        if worker.number:
+            self.leave(worker)
+
+    def leave(self, worker: Worker) -> None:
+        """A worker says goodbye, and is no more."""
         agent = worker.agent
+        if agent is None or worker.frozen:
+            return
         agent.leaving = True
         self.ask(worker, lambda agent: agent.session.leave(agent.now))
         worker.agent, worker.due = None, None
@@ -413,7 +471,7 @@ class World:
                 raise Broken(left)
             self.until(self.time + 0.5)
         if self.schedule.seed % 2:
-            self._finish()
+            self.finish()
 
     def _left(self) -> str | None:
         for law in AT_REST:
@@ -431,10 +489,14 @@ class World:
             if fork in agent.held:
                 agent.drop(fork)
 
-    def _finish(self) -> None:
-        """Everybody says that it is done, and then is told that all are."""
+    def finish(self) -> None:
+        """Everybody says that it is done, and then is told that all are.
+
+        Raises:
+            Broken: somebody is not.
+        """
         for worker in self.workers:
-            self.ask(worker, lambda agent: agent.session.finish(agent.now))
+            self.ask(worker, self._done)
         self.until(self.time + 10.0)
         for worker in self.workers:
             agent = worker.agent
