@@ -423,7 +423,7 @@ class Composition:
 
     def _proven(self, node: Node) -> float:
         channel = self._channels.get(node.incarnation)
-        return -inf if channel is None else channel.proven
+        return -inf if channel is None else channel.lease.proven
 
     def _change(self, now: float) -> None:
         """Members came, or left: their channels with them; notes are sent."""
