@@ -189,10 +189,9 @@ class Channel:
             self._move("over")
             self._end(reason, expired=True)
 
-    def lease(self) -> float:
+    def counts(self) -> float:
         """Until when the peer may count on the session that is open, or was."""
-        open_ = self.state in (OPEN, FENCED)
-        return self.heard + self._settings.expire if open_ else -inf
+        return self.lease.expires() if self.state in (OPEN, FENCED) else -inf
 
     def goodbye(self) -> None:
         """Tell the peer that this worker leaves."""

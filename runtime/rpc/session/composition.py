@@ -476,7 +476,7 @@ class Composition:
             return
         self._numbers[node.incarnation] = channel.numbers()
         self._resent += channel.resent
-        if reason is Reason.LOST and (until := channel.lease()) > now:
+        if reason is Reason.LOST and (until := channel.counts()) > now:
             # It may be there all the same, and cut off.
             self._ends.append(End(node, reason))
             self._leases[node] = max(until, self._leases.get(node, until))

@@ -317,7 +317,7 @@ class Members:
             self._move("keeper lost")
             self._wanted = self.node.id
             self._ask_at = now + _AGAIN_LATER
-        elif self.keeper is None and self.status == MEMBER:
+        elif self.keeper is None and self.status in (MEMBER, REJECTED):
             self._remove(peer, reason)
 
     def expired(self, peer: Node, now: float) -> None:
