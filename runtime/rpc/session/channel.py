@@ -189,6 +189,10 @@ class Channel:
             self._move("over")
             self._end(reason, expired=True)
 
+    def counts(self) -> float:
+        """Until when the peer may count on the session that is open, or was."""
+        return self.lease.expires() if self.state in (OPEN, FENCED) else -inf
+
     def goodbye(self) -> None:
         """Tell the peer that this worker leaves."""
         self._note(Kind.BYE, NOTHING)

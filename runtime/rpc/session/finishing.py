@@ -111,8 +111,9 @@ class Finishing:
         missing = self._missing(members)
         if missing != self._named:
             self._named = missing
+            # Those who are waited for are told, too: one who is gone is found out.
             for each in members:
-                if each != me and each in self._reports:
+                if each != me:
                     self.out.append((each, Waiting(missing)))
         if missing:
             return
