@@ -113,3 +113,121 @@ class WorkerLost(RpcError, ConnectionError):
     def render(self) -> str:
         """What was asked of whom, and what became of it."""
         return page(f"{self.call} on `{self.worker}` has no answer: {self.reason}.")
+
+
+@dataclass(eq=False, kw_only=True)
+class NotUnique(RpcError):
+    """Another member has the name, or the number, of a worker that wants to join."""
+
+    name: str
+    why: str
+
+    def render(self) -> str:
+        """Which worker, what is taken, and what to do."""
+        return page(
+            f"RPC worker name {self.name} is not unique, or its id is not: {self.why}.",
+            ("to do", "give each worker a name, and a rank, of its own"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class NotAdmitted(RpcError):
+    """The group does not take a worker; `why` says what does not fit."""
+
+    name: str
+    address: str
+    why: str
+
+    def render(self) -> str:
+        """Which worker, where, and why not."""
+        return page(
+            f"Worker `{self.name}` was not admitted at `{self.address}`: {self.why}."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class JoinTimeout(RpcError, TimeoutError):
+    """A worker was no member in time, or its group not complete; `missing` says who."""
+
+    name: str
+    address: str
+    seconds: float
+    missing: tuple[str, ...]
+
+    def render(self) -> str:
+        """Which worker, where, how long, and who was missing."""
+        return page(
+            f"Worker `{self.name}` did not get into a complete group at "
+            f"`{self.address}` within {self.seconds:g} s.",
+            ("missing", ", ".join(self.missing) or "nobody"),
+            ("to do", "start those, at the same address; or give more `join_timeout`"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class ShutdownTimeout(RpcError, TimeoutError):
+    """Not all workers were done in time; this one has stopped all the same.
+
+    `missing` are those who had not called `shutdown`, or whose calls were not over.
+    """
+
+    name: str
+    seconds: float
+    missing: tuple[str, ...]
+
+    def render(self) -> str:
+        """Which worker, how long, and who was missing."""
+        return page(
+            f"Worker `{self.name}` has stopped after {self.seconds:g} s, and not all "
+            "others were done.",
+            ("missing", ", ".join(self.missing) or "nobody: calls were in flight"),
+            ("to do", "call `shutdown` on those too; or give more `timeout`"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class ReferencesLeaked(RpcError):
+    """Values of this worker were still referred to when it stopped.
+
+    `lines` names a value and a reference each.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+
+    def render(self) -> str:
+        """Which worker, and which references; a line for each."""
+        head = f"Worker `{self.name}` has stopped while others referred to its values."
+        return "\n".join((head, *self.lines))
+
+
+@dataclass(eq=False, kw_only=True)
+class PayloadTooLarge(RpcError):
+    """A request, or its answer, has more bytes than the other worker takes."""
+
+    call: str
+    worker: str
+    detail: str = ""
+
+    def render(self) -> str:
+        """What was called where, and what to do."""
+        sizes = f" ({self.detail})" if self.detail else ""
+        return page(
+            f"{self.call} on `{self.worker}` is too large{sizes}.",
+            ("to do", "send it in parts, or give that worker a larger `max_payload`"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class NotAFuture(RpcError):
+    """A function whose result was to come later gave something else than a future."""
+
+    function: str
+    found: str
+
+    def render(self) -> str:
+        """What must be given, and what was; not wrapped."""
+        return (
+            "Functions decorated with @rpc.async_function must return a "
+            f"torch.futures.Future object: `{self.function}` gave {self.found}."
+        )
