@@ -1,7 +1,7 @@
 """Alarms: when a thread that waits for packets wakes by itself.
 
-True only here: how any thread sets the time at which another one, asleep, wakes; without
-a lock, as it is set once or twice in every call.
+True only here: how any thread sets the time at which another one, asleep, wakes;
+without a lock, as it is set once or twice in every call.
 
 Rules: who sets an alarm writes it, then looks what the thread sleeps towards; the
 thread says that it is about to sleep, then reads the alarm, then says how long.  So one
@@ -11,7 +11,7 @@ of the two sees the other.  An alarm goes off once, perhaps early, never not at 
 from math import inf
 from time import monotonic
 
-# Busy: it looks at the alarm before it sleeps.  About to sleep: whatever is set wakes it.
+# Busy: it looks at the alarm before it sleeps.  About to: whatever is set wakes it.
 _BUSY, _ABOUT = -inf, inf
 
 

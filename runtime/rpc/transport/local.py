@@ -128,7 +128,7 @@ class LocalTransport:
     def _run(
         self, on_packet: OnPacket, on_time: OnTime, on_link: OnLink | None
     ) -> None:
-        while not self._closed:
+        while True:
             try:
                 try:
                     item = self._queue.get(timeout=self._alarm.sleep())
@@ -136,7 +136,7 @@ class LocalTransport:
                     item = None
                 self._alarm.awake()
                 if self._closed:
-                    break
+                    return
                 if isinstance(item, tuple):
                     self._received += 1
                     on_packet([*item], "")
