@@ -177,3 +177,17 @@ class NotAKey(RpcError, ValueError):
     def render(self) -> str:
         """Which file, and what is wrong with it."""
         return page(f"`{self.path}` holds no key: {self.why}.")
+
+
+@dataclass(eq=False, kw_only=True)
+class BlockGone(RpcError, ConnectionError):
+    """Memory that another process lent cannot be opened; `why` says why.
+
+    Its lender has ended, or given the block up; what was in it is lost.
+    """
+
+    why: str
+
+    def render(self) -> str:
+        """What became of it."""
+        return page(f"A block of memory that was lent is not there: {self.why}.")

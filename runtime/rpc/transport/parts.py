@@ -30,6 +30,13 @@ def _table(frames: int) -> Struct:
     return _TABLES[frames] if frames < len(_TABLES) else Struct(f"<{1 + frames}I")
 
 
+def flat(buffer: Buffer) -> Buffer:
+    """A buffer whose length is that of its bytes; only a scattered one is copied."""
+    if isinstance(buffer, memoryview):
+        return buffer.cast("B") if buffer.c_contiguous else buffer.tobytes()
+    return buffer
+
+
 def joined(frames: Sequence[Buffer]) -> list[Buffer]:
     """The parts by which a packet travels.
 
@@ -39,10 +46,8 @@ def joined(frames: Sequence[Buffer]) -> list[Buffer]:
     lengths = [len(frames)]
     small: list[Buffer] = [b""]
     parts: list[Buffer] = [b""]
-    for given in frames:
-        frame = given
-        if isinstance(frame, memoryview):
-            frame = frame.cast("B") if frame.c_contiguous else frame.tobytes()
+    for each in frames:
+        frame = flat(each)
         if len(frame) < LARGE:
             lengths.append(len(frame))
             small.append(frame)
