@@ -231,3 +231,81 @@ class NotAFuture(RpcError):
             "Functions decorated with @rpc.async_function must return a "
             f"torch.futures.Future object: `{self.function}` gave {self.found}."
         )
+
+
+@dataclass(eq=False, kw_only=True)
+class AddressUnusable(RpcError, OSError):
+    """A worker cannot be reached at the address that it was given; `why` says why.
+
+    Another worker is there, or the address is none, or not this machine's.
+    """
+
+    address: str
+    why: str
+
+    def render(self) -> str:
+        """Which address, and what is wrong with it."""
+        return page(f"No worker can listen at `{self.address}`: {self.why}.")
+
+
+@dataclass(eq=False, kw_only=True)
+class KeysNeeded(RpcError, PermissionError):
+    """Others than this user could reach a worker at the address, and it has no keys."""
+
+    address: str
+
+    def render(self) -> str:
+        """Which address, and what would be safe."""
+        return page(
+            f"A worker at `{self.address}` without keys would run what anybody sends "
+            "who reaches it.",
+            ("to do", "give a folder of keys, or an `ipc:///folder` of this machine"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class FolderUnsafe(RpcError, PermissionError):
+    """A folder or a file that only its owner may open is open to others.
+
+    Nothing of it was read.
+    """
+
+    path: str
+    why: str
+
+    def render(self) -> str:
+        """Which one, what is wrong, and what to do."""
+        return page(
+            f"`{self.path}` is not safe: {self.why}.",
+            (
+                "to do",
+                "have it owned by this user, folders with mode 0700, files with "
+                "0600, and no link in between",
+            ),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class NotAKey(RpcError, ValueError):
+    """A file holds no key of ours, or one half of a pair is missing or not its half."""
+
+    path: str
+    why: str
+
+    def render(self) -> str:
+        """Which file, and what is wrong with it."""
+        return page(f"`{self.path}` holds no key: {self.why}.")
+
+
+@dataclass(eq=False, kw_only=True)
+class BlockGone(RpcError, ConnectionError):
+    """Memory that another process lent cannot be opened; `why` says why.
+
+    Its lender has ended, or given the block up; what was in it is lost.
+    """
+
+    why: str
+
+    def render(self) -> str:
+        """What became of it."""
+        return page(f"A block of memory that was lent is not there: {self.why}.")
