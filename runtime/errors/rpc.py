@@ -216,3 +216,199 @@ class GatherTimeout(RpcError, TimeoutError):
             f"`{self.call}` timed out after {self.seconds:.2f} seconds.",
             ("missing", ", ".join(self.missing) or "the answer of the first worker"),
         )
+
+
+@dataclass(eq=False, kw_only=True)
+class NotUnique(RpcError):
+    """Another member has the name, or the number, of a worker that wants to join."""
+
+    name: str
+    why: str
+
+    def render(self) -> str:
+        """Which worker, what is taken, and what to do."""
+        return page(
+            f"RPC worker name {self.name} is not unique, or its id is not: {self.why}.",
+            ("to do", "give each worker a name, and a rank, of its own"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class NotAdmitted(RpcError):
+    """The group does not take a worker; `why` says what does not fit."""
+
+    name: str
+    address: str
+    why: str
+
+    def render(self) -> str:
+        """Which worker, where, and why not."""
+        return page(
+            f"Worker `{self.name}` was not admitted at `{self.address}`: {self.why}."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class JoinTimeout(RpcError, TimeoutError):
+    """A worker was no member in time, or its group not complete; `missing` says who."""
+
+    name: str
+    address: str
+    seconds: float
+    missing: tuple[str, ...]
+
+    def render(self) -> str:
+        """Which worker, where, how long, and who was missing."""
+        return page(
+            f"Worker `{self.name}` did not get into a complete group at "
+            f"`{self.address}` within {self.seconds:g} s.",
+            ("missing", ", ".join(self.missing) or "nobody"),
+            ("to do", "start those, at the same address; or give more `join_timeout`"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class ShutdownTimeout(RpcError, TimeoutError):
+    """Not all workers were done in time; this one has stopped all the same.
+
+    `missing` are those who had not called `shutdown`, or whose calls were not over.
+    """
+
+    name: str
+    seconds: float
+    missing: tuple[str, ...]
+
+    def render(self) -> str:
+        """Which worker, how long, and who was missing."""
+        return page(
+            f"Worker `{self.name}` has stopped after {self.seconds:g} s, and not all "
+            "others were done.",
+            ("missing", ", ".join(self.missing) or "nobody: calls were in flight"),
+            ("to do", "call `shutdown` on those too; or give more `timeout`"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class ReferencesLeaked(RpcError):
+    """Values of this worker were still referred to when it stopped.
+
+    `lines` names a value and a reference each.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+
+    def render(self) -> str:
+        """Which worker, and which references; a line for each."""
+        head = f"Worker `{self.name}` has stopped while others referred to its values."
+        return "\n".join((head, *self.lines))
+
+
+@dataclass(eq=False, kw_only=True)
+class PayloadTooLarge(RpcError):
+    """A request, or its answer, has more bytes than the other worker takes."""
+
+    call: str
+    worker: str
+    detail: str = ""
+
+    def render(self) -> str:
+        """What was called where, and what to do."""
+        sizes = f" ({self.detail})" if self.detail else ""
+        return page(
+            f"{self.call} on `{self.worker}` is too large{sizes}.",
+            ("to do", "send it in parts, or give that worker a larger `max_payload`"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class NotAFuture(RpcError):
+    """A function whose result was to come later gave something else than a future."""
+
+    function: str
+    found: str
+
+    def render(self) -> str:
+        """What must be given, and what was; not wrapped."""
+        return (
+            "Functions decorated with @rpc.async_function must return a "
+            f"torch.futures.Future object: `{self.function}` gave {self.found}."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class AddressUnusable(RpcError, OSError):
+    """A worker cannot be reached at the address that it was given; `why` says why.
+
+    Another worker is there, or the address is none, or not this machine's.
+    """
+
+    address: str
+    why: str
+
+    def render(self) -> str:
+        """Which address, and what is wrong with it."""
+        return page(f"No worker can listen at `{self.address}`: {self.why}.")
+
+
+@dataclass(eq=False, kw_only=True)
+class KeysNeeded(RpcError, PermissionError):
+    """Others than this user could reach a worker at the address, and it has no keys."""
+
+    address: str
+
+    def render(self) -> str:
+        """Which address, and what would be safe."""
+        return page(
+            f"A worker at `{self.address}` without keys would run what anybody sends "
+            "who reaches it.",
+            ("to do", "give a folder of keys, or an `ipc:///folder` of this machine"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class FolderUnsafe(RpcError, PermissionError):
+    """A folder or a file that only its owner may open is open to others.
+
+    Nothing of it was read.
+    """
+
+    path: str
+    why: str
+
+    def render(self) -> str:
+        """Which one, what is wrong, and what to do."""
+        return page(
+            f"`{self.path}` is not safe: {self.why}.",
+            (
+                "to do",
+                "have it owned by this user, folders with mode 0700, files with "
+                "0600, and no link in between",
+            ),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class NotAKey(RpcError, ValueError):
+    """A file holds no key of ours, or one half of a pair is missing or not its half."""
+
+    path: str
+    why: str
+
+    def render(self) -> str:
+        """Which file, and what is wrong with it."""
+        return page(f"`{self.path}` holds no key: {self.why}.")
+
+
+@dataclass(eq=False, kw_only=True)
+class BlockGone(RpcError, ConnectionError):
+    """Memory that another process lent cannot be opened; `why` says why.
+
+    Its lender has ended, or given the block up; what was in it is lost.
+    """
+
+    why: str
+
+    def render(self) -> str:
+        """What became of it."""
+        return page(f"A block of memory that was lent is not there: {self.why}.")
