@@ -116,6 +116,109 @@ class WorkerLost(RpcError, ConnectionError):
 
 
 @dataclass(eq=False, kw_only=True)
+class NotTheOwner(RpcError):
+    """`call` was asked of a reference whose value lies on another worker.
+
+    `reference` is its text, `owner` the worker that has the value.
+    """
+
+    call: str
+    reference: str
+    worker: str
+    owner: str
+
+    def render(self) -> str:
+        """Who was asked for which value, and who has it."""
+        return page(
+            f"Worker `{self.worker}` cannot `{self.call}()`: the value lies on "
+            f"`{self.owner}`.",
+            ("reference", self.reference),
+            ("to do", f"call it on `{self.owner}`, or `to_here()` for a copy"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class ReferenceDead(RpcError):
+    """A reference is worth nothing: its value was never made, or is out of reach.
+
+    `reason` says why.
+    """
+
+    call: str
+    reference: str
+    reason: str
+
+    def render(self) -> str:
+        """What was asked of which reference, and what became of it."""
+        return page(
+            f"`{self.call}` was asked of a dead reference: {self.reason}.",
+            ("reference", self.reference),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class ReferenceNotSent(RpcError, TypeError):
+    """A reference was to be `asked` (pickled, copied) outside of a remote call."""
+
+    asked: str
+
+    def render(self) -> str:
+        """What was asked, and how references travel."""
+        return page(
+            f"An RRef cannot be {self.asked}: references travel inside of remote "
+            "calls only, where their owners are told.",
+            ("to do", "pass it in the arguments or the result of a remote call"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class NoSuchMethod(RpcError, AttributeError):
+    """A proxy was asked for a method that the class of the value lacks."""
+
+    kind: str
+    attribute: str
+
+    def render(self) -> str:
+        """The class and the name."""
+        return page(
+            f"type object `{self.kind}` has no attribute `{self.attribute}`.",
+            ("to know", "proxies reach what the class has, not what objects set"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class ExtraMissing(RpcError, ImportError):
+    """Remote calls between processes need what the extra `rpc` installs."""
+
+    call: str
+    package: str
+
+    def render(self) -> str:
+        """What is missing, and how it is installed."""
+        return page(
+            f"`{self.call}` needs the package `{self.package}`, which is not "
+            "installed.",
+            ("to do", "pip install 'everyorder[rpc]'"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class GatherTimeout(RpcError, TimeoutError):
+    """Not all workers came to `call` in time; `missing` did not."""
+
+    call: str
+    missing: tuple[str, ...]
+    seconds: float
+
+    def render(self) -> str:
+        """Who is missing, and how long was waited."""
+        return page(
+            f"`{self.call}` timed out after {self.seconds:.2f} seconds.",
+            ("missing", ", ".join(self.missing) or "the answer of the first worker"),
+        )
+
+
+@dataclass(eq=False, kw_only=True)
 class NotUnique(RpcError):
     """Another member has the name, or the number, of a worker that wants to join."""
 
