@@ -29,13 +29,13 @@ from runtime.errors.rpc import (
 from runtime.futures import Future
 from runtime.locks import load
 from runtime.rpc.agent import (
-    UNSET_RPC_TIMEOUT,
     Handle,
     Request,
     current_agent,
     set_reference_class,
     timeout_seconds,
 )
+from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution, is_async
 from runtime.rpc.identities import WorkerInfo
 
@@ -149,7 +149,9 @@ class RRef(Generic[T]):
     @overload
     def _get_type(self, timeout: float, blocking: bool) -> "Any": ...
 
-    def _get_type(self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True) -> Any:
+    def _get_type(
+        self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True
+    ) -> Any:
         """The class of the value, asked of its owner once; a future of it if asked so.
 
         Raises:

@@ -21,9 +21,9 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from logging import getLogger
 from queue import SimpleQueue
 from time import monotonic
-from logging import getLogger
 from typing import Any, Protocol
 
 from runtime.errors.rpc import NotInitialized, RpcMisuse, UnknownWorker
@@ -37,7 +37,6 @@ from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.agent.requests import Job, Request, serve
 from runtime.rpc.agent.speaking import Speaker, wait_shortly
 from runtime.rpc.identities import Fork, ForkId, Node, RRefId, WorkerInfo
-from runtime.rpc.session.session import Session
 from runtime.rpc.session.events import (
     Admitted,
     Answered,
@@ -56,9 +55,9 @@ from runtime.rpc.session.events import (
     Rejected,
     Warned,
 )
+from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Transport
 from runtime.rpc.values import Packed
-
 
 LOG = getLogger("runtime.rpc")
 
@@ -96,9 +95,7 @@ class Agent(Speaker):
         self.options = options
         # Of calls that name none, in seconds.
         self.rpc_timeout = options.rpc_timeout
-        self.codec = Codec(
-            References(self), registered_only=options.registered_only
-        )
+        self.codec = Codec(References(self), registered_only=options.registered_only)
         self.admitted: Admitted | None = None
         self.rejected: Rejected | None = None
         self.finished = False
@@ -175,9 +172,7 @@ class Agent(Speaker):
 
     # Calls ---------------------------------------------------------------------------
 
-    def call(
-        self, to: Node, request: Request, *, timeout: float | None
-    ) -> Future[Any]:
+    def call(self, to: Node, request: Request, *, timeout: float | None) -> Future[Any]:
         """A future of what a function gives on another worker; `timeout` in seconds.
 
         None is for ever.  It is completed on a request thread, and so are callbacks.
