@@ -21,10 +21,10 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
-from logging import getLogger
 from queue import SimpleQueue
 from time import monotonic
-from typing import Any, Protocol
+from logging import getLogger
+from typing import Any
 
 from runtime.errors.rpc import NotInitialized, RpcMisuse, UnknownWorker
 from runtime.futures import Future
@@ -37,6 +37,7 @@ from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.agent.requests import Job, Request, serve
 from runtime.rpc.agent.speaking import Speaker, wait_shortly
 from runtime.rpc.identities import Fork, ForkId, Node, RRefId, WorkerInfo
+from runtime.rpc.session.session import Session
 from runtime.rpc.session.events import (
     Admitted,
     Answered,
@@ -55,18 +56,11 @@ from runtime.rpc.session.events import (
     Rejected,
     Warned,
 )
-from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Transport
 from runtime.rpc.values import Packed
 
+
 LOG = getLogger("runtime.rpc")
-
-
-class Keeping(Protocol):
-    """The right to keep a place."""
-
-    def end(self) -> None:
-        """Let others keep it."""
 
 
 def _complete(told: tuple[Future[Any], Outcome]) -> None:
@@ -95,12 +89,12 @@ class Agent(Speaker):
         self.options = options
         # Of calls that name none, in seconds.
         self.rpc_timeout = options.rpc_timeout
-        self.codec = Codec(References(self), registered_only=options.registered_only)
+        self.codec = Codec(
+            References(self), registered_only=options.registered_only
+        )
         self.admitted: Admitted | None = None
         self.rejected: Rejected | None = None
         self.finished = False
-        # What is held as long as this worker keeps the place where others join.
-        self.keeping: Keeping | None = None
         self._pending: dict[int, Pending] = {}
         self._jobs: dict[tuple[Node, int], Job] = {}
         self._owned: dict[RRefId, Future[Any]] = {}
@@ -172,7 +166,9 @@ class Agent(Speaker):
 
     # Calls ---------------------------------------------------------------------------
 
-    def call(self, to: Node, request: Request, *, timeout: float | None) -> Future[Any]:
+    def call(
+        self, to: Node, request: Request, *, timeout: float | None
+    ) -> Future[Any]:
         """A future of what a function gives on another worker; `timeout` in seconds.
 
         None is for ever.  It is completed on a request thread, and so are callbacks.
@@ -539,8 +535,6 @@ class Agent(Speaker):
             handle.death = handle.death or DELETED
         self.transport.close()
         self.pool.close()
-        if self.keeping is not None:
-            self.keeping.end()
 
     def debug_info(self) -> dict[str, int]:
         """Counts of what there is, for people."""
