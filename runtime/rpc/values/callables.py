@@ -17,7 +17,7 @@ Rules:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final
 
@@ -47,7 +47,7 @@ REGISTERED: Final = "registered function"
 PYTHON: Final = "Python function"
 
 # How errors call the parts of a call.
-_PARTS = ("function", "args", "kwargs")
+_PARTS = ("function", "args", "kwargs", "profiled")
 # What the full names of compiled functions begin with.
 _PROGRAMS = "__torch__."
 
@@ -59,15 +59,17 @@ Kwargs = Mapping[str, Any]
 class Call:
     """A call of `function`, which is of a `kind`, and known there by `name`.
 
-    `schema` is that of an operator, "" for others.
+    `schema` is that of an operator, "" for others.  `profiled` asks for what was
+    measured where it runs, beside the result.
     """
 
     kind: str
     name: str
     function: Any
     args: Args = ()
-    kwargs: Kwargs = ()  # type: ignore[assignment]  # nothing to copy
+    kwargs: Kwargs = field(default_factory=dict)
     schema: str = ""
+    profiled: bool = False
 
     def run(self) -> Any:
         """What the function returns.  Raises what it raises."""
@@ -227,17 +229,20 @@ def pack_call(
     if call.kind == PYTHON:
         if only_registered:
             raise OnlyRegistered(found=f"`{call.name}`")
-        return pickling.pack(
-            (call.function, call.args, call.kwargs), references, _PARTS
-        )
+        return pickling.pack(_written(call, call.function), references, _PARTS)
     head = (call.kind, call.name, call.schema)
-    value = (head, call.args, call.kwargs)
+    value = _written(call, head)
     if only_registered:
         if call.kind != REGISTERED:
             raise OnlyRegistered(found=f"The {call.kind} `{call.name}`")
         return restricted.pack(value, references, _PARTS)
     packed = restricted.attempt(value, references)
     return pickling.pack(value, references, _PARTS) if packed is None else packed
+
+
+def _written(call: Call, function: Any) -> tuple[Any, ...]:
+    parts = function, call.args, call.kwargs
+    return (*parts, True) if call.profiled else parts
 
 
 def unpack_call(
@@ -255,15 +260,16 @@ def unpack_call(
         Undecodable, RpcError: it cannot be read; see `pickling.unpack`.
     """
     value = pickling.unpack(payload, references, carries, trusted=not only_registered)
-    if not isinstance(value, tuple) or len(value) != 3:
+    if not isinstance(value, tuple) or not 3 <= len(value) <= 4:
         raise _no_call()
-    function, args, kwargs = value
+    function, args, kwargs, *more = value
+    profiled = bool(more)
     if not isinstance(args, tuple) or not isinstance(kwargs, dict):
         raise _no_call()
     if not isinstance(function, tuple):
         if only_registered:
             raise OnlyRegistered(found=f"`{named(function)}`")
-        return Call(PYTHON, named(function), function, args, kwargs)
+        return Call(PYTHON, named(function), function, args, kwargs, profiled=profiled)
     if len(function) != 3 or not all(type(each) is str for each in function):
         raise _no_call()
     kind, name, schema = function
@@ -272,7 +278,7 @@ def unpack_call(
     finder = _FINDERS.get(kind)
     if finder is None or not all(type(key) is str for key in kwargs):
         raise _no_call()
-    return Call(kind, name, finder(name, schema), args, kwargs, schema)
+    return Call(kind, name, finder(name, schema), args, kwargs, schema, profiled)
 
 
 def _no_call() -> Undecodable:
