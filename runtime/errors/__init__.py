@@ -105,7 +105,7 @@ if TYPE_CHECKING:
         AnnotationError, AnnotationTaken, ArgumentOrder, DeclarationConflict,
         ImpureFunction, InferenceError, MalformedClassName, MalformedTypeName,
         SchemaError, SchemaSyntaxError, TagMismatch, UnknownAliasKind,
-        UnknownDeclaration, UnknownTag, UnsharedNamespace,
+        UnknownDeclaration, UnknownKind, UnknownTag, UnsharedNamespace,
     )
     from runtime.errors.schema import TooManyArguments as TooManySchemaArguments
     from runtime.errors.script import (
@@ -200,16 +200,17 @@ __all__ = [
     "UndeclaredWrite", "UndefinedResult", "UnevenData", "UnfitClass", "UnfitIndex",
     "UnfitKernel", "UnfitMember", "UnfitParameter", "UnfitValue", "UnknownAliasKind",
     "UnknownArgument", "UnknownAttribute", "UnknownBackend", "UnknownDeclaration",
-    "UnknownDevice", "UnknownKey", "UnknownMode", "UnknownMutated", "UnknownName",
-    "UnknownOperator", "UnknownPolicy", "UnknownTag", "UnknownWorker", "Unmovable",
-    "UnrecordedWrite", "UnsharedNamespace", "UnsupportedAliases", "UnsupportedData",
-    "UnsupportedForWrappers", "Untraceable", "UntraceableInput", "UntraceableOutput",
-    "UnusedInput", "ViewImpossible", "ViewModified", "WithoutFunction", "WorkerLost",
-    "WrappedElsewhere", "WrapperError", "WrapperOfAnotherClass", "WriteInsideListener",
-    "WrongArgument", "WrongArgumentType", "WrongDetach", "WrongDevice",
-    "WrongHandlerResult", "WrongMetadata", "WrongOption", "WrongParts",
-    "WrongResultCount", "WrongReturnCount", "WrongReturnType", "WrongSuperCall",
-    "WrongTensorCount", "WrongValue", "WrongWhole",
+    "UnknownDevice", "UnknownKey", "UnknownKind", "UnknownMode", "UnknownMutated",
+    "UnknownName", "UnknownOperator", "UnknownPolicy", "UnknownTag", "UnknownWorker",
+    "Unmovable", "UnrecordedWrite", "UnsharedNamespace", "UnsupportedAliases",
+    "UnsupportedData", "UnsupportedForWrappers", "Untraceable", "UntraceableInput",
+    "UntraceableOutput", "UnusedInput", "ViewImpossible", "ViewModified",
+    "WithoutFunction", "WorkerLost", "WrappedElsewhere", "WrapperError",
+    "WrapperOfAnotherClass", "WriteInsideListener", "WrongArgument",
+    "WrongArgumentType", "WrongDetach", "WrongDevice", "WrongHandlerResult",
+    "WrongMetadata", "WrongOption", "WrongParts", "WrongResultCount",
+    "WrongReturnCount", "WrongReturnType", "WrongSuperCall", "WrongTensorCount",
+    "WrongValue", "WrongWhole",
 ]
 
 # What has another name here than in its area.

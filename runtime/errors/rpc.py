@@ -113,3 +113,20 @@ class WorkerLost(RpcError, ConnectionError):
     def render(self) -> str:
         """What was asked of whom, and what became of it."""
         return page(f"{self.call} on `{self.worker}` has no answer: {self.reason}.")
+
+
+@dataclass(eq=False, kw_only=True)
+class UnfitArguments(RpcError, TypeError):
+    """A program calls `function` with arguments that it does not take.
+
+    Nothing was sent.  `fault` is what is wrong, with `argument` if it is one of them.
+    """
+
+    function: str
+    argument: str
+    fault: str
+    schema: str
+
+    def render(self) -> str:
+        """What is wrong, and what the function takes."""
+        return page(f"{self.fault}.", ("it takes", self.schema))
