@@ -129,14 +129,14 @@ def _unfit(schema: Schema, actuals: tuple[Type, ...]) -> str | None:
     return None
 
 
-def _of_reference(gives: Callable[[RRefType], Type]) -> Callable[[Node], Outcome]:
+def _of_reference(gives: Type | None) -> Callable[[Node], Outcome]:
     def types(node: Node) -> Outcome:
         first, *rest = types_of(node.inputs)
         if not isinstance(first, RRefType):
             return f"{first} is no reference"
         if rest and rest[0] is not FloatType:
             return f"the timeout is of type {rest[0]}"
-        return (gives(first),)
+        return (first.element if gives is None else gives,)
 
     return types
 
@@ -154,25 +154,34 @@ def _of_worker(node: Node) -> Outcome:
     return (OF_WORKER[name],)
 
 
+# Method of a reference -> what it gives; None: the value.
+METHODS: Mapping[str, Type | None] = {
+    "to_here": None,
+    "local_value": None,
+    "is_owner": BoolType,
+    "owner": WORKER,
+    "owner_name": StrType,
+    "confirmed_by_owner": BoolType,
+}
 _ONE, _CALLED = Count(1, 1), Count(2, 5)
 
 
-def _row(
-    name: str, gives: Callable[[RRefType], Type], inputs: Count, effects: Effect
-) -> Kind:
-    is_call = effects is Effect.UNKNOWN
+# Those that ask the other worker, or wait; and what may be another thing next time.
+_ASKING = ("to_here", "local_value")
+_CHANGING = "confirmed_by_owner"
+
+
+def _row(name: str, gives: Type | None) -> Kind:
+    is_call = name in _ASKING
+    effects = Effect.NONDETERMINISTIC if name == _CHANGING else Effect.NONE
     return Kind(
         name=f"prim::rref_{name}",
-        inputs=inputs,
+        inputs=Count(1, 2) if name == "to_here" else _ONE,
         outputs=_ONE,
         infer=_of_reference(gives),
-        effects=effects,
+        effects=Effect.UNKNOWN if is_call else effects,
         sharing=Sharing.ANYTHING if is_call else Sharing.NOTHING,
     )
-
-
-def _element(reference: RRefType) -> Type:
-    return reference.element
 
 
 # fmt: off
@@ -181,12 +190,7 @@ ROWS: tuple[Kind, ...] = (
            attributes=(Attribute("function", Form.FUNCTION, False),),
            effects=Effect.UNKNOWN, sharing=Sharing.ANYTHING)
       for name in GIVES),
-    _row("to_here", _element, Count(1, 2), Effect.UNKNOWN),
-    _row("local_value", _element, _ONE, Effect.UNKNOWN),
-    _row("is_owner", lambda _: BoolType, _ONE, Effect.NONE),
-    _row("owner", lambda _: WORKER, _ONE, Effect.NONE),
-    _row("owner_name", lambda _: StrType, _ONE, Effect.NONE),
-    _row("confirmed_by_owner", lambda _: BoolType, _ONE, Effect.NONDETERMINISTIC),
+    *(_row(name, gives) for name, gives in METHODS.items()),
     Kind(name="prim::worker_info", inputs=_ONE, outputs=_ONE, infer=_of_worker,
          attributes=(Attribute("name", Form.TEXT),)),
 )

@@ -50,7 +50,16 @@ def plug_in(surface: Surface) -> Plugged:
         found: Iterable[Remove] = load("runtime.rpc.program.text").installed(surface)
         return found
 
-    parts = {"emission": emission, "running": running, "archive": archive}
+    def frontend() -> Iterable[Remove]:
+        found: Iterable[Remove] = load("runtime.rpc.program.language").installed()
+        return found
+
+    parts = {
+        "emission": emission,
+        "running": running,
+        "archive": archive,
+        "frontend": frontend,
+    }
     return Plugged(
         register_plug_in(f"runtime.script.{area}", install)
         for area, install in parts.items()

@@ -4,34 +4,26 @@ True only here: what `RRef[T]` and `WorkerInfo` are to programs.
 
     annotations    RRef[T], with its type always; WorkerInfo
     values         the methods and attributes that programs have of both
-    at the boundary    which reference of Python's is one of RRef[T]
 
 Rules:
 - a program is given references, and gives them; it makes none but by `remote`;
-- a reference whose type is known is of no other; of one of another type that nobody has
-  told, the value is looked at when it comes;
 - `to_here` without a timeout has the one that is the default when the program runs;
 - a module is seen by the interface that its reference was given.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-from runtime.errors.schema import SchemaError
 from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.program.kinds import OF_WORKER, WORKER
+from runtime.rpc.program.boundary import type_of
+from runtime.rpc.program.kinds import METHODS, OF_WORKER, WORKER
 from runtime.rpc.program.surface import Surface
 from runtime.schema.annotation import register_annotation, register_wrapper
 from runtime.schema.classes import register_class
-from runtime.schema.parser import parse_type
-from runtime.schema.subtype import is_subtype
 from runtime.schema.types import (
-    BoolType,
     FloatType,
     IntType,
     RRefType,
-    StrType,
-    TensorType,
     Type,
 )
 from runtime.script.emission import (
@@ -49,15 +41,6 @@ from runtime.script.program import Program, Uninferred, register_inference
 
 Remove = Callable[[], None]
 
-# Method of a reference -> what it gives; None: the value.
-_METHODS: Mapping[str, Type | None] = {
-    "to_here": None,
-    "local_value": None,
-    "is_owner": BoolType,
-    "owner": WORKER,
-    "owner_name": StrType,
-    "confirmed_by_owner": BoolType,
-}
 _PROXIES = ("rpc_sync", "rpc_async", "remote")
 _CALLS = "Calls on the value are Python's: give the reference to a function there."
 
@@ -86,7 +69,7 @@ class ReferenceMethod(Sugared):
             if value.type is IntType:
                 value = e.operator("script::float.int", value)
             inputs.append(e.fit(value, FloatType, message, "It is a float: seconds."))
-        type_ = _METHODS[self.name]
+        type_ = METHODS[self.name]
         if type_ is None:
             assert isinstance(self.rref.type, RRefType), "it is a reference"
             type_ = self.rref.type.element
@@ -102,10 +85,10 @@ class ReferenceValue(SimpleValue):
 
     def attribute(self, e: Emitter, name: str) -> Sugared:
         """One of its methods."""
-        if name in _METHODS:
+        if name in METHODS:
             return ReferenceMethod(self, name)
         hint = _CALLS if name in _PROXIES else ""
-        return no_attribute(e, str(self.type), name, tuple(_METHODS), hint)
+        return no_attribute(e, str(self.type), name, tuple(METHODS), hint)
 
 
 class WorkerValue(SimpleValue):
@@ -146,17 +129,6 @@ class ReferenceClass(Sugared):
         )
 
 
-def type_of(surface: Surface, rref: Any) -> Type | None:
-    """The type of the value of a reference, None if it is not known here."""
-    text = surface.type_of(rref)
-    try:
-        found = parse_type(text, type_variables=False) if text else None
-    except SchemaError:
-        # Of a class that only its owner has.
-        return None
-    return None if str(found) == "PyObject" else found
-
-
 def installed(surface: Surface) -> Iterable[Remove]:
     """Let programs know references and workers; gives what takes that back."""
 
@@ -174,26 +146,3 @@ def installed(surface: Surface) -> Iterable[Remove]:
     yield register_special_form(surface.rref, ReferenceClass()).close
     yield register_inference(surface.rref, infer)
     yield register_inference(WorkerInfo, lambda value, program: WORKER)
-
-
-def tests(surface: Surface) -> Mapping[Any, Callable[[Any], Callable[[Any], bool]]]:
-    """A type, or a class of types -> what makes the test of a value."""
-
-    def of_reference(wanted: RRefType) -> Callable[[Any], bool]:
-        def is_one(value: Any) -> bool:
-            if not isinstance(value, surface.rref):
-                return False
-            known = type_of(surface, value)
-            return known is None or fits(known, wanted.element)
-
-        return is_one
-
-    return {
-        RRefType: of_reference,
-        WORKER: lambda _: lambda value: isinstance(value, WorkerInfo),
-    }
-
-
-def fits(known: Type, wanted: Type) -> bool:
-    """Whether a reference of one type is one of another."""
-    return is_subtype(known, wanted) or (known is TensorType and wanted is TensorType)

@@ -15,9 +15,9 @@ from typing import Any
 from runtime.errors.future import described
 from runtime.errors.rpc import RpcMisuse
 from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.program.boundary import tests
 from runtime.rpc.program.calls import called
 from runtime.rpc.program.kinds import ASYNC, REMOTE, SYNC
-from runtime.rpc.program.references import tests
 from runtime.rpc.program.surface import Surface
 from runtime.schema.types import FutureType, RRefType, Type
 from runtime.script.ir import Node

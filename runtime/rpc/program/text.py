@@ -11,7 +11,7 @@ the compiler reads back.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from runtime.rpc.program.kinds import ASYNC, NAME, REMOTE, SYNC
+from runtime.rpc.program.kinds import ASYNC, METHODS, NAME, REMOTE, SYNC
 from runtime.rpc.program.surface import Surface
 from runtime.schema.types import AnyType
 from runtime.script.archive import Constants, register_form, register_word
@@ -53,17 +53,7 @@ def _worker(node: Node, operands: Sequence[str], constants: Constants) -> str:
 _FORMS: Mapping[str, Form] = {
     **dict.fromkeys(_WORDS, _call),
     "prim::worker_info": _worker,
-    **{
-        f"prim::rref_{name}": _method(name)
-        for name in (
-            "to_here",
-            "local_value",
-            "is_owner",
-            "owner",
-            "owner_name",
-            "confirmed_by_owner",
-        )
-    },
+    **{f"prim::rref_{name}": _method(name) for name in METHODS},
 }
 
 
