@@ -30,7 +30,6 @@ from runtime.rpc.program.kinds import (
     REMOTE,
     ROWS,
     SYNC,
-    WORKER,
     is_named,
     may_be_worker,
     result_of,
@@ -231,7 +230,7 @@ def worker_of(e: Emitter, name: str, to: Sugared) -> Value:
     if not may_be_worker(value.type):
         e.fail(
             f"`{name}` is given a worker of type {value.type}",
-            f"A worker is a str, its name, or a {WORKER}.",
+            "A worker is a str, its name, or a WorkerInfo.",
         )
     return value
 

@@ -96,10 +96,14 @@ class WorkerValue(SimpleValue):
 
     __slots__ = ()
 
+    def says(self) -> str:
+        """A worker."""
+        return "a WorkerInfo"
+
     def attribute(self, e: Emitter, name: str) -> Sugared:
         """The name, or the id."""
         if name not in OF_WORKER:
-            return no_attribute(e, "WorkerInfo", name, tuple(OF_WORKER))
+            return no_attribute(e, self.says(), name, tuple(OF_WORKER))
         types, attributes = (OF_WORKER[name],), {"name": name}
         node = e.node("prim::worker_info", (self.node_value,), types, attributes)
         return sugar_of_value(node.output)
