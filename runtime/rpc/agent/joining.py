@@ -1,0 +1,368 @@
+"""Joining: from an address to a worker that is a member.
+
+True only here: where workers meet, and who keeps the list of them.
+
+    env://               MASTER_ADDR and MASTER_PORT; RANK and WORLD_SIZE if not given
+    tcp://HOST:PORT      on one machine or several; `?rank=1&world_size=2` may follow
+    ipc:///folder        on one machine; the folder is this user's only, and made
+    file:///folder       the same
+    local://NAME         in one process
+
+With a world size the group is static: it is complete when so many are there, and
+nobody is called before.  Without one it is open: workers come and go.
+
+Who keeps: rank 0 of a static group; else whoever is first at the address.  The others
+ask the keeper, again and again until they are members or the time is over.  When the
+keeper is gone, the others go on with each other, and nobody can join.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from secrets import randbits
+from threading import Event
+from time import monotonic
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from runtime.errors.rpc import (
+    AddressUnusable,
+    ExtraMissing,
+    JoinTimeout,
+    NotAdmitted,
+    NotUnique,
+    RpcError,
+    RpcMisuse,
+)
+from runtime.rpc.agent.agent import Agent
+from runtime.rpc.agent.current import Seat, seat
+from runtime.rpc.agent.options import RpcBackendOptions
+from runtime.rpc.session import Session
+from runtime.rpc.transport import LocalTransport, Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAME = re.compile(r"[A-Za-z0-9\-_:]{1,127}")
+# Ids are 16 bits wide on the wire.
+_MOST_IDS = 1 << 15
+# What one attempt to keep or to join has before the next one.
+_ATTEMPT_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Where workers meet: `endpoint` is the keeper's; `rank` and `world_size` as said.
+
+    `folder` is the folder of sockets, "" where they are none of this machine only.
+    """
+
+    endpoint: str
+    rank: int = -1
+    world_size: int | None = None
+    folder: str = ""
+
+
+def meeting(
+    init_method: str,
+    rank: int = -1,
+    world_size: int | None = None,
+    environment: "Mapping[str, str]" = os.environ,
+) -> Meeting:
+    """What an address says, beside what `init_rpc` was given.
+
+    Raises:
+        RpcMisuse: it says nothing that can be met at.
+    """
+    try:
+        url = urlsplit(init_method)
+        asked = parse_qs(url.query)
+        scheme, port = url.scheme, url.port
+        if rank < 0 and "rank" in asked:
+            rank = int(asked["rank"][0])
+        if not world_size and "world_size" in asked:
+            world_size = int(asked["world_size"][0])
+    except ValueError as error:
+        raise _no_address(init_method, str(error)) from None
+    if scheme == "env":
+        return _of_environment(init_method, rank, world_size, environment)
+    size = world_size or None
+    if scheme == "tcp":
+        if not url.hostname or port is None:
+            raise _no_address(init_method, "it lacks a host or a port")
+        host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
+        return Meeting(f"tcp://{host}:{port}", rank, size)
+    if scheme in ("ipc", "file") and not url.netloc and len(url.path) > 1:
+        folder = url.path.rstrip("/")
+        return Meeting(f"ipc://{folder}/keeper", rank, size, folder)
+    if scheme == "local" and url.netloc:
+        return Meeting(f"local://{url.netloc}", rank, size)
+    raise _no_address(init_method, "it names no way to meet, or no place")
+
+
+def _of_environment(
+    init_method: str,
+    rank: int,
+    world_size: int | None,
+    environment: "Mapping[str, str]",
+) -> Meeting:
+    missing = [
+        each for each in ("MASTER_ADDR", "MASTER_PORT") if not environment.get(each)
+    ]
+    if missing:
+        lacks = f"{' and '.join(missing)} is not set in the environment"
+        raise _no_address(init_method, lacks)
+    if rank < 0:
+        rank = int(environment.get("RANK", -1))
+    if not world_size:
+        world_size = int(environment.get("WORLD_SIZE", 0)) or None
+    host, port = environment["MASTER_ADDR"], environment["MASTER_PORT"]
+    return meeting(f"tcp://{host}:{port}", rank, world_size)
+
+
+def _no_address(init_method: str, why: str) -> RpcMisuse:
+    return RpcMisuse(
+        call="init_rpc",
+        found=f"the address {init_method!r}: {why}",
+        wanted=(
+            '"tcp://HOST:PORT", "ipc:///folder", "file:///folder", "local://NAME", or '
+            '"env://" with MASTER_ADDR and MASTER_PORT'
+        ),
+    )
+
+
+def checked_name(name: object) -> str:
+    """The name of a worker.
+
+    Raises:
+        RpcMisuse: no worker may have it.
+    """
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        raise RpcMisuse(
+            call="init_rpc",
+            found=f"the name {name!r}",
+            wanted=(
+                "a name: Worker name must match ^[A-Za-z0-9-_:]*$, and must be "
+                "non-empty and shorter than 128 chars"
+            ),
+        )
+    return name
+
+
+def checked_rank(rank: object, world_size: object) -> tuple[int, int | None]:
+    """The rank, -1 for any, and the size of a static group, None for an open one.
+
+    Raises:
+        RpcMisuse: no worker has that number, or no group that size.
+    """
+    for value, what in ((rank, "rank"), (world_size, "world_size")):
+        if value is not None and (
+            not isinstance(value, int) or isinstance(value, bool)
+        ):
+            raise RpcMisuse(
+                call="init_rpc", found=f"{what}={value!r}", wanted="a whole number"
+            )
+    number = -1 if rank is None else int(rank)  # type: ignore[call-overload]  # checked
+    size = int(world_size) if world_size else None  # type: ignore[call-overload]  # checked
+    if number >= _MOST_IDS:
+        raise RpcMisuse(
+            call="init_rpc",
+            found=f"the rank {number}",
+            wanted=f"RPC worker id out of bound of int16_t: below {_MOST_IDS}",
+        )
+    if size is not None and (size < 0 or number >= size):
+        raise RpcMisuse(
+            call="init_rpc",
+            found=f"rank {number} of {size} workers",
+            wanted="a rank below the size of the group",
+        )
+    return number, size
+
+
+class Keeping:
+    """The right to keep a folder, as long as this process lives or until `end`."""
+
+    def __init__(self, folder: str) -> None:
+        from filelock import FileLock
+
+        self._lock = FileLock(
+            os.path.join(folder, "keeper.lock"), thread_local=False, mode=0o600
+        )
+
+    def begin(self) -> bool:
+        """Whether nobody else keeps the folder."""
+        from filelock import Timeout
+
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            return False
+        return True
+
+    def end(self) -> None:
+        """Let others keep it."""
+        self._lock.release(force=True)
+
+
+def join(
+    name: str, where: Meeting, options: RpcBackendOptions, sits: Seat | None = None
+) -> Agent:
+    """A worker that is a member; of a static group, when all are there.
+
+    Raises:
+        JoinTimeout: it is not in time; who is missing is named.
+        NotUnique: another member has its name or its number.
+        NotAdmitted: the keeper does not take it.
+        AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
+    """
+    until = monotonic() + options.join_timeout
+    sits = sits or seat()
+    while True:
+        keeper, transport, keeping = _listening(where, options)
+        if transport is None:
+            # The address is taken by a group that is about to end.
+            if monotonic() > until:
+                raise JoinTimeout(
+                    name=name,
+                    address=where.endpoint,
+                    seconds=options.join_timeout,
+                    missing=("the address, which another group has",),
+                )
+            _pause()
+            continue
+        agent = _made(name, transport, options, sits)
+        agent.keeping = keeping
+        try:
+            agent.start()
+            _become_member(agent, where, keeper, until)
+        except BaseException:
+            agent.close()
+            raise
+        return agent
+
+
+def _pause() -> None:
+    Event().wait(_ATTEMPT_SECONDS)
+
+
+def _listening(
+    where: Meeting, options: RpcBackendOptions
+) -> tuple[bool, Transport | None, Keeping | None]:
+    """Whether this worker keeps the place, where it listens, and by which right.
+
+    Without a transport the place is taken by somebody else who keeps it.
+
+    Raises:
+        AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
+    """
+    if where.rank <= 0:
+        keeping = None
+        if where.folder:
+            keeping = Keeping(_made_folder(where.folder))
+        if keeping is None or keeping.begin():
+            try:
+                return True, _transport(where.endpoint, options), keeping
+            except AddressUnusable:
+                if keeping is not None:
+                    keeping.end()
+                if where.rank < 0 and where.folder:
+                    raise
+        if where.rank == 0:
+            return True, None, None
+    return False, _transport(_beside(where), options), None
+
+
+def _beside(where: Meeting) -> str:
+    """An address of one's own, from which the meeting place is reached."""
+    if where.folder:
+        _made_folder(where.folder)
+        return f"ipc://{where.folder}/"
+    if where.endpoint.startswith("local://"):
+        return "local://"
+    from runtime.rpc.transport.addresses import towards
+
+    return towards(where.endpoint)
+
+
+def _made_folder(folder: str) -> str:
+    from runtime.rpc.transport.keys import private_folder
+
+    return private_folder(folder, create=True)
+
+
+def _transport(address: str, options: RpcBackendOptions) -> Transport:
+    """A transport that listens at an address.
+
+    Raises:
+        ExtraMissing: it takes a socket, and nothing is installed that has any.
+        AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
+    """
+    if address.startswith("local://"):
+        return LocalTransport(address.removeprefix("local://"))
+    try:
+        from runtime.rpc.transport.sockets import SocketTransport
+    except ImportError as error:
+        package = (error.name or "zmq").partition(".")[0]
+        raise ExtraMissing(call="init_rpc", package=package) from error
+    return SocketTransport(address)
+
+
+def _become_member(agent: Agent, where: Meeting, keeps: bool, until: float) -> None:
+    """Be admitted, and in a static group wait for the others."""
+    wanted = where.rank if where.rank >= 0 else None
+    if keeps:
+        agent.do(
+            lambda _: agent.session.keep(world_size=where.world_size, id=wanted or 0),
+            "init_rpc",
+        )
+    else:
+        agent.do(
+            lambda now: agent.session.join(where.endpoint, id=wanted, now=now),
+            "init_rpc",
+        )
+
+    def is_complete() -> bool:
+        if agent.rejected is not None or agent.ended:
+            return True
+        if agent.admitted is None:
+            return False
+        size = agent.admitted.world_size
+        return size is None or len(agent.nodes()) >= size
+
+    whole = agent.wait_until(is_complete, max(until - monotonic(), 0.0))
+    if agent.rejected is not None:
+        raise _rejected(agent.name, where, agent.rejected.why)
+    if not whole or agent.ended:
+        missing = _missing(agent, where)
+        seconds = agent.options.join_timeout
+        raise JoinTimeout(
+            name=agent.name, address=where.endpoint, seconds=seconds, missing=missing
+        )
+
+
+def _rejected(name: str, where: Meeting, why: str) -> RpcError:
+    if "is not unique" in why:
+        return NotUnique(name=name, why=why)
+    return NotAdmitted(name=name, address=where.endpoint, why=why)
+
+
+def _missing(agent: Agent, where: Meeting) -> tuple[str, ...]:
+    if agent.admitted is None:
+        return ("an answer of the worker that keeps the address",)
+    there = {node.id for node in agent.nodes()}
+    size = agent.admitted.world_size or 0
+    return tuple(f"the worker of rank {n}" for n in range(size) if n not in there)
+
+
+def _made(
+    name: str, transport: Transport, options: RpcBackendOptions, sits: Seat
+) -> Agent:
+    session = Session(
+        name,
+        incarnation=randbits(63),
+        endpoint=transport.endpoint,
+        key=transport.key,
+        settings=options.session,
+        now=monotonic(),
+    )
+    return Agent(session, transport, options, sits)

@@ -1,0 +1,65 @@
+"""Tests whose bodies run in a worker of a world of three.
+
+True only here: how a test gets into a worker.  The world of a way to start processes is
+one for all tests of a session; the body runs in `worker0`, and what it raises is raised
+here, with the text that it had there.
+"""
+
+import importlib
+import traceback
+from collections.abc import Callable, Iterable
+from threading import Event
+from typing import Any
+
+import pytest
+
+from runtime import rpc
+
+NAMES = ("worker0", "worker1", "worker2")
+OTHER, THIRD = NAMES[1:]
+
+# A condition is looked at so often, and so many seconds lie between two looks.
+LOOKS, PAUSE = 4000, 0.005
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    """Wait for a condition: whether it came about."""
+    nothing = Event()
+    for _ in range(LOOKS):
+        if condition():
+            return True
+        nothing.wait(PAUSE)
+    return False
+
+
+def on_all(names: Iterable[str], func: Callable[..., Any], *args: Any) -> list[Any]:
+    """What a function gives on several workers, which run it at the same time."""
+    futures = [rpc.rpc_async(name, func, args) for name in names]
+    return [each.wait() for each in futures]
+
+
+def in_world(body: Callable[[], None]) -> Callable[..., None]:
+    """A test whose body runs in `worker0`, in a world of forked and of spawned ones."""
+
+    @pytest.mark.usefixtures("world")
+    def test(world: Any) -> None:
+        told = world.ask(body.__module__, body.__name__)
+        if told is not None:
+            pytest.fail(told, pytrace=False)
+
+    test.__name__ = body.__name__
+    test.__qualname__ = body.__qualname__
+    test.__module__ = body.__module__
+    test.__doc__ = body.__doc__
+    test.body = body  # type: ignore[attr-defined]
+    return test
+
+
+def run_body(module: str, name: str) -> str | None:
+    """Run the body of a test in this process: None, or the text of what it raised."""
+    test = getattr(importlib.import_module(module), name)
+    try:
+        test.body()
+    except BaseException:
+        return traceback.format_exc()
+    return None
