@@ -37,7 +37,7 @@ from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.agent.requests import Job, Request, serve
 from runtime.rpc.agent.speaking import Speaker, wait_shortly
 from runtime.rpc.identities import Fork, ForkId, Node, RRefId, WorkerInfo
-from runtime.rpc.session import Session
+from runtime.rpc.session.session import Session
 from runtime.rpc.session.events import (
     Admitted,
     Answered,
@@ -68,10 +68,6 @@ class Keeping(Protocol):
 
     def end(self) -> None:
         """Let others keep it."""
-
-
-def _copied(frame: Buffer) -> Buffer:
-    return frame if type(frame) is bytes else bytearray(frame)
 
 
 def _complete(told: tuple[Future[Any], Outcome]) -> None:
@@ -288,9 +284,6 @@ class Agent(Speaker):
         """Send a call; its number, -1 if it is sent when what is told now is over."""
         to, seconds, session = pending.to, pending.seconds, self.session
         deadline = None if seconds is None else monotonic() + seconds
-        if to == self.node:
-            # Nothing is shared between who calls and who is called.
-            payload = [_copied(frame) for frame in payload]
         if len(self._pending) >= self.options.max_calls_in_flight:
             self._make_room(deadline)
 
@@ -369,8 +362,6 @@ class Agent(Speaker):
         called = job.called
         if self._jobs.pop((called.peer, called.call), None) is None or self.ended:
             return
-        if called.peer == self.node:
-            payload = [_copied(frame) for frame in payload]
 
         def act(now: float) -> None:
             self.session.reply(
@@ -383,10 +374,6 @@ class Agent(Speaker):
             )
 
         self.do(act, "reply")
-
-    def close_job(self, job: Job) -> None:
-        """A request needs no answer."""
-        self._jobs.pop((job.called.peer, job.called.call), None)
 
     # What the session tells ----------------------------------------------------------
 

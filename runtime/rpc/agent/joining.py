@@ -37,7 +37,7 @@ from runtime.errors.rpc import (
 from runtime.rpc.agent.agent import Agent
 from runtime.rpc.agent.current import Seat, seat
 from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.session import Session
+from runtime.rpc.session.session import Session
 from runtime.rpc.transport import LocalTransport, Transport
 
 if TYPE_CHECKING:

@@ -69,7 +69,8 @@ def serve(job: Job) -> None:
     if called.target is not None:
         _fetch(job)
     elif job.cancelled and called.creates is None:
-        job.agent.close_job(job)
+        # The session drops it, and knows that this worker is done with it.
+        job.agent.reply(job, (b"",), (), failed=True)
     else:
         _run(job)
 

@@ -4,7 +4,7 @@ True only here: what a worker says to a keeper that it does not know yet, what i
 in return, and what keeps a channel going.  A note may be lost, or come twice: whoever
 sends one sends it again until it is answered, and whoever gets one twice answers twice.
 
-    JOIN        Join        who wants to be a member; the keeper's incarnation is unknown
+    JOIN        Join        who wants to be a member; it does not know the keeper yet
     ADMITTED    Admission   it is one, with this number, beside these members
     REJECTED    Rejection   it is none, and why
     HELLO       Hello       a channel begins; what its sender takes
@@ -14,6 +14,7 @@ sends one sends it again until it is answered, and whoever gets one twice answer
     RESET, BYE  (nothing)   there is no such channel; the sender leaves
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
 
@@ -152,7 +153,7 @@ def _beat(reader: Reader) -> Beat:
     return Beat(stamp, echo, tuple(each[0] for each in LONG.iter_unpack(rest)))
 
 
-_READERS = {
+_READERS: dict[Kind, Callable[[Reader], Note]] = {
     Kind.HELLO: lambda reader: Hello(reader.number(LONG)),
     Kind.WELCOME: lambda reader: Hello(reader.number(LONG)),
     Kind.PING: _beat,

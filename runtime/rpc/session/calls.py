@@ -13,10 +13,14 @@ by the reply, or is `Cancelled`.
             CALLED      the agent is at it
             REPLIED     the reply carries what is not confirmed yet
 
-Rules: deadlines are absolute here, relative in messages; a caller whose deadline passes
-says so, and the callee's clock does not matter.  The references of a call or of an
-answer are the business of `Carrying`, which is asked before anything is sent and told
-of all that comes.
+Rules:
+- deadlines are absolute here, relative in messages; a caller whose deadline passes says
+  so, and the callee's clock does not matter;
+- the references of a call or an answer are the business of `Carrying`, which is asked
+  before anything is sent, and told of all that comes;
+- a call waits for others to end if too many have no answer yet; not one that creates,
+  fetches or carries, as what is said of references keeps its order;
+- the agent replies to each call that it is told of, also to one that was cancelled.
 """
 
 from collections import deque
@@ -27,6 +31,7 @@ from math import ceil, inf
 
 from runtime.rpc.identities import Fork, Node, RRefId
 from runtime.rpc.messages.kinds import Answer, Call, Cancel, Decline, Message
+from runtime.rpc.session.carriers import Fate, Verdict
 from runtime.rpc.session.events import (
     Answered,
     Called,
@@ -36,25 +41,26 @@ from runtime.rpc.session.events import (
     Payload,
     Reason,
 )
-from runtime.rpc.session.machine import Carrying, Standing
+from runtime.rpc.session.machine import Carrying
 from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import size
 
 HELD, SENT, ANSWERED = "HELD", "SENT", "ANSWERED"
 ARRIVED, CALLED, REPLIED = "ARRIVED", "CALLED", "REPLIED"
+ENDED = "ENDED"
 
 # What is not here is not legal: whoever asks looks before.
-TRANSITIONS: dict[tuple[str, str], str | None] = {
+TRANSITIONS: dict[tuple[str, str], str] = {
     (HELD, "send"): SENT,
-    (HELD, "end"): None,
+    (HELD, "end"): ENDED,
     (SENT, "answer"): ANSWERED,
-    (SENT, "end"): None,
-    (ANSWERED, "end"): None,
+    (SENT, "end"): ENDED,
+    (ANSWERED, "end"): ENDED,
     (ARRIVED, "confirmed"): CALLED,
-    (ARRIVED, "end"): None,
+    (ARRIVED, "end"): ENDED,
     (CALLED, "reply"): REPLIED,
-    (CALLED, "end"): None,
-    (REPLIED, "end"): None,
+    (CALLED, "end"): ENDED,
+    (REPLIED, "end"): ENDED,
 }
 
 Carries = Sequence[Fork | RRefId]
@@ -84,7 +90,8 @@ class _In:
     call: int
     event: Called | None
     state: str
-    reply: tuple[Payload, Carries, bool] | None = None
+    holds: bool = False
+    reply: tuple[Payload, bool] | None = None
 
 
 class Calls:
@@ -101,8 +108,6 @@ class Calls:
         # How many are SENT to each peer, and what waits until there are fewer.
         self._flying: dict[Node, int] = {}
         self._waiting: dict[Node, deque[int]] = {}
-        # What waits for references before it is sent.
-        self._unsent: dict[int | tuple[Node, int], None] = {}
         self._deadlines: list[tuple[float, int]] = []
 
     # Calls that go out.
@@ -117,20 +122,25 @@ class Calls:
         deadline: float | None = None,
         creates: RRefId | None = None,
         target: RRefId | None = None,
+        largest: int | None = None,
     ) -> int:
-        """Ask a peer for something; the number of the call."""
+        """Ask a peer, which takes `largest` bytes, for something: the call's number."""
         self._number = number = self._number + 1
         fork = None
         if creates is not None:
-            fork = self._references.create(creates, peer, now)
+            fork = self._references.plan(("call", peer, number), peer, creates)
         out = _Out(number, peer, payload, carries, deadline, creates, target, fork)
         self._outs[number] = out
         if deadline is not None:
             heappush(self._deadlines, (deadline, number))
-        if size(payload) > self._settings.largest:
+        if largest is not None and size(payload) > largest:
             self._fail(out, Reason.TOO_LARGE, now)
+        elif carries or target is not None:
+            self._carry(out, now)
+        elif fork is None and self._flying.get(peer, 0) >= self._settings.calls:
+            self._waiting.setdefault(peer, deque()).append(number)
         else:
-            self._try(out, now)
+            self._send(out, (), now)
         return number
 
     def fork_of(self, call: int) -> Fork:
@@ -139,73 +149,71 @@ class Calls:
         assert fork is not None, "it creates"
         return fork
 
+    def fail(self, call: int, reason: Reason, now: float) -> None:
+        """A call cannot go anywhere, if it has no end yet."""
+        out = self._outs.get(call)
+        if out is not None:
+            self._fail(out, reason, now)
+
     def cancel(self, call: int, now: float) -> None:
         """The caller gives a call up, if it has no end yet."""
         out = self._outs.get(call)
         if out is not None:
             self._give_up(out, Reason.CANCELLED, now)
 
-    def _try(self, out: _Out, now: float) -> None:
-        """Send a call if it can be sent."""
-        if out.carries:
-            match self._references.standing(out.carries):
-                case Standing.WAITING:
-                    self._unsent[out.call] = None
-                    return
-                case Standing.DEAD:
-                    self._fail(out, Reason.REFERENCE, now)
-                    return
-        peer = out.peer
-        flying = self._flying.get(peer, 0)
-        if flying >= self._settings.calls:
-            self._waiting.setdefault(peer, deque()).append(out.call)
-            return
-        self._flying[peer] = flying + 1
-        out.state = SENT
-        carried = (
-            self._references.carry(peer, out.carries, now) if out.carries else ()
+    def _carry(self, out: _Out, now: float) -> None:
+        """Send a call that holds references, when they are confirmed."""
+        fate, forks = self._references.carry(
+            ("call", out.peer, out.call), out.peer, out.carries, out.target
         )
+        if fate is Fate.READY:
+            self._send(out, forks, now)
+        elif fate is Fate.DEAD:
+            self._fail(out, Reason.REFERENCE, now)
+
+    def _send(self, out: _Out, forks: tuple[Fork, ...], now: float) -> None:
+        peer = out.peer
+        self._flying[peer] = self._flying.get(peer, 0) + 1
+        out.state = TRANSITIONS[out.state, "send"]
         left = None
         if out.deadline is not None:
             left = max(0, ceil((out.deadline - now) * 1000))
-        self.out.append(
-            (
-                peer,
-                Call(
-                    out.call,
-                    out.payload,
-                    carried,
-                    left,
-                    out.creates,
-                    None if out.fork is None else out.fork.fork,
-                    out.target,
-                ),
+        fork = out.fork
+        if fork is None and out.target is None:
+            call = Call(out.call, out.payload, forks, left)
+        else:
+            name = None if fork is None else fork.fork
+            call = Call(
+                out.call, out.payload, forks, left, out.creates, name, out.target
             )
-        )
+        self.out.append((peer, call))
+        if fork is not None:
+            self._references.asked(fork.fork)
         # They travel; what is needed of the call from now on is its number.
         out.payload = out.carries = ()
 
     def _give_up(self, out: _Out, reason: Reason, now: float) -> None:
         if out.state == SENT:
             self.out.append((out.peer, Cancel(out.call)))
-        elif out.state == ANSWERED:
-            self._references.forget(out.call, now)
         self._fail(out, reason, now)
 
     def _fail(self, out: _Out, reason: Reason, now: float, detail: str = "") -> None:
+        if out.state == ANSWERED:
+            self._references.forget(("answer", out.peer, out.call))
+        elif out.state == HELD:
+            self._references.withdraw(("call", out.peer, out.call))
         self._close(out, now)
         if out.fork is not None:
-            self._references.uncreated(out.fork.fork, reason, now)
+            self._references.uncreated(out.fork.fork, reason)
         self.events.append(Failed(out.call, reason, detail))
 
     def _close(self, out: _Out, now: float) -> None:
         """A call has its end; another one may be sent for it."""
+        assert (out.state, "end") in TRANSITIONS, "each has one end"
         del self._outs[out.call]
-        self._unsent.pop(out.call, None)
-        if out.state != HELD:
-            self._landed(out.peer, now)
-
-    def _landed(self, peer: Node, now: float) -> None:
+        if out.state == HELD:
+            return
+        peer = out.peer
         flying = self._flying[peer] - 1
         if flying:
             self._flying[peer] = flying
@@ -213,36 +221,42 @@ class Calls:
             del self._flying[peer]
         waiting = self._waiting.get(peer)
         while waiting:
-            out = self._outs.get(waiting.popleft())
+            following = self._outs.get(waiting.popleft())
             if not waiting:
                 del self._waiting[peer]
-            if out is not None:
-                self._try(out, now)
+            if following is not None:
+                self._send(following, (), now)
                 break
 
     def _answer(self, peer: Node, answer: Answer, now: float) -> None:
         out = self._outs.get(answer.call)
-        if out is None or out.state != SENT or out.peer != peer:
-            if answer.carries:
-                self._references.unwanted(peer, answer.carries, now)
-            return
+        wanted = out is not None and out.state == SENT and out.peer == peer
         if answer.carries:
-            standing = self._references.arrived(
-                peer, answer.call, answer.carries, now
-            )
-            if standing is Standing.WAITING:
-                out.state = ANSWERED
+            key = ("answer", peer, answer.call)
+            fate = self._references.arrive(key, peer, answer.carries, now)
+            if not wanted:
+                self._references.forget(key)
+                # What was told meanwhile is in nobody's hands.
+                if fate is Fate.READY:
+                    for fork in answer.carries:
+                        self._references.drop(fork.fork)
+                return
+            assert out is not None, "it is wanted"
+            if fate is Fate.WAITS:
+                out.state = TRANSITIONS[out.state, "answer"]
                 out.answer = answer
                 return
-            if standing is Standing.DEAD:
+            if fate is Fate.DEAD:
                 self._fail(out, Reason.REFERENCE, now)
                 return
-        self._answered(out, answer, now)
+        if wanted:
+            assert out is not None, "it is wanted"
+            self._answered(out, answer, now)
 
     def _answered(self, out: _Out, answer: Answer, now: float) -> None:
         self._close(out, now)
         if out.fork is not None:
-            self._references.created(out.fork.fork, now)
+            self._references.created(out.fork.fork)
         self.events.append(
             Answered(answer.call, answer.payload, answer.carries, answer.failed)
         )
@@ -261,46 +275,42 @@ class Calls:
         largest: int | None = None,
     ) -> None:
         """Answer a call; nothing happens where nobody waits for it any more."""
-        entry = self._ins.get((peer, call))
+        name = peer, call
+        entry = self._ins.get(name)
         if entry is None or entry.state != CALLED:
+            if entry is None:
+                self._references.done(("call", peer, call))
             return
         if largest is not None and size(payload) > largest:
-            del self._ins[peer, call]
-            self.out.append((peer, Decline(call, Reason.TOO_LARGE)))
-            return
-        if not carries:
-            del self._ins[peer, call]
-            self.out.append((peer, Answer(call, payload, (), failed)))
-            return
-        entry.state = REPLIED
-        entry.reply = payload, carries, failed
-        self._try_reply(entry, now)
+            self._refuse(entry, Reason.TOO_LARGE)
+        elif not carries:
+            self._reply(entry, Answer(call, payload, (), failed))
+        else:
+            key = ("answer", peer, call)
+            fate, forks = self._references.carry(key, peer, carries)
+            if fate is Fate.READY:
+                self._reply(entry, Answer(call, payload, forks, failed))
+            elif fate is Fate.DEAD:
+                self._refuse(entry, Reason.REFERENCE)
+            else:
+                entry.state = TRANSITIONS[CALLED, "reply"]
+                entry.reply = payload, failed
 
-    def _try_reply(self, entry: _In, now: float) -> None:
-        assert entry.reply is not None, "it is REPLIED"
-        payload, carries, failed = entry.reply
-        name = entry.peer, entry.call
-        match self._references.standing(carries):
-            case Standing.WAITING:
-                self._unsent[name] = None
-                return
-            case Standing.READY:
-                carried = self._references.carry(entry.peer, carries, now)
-                answer = Answer(entry.call, payload, carried, failed)
-                self.out.append((entry.peer, answer))
-            case Standing.DEAD:
-                self.out.append((entry.peer, Decline(entry.call, Reason.REFERENCE)))
-        del self._ins[name]
-        self._unsent.pop(name, None)
+    def _reply(self, entry: _In, message: Answer | Decline) -> None:
+        """A call that was told has its answer, or none; it keeps no value."""
+        del self._ins[entry.peer, entry.call]
+        self.out.append((entry.peer, message))
+        if entry.holds:
+            self._references.done(("call", entry.peer, entry.call))
+
+    def _refuse(self, entry: _In, reason: Reason) -> None:
+        self._reply(entry, Decline(entry.call, reason))
 
     def _called(self, peer: Node, call: Call, now: float) -> None:
         name = peer, call.call
         if name in self._ins:
             # A number is given once; who gives it twice is not answered twice.
             return
-        if call.creates is not None:
-            assert call.fork is not None, "they come together"
-            self._references.made(peer, call.creates, call.fork, now)
         deadline = None
         if call.milliseconds is not None:
             deadline = now + call.milliseconds / 1000
@@ -313,32 +323,53 @@ class Calls:
             call.target,
             deadline,
         )
-        if call.carries:
-            standing = self._references.arrived(peer, name, call.carries, now)
-            if standing is Standing.WAITING:
-                self._ins[name] = _In(peer, call.call, event, ARRIVED)
-                return
-            if standing is Standing.DEAD:
-                self.out.append((peer, Decline(call.call, Reason.REFERENCE)))
-                return
-        self._ins[name] = _In(peer, call.call, None, CALLED)
-        self.events.append(event)
+        if not (call.carries or call.creates or call.target):
+            self._ins[name] = _In(peer, call.call, None, CALLED)
+            self.events.append(event)
+            return
+        fate = self._references.arrive(
+            ("call", *name),
+            peer,
+            call.carries,
+            now,
+            creates=call.creates,
+            fork=call.fork,
+            target=call.target,
+        )
+        if fate is Fate.DEAD:
+            self.out.append((peer, Decline(call.call, Reason.REFERENCE)))
+            return
+        told = fate is Fate.READY
+        state = CALLED if told else ARRIVED
+        self._ins[name] = _In(peer, call.call, None if told else event, state, True)
+        if told:
+            self.events.append(event)
 
-    def _cancelled(self, peer: Node, call: int, now: float) -> None:
+    def _cancelled(self, peer: Node, call: int) -> None:
         entry = self._ins.pop((peer, call), None)
         if entry is None:
             return
-        self._unsent.pop((peer, call), None)
         if entry.state == CALLED:
             self.events.append(Cancelled(peer, call))
         elif entry.state == ARRIVED:
-            self._references.forget((peer, call), now)
+            self._references.forget(("call", peer, call))
+        else:
+            self._references.withdraw(("answer", peer, call))
+            self._references.done(("call", peer, call))
 
-    def refuse(self, peer: Node, call: Call, reason: Reason, now: float) -> None:
-        """A call came that is not taken here."""
-        if call.carries:
-            self._references.unwanted(peer, call.carries, now)
-        self.out.append((peer, Decline(call.call, reason)))
+    def refuse(self, peer: Node, message: Message, now: float) -> None:
+        """A call or an answer came that is larger than is taken here."""
+        assert isinstance(message, Call | Answer), "nothing else has a payload"
+        if message.carries:
+            key = ("oversized", peer, message.call)
+            if self._references.arrive(key, peer, message.carries, now) is Fate.READY:
+                for fork in message.carries:
+                    self._references.drop(fork.fork)
+            self._references.forget(key)
+        if isinstance(message, Call):
+            self.out.append((peer, Decline(message.call, Reason.TOO_LARGE)))
+        else:
+            self.receive(peer, Decline(message.call, Reason.TOO_LARGE), now)
 
     # The machine.
 
@@ -354,63 +385,56 @@ class Calls:
             if out is not None and out.state == SENT and out.peer == peer:
                 self._fail(out, message.reason, now, message.detail)
         elif isinstance(message, Cancel):
-            self._cancelled(peer, message.call, now)
+            self._cancelled(peer, message.call)
 
     def lost(self, peer: Node, reason: Reason, now: float) -> None:
         """The channel to a peer ended, and with it every call there and from there."""
         self._waiting.pop(peer, None)
         for out in [each for each in self._outs.values() if each.peer == peer]:
-            if out.state == ANSWERED:
-                self._references.forget(out.call, now)
             self._fail(out, reason, now)
         for entry in [each for each in self._ins.values() if each.peer == peer]:
-            self._cancelled(peer, entry.call, now)
+            self._cancelled(peer, entry.call)
 
     def expired(self, peer: Node, now: float) -> None:
         """Nothing: calls ended with `lost`."""
 
-    def look(self, now: float) -> None:
-        """Go on with what waited for references, as far as they are settled."""
-        references = self._references
-        while references.settled:
-            carrier, standing = references.settled.pop(0)
-            if isinstance(carrier, int):
-                self._settled_out(carrier, standing, now)
+    def judge(self, verdict: Verdict, now: float) -> None:
+        """The references of a call or of an answer that waited for them are settled."""
+        key: tuple[str, Node, int] = verdict.key  # type: ignore[assignment]  # ours
+        what, peer, number = key
+        ready = verdict.fate is Fate.READY
+        if (what == "call") is not verdict.incoming:
+            out = self._outs.get(number)
+            if out is None:
+                if ready and not verdict.incoming:
+                    self._references.unsend(verdict.forks)
+            elif not ready:
+                self._fail(out, Reason.REFERENCE, now)
+            elif verdict.incoming:
+                assert out.answer is not None, "it is ANSWERED"
+                self._answered(out, out.answer, now)
             else:
-                self._settled_in(carrier, standing, now)
-        for name in list(self._unsent):
-            if name not in self._unsent:
-                continue
-            if isinstance(name, int):
-                out = self._outs[name]
-                if references.standing(out.carries) is not Standing.WAITING:
-                    del self._unsent[name]
-                    self._try(out, now)
+                self._send(out, verdict.forks, now)
+            return
+        entry = self._ins.get((peer, number))
+        if entry is None:
+            if ready and not verdict.incoming:
+                self._references.unsend(verdict.forks)
+        elif verdict.incoming:
+            if ready:
+                assert entry.event is not None, "it is ARRIVED"
+                entry.state = TRANSITIONS[entry.state, "confirmed"]
+                self.events.append(entry.event)
+                entry.event = None
             else:
-                self._try_reply(self._ins[name], now)
-
-    def _settled_out(self, call: int, standing: Standing, now: float) -> None:
-        out = self._outs.get(call)
-        if out is None or out.state != ANSWERED:
-            return
-        assert out.answer is not None, "it is ANSWERED"
-        if standing is Standing.READY:
-            self._answered(out, out.answer, now)
+                del self._ins[peer, number]
+                self.out.append((peer, Decline(number, Reason.REFERENCE)))
+        elif ready:
+            assert entry.reply is not None, "it is REPLIED"
+            payload, failed = entry.reply
+            self._reply(entry, Answer(number, payload, verdict.forks, failed))
         else:
-            self._fail(out, Reason.REFERENCE, now)
-
-    def _settled_in(self, name: Hashable, standing: Standing, now: float) -> None:
-        entry = self._ins.get(name)  # type: ignore[call-overload]  # one of ours
-        if entry is None or entry.state != ARRIVED:
-            return
-        assert entry.event is not None, "it is ARRIVED"
-        if standing is Standing.READY:
-            entry.state = CALLED
-            self.events.append(entry.event)
-            entry.event = None
-        else:
-            del self._ins[entry.peer, entry.call]
-            self.out.append((entry.peer, Decline(entry.call, Reason.REFERENCE)))
+            self._refuse(entry, Reason.REFERENCE)
 
     def tick(self, now: float) -> None:
         """Fail what is over its deadline."""
@@ -432,7 +456,7 @@ class Calls:
             self._waiting.clear()
             self._fail(out, Reason.STOPPED, now)
         for entry in list(self._ins.values()):
-            self._cancelled(entry.peer, entry.call, now)
+            self._cancelled(entry.peer, entry.call)
         self.out.clear()
 
     def busy(self) -> tuple[int, int]:
@@ -443,8 +467,8 @@ class Calls:
         """Whether a call has no end yet."""
         return call in self._outs
 
-    def state(self) -> Hashable:
-        """Everything that it knows; numbers of calls are counted back from the last."""
+    def state(self, now: float) -> Hashable:
+        """Everything; numbers of calls are counted back from the last one."""
 
         def frames(payload: Payload) -> tuple[bytes, ...]:
             return tuple(map(bytes, payload))
@@ -459,7 +483,7 @@ class Calls:
                     out.peer,
                     frames(out.payload),
                     tuple(out.carries),
-                    out.deadline,
+                    out.deadline and round(out.deadline - now, 6),
                     out.creates,
                     out.target,
                     out.fork,
@@ -474,7 +498,7 @@ class Calls:
                     entry.call,
                     entry.state,
                     entry.event and (frames(entry.event.payload), entry.event.carries),
-                    entry.reply and (frames(entry.reply[0]), tuple(entry.reply[1])),
+                    entry.reply and (frames(entry.reply[0]), entry.reply[1]),
                 )
                 for _, entry in sorted(self._ins.items())
             ),
@@ -483,5 +507,3 @@ class Calls:
                 for peer, waiting in sorted(self._waiting.items())
             ),
         )
-
-

@@ -121,6 +121,7 @@ class Channel:
         settings: Settings,
         packets: list[Packet],
         ends: list[End],
+        numbers: tuple[int, int] = (0, 0),
     ) -> None:
         self.node = node
         self.endpoint = endpoint
@@ -140,8 +141,8 @@ class Channel:
         # One of the two asks for signs of life more often, and the other gets them.
         first = me < node.incarnation
         self._patience = settings.heartbeat * (1.0 if first else 2.2)
-        self._mine = 0
-        self._theirs = 0
+        # The session of each side; the numbers go on where the peer comes back.
+        self._mine, self._theirs = numbers
         self._clear()
 
     def _clear(self) -> None:
@@ -180,10 +181,20 @@ class Channel:
             self._began = now
             self._again(now)
 
-    def send(self, body: bytes, tail: Sequence[Buffer], size: int, now: float) -> None:
-        """Send a message, now or when there is room; `size` counts all its bytes."""
+    def send(
+        self,
+        body: bytes,
+        tail: Sequence[Buffer],
+        size: int,
+        now: float,
+        counted: bool = True,
+    ) -> None:
+        """Send a message, now or when there is room.
+
+        `size` is that of all its bytes; `counted` ones are seen in `sent`.
+        """
         message = _Sent(body, tail, size)
-        self.sent += 1
+        self.sent += counted
         if self.state == OPEN and not self._queue and self._room(size):
             self._transmit(message, now)
         else:
@@ -261,7 +272,6 @@ class Channel:
         if sequence == self._received + 1 and not self._early:
             message = decode(frames)
             self._received = sequence
-            self.taken += 1
             self._owe(now)
             return (message,)
         if sequence > self._received + self._settings.window:
@@ -275,7 +285,6 @@ class Channel:
         while self._received + 1 in self._early:
             self._received += 1
             turn.append(self._early.pop(self._received))
-        self.taken += len(turn)
         self._owe(now)
         return turn
 
@@ -286,7 +295,7 @@ class Channel:
                 return self._hello(found, note, now)
             case Kind.WELCOME, Hello():
                 return self._welcome(found, note, now)
-            case (Kind.PING | Kind.PONG), Beat():
+            case ((Kind.PING | Kind.PONG), Beat()):
                 return self._heartbeat(found, note, now)
             case Kind.RESET, _:
                 if found.theirs != self._mine or self.state in (CLOSED, OPENING):
@@ -421,12 +430,12 @@ class Channel:
             self.ends.append(End(self.node, reason))
         if expired:
             self.ends.append(End(self.node, None))
-        queue = self._queue if reason is None else None
+        queue, sent = (self._queue, self.sent) if reason is None else (None, 0)
         self._clear()
         if queue:
             # Of the next session, as they came after the end of this one.
             self._queue = queue
-            self.sent = len(queue)
+            self.sent = sent
 
     def _room(self, size: int) -> bool:
         settings = self._settings
@@ -578,6 +587,10 @@ class Channel:
     def unacknowledged(self) -> int:
         """Messages that are not known to have come, those that wait among them."""
         return len(self._flight) + len(self._queue)
+
+    def numbers(self) -> tuple[int, int]:
+        """The session of each side."""
+        return self._mine, self._theirs
 
     def positions(self) -> tuple[int, int]:
         """What of this side is acknowledged, and what came: both are left out below."""

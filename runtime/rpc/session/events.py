@@ -3,8 +3,13 @@
 True only here: the border between sessions and agents.  A payload is opaque to a
 session: buffers that the agent wrote, the first of them small.
 
-Rules: an event is told once, in the order in which things happened; whoever is told may
-call the session again.
+Rules:
+- an event is told once, in the order in which things happened; whoever is told may call
+  the session again;
+- each reference in `carries` is held by this worker from then on, also where it is the
+  owner of the value, until `Session.drop` is called with its fork;
+- each call that was told is replied to once, also when nobody waits for it any more: a
+  value that it creates or fetches is kept until then.
 """
 
 from collections.abc import Sequence

@@ -52,6 +52,10 @@ class Finishing:
         if self.status == RUNNING:
             self._move("done")
 
+    def asked(self) -> bool:
+        """Whether somebody has reported to this worker."""
+        return bool(self._reports)
+
     def unfinished(self, me: Node, members: tuple[Node, ...]) -> tuple[str, ...]:
         """Who is not done yet, as far as it is known here."""
         if self.status == FINISHED or not members:

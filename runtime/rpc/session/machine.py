@@ -16,11 +16,11 @@ Rules:
 """
 
 from collections.abc import Hashable, Sequence
-from enum import Enum
 from typing import Protocol
 
 from runtime.rpc.identities import Fork, ForkId, Node, RRefId
 from runtime.rpc.messages import Message
+from runtime.rpc.session.carriers import Fate, Key, Verdict
 from runtime.rpc.session.events import Event, Reason
 
 
@@ -43,54 +43,67 @@ class Machine(Protocol):
         """Everything that the machine knows."""
 
 
-class Standing(Enum):
-    """What can be done with references that are to be sent, or that came."""
-
-    READY = "all are confirmed"
-    WAITING = "some are not confirmed yet"
-    DEAD = "one is worth nothing any more"
-
-
 class Carrying(Protocol):
     """What calls ask of the machine of references.
 
-    A carrier is a call or an answer, named by a value that calls choose.  Where
-    `arrived` said WAITING, the carrier is appended to `settled`, once, with READY or
-    DEAD; for what waits to be sent, calls ask `standing` again after each message.
+    A carrier is a call or an answer that holds references, named by a key that calls
+    choose; while it waits, what it holds stays listed, whatever the agent drops.
+    Verdicts on carriers that waited are emptied after each step, before `out`.
     """
 
-    settled: list[tuple[Hashable, Standing]]
-
-    def standing(self, carries: Sequence[Fork | RRefId]) -> Standing:
-        """Whether these can be sent: forks that this worker holds, values it owns."""
+    verdicts: list[Verdict]
 
     def carry(
-        self, peer: Node, carries: Sequence[Fork | RRefId], now: float
-    ) -> tuple[Fork, ...]:
-        """These as they travel, if READY: each with the fork of the receiver.
+        self,
+        key: Key,
+        peer: Node,
+        carries: Sequence[Fork | RRefId],
+        target: RRefId | None = None,
+    ) -> tuple[Fate, tuple[Fork, ...]]:
+        """On the way out: READY is sent now, with these forks; WAITS gets a verdict.
 
-        Each is held here until the peer accepts it, or is lost.
+        `target` is what a call fetches: it may not overtake the call that creates it.
         """
 
-    def arrived(
-        self, peer: Node, carrier: Hashable, forks: Sequence[Fork], now: float
-    ) -> Standing:
-        """These came with a carrier, and are held here from now on."""
+    def withdraw(self, key: Key) -> None:
+        """A carrier that waits is not to be sent any more; nothing where none waits."""
 
-    def unwanted(self, peer: Node, forks: Sequence[Fork], now: float) -> None:
-        """These came with something that nobody waits for: none is held here."""
+    def unsend(self, forks: Sequence[Fork]) -> None:
+        """A carrier that was ready was not sent after all."""
 
-    def forget(self, carrier: Hashable, now: float) -> None:
-        """Nobody waits for a carrier any more; what came with it is not held."""
+    def arrive(
+        self,
+        key: Key,
+        peer: Node,
+        forks: Sequence[Fork],
+        now: float,
+        *,
+        creates: RRefId | None = None,
+        fork: ForkId | None = None,
+        target: RRefId | None = None,
+    ) -> Fate:
+        """On the way in, also where nobody waits for it: then `forget` follows.
 
-    def create(self, rref: RRefId, owner: Node, now: float) -> Fork:
-        """This worker's reference to what a call will make; pending until `created`."""
+        READY is told now, WAITS gets a verdict, DEAD is never told.
+        """
 
-    def created(self, fork: ForkId, now: float) -> None:
-        """The answer to that call came."""
+    def drop(self, fork: ForkId) -> None:
+        """A reference that was told is let go of."""
 
-    def uncreated(self, fork: ForkId, reason: Reason, now: float) -> None:
-        """That call ended in another way: the reference died."""
+    def forget(self, key: Key) -> None:
+        """A carrier that came is not to be told any more; nothing where none waits."""
 
-    def made(self, peer: Node, rref: RRefId, fork: ForkId, now: float) -> None:
-        """A call came that makes a value here; the peer is its first user."""
+    def done(self, key: Key) -> None:
+        """A call that was told is replied to, whoever hears it; it keeps no value."""
+
+    def plan(self, call: Key, owner: Node, rref: RRefId) -> Fork:
+        """This worker's reference to what a call will create."""
+
+    def asked(self, fork: ForkId) -> None:
+        """That call is on its way, in order before whatever is sent after this."""
+
+    def created(self, fork: ForkId) -> None:
+        """Its answer is told to the agent now."""
+
+    def uncreated(self, fork: ForkId, reason: Reason) -> None:
+        """It ended without an answer: the reference is dead."""

@@ -293,11 +293,9 @@ class Members:
         if peer != self.keeper:
             return
         if isinstance(message, MemberJoined):
-            if message.member.node.incarnation != self.node.incarnation:
-                self._put(message.member)
-        elif isinstance(message, MemberLeft):
-            if message.node.incarnation != self.node.incarnation:
-                self._remove(message.node, message.reason)
+            self._put(message.member)
+        elif isinstance(message, MemberLeft) and message.node != self.node:
+            self._remove(message.node, message.reason)
 
     def lost(self, peer: Node, reason: Reason, now: float) -> None:
         """The channel to a peer ended."""
@@ -314,21 +312,21 @@ class Members:
     def expired(self, peer: Node, now: float) -> None:
         """Nothing: who is lost is a member no more."""
 
-    def state(self) -> Hashable:
-        """Everything that it knows."""
+    def state(self, now: float) -> Hashable:
+        """Everything that it knows; times are relative."""
         return (
             self.node,
             self.status,
             self.keeper,
             self.group,
             self.world_size,
-            tuple(
-                self._members[each] for each in sorted(self._members)
-            ),
+            tuple(self._members[each] for each in sorted(self._members)),
             self._meeting,
             self._wanted,
-            None if self._ask_at == inf else self._ask_at,
-            tuple(sorted(self._disputed.items())),
+            None if self._ask_at == inf else round(self._ask_at - now, 6),
+            tuple(
+                (who, round(t - now, 6)) for who, t in sorted(self._disputed.items())
+            ),
         )
 
 
