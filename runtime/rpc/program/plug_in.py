@@ -64,3 +64,24 @@ def plug_in(surface: Surface) -> Plugged:
         register_plug_in(f"runtime.script.{area}", install)
         for area, install in parts.items()
     )
+
+
+# Programs have remote calls as soon as somebody may name them: a module that has names
+# of ours says so at its end.
+_NAMING = "runtime.rpc.references", "runtime.rpc.api"
+
+
+def plug_in_workers() -> Plugged:
+    """Let programs have remote calls by the worker of this process."""
+
+    def naming() -> Iterable[Remove]:
+        # Who loads references only is not done before both are there.
+        load("runtime.rpc.api")
+        return ()
+
+    def named() -> Iterable[Remove]:
+        found: Iterable[Remove] = load("runtime.rpc.program.by_name").installed()
+        return found
+
+    references, api = _NAMING
+    return Plugged((register_plug_in(references, naming), register_plug_in(api, named)))

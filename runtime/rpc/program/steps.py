@@ -76,7 +76,7 @@ def _call(node: Node, surface: Surface) -> Function:
         made = called(surface, mode, name, schema, (to, *rest), text)
         if mode != "sync":
             return made
-        return checked(made.wait(), of, f"`{name}` of another worker")
+        return checked(made, of, f"`{name}` of another worker")
 
     return call
 

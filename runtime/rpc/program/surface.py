@@ -16,8 +16,9 @@ class Surface(NamedTuple):
     The first three are the functions of Python whose names mean a call, the next three
     those that take the name of a function in its place.  `rref` is the class of
     references, `type_of` gives the type of the value of one as a text ("" is unknown).
-    `call(mode, to, name, args, kwargs, timeout, type)` makes a call: `mode` is "async",
-    "sync" or "remote", and it gives a future, or a reference.
+    `call(mode, to, name, args, kwargs, timeout, type)` makes a call: it gives a future
+    where `mode` is "async", the value where it is "sync", and a reference where it is
+    "remote".
     """
 
     rpc_async: Any

@@ -48,10 +48,10 @@ class RRef(Generic[T]):
     """A reference to a value in this process; `mine` says whether it is the owner's."""
 
     def __init__(
-        self, value: T, type: str = "", mine: bool = True, owner: str = "w0"
+        self, value: T, of: str = "", mine: bool = True, owner: str = "w0"
     ) -> None:
         self.value = value
-        self.type = type
+        self.type = of
         self.mine = mine
         self.info = WorkerInfo(owner, int(owner[1:]))
         self.asked: list[tuple[float, ...]] = []
@@ -94,9 +94,9 @@ class World:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         timeout: float,
-        type: str,
+        of: str,
     ) -> Any:
-        """Run the function, and give a future or a reference."""
+        """Run the function, and give a future, the value, or a reference."""
         self.calls.append((mode, to, name, args, kwargs, timeout))
         future: Future[Any] = Future()
         try:
@@ -105,12 +105,14 @@ class World:
             else:
                 value = call(SHARED_PROGRAM.functions[name], args, kwargs)
         except Exception as error:
-            if mode == "remote":
+            if mode != "async":
                 raise
             future.set_exception(error)
             return future
         if mode == "remote":
-            return RRef(value, type)
+            return RRef(value, of)
+        if mode == "sync":
+            return value
         future.set_result(value)
         return future
 
