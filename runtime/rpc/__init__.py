@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.locks import LOADING, load
 from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.program import plug_in_workers
 
 if TYPE_CHECKING:
     from runtime.rpc import api as api
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
         remote,
         rpc_async,
         rpc_sync,
+    )
+    from runtime.rpc.program.by_name import (
+        _remote_torchscript,
+        _rpc_async_torchscript,
+        _rpc_sync_torchscript,
     )
     from runtime.rpc.references import RRef
     from runtime.rpc.values import register, register_reducer, use_pickler
@@ -71,6 +77,9 @@ __all__ = [
     "use_pickler",
 ]
 
+# What programs get of it, as soon as anything of it is named.
+_PROGRAMS = plug_in_workers()
+
 # What workers of different processes need.
 _EXTRA = ("zmq", "cloudpickle")
 
@@ -89,6 +98,9 @@ _LAZY = {
         "shutdown",
     ),
     "api": ("_all_gather", "_barrier", "_wait_all", "remote", "rpc_async", "rpc_sync"),
+    "program.by_name": (
+        *("_remote_torchscript", "_rpc_async_torchscript", "_rpc_sync_torchscript"),
+    ),
     "references": ("RRef",),
     "values": ("register", "register_reducer", "use_pickler"),
 }

@@ -36,6 +36,7 @@ from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution
 from runtime.rpc.identities import Node, WorkerInfo
 from runtime.rpc.references import RRef, reference_of
+from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
 To = str | int | WorkerInfo
@@ -278,3 +279,6 @@ def _barrier(worker_names: Iterable[str]) -> None:
         from logging import getLogger
 
         getLogger("runtime.rpc").error("a barrier was given up: %s", error)
+
+
+ready(__name__)

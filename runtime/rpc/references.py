@@ -38,6 +38,7 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution, is_async
 from runtime.rpc.identities import WorkerInfo
+from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
 
@@ -467,3 +468,6 @@ def _invoke_here(
 def _backward_here(rref: RRef[Any], retain_graph: bool) -> None:
     value: Any = rref.local_value()
     value.backward(retain_graph=retain_graph)
+
+
+ready(__name__)
