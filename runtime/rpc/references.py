@@ -302,9 +302,10 @@ def _is_compiled_module(value: Any) -> bool:
 
 def _hinted(found: Any, hint: type) -> str:
     program: Any = load("runtime.script.program")
-    subtype: Any = load("runtime.schema.subtype")
-    wanted = program.declared_type_of_class(hint)
-    if wanted is None or not subtype.is_subtype(found, wanted):
+    classes = program.SHARED_PROGRAM.classes
+    wanted = classes(hint, load("runtime.schema.written").Scope({}, classes=classes))
+    fits = load("runtime.schema.subtype").is_subtype
+    if wanted is None or not program.is_interface(hint) or not fits(found, wanted):
         raise RpcMisuse(
             call="RRef",
             found=f"the type_hint `{hint.__name__}`",
@@ -350,6 +351,14 @@ class Proxy(Generic[R]):
 
     def __copy__(self) -> Self:
         return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        """Refuse to be copied in depth.
+
+        Raises:
+            ReferenceNotSent: always.
+        """
+        raise ReferenceNotSent(asked="copied")
 
 
 def _checked(kind: type, name: str) -> None:
