@@ -522,3 +522,20 @@ class RemoteError(RpcError):
     def render(self) -> str:
         """The exception as it was said, then workers and frames; not wrapped."""
         return f"{self.remote_type}: {self.remote_text}\n{self.remote_traceback}"
+
+
+@dataclass(eq=False, kw_only=True)
+class UnfitArguments(RpcError, TypeError):
+    """A program calls `function` with arguments that it does not take.
+
+    Nothing was sent.  `fault` is what is wrong, with `argument` if it is one of them.
+    """
+
+    function: str
+    argument: str
+    fault: str
+    schema: str
+
+    def render(self) -> str:
+        """What is wrong, and what the function takes."""
+        return page(f"{self.fault}.", ("it takes", self.schema))

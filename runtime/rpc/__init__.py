@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runtime.locks import LOADING, load
 from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.program import plug_in_workers
 
 if TYPE_CHECKING:
     from runtime.rpc import api as api
@@ -17,32 +18,36 @@ if TYPE_CHECKING:
     from runtime.rpc.agent import (
         BackendType,
         RpcBackendOptions,
-        TensorPipeRpcBackendOptions,
         backend_registered,
         construct_rpc_backend_options,
+        get_rpc_timeout,
+        get_worker_info,
         init_backend,
         init_rpc,
         is_initialized,
-        local_workers,
         register_backend,
         shutdown,
     )
+    from runtime.rpc.agent import debug_info as get_debug_info
+    from runtime.rpc.agent import set_rpc_timeout as _set_rpc_timeout
     from runtime.rpc.api import (
         _all_gather,
         _barrier,
-        _set_rpc_timeout,
         _wait_all,
-        get_debug_info,
-        get_rpc_timeout,
-        get_worker_info,
         remote,
         rpc_async,
         rpc_sync,
+    )
+    from runtime.rpc.program.by_name import (
+        _remote_torchscript,
+        _rpc_async_torchscript,
+        _rpc_sync_torchscript,
     )
     from runtime.rpc.references import RRef
     from runtime.rpc.values import register, register_reducer, use_pickler
 
     PyRRef = RRef
+    TensorPipeRpcBackendOptions = RpcBackendOptions
 
 __all__ = [
     "BackendType",
@@ -62,7 +67,6 @@ __all__ = [
     "init_rpc",
     "is_available",
     "is_initialized",
-    "local_workers",
     "register",
     "register_backend",
     "register_reducer",
@@ -73,6 +77,9 @@ __all__ = [
     "use_pickler",
 ]
 
+# What programs get of it, as soon as anything of it is named.
+_PROGRAMS = plug_in_workers()
+
 # What workers of different processes need.
 _EXTRA = ("zmq", "cloudpickle")
 
@@ -82,52 +89,50 @@ def is_available() -> bool:
     return all(find_spec(package) is not None for package in _EXTRA)
 
 
-# Names -> where they live.
+# Where names live.
 _LAZY = {
-    **dict.fromkeys(
-        (
-            *("RpcBackendOptions", "TensorPipeRpcBackendOptions", "shutdown"),
-            *("backend_registered", "construct_rpc_backend_options", "init_backend"),
-            *("init_rpc", "is_initialized", "local_workers", "register_backend"),
-        ),
-        "agent",
+    "agent": (
+        *("RpcBackendOptions", "backend_registered", "construct_rpc_backend_options"),
+        *("debug_info", "get_rpc_timeout", "get_worker_info", "init_backend"),
+        *("init_rpc", "is_initialized", "register_backend", "set_rpc_timeout"),
+        "shutdown",
     ),
-    **dict.fromkeys(
-        (
-            *("_all_gather", "_barrier", "_set_rpc_timeout", "_wait_all"),
-            *("get_debug_info", "get_rpc_timeout", "get_worker_info"),
-            *("remote", "rpc_async", "rpc_sync"),
-        ),
-        "api",
+    "api": ("_all_gather", "_barrier", "_wait_all", "remote", "rpc_async", "rpc_sync"),
+    "program.by_name": (
+        *("_remote_torchscript", "_rpc_async_torchscript", "_rpc_sync_torchscript"),
     ),
-    **dict.fromkeys(("register", "register_reducer", "use_pickler"), "values"),
-    "RRef": "references",
+    "references": ("RRef",),
+    "values": ("register", "register_reducer", "use_pickler"),
 }
+_HOMES = {name: home for home, names in _LAZY.items() for name in names}
 _MODULES = ("api", "functions")
-# What programs for torch call them.
+# By which names programs for torch know them.
 _SYNONYMS = {
     "PyRRef": "RRef",
+    "TensorPipeRpcBackendOptions": "RpcBackendOptions",
     "_is_current_rpc_agent_set": "is_initialized",
-    "_rref_context_get_debug_info": "get_debug_info",
+    "_rref_context_get_debug_info": "debug_info",
+    "_set_rpc_timeout": "set_rpc_timeout",
     "_use_rpc_pickler": "use_pickler",
+    "get_debug_info": "debug_info",
 }
 
 
 def _found(name: str) -> Any:
     """A lazy name, loaded; it is an ordinary one from then on."""
-    name_of = _SYNONYMS.get(name, name)
-    if name_of == "BackendType":
+    known = _SYNONYMS.get(name, name)
+    if known == "BackendType":
         # Another one whenever a backend is registered.
-        return load("runtime.rpc.agent").backend_type()
-    if name_of not in _LAZY and name_of not in _MODULES:
+        return load(f"{__name__}.agent").backend_type()
+    if known not in _HOMES and known not in _MODULES:
         raise AttributeError(
             f"module {__name__!r} has no attribute {name!r}", name=name
         )
     with LOADING:
-        if name_of in _MODULES:
-            found: Any = load(f"{__name__}.{name_of}")
+        if known in _MODULES:
+            found: Any = load(f"{__name__}.{known}")
         else:
-            found = getattr(load(f"{__name__}.{_LAZY[name_of]}"), name_of)
+            found = getattr(load(f"{__name__}.{_HOMES[known]}"), known)
         globals()[name] = found
     return found
 
@@ -138,4 +143,4 @@ if not TYPE_CHECKING:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_LAZY, *_MODULES, *_SYNONYMS})
+    return sorted({*globals(), *__all__, *_HOMES, *_MODULES, *_SYNONYMS})

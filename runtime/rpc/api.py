@@ -19,26 +19,29 @@ Rules:
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import local
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from runtime.errors.future import FutureTimeout
-from runtime.errors.rpc import GatherTimeout, RpcMisuse, RpcTimeout
+from runtime.errors.rpc import GatherTimeout, RpcMisuse
 from runtime.futures import Future, wait_all
 from runtime.locks import reentered
 from runtime.rpc.agent import (
-    UNSET_RPC_TIMEOUT,
     Agent,
+    Request,
     current_agent,
     timeout_seconds,
 )
-from runtime.rpc.calling import To, begin, begin_remote
+from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution
-from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.identities import Node, WorkerInfo
 from runtime.rpc.references import RRef, reference_of
+from runtime.script.plug_ins import ready
 
-P = ParamSpec("P")
 T = TypeVar("T")
+To = str | int | WorkerInfo
+Arguments = Sequence[Any] | None
+Named = Mapping[str, Any] | None
 
 
 class _OfThread(local):
@@ -50,11 +53,26 @@ class _OfThread(local):
 _thread_local_var = _OfThread()
 
 
+def _asked(
+    call: str,
+    to: To,
+    func: Callable[..., Any],
+    args: Arguments,
+    kwargs: Named,
+    timeout: float,
+) -> tuple[Agent, Node, Request, float | None]:
+    """The worker here, the one there, what is asked, and how long that may take."""
+    agent = current_agent(call)
+    seconds = timeout_seconds(timeout, agent.rpc_timeout, call)
+    request = Request(func, args or (), kwargs or {})
+    return agent, agent.find(to), request, seconds
+
+
 def rpc_sync(
     to: To,
     func: Callable[..., T],
-    args: Sequence[Any] | None = None,
-    kwargs: Mapping[str, Any] | None = None,
+    args: Arguments = None,
+    kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> T:
     """What `func(*args, **kwargs)` gives on the worker `to`.
@@ -69,14 +87,16 @@ def rpc_sync(
         Exception: what the function raised, also a RuntimeError, with the text and the
             frames that it had there.
     """
-    return begin("rpc_sync", to, func, args, kwargs, timeout).wait()  # type: ignore[no-any-return]  # what the other worker says
+    agent, node, request, seconds = _asked("rpc_sync", to, func, args, kwargs, timeout)
+    value: T = agent.call_and_wait(node, request, timeout=seconds)
+    return value
 
 
 def rpc_async(
     to: To,
     func: Callable[..., T],
-    args: Sequence[Any] | None = None,
-    kwargs: Mapping[str, Any] | None = None,
+    args: Arguments = None,
+    kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> Future[T]:
     """A future of what `func(*args, **kwargs)` gives on the worker `to`.
@@ -85,7 +105,8 @@ def rpc_async(
         NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made; anything else
             that `rpc_sync` raises is the future's error.
     """
-    future = begin("rpc_async", to, func, args, kwargs, timeout)
+    agent, node, request, seconds = _asked("rpc_async", to, func, args, kwargs, timeout)
+    future = agent.call(node, request, timeout=seconds)
     begun = getattr(_thread_local_var, "future_list", None)
     if begun is not None:
         begun.append(future)
@@ -95,8 +116,8 @@ def rpc_async(
 def remote(
     to: To,
     func: Callable[..., T],
-    args: Sequence[Any] | None = None,
-    kwargs: Mapping[str, Any] | None = None,
+    args: Arguments = None,
+    kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
 ) -> RRef[T]:
     """A reference to what `func(*args, **kwargs)` gives on the worker `to`, at once.
@@ -107,42 +128,8 @@ def remote(
     Raises:
         NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
     """
-    return reference_of(begin_remote(to, func, args, kwargs, timeout))
-
-
-# The worker itself ------------------------------------------------------------------
-
-
-def get_worker_info(worker_name: str | int | WorkerInfo | None = None) -> WorkerInfo:
-    """A worker by its name or number; this one without.
-
-    Raises:
-        NotInitialized: there is no worker here.
-        UnknownWorker: no member has that name.
-    """
-    agent = current_agent("get_worker_info")
-    return agent.info if worker_name is None else agent.find(worker_name).info
-
-
-def get_rpc_timeout() -> float:
-    """The seconds that calls of this worker have that name none; 0 is for ever."""
-    return current_agent("get_rpc_timeout").rpc_timeout
-
-
-def _set_rpc_timeout(timeout: float) -> None:
-    """Set the seconds that later calls of this worker have.
-
-    Raises:
-        RpcMisuse: it is no number of seconds from 0 on.
-    """
-    agent = current_agent("_set_rpc_timeout")
-    seconds = timeout_seconds(timeout, agent.rpc_timeout, "_set_rpc_timeout")
-    agent.rpc_timeout = 0.0 if seconds is None else seconds
-
-
-def get_debug_info() -> dict[str, str]:
-    """How much of what this worker has: values, references, calls, threads."""
-    return current_agent("get_debug_info").debug_info()
+    agent, node, request, seconds = _asked("remote", to, func, args, kwargs, timeout)
+    return reference_of(agent.remote(node, request, timeout=seconds))
 
 
 @contextmanager
@@ -227,7 +214,7 @@ def _all_gather(
         GatherTimeout: not all of them came in time; says who is missing.
     """
     agent = current_agent("_all_gather")
-    every = [each.name for each in agent.workers()]
+    every = [each.name for each in agent.nodes()]
     names = tuple(sorted(every if worker_names is None else set(worker_names)))
     me = agent.info.name
     if me not in names:
@@ -292,3 +279,6 @@ def _barrier(worker_names: Iterable[str]) -> None:
         from logging import getLogger
 
         getLogger("runtime.rpc").error("a barrier was given up: %s", error)
+
+
+ready(__name__)

@@ -29,15 +29,16 @@ from runtime.errors.rpc import (
 from runtime.futures import Future
 from runtime.locks import load
 from runtime.rpc.agent import (
-    UNSET_RPC_TIMEOUT,
     Handle,
     Request,
     current_agent,
     set_reference_class,
     timeout_seconds,
 )
+from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution, is_async
 from runtime.rpc.identities import WorkerInfo
+from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
 
@@ -149,7 +150,9 @@ class RRef(Generic[T]):
     @overload
     def _get_type(self, timeout: float, blocking: bool) -> "Any": ...
 
-    def _get_type(self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True) -> Any:
+    def _get_type(
+        self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True
+    ) -> Any:
         """The class of the value, asked of its owner once; a future of it if asked so.
 
         Raises:
@@ -465,3 +468,6 @@ def _invoke_here(
 def _backward_here(rref: RRef[Any], retain_graph: bool) -> None:
     value: Any = rref.local_value()
     value.backward(retain_graph=retain_graph)
+
+
+ready(__name__)

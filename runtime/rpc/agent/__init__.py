@@ -10,6 +10,7 @@ from runtime.rpc.agent.current import (
 )
 from runtime.rpc.agent.handles import Handle, set_reference_class
 from runtime.rpc.agent.options import (
+    UNSET_RPC_TIMEOUT,
     BackendType,
     RpcBackendOptions,
     backend_registered,
@@ -32,6 +33,7 @@ from runtime.rpc.agent.stopping import stop
 
 __all__ = [
     "MARK",
+    "UNSET_RPC_TIMEOUT",
     "Agent",
     "BackendType",
     "Handle",
@@ -51,8 +53,8 @@ __all__ = [
     "register_backend",
     "seat",
     "seated",
-    "set_rpc_timeout",
     "set_reference_class",
+    "set_rpc_timeout",
     "shutdown",
     "stop",
     "timeout_seconds",

@@ -74,6 +74,17 @@ class Call(NamedTuple):
         return self.function(*self.args, **self.kwargs)
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A compiled function by its full name; where it is called, it is looked up."""
+
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function gives.  Raises UnknownCallable, and what it raises."""
+        return script_function(self.name)(*args, **kwargs)
+
+
 def call_of(
     function: Any, args: Sequence[Any] | None = None, kwargs: Kwargs | None = None
 ) -> Call:
@@ -85,6 +96,9 @@ def call_of(
             function.
     """
     given, named_ = _checked(function, args, kwargs)
+    if isinstance(function, Named):
+        # Whoever knows only the name has checked what can be.
+        return Call(SCRIPT, function.name, function, given, named_)
     if isinstance(function, Registered):
         return Call(REGISTERED, function.name, function.function, given, named_)
     name = REGISTRY.name_of(function)

@@ -5,8 +5,6 @@ one for all tests of a session; the body runs in `worker0`, and what it raises i
 here, with the text that it had there.
 """
 
-import importlib
-import traceback
 from collections.abc import Callable, Iterable
 from threading import Event
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 
 from runtime import rpc
+from tests.rpc.surface.world import World
 
 NAMES = ("worker0", "worker1", "worker2")
 OTHER, THIRD = NAMES[1:]
@@ -41,8 +40,7 @@ def on_all(names: Iterable[str], func: Callable[..., Any], *args: Any) -> list[A
 def in_world(body: Callable[[], None]) -> Callable[..., None]:
     """A test whose body runs in `worker0`, in a world of forked and of spawned ones."""
 
-    @pytest.mark.usefixtures("world")
-    def test(world: Any) -> None:
+    def test(world: World) -> None:
         told = world.ask(body.__module__, body.__name__)
         if told is not None:
             pytest.fail(told, pytrace=False)
@@ -53,13 +51,3 @@ def in_world(body: Callable[[], None]) -> Callable[..., None]:
     test.__doc__ = body.__doc__
     test.body = body  # type: ignore[attr-defined]
     return test
-
-
-def run_body(module: str, name: str) -> str | None:
-    """Run the body of a test in this process: None, or the text of what it raised."""
-    test = getattr(importlib.import_module(module), name)
-    try:
-        test.body()
-    except BaseException:
-        return traceback.format_exc()
-    return None

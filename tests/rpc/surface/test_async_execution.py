@@ -9,6 +9,7 @@ import runtime
 from runtime import rpc
 from runtime.futures import Future
 from tests.rpc.surface import remote_functions as remote
+from tests.rpc.surface import scripted
 from tests.rpc.surface.bodies import OTHER, THIRD, in_world, until
 
 WAYS: tuple[Callable[..., Any], ...] = (
@@ -130,3 +131,17 @@ def test_a_future_of_an_unmarked_function_is_refused() -> None:
     for way in WAYS:
         with pytest.raises(RuntimeError, match="Future objects cannot be pickled"):
             way(remote.a_future)
+
+
+@in_world
+def test_over_a_compiled_function() -> None:
+    x = runtime.ones(2)
+    for way in WAYS:
+        assert way(scripted.later, x).tolist() == [2, 2]
+        with pytest.raises(RuntimeError, match="Tensor"):
+            way(scripted.not_later, x)
+
+
+def test_a_marked_function_is_not_compiled() -> None:
+    with pytest.raises(RuntimeError):
+        runtime.jit.script(remote.async_wrong)

@@ -10,6 +10,7 @@ import runtime
 from runtime import rpc
 from runtime.errors.rpc import RpcMisuse, UnknownWorker
 from tests.rpc.surface import remote_functions as remote
+from tests.rpc.surface import scripted
 from tests.rpc.surface.bodies import OTHER, THIRD, in_world
 
 SELF = "worker0"
@@ -233,3 +234,15 @@ def test_an_argument_that_cannot_be_pickled_is_refused_at_the_caller() -> None:
         with pytest.raises(TypeError, match="pickle"):
             call(OTHER, remote.identity, (threading.Lock(),))
     assert rpc.rpc_sync(OTHER, remote.add, (1, 1)) == 2
+
+
+@in_world
+def test_compiled_functions_are_called_by_their_names() -> None:
+    x = runtime.ones(2)
+    for each in every_way(scripted.doubled_plus, x, 1):
+        assert each.tolist() == [3, 3]
+    for to in (OTHER, SELF):
+        assert every_way(scripted.doubled_plus, x, to=to)[0].tolist() == [4, 4]
+    given = rpc.rpc_sync(OTHER, scripted.doubled_plus, (x,), {"y": 5})
+    assert given.tolist() == [7, 7]
+    assert every_way(scripted.pair, 3, "a") == [(3, "a")] * 3

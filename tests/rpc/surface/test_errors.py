@@ -7,6 +7,7 @@ import pytest
 import runtime
 from runtime import rpc
 from tests.rpc.surface import remote_functions as remote
+from tests.rpc.surface import scripted
 from tests.rpc.surface.bodies import OTHER, THIRD, in_world
 
 
@@ -170,3 +171,28 @@ def test_the_worker_is_as_before_after_any_error() -> None:
     for _ in range(20):
         caught(remote.raises, ValueError, "again")
     assert rpc.rpc_sync(OTHER, remote.add, (1, 1)) == 2
+
+
+@in_world
+def test_a_compiled_function_that_fails() -> None:
+    for error in caught(scripted.failing, 1):
+        assert isinstance(error, RuntimeError)
+        assert "Expected error" in str(error)
+        # Where it was in the program.
+        assert 'raise ValueError("Expected error")' in str(error)
+
+
+@in_world
+def test_a_compiled_function_with_the_wrong_arguments() -> None:
+    from runtime.errors.call import CallError
+
+    for args, kwargs in (
+        ((1, 2, 3), {}),
+        (("text",), {}),
+        ((), {}),
+        ((runtime.ones(1),), {"q": 1}),
+    ):
+        for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
+            # At the caller, before anything is sent.
+            with pytest.raises(CallError, match="doubled_plus"):
+                call(OTHER, scripted.doubled_plus, args, kwargs)

@@ -429,3 +429,11 @@ def test_annotations_name_the_type_of_a_value() -> None:
     assert rpc.RRef[int].__args__ == (int,)  # type: ignore[attr-defined]
     assert isinstance(rpc.RRef[int](1), rpc.RRef)
     assert isinstance(rpc.remote(OTHER, remote.nothing), rpc.RRef)
+
+
+@in_world
+def test_a_reference_to_a_tuple_is_sent() -> None:
+    value = (1, "a", runtime.ones(1))
+    for rref in (rpc.RRef(value), rpc.remote(OTHER, remote.identity, (value,))):
+        back = rpc.rpc_sync(THIRD, remote.fetch, (rref,))
+        assert (back[:2], back[2].tolist()) == ((1, "a"), [1])
