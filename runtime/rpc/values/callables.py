@@ -17,6 +17,7 @@ Rules:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
