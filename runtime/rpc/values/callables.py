@@ -17,9 +17,9 @@ Rules:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import OperatorHandle, provide
@@ -55,8 +55,7 @@ Args = tuple[Any, ...]
 Kwargs = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call of `function`, which is of a `kind`, and known there by `name`.
 
     `schema` is that of an operator, "" for others.  `profiled` asks for what was
@@ -66,8 +65,8 @@ class Call:
     kind: str
     name: str
     function: Any
-    args: Args = ()
-    kwargs: Kwargs = field(default_factory=dict)
+    args: Args
+    kwargs: Kwargs
     schema: str = ""
     profiled: bool = False
 
@@ -120,28 +119,25 @@ def call_of(
     return Call(PYTHON, named(function), function, given, named_)
 
 
-def _checked(
-    function: Any, args: Sequence[Any] | None, kwargs: Kwargs | None
-) -> tuple[Args, Kwargs]:
+def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
     if not callable(function):
         raise RpcMisuse(
             call="rpc",
             found=described(function),
             wanted="a function should be callable",
         )
-    if args is not None and not isinstance(args, list | tuple):
-        # Anything falsy stands for nothing.
-        if args:
-            raise _not_arguments("args", args, "a tuple or a list of arguments")
-        args = None
-    if kwargs and not isinstance(kwargs, Mapping):
+    # Anything falsy stands for nothing.
+    if args and not isinstance(args, tuple | list):
+        raise _not_arguments("args", args, "a tuple or a list of arguments")
+    if not kwargs:
+        return tuple(args or ()), {}
+    if not isinstance(kwargs, Mapping):
         raise _not_arguments("kwargs", kwargs, "a dictionary of arguments by name")
-    for key in kwargs or ():
+    for key in kwargs:
         if not isinstance(key, str):
-            raise _not_arguments(
-                "kwargs", key, "names as keys: keywords must be strings"
-            )
-    return tuple(args or ()), dict(kwargs or {})
+            wanted = "names as keys: keywords must be strings"
+            raise _not_arguments("kwargs", key, wanted)
+    return tuple(args or ()), dict(kwargs)
 
 
 def _not_arguments(name: str, found_: Any, wanted: str) -> RpcMisuse:
@@ -151,7 +147,8 @@ def _not_arguments(name: str, found_: Any, wanted: str) -> RpcMisuse:
 
 
 def _operator(handle: OperatorHandle, args: Args, kwargs: Kwargs) -> Call:
-    return Call(OPERATOR, str(handle.name), handle, args, kwargs, str(handle.schema))
+    text = _schema_text(handle)
+    return Call(OPERATOR, str(handle.name), handle, args, kwargs, text)
 
 
 def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHandle:
@@ -302,18 +299,27 @@ def _no_call() -> Undecodable:
 def _find_operator(name: str, schema: str) -> OperatorHandle:
     base, _, overload = name.partition(".")
     wanted = OperatorName(base, overload)
-    provide(wanted)
     dispatcher = default_dispatcher()
-    state = dispatcher.state
-    if not is_defined(state, wanted):
-        entries = state.namespaces.get(wanted.namespace or "", {}).values()
-        known = sorted({str(each.name) for each in entries if each.definitions})
-        raise UnknownCallable(kind=OPERATOR, name=name, near=nearest(name, known))
+    if not is_defined(dispatcher.state, wanted):
+        provide(wanted)
+    if not is_defined(dispatcher.state, wanted):
+        namespace = wanted.namespace or ""
+        entries = dispatcher.state.namespaces.get(namespace, {}).values()
+        names = sorted({str(each.name) for each in entries if each.definitions})
+        raise UnknownCallable(kind=OPERATOR, name=name, near=nearest(name, names))
     handle = OperatorHandle(dispatcher, wanted)
-    here = str(handle.schema)
+    here = _schema_text(handle)
     if here != schema:
         raise OperatorChanged(operator=name, known=schema, found=here)
     return handle
+
+
+def _schema_text(handle: OperatorHandle) -> str:
+    memo = handle.reading.memo
+    text: str | None = memo.get("text")
+    if text is None:
+        text = memo["text"] = str(handle.schema)
+    return text
 
 
 def script_function(name: str) -> ScriptFunction:
