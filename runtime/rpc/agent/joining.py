@@ -308,9 +308,9 @@ def _become_member(
 
     if where.rank < 0:
         patience = min(until - monotonic(), _PATIENCE)
-        if not agent.wait_until(is_admitted, max(patience, 0.0)):
-            if monotonic() < until:
-                return False
+        answered = agent.wait_until(is_admitted, max(patience, 0.0))
+        if not answered and monotonic() < until:
+            return False
     whole = agent.wait_until(is_whole, max(until - monotonic(), 0.0))
     if agent.rejected is not None:
         raise _rejected(agent.name, where, agent.rejected.why)

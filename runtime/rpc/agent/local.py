@@ -72,8 +72,9 @@ def local_workers(
             yield tuple(node.info for node in agent.nodes())
             group.end(agent)
         except BaseException:
-            if own.agent is not None:
-                stop(own.agent, graceful=False)
+            started = seat().agent
+            if started is not None:
+                stop(started, graceful=False)
             raise
         finally:
             group.close()
