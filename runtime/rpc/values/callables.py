@@ -17,6 +17,7 @@ Rules:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
@@ -74,6 +75,17 @@ class Call(NamedTuple):
         return self.function(*self.args, **self.kwargs)
 
 
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A compiled function by its full name; where it is called, it is looked up."""
+
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function gives.  Raises UnknownCallable, and what it raises."""
+        return script_function(self.name)(*args, **kwargs)
+
+
 def call_of(
     function: Any, args: Sequence[Any] | None = None, kwargs: Kwargs | None = None
 ) -> Call:
@@ -85,6 +97,9 @@ def call_of(
             function.
     """
     given, named_ = _checked(function, args, kwargs)
+    if isinstance(function, Named):
+        # Whoever knows only the name has checked what can be.
+        return Call(SCRIPT, function.name, function, given, named_)
     if isinstance(function, Registered):
         return Call(REGISTERED, function.name, function.function, given, named_)
     name = REGISTRY.name_of(function)
@@ -271,6 +286,9 @@ def unpack_call(
     kind, name, schema = function
     if only_registered and kind != REGISTERED:
         raise OnlyRegistered(found=f"The {kind} `{name}`")
+    if kind == REGISTERED and not only_registered and not REGISTRY.has(name):
+        # The name of most is that of their module, which may register them.
+        _loaded(name)
     finder = _FINDERS.get(kind)
     if finder is None or not all(type(key) is str for key in kwargs):
         raise _no_call()
@@ -331,7 +349,7 @@ def script_function(name: str) -> ScriptFunction:
 def _loaded(name: str) -> str:
     """Load the module of a function's name; what it failed with, or ""."""
     module = name.removeprefix(_PROGRAMS).rpartition(".")[0]
-    if not name.startswith(_PROGRAMS) or not module or module == "__main__":
+    if not module or module == "__main__":
         return ""
     try:
         import_module(module)
