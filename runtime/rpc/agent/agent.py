@@ -540,9 +540,18 @@ class Agent(Speaker):
         counts = {} if self.ended else self.do(lambda _: self.session.counts(), "debug")
         return {
             **counts,
+            # As programs for torch call them.
+            "num_forks": counts.get("forks", 0),
+            "num_pending_users": counts.get("pending", 0),
             "num_owner_rrefs": len(self._owned),
+            "num_pending_futures": sum(
+                not value.done() for value in [*self._owned.values()]
+            ),
             "agent.client_active_calls": len(self._pending),
             "agent.server_active_calls": len(self._jobs),
+            "agent.server_active_async_calls": max(
+                len(self._jobs) - (threads - idle) - waiting, 0
+            ),
             "agent.thread_pool_size": threads,
             "agent.num_idle_threads": idle,
             "agent.waiting_requests": waiting,
