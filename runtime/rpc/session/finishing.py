@@ -93,7 +93,8 @@ class Finishing:
         report = (asks, *counts, busy)
         if self.status == DONE and report != self._told:
             known = self._told is not None and self._told[0] == asks
-            if known or not busy:
+            # As long as somebody is not done, nobody needs to know how things are.
+            if not self._named or asks == me if known else not busy:
                 self._told = report
                 self._report(me, asks, Idle(0, *counts, busy))
         if asks == me:

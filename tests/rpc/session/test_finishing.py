@@ -93,7 +93,7 @@ def test_nothing_ends_where_something_happened_since(second: Idle) -> None:
 
 def test_who_is_done_hears_who_is_not() -> None:
     finishing = asking((B, Idle(0, 0, 0)))
-    assert finishing.out == [(B, Waiting(("c",)))]
+    assert finishing.out == [(B, Waiting(("c",))), (C, Waiting(("c",)))]
     assert finishing.unfinished(A, ALL) == ("c",)
     member = Finishing()
     member.done()
