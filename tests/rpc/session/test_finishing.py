@@ -129,6 +129,17 @@ def test_who_is_done_reports_when_it_is_idle_and_what_changed() -> None:
     assert other.out == [(A, Idle(0, 0, 0)), (B, Idle(0, 0, 0))]
 
 
+def test_who_asks_is_told_again_after_it_was_lost() -> None:
+    """It may be there again, in a session that knows nothing of reports."""
+    member = Finishing()
+    member.done()
+    for _ in range(2):
+        member.look(B, ALL, (0, 0), busy=False, unacknowledged=False)
+    member.lost(A)
+    member.look(B, ALL, (0, 0), busy=False, unacknowledged=False)
+    assert member.out == [(A, Idle(0, 0, 0)), (A, Idle(0, 0, 0))]
+
+
 def test_the_end_waits_for_calls_in_flight_and_for_references() -> None:
     network = Network()
     sessions = network.group("a", "b", "c")
