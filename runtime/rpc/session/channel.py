@@ -36,8 +36,9 @@ from runtime.rpc.messages.notes import EARLY, NOTHING, Beat, Hello, Note, of_not
 from runtime.rpc.session.events import Buffer, Reason
 from runtime.rpc.session.lease import Lease
 from runtime.rpc.session.outbox import Outbox, Sent
+from runtime.rpc.session.parts import Parts
 from runtime.rpc.session.settings import Settings
-from runtime.rpc.wire import HEADER, MARK, VERSION, Flaw, Head, Kind, head
+from runtime.rpc.wire import HEADER, MARK, VERSION, Flaw, Head, Kind, head, size
 
 CLOSED, OPENING, ANSWERING, OPEN, FENCED = (
     "CLOSED",
@@ -129,12 +130,15 @@ class Channel:
         self._mine, self._theirs = numbers
         self._outbox = Outbox(settings)
         self.lease = Lease(settings)
+        # Of the message that comes next.
+        self.parts = Parts()
         self._clear()
 
     def _clear(self) -> None:
         """As before the first message of a session."""
         self._outbox.restart()
         self.lease.clear()
+        self.parts.clear()
         self._received = 0
         self._early: dict[int, Message] = {}
         self._owed = 0
@@ -255,7 +259,7 @@ class Channel:
         if sequence == self._received + 1 and not self._early:
             message = decode(frames)
             self._received = sequence
-            self._owe(now)
+            self._owe(frames, now)
             return (message,)
         if sequence > self._received + self._settings.window:
             return Flaw.SEQUENCE
@@ -268,7 +272,7 @@ class Channel:
         while self._received + 1 in self._early:
             self._received += 1
             turn.append(self._early.pop(self._received))
-        self._owe(now)
+        self._owe(frames, now)
         return turn
 
     def note(self, found: Head, note: Note, now: float) -> Flaw | None:
@@ -473,11 +477,13 @@ class Channel:
         if self._outbox.queue:
             self._pump(now)
 
-    def _owe(self, now: float) -> None:
+    def _owe(self, frames: Sequence[Buffer], now: float) -> None:
         self._owed += 1
         if self._owed == 1:
             self._acknowledge_at = now + self._settings.acknowledge
-        elif self._owed >= self._settings.acknowledge_each:
+        if self._owed >= self._settings.acknowledge_each or (
+            len(frames) > 1 and size(frames) > self._settings.bulky
+        ):
             self._note(Kind.PONG, self._beat(now, stamped=False))
 
     def _beat(self, now: float, *, stamped: bool = True) -> Beat:
