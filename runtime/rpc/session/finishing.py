@@ -149,6 +149,9 @@ class Finishing:
             self._told = (peer, *counts, busy)
             self.out.append((peer, Idle(message.wave, *counts, busy)))
         elif isinstance(message, Idle):
+            if 0 < message.wave < self._wave:
+                # Of a survey that was given up; the answer to the next one follows.
+                return
             self._reports[peer] = message
             self._named = self._named if message.wave else None
             if message.wave != self._wave:
