@@ -496,5 +496,5 @@ class Composition:
             else:
                 self._calls.lost(end.node, end.reason, now)
                 self._references.lost(end.node, end.reason, now)
-                self._finishing.lost(end.node, end.reason, now)
+                self._finishing.lost(end.node)
                 self._members.lost(end.node, end.reason, now)

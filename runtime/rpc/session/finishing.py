@@ -15,7 +15,7 @@ from collections.abc import Hashable
 
 from runtime.rpc.identities import Node
 from runtime.rpc.messages.kinds import Finish, Idle, Message, Survey, Waiting
-from runtime.rpc.session.events import Event, Finished, Reason
+from runtime.rpc.session.events import Event, Finished
 
 RUNNING, DONE, FINISHING, FINISHED = "RUNNING", "DONE", "FINISHING", "FINISHED"
 
@@ -93,7 +93,8 @@ class Finishing:
         report = (asks, *counts, busy)
         if self.status == DONE and report != self._told:
             known = self._told is not None and self._told[0] == asks
-            if known or not busy:
+            # As long as somebody is not done, nobody needs to know how things are.
+            if not self._named or asks == me if known else not busy:
                 self._told = report
                 self._report(me, asks, Idle(0, *counts, busy))
         if asks == me:
@@ -149,21 +150,18 @@ class Finishing:
             self._told = (peer, *counts, busy)
             self.out.append((peer, Idle(message.wave, *counts, busy)))
         elif isinstance(message, Idle):
-            if 0 < message.wave < self._wave:
-                # Of a survey that was given up; the answer to the next one follows.
-                return
-            self._reports[peer] = message
-            self._named = self._named if message.wave else None
-            if message.wave != self._wave:
-                # Something happened since: the survey is worth nothing.
-                self._sum = None
+            if message.wave in (0, self._wave):
+                self._reports[peer] = message
+            if not message.wave:
+                # Something happened since: a survey is worth nothing.
+                self._sum = self._named = None
         elif isinstance(message, Waiting):
             self._named = message.names
         elif isinstance(message, Finish) and (self.status, "told") in TRANSITIONS:
             self._move("told")
             self.events.append(Finished())
 
-    def lost(self, peer: Node, reason: Reason, now: float) -> None:
+    def lost(self, peer: Node) -> None:
         """A peer is not waited for; what it said is forgotten."""
         self._reports.pop(peer, None)
         self._sum = None

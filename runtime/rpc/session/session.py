@@ -170,3 +170,13 @@ class Session(Composition):
         self._come(now)
         self._references.drop(fork)
         self._settle(now)
+
+    def listed(self) -> list[tuple[RRefId, ForkId]]:
+        """Which values of this worker others refer to, and by which references."""
+        values = self._references.owners.values
+        return [
+            (rref, fork)
+            for rref, owned in sorted(values.items())
+            for fork, user in sorted(owned.forks.items())
+            if user != self.node
+        ]
