@@ -339,7 +339,8 @@ class Channel:
             if self.state != ANSWERING:
                 return Flaw.SESSION
         else:
-            if self.state in (OPEN, FENCED):
+            if self.state in (ANSWERING, OPEN, FENCED):
+                # The peer has given up the session before.
                 self._end(None if self.state == FENCED else Reason.LOST, expired=True)
             if self.state != OPENING:
                 self._mine += 1
