@@ -33,7 +33,7 @@ class World:
         self.folder = self.keys.folder if self.keys else ""
         self.address = "tcp://127.0.0.1:0" if kind == "tcp" else f"ipc://{home}/s/"
         self.worker = SocketTransport(self.address, self.keys)
-        ends.callback(self.worker.close)
+        ends.callback(self.worker.close, linger=0)
         self.inbox = Inbox()
         self.inbox.start(self.worker)
 
@@ -61,7 +61,7 @@ class World:
         self.inbox.until(answered)
 
 
-@pytest.fixture(params=["ipc", "tcp"])
+@pytest.fixture(params=["tcp", pytest.param("ipc", marks=pytest.mark.long)])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     with ExitStack() as ends:
         yield World(ends, request.param)

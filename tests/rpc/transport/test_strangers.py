@@ -35,7 +35,7 @@ class World:
 
     def transport(self, keys: Keys) -> tuple[SocketTransport, Inbox]:
         made, inbox = SocketTransport("tcp://127.0.0.1:0", keys), Inbox()
-        self._ends.enter_context(closing(made))
+        self._ends.callback(made.close, linger=0)
         inbox.start(made)
         return made, inbox
 
