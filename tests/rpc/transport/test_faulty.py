@@ -1,4 +1,4 @@
-"""A transport that fails on purpose: packets that are lost, and packets that are late."""
+"""A transport that fails on purpose: packets that are lost, and some that are late."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -52,7 +52,7 @@ def test_what_is_to_fail_is_lost(two: Two) -> None:
 
 
 def test_what_is_to_be_late_is_overtaken(two: Two) -> None:
-    late = {b"latest": 0.3, b"late": 0.1, b"never": 3600.0}
+    late = {b"latest": 0.6, b"late": 0.5, b"never": 3600.0}
     two.one.delay = lambda _, frames: late.get(bytes(frames[0]), 0.0)
     two.send(b"never", b"latest", b"late", b"now")
     two.inbox.until_packets(3)
