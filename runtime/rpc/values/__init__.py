@@ -1,0 +1,48 @@
+"""Values: as payloads and back, the callables that are named, and remote errors."""
+
+from runtime.rpc.values.callables import (
+    Call,
+    call_of,
+    pack_call,
+    pack_result,
+    unpack_call,
+)
+from runtime.rpc.values.payload import NO_REFERENCES, Packed, References
+from runtime.rpc.values.pickling import (
+    current_pickler,
+    pack,
+    register_reducer,
+    unpack,
+    use_pickler,
+)
+from runtime.rpc.values.registered import (
+    REGISTRY,
+    Registered,
+    Registry,
+    register,
+    registered,
+)
+from runtime.rpc.values.remote_errors import pack_error, unpack_error
+
+__all__ = [
+    "NO_REFERENCES",
+    "REGISTRY",
+    "Call",
+    "Packed",
+    "References",
+    "Registered",
+    "Registry",
+    "call_of",
+    "current_pickler",
+    "pack",
+    "pack_call",
+    "pack_error",
+    "pack_result",
+    "register",
+    "register_reducer",
+    "registered",
+    "unpack",
+    "unpack_call",
+    "unpack_error",
+    "use_pickler",
+]

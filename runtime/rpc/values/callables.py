@@ -1,0 +1,387 @@
+"""Callables: what a worker asks another one to call, and how the other one finds it.
+
+True only here: the kinds of callables, and which of them is known by what.
+
+    an operator             by name and schema, which has to be the same there
+    a compiled function     by its full name: `__torch__.package.name`
+    a registered function   by the name that it was registered under
+    any other               by pickle: of what a module has that is its name, too
+
+Rules:
+- they are tried in this order but for registered ones, which go first;
+- the arguments of operators and of compiled functions are checked where they are
+  called from, before anything is sent;
+- what is called by a name travels by the restricted codec if its arguments have a place
+  in that; else by pickle, unless registered functions are all that is taken;
+- a worker that takes registered functions only decodes nothing else.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.dispatch.handle import OperatorHandle, provide
+from runtime.dispatch.namespace import OperatorPacket
+from runtime.errors.base import nearest
+from runtime.errors.call import CallError, NoMatchingOverload, OperatorChanged
+from runtime.errors.future import described, named
+from runtime.errors.rpc import OnlyRegistered, RpcMisuse, Undecodable, UnknownCallable
+from runtime.jit import ScriptFunction
+from runtime.operators import calling, functions
+from runtime.operators.call import found, is_defined, sought
+from runtime.operators.words import again
+from runtime.rpc.session.events import Payload
+from runtime.rpc.values import pickling, restricted
+from runtime.rpc.values.payload import NO_REFERENCES, Packed, References
+from runtime.rpc.values.registered import REGISTRY, Registered
+from runtime.schema.names import OperatorName
+from runtime.schema.schema import Schema
+from runtime.script.program import SHARED_PROGRAM
+from runtime.script.running.types import binder_of
+
+OPERATOR: Final = "operator"
+SCRIPT: Final = "function"
+REGISTERED: Final = "registered function"
+PYTHON: Final = "Python function"
+
+# How errors call the parts of a call.
+_PARTS = ("function", "args", "kwargs", "profiled")
+# What the full names of compiled functions begin with.
+_PROGRAMS = "__torch__."
+
+Args = tuple[Any, ...]
+Kwargs = Mapping[str, Any]
+
+
+class Call(NamedTuple):
+    """A call of `function`, which is of a `kind`, and known there by `name`.
+
+    `schema` is that of an operator, "" for others.  `profiled` asks for what was
+    measured where it runs, beside the result.
+    """
+
+    kind: str
+    name: str
+    function: Any
+    args: Args
+    kwargs: Kwargs
+    schema: str = ""
+    profiled: bool = False
+
+    def run(self) -> Any:
+        """What the function returns.  Raises what it raises."""
+        return self.function(*self.args, **self.kwargs)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A compiled function by its full name; where it is called, it is looked up."""
+
+    name: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function gives.  Raises UnknownCallable, and what it raises."""
+        return script_function(self.name)(*args, **kwargs)
+
+
+def call_of(
+    function: Any, args: Sequence[Any] | None = None, kwargs: Kwargs | None = None
+) -> Call:
+    """The call of a function; without arguments where they are not given.
+
+    Raises:
+        RpcMisuse: the function cannot be called, or the arguments are none.
+        CallError, NoMatchingOverload: they do not fit the operator, or the compiled
+            function.
+    """
+    given, named_ = _checked(function, args, kwargs)
+    if isinstance(function, Named):
+        # Whoever knows only the name has checked what can be.
+        return Call(SCRIPT, function.name, function, given, named_)
+    if isinstance(function, Registered):
+        return Call(REGISTERED, function.name, function.function, given, named_)
+    name = REGISTRY.name_of(function)
+    if name is not None:
+        return Call(REGISTERED, name, function, given, named_)
+    if isinstance(function, OperatorHandle):
+        function.bind(given, named_)
+        return _operator(function, given, named_)
+    if isinstance(function, OperatorPacket):
+        return _operator(_overload(function, given, named_), given, named_)
+    if isinstance(function, ScriptFunction):
+        _binder(function)(given, named_)
+        return Call(SCRIPT, function.qualified_name, function, given, named_)
+    public = _public(function)
+    if public is not None:
+        return _spoken(public, given, named_)
+    return Call(PYTHON, named(function), function, given, named_)
+
+
+def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
+    if not callable(function):
+        raise RpcMisuse(
+            call="rpc",
+            found=described(function),
+            wanted="a function should be callable",
+        )
+    # Anything falsy stands for nothing.
+    if args and not isinstance(args, tuple | list):
+        raise _not_arguments("args", args, "a tuple or a list of arguments")
+    if not kwargs:
+        return tuple(args or ()), {}
+    if not isinstance(kwargs, Mapping):
+        raise _not_arguments("kwargs", kwargs, "a dictionary of arguments by name")
+    for key in kwargs:
+        if not isinstance(key, str):
+            wanted = "names as keys: keywords must be strings"
+            raise _not_arguments("kwargs", key, wanted)
+    return tuple(args or ()), dict(kwargs)
+
+
+def _not_arguments(name: str, found_: Any, wanted: str) -> RpcMisuse:
+    return RpcMisuse(
+        call="rpc", found=f"`{name}` with {described(found_)}", wanted=wanted
+    )
+
+
+def _operator(handle: OperatorHandle, args: Args, kwargs: Kwargs) -> Call:
+    text = _schema_text(handle)
+    return Call(OPERATOR, str(handle.name), handle, args, kwargs, text)
+
+
+def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHandle:
+    """The first overload that the arguments fit.
+
+    Raises:
+        CallError: there is one, and they do not fit it.
+        NoMatchingOverload: there are several, and they fit none.
+        OverloadGone: there is none.
+    """
+    errors: list[tuple[str, CallError]] = []
+    for name in packet.overloads():
+        handle: OperatorHandle = getattr(packet, name)
+        try:
+            handle.bind(args, kwargs)
+        except CallError as error:
+            errors.append((str(handle.name), error))
+        else:
+            return handle
+    if len(errors) == 1:
+        raise errors[0][1]
+    if not errors:
+        missing: OperatorHandle = packet.default
+        return missing
+    texts = tuple((name, str(error)) for name, error in errors)
+    raise NoMatchingOverload(operator=str(packet).replace(".", "::", 1), attempts=texts)
+
+
+def _binder(function: ScriptFunction) -> Any:
+    memo = function.function.memo
+    bind = memo.get("binder")
+    if bind is None:
+        bind = memo["binder"] = binder_of(function.schema)
+    return bind
+
+
+def _public(function: Any) -> str | None:
+    """The operator that a function of `runtime` is, None for any other function."""
+    if getattr(function, "__module__", None) != calling.__name__:
+        return None
+    name = getattr(function, "__name__", "")
+    if name in functions.OPERATORS and calling.function(name) is function:
+        return str(name)
+    return None
+
+
+class _Binding:
+    """Stands for an operator: binds a call, and gives it back."""
+
+    def __init__(self, handle: OperatorHandle) -> None:
+        self.handle = handle
+        self.schema: Schema = handle.schema
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Call:
+        self.handle.bind(args, kwargs)
+        return _operator(self.handle, args, kwargs)
+
+
+def _spoken(name: str, args: Args, kwargs: Kwargs) -> Call:
+    """The call of a function of `runtime`, which may be in other words."""
+    writes = kwargs.get("out") is not None
+    binding = _Binding(found(f"{name}_out" if writes else name))
+    given = {**kwargs}
+    if "out" in given and not writes and sought(f"{name}_out") is not None:
+        del given["out"]
+    try:
+        return binding(*args, **given)
+    except CallError as error:
+        if given.get("inplace"):
+            # What is written to is there, and stays as it is here.
+            raise
+        spoken: Call = again(binding, args, given, error)
+        return spoken
+
+
+# On the way.
+
+
+def pack_call(
+    call: Call, references: References = NO_REFERENCES, *, only_registered: bool = False
+) -> Packed:
+    """A call as a payload.
+
+    Raises:
+        OnlyRegistered: registered functions are all that is taken.
+        Unsendable: a part of it cannot be sent; says which.
+        RpcError: a reference refuses to be sent.
+    """
+    if call.kind == PYTHON:
+        if only_registered:
+            raise OnlyRegistered(found=f"`{call.name}`")
+        return pickling.pack(_written(call, call.function), references, _PARTS)
+    head = (call.kind, call.name, call.schema)
+    value = _written(call, head)
+    if only_registered:
+        if call.kind != REGISTERED:
+            raise OnlyRegistered(found=f"The {call.kind} `{call.name}`")
+        return restricted.pack(value, references, _PARTS)
+    packed = restricted.attempt(value, references)
+    return pickling.pack(value, references, _PARTS) if packed is None else packed
+
+
+def _written(call: Call, function: Any) -> tuple[Any, ...]:
+    parts = function, call.args, call.kwargs
+    return (*parts, True) if call.profiled else parts
+
+
+def unpack_call(
+    payload: Payload,
+    references: References = NO_REFERENCES,
+    carries: Sequence[Any] = (),
+    *,
+    only_registered: bool = False,
+) -> Call:
+    """The call of a payload, its function found here.
+
+    Raises:
+        OnlyRegistered: registered functions are all that is taken, and it is none.
+        UnknownCallable, OperatorChanged: it is not here, or another one.
+        Undecodable, RpcError: it cannot be read; see `pickling.unpack`.
+    """
+    value = pickling.unpack(payload, references, carries, trusted=not only_registered)
+    if not isinstance(value, tuple) or not 3 <= len(value) <= 4:
+        raise _no_call()
+    function, args, kwargs, *more = value
+    profiled = bool(more)
+    if not isinstance(args, tuple) or not isinstance(kwargs, dict):
+        raise _no_call()
+    if not isinstance(function, tuple):
+        if only_registered:
+            raise OnlyRegistered(found=f"`{named(function)}`")
+        return Call(PYTHON, named(function), function, args, kwargs, profiled=profiled)
+    if len(function) != 3 or not all(type(each) is str for each in function):
+        raise _no_call()
+    kind, name, schema = function
+    if only_registered and kind != REGISTERED:
+        raise OnlyRegistered(found=f"The {kind} `{name}`")
+    if kind == REGISTERED and not only_registered and not REGISTRY.has(name):
+        # The name of most is that of their module, which may register them.
+        _loaded(name)
+    finder = _FINDERS.get(kind)
+    if finder is None or not all(type(key) is str for key in kwargs):
+        raise _no_call()
+    return Call(kind, name, finder(name, schema), args, kwargs, schema, profiled)
+
+
+def _no_call() -> Undecodable:
+    return Undecodable(found="A call", reason="it names no function and arguments")
+
+
+def _find_operator(name: str, schema: str) -> OperatorHandle:
+    base, _, overload = name.partition(".")
+    wanted = OperatorName(base, overload)
+    dispatcher = default_dispatcher()
+    if not is_defined(dispatcher.state, wanted):
+        provide(wanted)
+    if not is_defined(dispatcher.state, wanted):
+        namespace = wanted.namespace or ""
+        entries = dispatcher.state.namespaces.get(namespace, {}).values()
+        names = sorted({str(each.name) for each in entries if each.definitions})
+        raise UnknownCallable(kind=OPERATOR, name=name, near=nearest(name, names))
+    handle = OperatorHandle(dispatcher, wanted)
+    here = _schema_text(handle)
+    if here != schema:
+        raise OperatorChanged(operator=name, known=schema, found=here)
+    return handle
+
+
+def _schema_text(handle: OperatorHandle) -> str:
+    memo = handle.reading.memo
+    text: str | None = memo.get("text")
+    if text is None:
+        text = memo["text"] = str(handle.schema)
+    return text
+
+
+def script_function(name: str) -> ScriptFunction:
+    """The compiled function of a full name; its module is loaded if it has one.
+
+    Raises:
+        UnknownCallable: there is none.
+    """
+    function = SHARED_PROGRAM.functions.get(name)
+    if function is None:
+        reason = _loaded(name)
+        function = SHARED_PROGRAM.functions.get(name)
+    if function is None:
+        known = [*SHARED_PROGRAM.functions]
+        raise UnknownCallable(
+            kind=SCRIPT,
+            name=name.removeprefix(_PROGRAMS).rpartition(".")[2],
+            near=nearest(name, known),
+            reason=reason,
+        )
+    return ScriptFunction(function)
+
+
+def _loaded(name: str) -> str:
+    """Load the module of a function's name; what it failed with, or ""."""
+    module = name.removeprefix(_PROGRAMS).rpartition(".")[0]
+    if not module or module == "__main__":
+        return ""
+    try:
+        import_module(module)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def _find_script(name: str, schema: str) -> ScriptFunction:
+    return script_function(name)
+
+
+def _find_registered(name: str, schema: str) -> Callable[..., Any]:
+    return REGISTRY.find(name)
+
+
+_FINDERS: dict[str, Callable[[str, str], Any]] = {
+    OPERATOR: _find_operator,
+    SCRIPT: _find_script,
+    REGISTERED: _find_registered,
+}
+
+
+def pack_result(
+    value: Any, references: References = NO_REFERENCES, *, only_registered: bool = False
+) -> Packed:
+    """What a call returned, as a payload; `unpack` reads it.
+
+    Raises:
+        Unsendable: a part of it cannot be sent; says which.
+        RpcError: a reference refuses to be sent.
+    """
+    if only_registered:
+        return restricted.pack(value, references, "result")
+    return pickling.pack(value, references, "result")

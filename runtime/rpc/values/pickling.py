@@ -1,0 +1,411 @@
+"""Pickling: any value as a payload, and back.
+
+True only here: which pickler writes what.  Pickle's own writes nearly everything, with
+a table of reducers for what travels in a way of its own: tensors and storages,
+references, compiled functions (by name) and modules (as archives).  What it refuses, or
+would only name although the other side has another `__main__`, is written once more by
+cloudpickle, which writes the code of functions.
+
+Rules:
+- reading a payload runs whatever its writer wanted: it is for peers that are trusted;
+- what cannot be written is an error at the writer, which names the part;
+- a reducer of one's own goes before those of the table; of two for one class the first
+  one stays;
+- the last byte of a payload says how it was written, so that a pickler of one's own
+  (`use_pickler`) takes part in what is written by it only.
+"""
+
+import copyreg
+import pickle
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from typing import Any, Protocol
+
+from runtime.errors.rpc import OnlyRegistered, RpcError, Undecodable, UnknownCallable
+from runtime.jit import ScriptFunction
+from runtime.locks import load
+from runtime.rpc.session.events import Payload
+from runtime.rpc.values.payload import (
+    CURRENT,
+    NO_REFERENCES,
+    PICKLED,
+    PLAIN,
+    RESTRICTED,
+    SWAPPED,
+    Incoming,
+    Outgoing,
+    Packed,
+    References,
+    incoming,
+    outgoing,
+)
+from runtime.rpc.values.restricted import read
+from runtime.rpc.values.tensors import SMALL, sent, usable
+from runtime.rpc.values.unsendable import unsendable
+from runtime.script.modules import Compiled, ScriptModule
+from runtime.script.program import Function
+from runtime.tensors.copying import _restored as restored_tensor
+from runtime.tensors.copying import reduced
+from runtime.tensors.storage import Storage
+from runtime.tensors.tensor import Tensor
+
+Reducer = Callable[[Any], Any]
+
+_PROTOCOL = 5
+_END = bytes([PLAIN])
+# Picklers of larger messages keep too much memory to be used again.
+_KEPT = 1 << 16
+# The names of what one process runs mean something else in another.
+_MAIN = b"__main__"
+
+
+class Pickler(Protocol):
+    """What `use_pickler` takes."""
+
+    def serialize(self, obj: Any) -> tuple[bytes, list[Any]]:
+        """Bytes, and buffers that travel beside them."""
+
+    def deserialize(self, binary_data: bytes, tensor_table: list[Any]) -> Any:
+        """The object that was written."""
+
+
+class _Swapped:
+    pickler: Pickler | None = None
+
+
+_SWAPPED = _Swapped()
+
+
+@contextmanager
+def use_pickler(pickler: Pickler) -> Iterator[None]:
+    """Have all of this process write by another pickler, as long as the block runs."""
+    before, _SWAPPED.pickler = _SWAPPED.pickler, pickler
+    try:
+        yield
+    finally:
+        _SWAPPED.pickler = before
+
+
+def current_pickler() -> Pickler | None:
+    """The pickler of `use_pickler`, None outside."""
+    return _SWAPPED.pickler
+
+
+def pack(
+    value: Any, references: References = NO_REFERENCES, root: Sequence[str] | str = ""
+) -> Packed:
+    """A value as a payload.
+
+    `root` is how errors call the value; of a tuple, how they call its elements.
+
+    Raises:
+        Unsendable: a part of it cannot be pickled; says which.
+        RpcError: a reference refuses to be sent.
+    """
+    if _SWAPPED.pickler is not None:
+        return _pack_by(_SWAPPED.pickler, value)
+    before = CURRENT.outgoing
+    try:
+        packed = _by_name(value, Outgoing(references))
+        if packed is not None:
+            return packed
+        refused: Exception = pickle.PicklingError("it is of `__main__`")
+    except RpcError:
+        raise
+    except Exception as error:
+        refused = error
+    finally:
+        CURRENT.outgoing = before
+    try:
+        return _by_value(value, Outgoing(references))
+    except RpcError:
+        raise
+    except ImportError:
+        # Without cloudpickle, what pickle says is all that there is.
+        reason = refused
+    except Exception as error:
+        reason = error
+    finally:
+        CURRENT.outgoing = before
+    raise unsendable(value, root, _is_refused, reason) from reason
+
+
+def unpack(
+    payload: Payload,
+    references: References = NO_REFERENCES,
+    carries: Sequence[Any] = (),
+    *,
+    trusted: bool = True,
+) -> Any:
+    """The value of a payload; `carries` are those of the message.
+
+    What arrived is not read at all unless its writer is `trusted`, or the codec of it
+    can run no code.
+
+    Raises:
+        OnlyRegistered: it could run code.
+        UnknownCallable: it names what is not here.
+        Undecodable: it cannot be read; the `__cause__` says more.
+        RpcError: a reference or a tensor cannot be had here.
+    """
+    frame = payload[0] if payload else b""
+    kind = frame[-1] if frame else 0
+    if kind == RESTRICTED:
+        return read(Incoming(payload, references, carries))
+    if not trusted:
+        raise OnlyRegistered(found="A pickled value")
+    try:
+        if kind == PLAIN and not carries:
+            # What is behind its end is no part of a pickle.
+            return pickle.loads(frame)  # noqa: S301  # only of trusted peers
+        if kind == SWAPPED:
+            return _unpack_by(_SWAPPED.pickler, payload)
+        if kind in (PLAIN, PICKLED):
+            return _read(payload, kind, references, carries)
+    except RpcError:
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {_text(error)}"
+        missing = _missing(error)
+        if missing is not None:
+            raise UnknownCallable(kind="name", name=missing, reason=text) from error
+        raise Undecodable(found="A pickled value", reason=text) from error
+    raise Undecodable(found="A payload", reason=f"it ends with {kind}")
+
+
+def _missing(error: Exception) -> str | None:
+    """What pickle looked for in vain; None if it was something else."""
+    if isinstance(error, ModuleNotFoundError):
+        return error.name or ""
+    # Of the frames of others, as of a `__setstate__`, one would be the next.
+    trace = error.__traceback__
+    inner = trace.tb_next if trace is not None else None
+    own = inner is None or inner.tb_frame.f_code is _read.__code__
+    if isinstance(error, AttributeError) and own:
+        found = re.search("attribute '(.+)' on", str(error))
+        return found[1] if found else ""
+    return None
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as worse:  # it is somebody's own
+        return f"whose text raises {type(worse).__name__}"
+
+
+def _by_name(value: Any, message: Outgoing) -> Packed | None:
+    """The value by pickle; None if it names what other processes do not have."""
+    CURRENT.outgoing = message
+    # One that is at work is nobody else's, and one that raised is thrown away.
+    pickler, file = CURRENT.pickler or _pickler()
+    CURRENT.pickler = None
+    pickler.dump(value)
+    pickler.clear_memo()
+    packed = _packed(file, message)
+    if len(packed.payload[0]) < _KEPT:
+        file.seek(0)
+        file.truncate()
+        CURRENT.pickler = pickler, file
+    return None if _MAIN in packed.payload[0] else packed
+
+
+def _pickler() -> tuple[pickle.Pickler, BytesIO]:
+    file = BytesIO()
+    made = pickle.Pickler(file, _PROTOCOL, buffer_callback=_stays)
+    made.dispatch_table = TABLE
+    return made, file
+
+
+def _by_value(value: Any, message: Outgoing) -> Packed:
+    CURRENT.outgoing = message
+    made: Any = load("runtime.rpc.values.by_value")
+    file = BytesIO()
+    made.pickler(file, _stays, TABLE).dump(value)
+    return _packed(file, message)
+
+
+def _packed(file: BytesIO, message: Outgoing) -> Packed:
+    if message.is_plain:
+        file.write(_END)
+        return Packed([file.getvalue()], [])
+    end, frames = message.tail(PICKLED)
+    file.write(end)
+    return Packed([file.getvalue(), *frames], message.carries)
+
+
+def _stays(buffer: pickle.PickleBuffer) -> bool:
+    """Whether a buffer stays in the pickle; else it travels beside it."""
+    raw = buffer.raw()
+    if raw.nbytes <= SMALL:
+        return True
+    outgoing().beside(sent(raw))
+    return False
+
+
+def _read(
+    payload: Payload, kind: int, references: References, carries: Sequence[Any]
+) -> Any:
+    before = CURRENT.incoming
+    if kind == PLAIN:
+        raise Undecodable(found="A payload", reason="it carries what it has not")
+    message = CURRENT.incoming = Incoming(payload, references, carries)
+    try:
+        buffers = [usable(each).data for each in message.buffers]
+        return pickle.loads(message.body, buffers=buffers)  # noqa: S301  # as above
+    finally:
+        CURRENT.incoming = before
+
+
+def _pack_by(pickler: Pickler, value: Any) -> Packed:
+    data, beside = pickler.serialize(value)
+    return Packed([bytes(data) + bytes([SWAPPED]), *map(sent, beside)], [])
+
+
+def _unpack_by(pickler: Pickler | None, payload: Payload) -> Any:
+    if pickler is None:
+        raise Undecodable(
+            found="A pickled value",
+            reason="it was written by a pickler of somebody's own, which is not used",
+        )
+    return pickler.deserialize(bytes(payload[0][:-1]), [*payload[1:]])
+
+
+def _is_refused(value: Any) -> bool:
+    """Whether neither pickler writes the value; no reference is asked."""
+    before = CURRENT.outgoing
+    mute = _Mute(before)
+    try:
+        for write in (_by_name, _by_value):
+            try:
+                write(value, Outgoing(mute))
+            except Exception:  # noqa: S112  # that it fails is the answer
+                continue
+            return False
+        return True
+    finally:
+        CURRENT.outgoing = before
+
+
+class _Mute:
+    """References that are not asked."""
+
+    def __init__(self, message: Outgoing | None) -> None:
+        self.kinds = () if message is None else message.references.kinds
+
+    def carry(self, reference: Any) -> Any:
+        return None
+
+    def receive(self, carried: Any) -> Any:
+        return None
+
+
+# The reducers.
+
+
+def _reduce_tensor(tensor: Any) -> Any:
+    parts = reduced(tensor)
+    kind, storage, _, _, _, _, keys, requires_grad, number, *policy = parts[1]
+    if type(storage) is not Storage:
+        # A wrapper has no elements.
+        return parts
+    place = outgoing().tensors.view(tensor)
+    if keys is None and number is None and not policy:
+        return _plain_tensor, (kind, place, requires_grad), *parts[2:]
+    return _tensor, (kind, place, keys, requires_grad, number, *policy), *parts[2:]
+
+
+def _plain_tensor(kind: type[Tensor], place: int, requires_grad: bool) -> Tensor:
+    if not issubclass(kind, Tensor):
+        raise Undecodable(found="A tensor", reason="its class is none of tensors")
+    return incoming().tensors.plain(kind, place, requires_grad)
+
+
+def _tensor(kind: Any, place: int, *rest: Any) -> Any:
+    storage, dtype, shape, strides, offset = incoming().tensors.view(place)
+    return restored_tensor(kind, storage, shape, strides, offset, dtype.name, *rest)
+
+
+def _reduce_storage(storage: Any) -> Any:
+    return _storage, (outgoing().tensors.storage(storage),)
+
+
+def _storage(place: int) -> Storage:
+    return incoming().tensors.storage(place)
+
+
+def _reduce_reference(reference: Any) -> Any:
+    return _reference, (outgoing().carried(reference),)
+
+
+def _reference(place: int) -> Any:
+    return incoming().reference(place)
+
+
+def _reduce_module(module: Any) -> Any:
+    file = BytesIO()
+    load("runtime.script.archive").save(module, file)
+    return _module, (pickle.PickleBuffer(file.getvalue()),)
+
+
+def _module(data: Any) -> Any:
+    return load("runtime.script.archive").load(BytesIO(data))
+
+
+def _reduce_script_function(function: Any) -> Any:
+    return _script_function, (function.qualified_name,)
+
+
+def _script_function(name: str) -> ScriptFunction:
+    found: ScriptFunction = load("runtime.rpc.values.callables").script_function(name)
+    return found
+
+
+def _refuse_method(method: Any) -> Any:
+    raise pickle.PicklingError(f"`{method.name}` is of a module, which runs it")
+
+
+class Table(dict[type, Reducer]):
+    """Reducers by class; what is of a class below another is asked for each time."""
+
+    def __missing__(self, kind: type) -> Reducer:
+        if issubclass(kind, outgoing().references.kinds):
+            return _reduce_reference
+        if issubclass(kind, Tensor) and _reduces_as_tensors(kind):
+            return _reduce_tensor
+        if issubclass(kind, ScriptModule):
+            return _reduce_module
+        if issubclass(kind, Compiled):
+            return _refuse_method
+        return copyreg.dispatch_table[kind]
+
+
+def _reduces_as_tensors(kind: Any) -> bool:
+    """Whether a class of tensors leaves it to `Tensor` what is pickled."""
+    plain: Any = Tensor
+    same = kind.__reduce__ is plain.__reduce__
+    return same and kind.__reduce_ex__ is plain.__reduce_ex__
+
+
+TABLE = Table(
+    {
+        Tensor: _reduce_tensor,
+        Storage: _reduce_storage,
+        ScriptFunction: _reduce_script_function,
+        Function: _refuse_method,
+    }
+)
+# Classes whose reducer is somebody's own.
+_OWN: set[type] = set()
+
+
+def register_reducer(kind: type, reducer: Reducer) -> None:
+    """Have objects of a class written by a reducer, as `copyreg` has them.
+
+    The class alone, none below it; where it has a reducer of somebody, that one stays.
+    """
+    if kind not in _OWN:
+        _OWN.add(kind)
+        TABLE[kind] = reducer

@@ -1,0 +1,358 @@
+"""Remote errors: an exception as a payload, and as an exception again.
+
+True only here: what of an exception travels, and the class that it has where it
+arrives.  Its name and its text travel, the frames that it passed as text, its notes,
+its cause and context and the members of a group, each in the same way; its arguments
+and attributes as far as they can be sent.
+
+Rules:
+- the class at the caller derives from RuntimeError (it is `RemoteError`), and from the
+  class of the exception if that can be found there: no constructor of it runs.  One is
+  made for each class, and kept as long as an exception of it lives;
+- what ends a process or a loop (`SystemExit`, `KeyboardInterrupt`, `StopIteration`)
+  ends none at the caller: it is a `RemoteError` by name only;
+- an exception that came from another worker is handed on as the same one: its text
+  names each worker once, the nearest first;
+- nothing of an exception is trusted: its text may raise, its attributes may not travel;
+- of a peer that is not trusted nothing is imported, and nothing is unpickled: its
+  exceptions have classes of Python and of this package only.
+"""
+
+import pickle
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, ref
+
+from runtime.errors.rpc import RemoteError, Undecodable
+from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.session.events import Payload
+from runtime.rpc.values import pickling, restricted
+from runtime.rpc.values.payload import Packed
+
+# Causes of causes, groups in groups, and exceptions in a group.
+_DEEPEST = 20
+_MOST_MEMBERS = 1000
+
+# They tell loops to end, so that nothing of them may be raised here.
+_CONTROL = (StopIteration, StopAsyncIteration)
+
+# What Python's own exceptions have besides arguments and attributes, by class.
+_MORE: tuple[tuple[type[BaseException], tuple[str, ...]], ...] = (
+    (OSError, ("filename", "filename2")),
+    (ImportError, ("name", "path")),
+    (NameError, ("name",)),
+    (AttributeError, ("name",)),
+)
+
+# What of an exception is known whoever sent it.
+_KNOWN = ("builtins", "runtime.errors.")
+
+# A class of Python's own, not made by a `class` statement (Py_TPFLAGS_HEAPTYPE).
+_MADE = 1 << 9
+
+# Frames of these are not where an exception comes from.
+_FOLDER = str(Path(__file__).parent.parent)
+
+
+class _Record(NamedTuple):
+    """What travels of one exception; all of it has a place in the restricted codec."""
+
+    module: str
+    qualname: str
+    text: str
+    # Workers and frames, the nearest first.
+    hops: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    # Each as it is, or pickled, or nothing where neither can be.
+    args: tuple[Any, ...] = ()
+    state: tuple[tuple[str, Any], ...] = ()
+    # Records, None where there is none.
+    cause: Any = None
+    context: Any = None
+    suppress: bool = False
+    members: Any = None
+
+
+# How an argument travels.
+_AS_IT_IS, _PICKLED = "value", "pickled"
+
+
+# Where it was raised.
+
+
+def pack_error(error: BaseException, worker: WorkerInfo) -> Packed:
+    """An exception that a call raised here, as a payload; never raises itself."""
+    try:
+        record = _record(error, repr(worker), set(), 0)
+        return restricted.pack(tuple(record))
+    except Exception as worse:  # it is of somebody's own making
+        hops = ((repr(worker), _frames(error.__traceback__)),)
+        text = f"{_text(error)} (nothing more can be told: {type(worse).__name__})"
+        return restricted.pack((*_name(type(error)), text, hops))
+
+
+def _record(
+    error: BaseException, who: str | None, seen: set[int], depth: int
+) -> _Record:
+    """What of an exception travels; `who` is the worker where it is now, if any."""
+    seen.add(id(error))
+    hops = () if who is None else ((who, _frames(error.__traceback__)),)
+    if isinstance(error, RemoteError):
+        names = error.remote_module, error.remote_type
+        text, hops = error.remote_text, (*hops, *error.remote_hops)
+    else:
+        names, text = _name(type(error)), _text(error)
+    around: list[Any] = []
+    for other in (error.__cause__, error.__context__):
+        if other is None or id(other) in seen or depth > _DEEPEST:
+            around.append(None)
+        else:
+            around.append(tuple(_record(other, who, seen, depth + 1)))
+    members = None
+    if isinstance(error, BaseExceptionGroup) and depth <= _DEEPEST:
+        some = error.exceptions[:_MOST_MEMBERS]
+        members = tuple(tuple(_record(each, who, seen, depth + 1)) for each in some)
+    return _Record(
+        module=names[0],
+        qualname=names[1],
+        text=text,
+        hops=hops,
+        notes=_notes(error),
+        args=() if members is not None else tuple(map(_sent, _args(error))),
+        state=tuple((name, _sent(each)) for name, each in _state(error).items()),
+        cause=around[0],
+        context=around[1],
+        suppress=bool(error.__suppress_context__),
+        members=members,
+    )
+
+
+def _notes(error: BaseException) -> tuple[str, ...]:
+    found = getattr(error, "__notes__", ())
+    if not isinstance(found, list | tuple):
+        return ()
+    return tuple(each for each in found if type(each) is str)
+
+
+def _args(error: BaseException) -> tuple[Any, ...]:
+    found = BaseException.args.__get__(error)  # type: ignore[attr-defined]  # a getter in C
+    return found if isinstance(found, tuple) else ()
+
+
+def _state(error: BaseException) -> dict[str, Any]:
+    """The attributes, but for those of `RemoteError` and notes."""
+    found = {
+        name: each
+        for name, each in vars(error).items()
+        if type(name) is str and not name.startswith("remote_") and name != "__notes__"
+    }
+    for kind, names in _MORE:
+        if isinstance(error, kind):
+            found.update((name, getattr(error, name, None)) for name in names)
+    return found
+
+
+def _sent(value: Any) -> tuple[str, Any] | None:
+    """An argument or attribute as it travels."""
+    try:
+        if restricted.fits(value):
+            return _AS_IT_IS, value
+        return _PICKLED, pickle.dumps(value)
+    except Exception:  # the exception travels without it
+        return None
+
+
+def _frames(trace: TracebackType | None) -> str:
+    try:
+        frames = traceback.extract_tb(trace)
+        while frames and frames[0].filename.startswith(_FOLDER):
+            frames.pop(0)
+        lines = traceback.format_list(frames)
+    except Exception as error:  # the file is no text, for one
+        lines = [f"  (no frames: {type(error).__name__})\n"]
+    if not lines:
+        return ""
+    return "".join(["Traceback (most recent call last):\n", *lines]).rstrip("\n")
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str.__str__(str(error))
+    except Exception as worse:
+        return f"(its text raises {type(worse).__name__})"
+
+
+def _name(kind: type) -> tuple[str, str]:
+    module = kind.__module__
+    return module if type(module) is str else "", str.__str__(kind.__qualname__)
+
+
+# Where it arrives.
+
+
+def unpack_error(payload: Payload, *, trusted: bool = True) -> RemoteError:
+    """The exception of a payload, to be raised here.
+
+    Raises:
+        Undecodable: it is none that `pack_error` wrote.
+    """
+    value = pickling.unpack(payload, trusted=False)
+    try:
+        return _error(_checked(value), trusted)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise Undecodable(found="An exception", reason="it is none") from error
+
+
+def _checked(value: Any) -> _Record:
+    record = _Record(*value)
+    texts = (record.module, record.qualname, record.text)
+    hops = all(type(who) is type(frames) is str for who, frames in record.hops)
+    notes = all(type(each) is str for each in record.notes)
+    if not hops or not notes or not all(type(each) is str for each in texts):
+        raise TypeError("texts")
+    return record
+
+
+def _error(record: _Record, trusted: bool) -> RemoteError:
+    members = None
+    if record.members is not None:
+        members = [_error(_checked(each), trusted) for each in record.members]
+    error = _of_class(record, members, trusted)
+    if error is None:
+        error = RemoteError(**_fields(record))
+    if record.notes:
+        error.__notes__ = [*record.notes]
+    if record.cause is not None:
+        error.__cause__ = _error(_checked(record.cause), trusted)
+    if record.context is not None:
+        error.__context__ = _error(_checked(record.context), trusted)
+    error.__suppress_context__ = bool(record.suppress)
+    return error
+
+
+def _fields(record: _Record) -> dict[str, Any]:
+    return {
+        "remote_module": record.module,
+        "remote_type": record.qualname,
+        "remote_text": record.text,
+        "remote_hops": tuple((who, frames) for who, frames in record.hops),
+    }
+
+
+def _of_class(
+    record: _Record, members: list[RemoteError] | None, trusted: bool
+) -> RemoteError | None:
+    """The exception, of a class that derives from its own; None if that cannot be."""
+    try:
+        original = _found(record.module, record.qualname, trusted)
+        if original is None:
+            return None
+        kind = _derived(original)
+        # No `__new__` and no `__init__` of anybody but Python runs.
+        base: Any = kind
+        while base.__flags__ & _MADE:
+            base = base.__base__
+        args = _given(record, members, trusted)
+        error: RemoteError = base.__new__(kind, *args)
+        base.__init__(error, *args)
+        own: dict[str, Any] = object.__getattribute__(error, "__dict__")
+        for name, each in record.state:
+            _give(error, own, str(name), each, trusted)
+        own.update(_fields(record))
+        return error
+    except Exception:  # its class is somebody's own, and there is another way
+        return None
+
+
+def _given(
+    record: _Record, members: list[RemoteError] | None, trusted: bool
+) -> tuple[Any, ...]:
+    if members is not None:
+        # The text says how many there are, behind the message.
+        return record.text.rpartition(" (")[0] or record.text, members
+    try:
+        return tuple(_received(each, trusted) for each in record.args)
+    except Exception:
+        return (record.text,)
+
+
+def _received(sent: Any, trusted: bool) -> Any:
+    """An argument or attribute.  Raises whatever reading it raises."""
+    how, value = sent
+    if how == _AS_IT_IS:
+        return value
+    if how != _PICKLED or not trusted:
+        raise ValueError("it is not read")
+    return pickle.loads(value)  # noqa: S301  # only of trusted peers
+
+
+def _give(
+    error: RemoteError, own: dict[str, Any], name: str, sent: Any, trusted: bool
+) -> None:
+    try:
+        value = _received(sent, trusted)
+    except Exception:  # the exception is worth more than one attribute of it
+        return
+    if any(name in names and isinstance(error, kind) for kind, names in _MORE):
+        setattr(error, name, value)
+    else:
+        own[name] = value
+
+
+def _found(module: str, qualname: str, trusted: bool) -> type[Exception] | None:
+    """The class of that name if it is one of exceptions."""
+    if module.startswith(_KNOWN) and (module == "builtins" or module in sys.modules):
+        found: Any = sys.modules[module]
+    elif trusted:
+        found = import_module(module)
+    else:
+        return None
+    for name in qualname.split("."):
+        found = getattr(found, name)
+    if found is BaseExceptionGroup:
+        # All of its members are exceptions here.
+        return ExceptionGroup
+    if not isinstance(found, type) or not issubclass(found, Exception):
+        return None
+    return None if issubclass(found, _CONTROL) else found
+
+
+# Class -> the one of its remote exceptions, which dies with the last of them.
+_DERIVED: "WeakKeyDictionary[type, ref[type[RemoteError]]]" = WeakKeyDictionary()
+
+
+def _derived(original: type[Exception]) -> type[RemoteError]:
+    """The class of remote exceptions of a class.  Raises where there can be none."""
+    known = _DERIVED.get(original)
+    kind = None if known is None else known()
+    if kind is None:
+        bases: Sequence[type] = (RemoteError, original)
+        if issubclass(RemoteError, original):
+            bases = (RemoteError,)
+        elif issubclass(original, RemoteError):
+            bases = (original,)
+        words = {
+            "__module__": original.__module__,
+            "__qualname__": original.__qualname__,
+            "__doc__": original.__doc__,
+            "__reduce__": _reduce,
+        }
+        made: Any = type(original.__name__, tuple(bases), words)
+        derived: type[RemoteError] = made
+        _DERIVED[original] = ref(derived)
+        return derived
+    return kind
+
+
+def _reduce(error: RemoteError) -> tuple[Any, ...]:
+    return _again, (tuple(_record(error, None, set(), 0)),)
+
+
+def _again(value: Any) -> RemoteError:
+    """A remote exception that was pickled, by somebody who is trusted."""
+    return _error(_checked(value), True)

@@ -1,0 +1,441 @@
+"""The restricted codec: values as bytes, read by a decoder that can run no code.
+
+True only here: the table of what it writes.  A row is a tag, the class that it stands
+for, an encoder and a decoder; a class that is not in the table, or below one that is,
+is refused where it is written.  Nothing is imported, looked up by name, or called that
+is not in this file, but for references and tensors, which check what they are given.
+
+Rules:
+- an element takes a byte or more, so that a count is never larger than what is left to
+  read: what is read takes a bounded multiple of the memory of what arrived;
+- containers are nested so deep at most, when written and when read;
+- keys of dictionaries are plain values, whose hashes nobody can make collide at will;
+- a value has one form: what is read again is written the same; containers that are one
+  object arrive as several.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from runtime.errors.future import described
+from runtime.errors.rpc import Undecodable
+from runtime.modules import Parameter
+from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.values.payload import (
+    NO_REFERENCES,
+    RESTRICTED,
+    Incoming,
+    Outgoing,
+    Packed,
+    References,
+)
+from runtime.rpc.values.unsendable import unsendable
+from runtime.schema.codes import DType, Layout, MemoryFormat
+from runtime.schema.device import Device
+from runtime.tensors.handled import HANDLED
+from runtime.tensors.keys_of import keys_of
+from runtime.tensors.storage import Storage
+from runtime.tensors.tensor import Tensor
+
+# Containers within containers; source: what the schema reads of types.
+DEEPEST = 100
+
+# A length of up to this many bytes: more than any memory has.
+_LONGEST_COUNT = 9
+
+_DOUBLE = struct.Struct("<d")
+_COMPLEX = struct.Struct("<dd")
+_SMALL_INT = struct.Struct("<q")
+
+
+class _Writer:
+    """What is written, and how deep the writer is in containers."""
+
+    __slots__ = ("depth", "message", "out")
+
+    def __init__(self, message: Outgoing) -> None:
+        self.out = bytearray()
+        self.message = message
+        self.depth = 0
+
+    def value(self, value: Any) -> None:
+        """Write a value with its tag."""
+        row = _BY_CLASS.get(type(value))
+        if row is None:
+            if not isinstance(value, self.message.references.kinds):
+                raise _Refused(value, "its class has no place in the restricted codec")
+            row = _REFERENCE
+        self.out.append(row.tag)
+        row.encode(self, value)
+
+    def count(self, count: int) -> None:
+        """Write a number from 0 on, in groups of seven bits."""
+        while count > 0x7F:
+            self.out.append(count & 0x7F | 0x80)
+            count >>= 7
+        self.out.append(count)
+
+    def raw(self, data: Any) -> None:
+        """Write bytes, their number first."""
+        self.count(len(data))
+        self.out += data
+
+    def inside(self, values: Sequence[Any]) -> None:
+        """Write elements, their number first."""
+        self.count(len(values))
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise _Refused(values, f"it is nested more than {DEEPEST} deep")
+        for each in values:
+            self.value(each)
+        self.depth -= 1
+
+
+class _Refused(Exception):
+    """A value has no row."""
+
+    def __init__(self, value: Any, reason: str) -> None:
+        super().__init__(value, reason)
+        self.value = value
+        self.reason = reason
+
+
+class _Reader:
+    """What is read: where the reader is, and how deep in containers."""
+
+    __slots__ = ("at", "data", "depth", "end", "message")
+
+    def __init__(self, message: Incoming) -> None:
+        self.data = bytes(message.body)
+        self.end = len(self.data)
+        self.at = 0
+        self.depth = 0
+        self.message = message
+
+    def value(self) -> Any:
+        """A value after its tag."""
+        tag = self.byte()
+        if tag >= len(_DECODERS):
+            raise _damaged(f"there is no tag {tag}")
+        return _DECODERS[tag](self)
+
+    def byte(self) -> int:
+        """The next byte."""
+        at = self.at
+        if at >= self.end:
+            raise _damaged("it is cut")
+        self.at = at + 1
+        return self.data[at]
+
+    def count(self) -> int:
+        """A number from 0 on, in its shortest form."""
+        byte = self.byte()
+        if byte < 0x80:
+            return byte
+        found, shift = byte & 0x7F, 7
+        for _ in range(_LONGEST_COUNT):
+            byte = self.byte()
+            found |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if not byte:
+                    raise _damaged("a number is longer than it needs")
+                return found
+            shift += 7
+        raise _damaged("a number has no end")
+
+    def raw(self) -> bytes:
+        """Bytes after their number."""
+        return self.take(self.count())
+
+    def take(self, count: int) -> bytes:
+        """So many bytes."""
+        at = self.at
+        end = at + count
+        if end > self.end:
+            raise _damaged("it is cut")
+        self.at = end
+        return self.data[at:end]
+
+    def elements(self) -> int:
+        """The number of elements, each of a byte or more; one container deeper."""
+        count = self.count()
+        if count > self.end - self.at:
+            raise _damaged("it counts more than it holds")
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise _damaged(f"it is nested more than {DEEPEST} deep")
+        return count
+
+    def inside(self) -> list[Any]:
+        """Elements after their number."""
+        found = [self.value() for _ in range(self.elements())]
+        self.depth -= 1
+        return found
+
+
+class Row(NamedTuple):
+    """What is written of a class, and read again."""
+
+    tag: int
+    kind: type
+    encode: Callable[[_Writer, Any], None]
+    decode: Callable[[_Reader], Any]
+
+
+def _nothing(writer: _Writer, value: Any) -> None:
+    """The tag says all."""
+
+
+def _encode_bool(writer: _Writer, value: bool) -> None:
+    writer.out.append(value)
+
+
+def _decode_bool(reader: _Reader) -> bool:
+    byte = reader.byte()
+    if byte > 1:
+        raise _damaged(f"{byte} is neither true nor false")
+    return byte == 1
+
+
+def _encode_int(writer: _Writer, value: int) -> None:
+    size = (value.bit_length() + 8) // 8
+    writer.raw(value.to_bytes(size, "little", signed=True))
+
+
+def _decode_int(reader: _Reader) -> int:
+    data = reader.raw()
+    value = int.from_bytes(data, "little", signed=True)
+    if len(data) != (value.bit_length() + 8) // 8:
+        raise _damaged("an integer is longer than it needs")
+    return value
+
+
+def _encode_float(writer: _Writer, value: float) -> None:
+    writer.out += _DOUBLE.pack(value)
+
+
+def _decode_float(reader: _Reader) -> float:
+    value: float = _DOUBLE.unpack(reader.take(8))[0]
+    return value
+
+
+def _encode_complex(writer: _Writer, value: complex) -> None:
+    writer.out += _COMPLEX.pack(value.real, value.imag)
+
+
+def _decode_complex(reader: _Reader) -> complex:
+    return complex(*_COMPLEX.unpack(reader.take(16)))
+
+
+def _encode_str(writer: _Writer, value: str) -> None:
+    # Python has texts that are no Unicode, as names of files.
+    writer.raw(value.encode("utf-8", "surrogatepass"))
+
+
+def _decode_str(reader: _Reader) -> str:
+    try:
+        return reader.raw().decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise _damaged("a text is none") from error
+
+
+def _encode_dict(writer: _Writer, value: dict[Any, Any]) -> None:
+    writer.count(len(value))
+    writer.depth += 1
+    if writer.depth > DEEPEST:
+        raise _Refused(value, f"it is nested more than {DEEPEST} deep")
+    for key, each in value.items():
+        if type(key) not in _KEYS or (type(key) is int and not _fits(key)):
+            raise _Refused(value, f"{described(key)} is no key in the restricted codec")
+        writer.value(key)
+        writer.value(each)
+    writer.depth -= 1
+
+
+def _decode_dict(reader: _Reader) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    count = reader.elements()
+    for _ in range(count):
+        key = reader.value()
+        if type(key) not in _KEYS or (type(key) is int and not _fits(key)):
+            raise _damaged(f"{described(key)} is no key")
+        found[key] = reader.value()
+    if len(found) != count:
+        raise _damaged("a key is there twice")
+    reader.depth -= 1
+    return found
+
+
+# What keys can be: nobody makes many of these that have one hash.
+_KEYS = frozenset({type(None), bool, int, float, str, bytes})
+
+
+def _fits(value: int) -> bool:
+    return -(1 << 63) <= value < 1 << 63
+
+
+def _encode_code(writer: _Writer, value: Any) -> None:
+    writer.out.append(value.code)
+
+
+def _decoder_of(kind: type[DType | Layout | MemoryFormat]) -> Callable[[_Reader], Any]:
+    def decode(reader: _Reader) -> Any:
+        code = reader.byte()
+        if not kind.is_code(code):
+            raise _damaged(f"{kind.__name__} has no number {code}")
+        return kind(code)
+
+    return decode
+
+
+def _encode_device(writer: _Writer, value: Device) -> None:
+    writer.raw(str(value).encode())
+
+
+def _decode_device(reader: _Reader) -> Device:
+    try:
+        return Device.parse(reader.raw().decode("ascii"))
+    except Exception as error:
+        raise _damaged("there is no such device") from error
+
+
+def _encode_worker(writer: _Writer, value: WorkerInfo) -> None:
+    _encode_str(writer, value.name)
+    writer.out += _SMALL_INT.pack(value.id)
+
+
+def _decode_worker(reader: _Reader) -> WorkerInfo:
+    name = _decode_str(reader)
+    return WorkerInfo(name, _SMALL_INT.unpack(reader.take(8))[0])
+
+
+def _encode_tensor(writer: _Writer, value: Tensor) -> None:
+    bits = value.key_bits & ~HANDLED
+    # Keys of its own, or a storage of its own kind: pickle knows them, this does not.
+    if bits != keys_of(value._device.type).bits or value.number is not None:
+        raise _Refused(value, "its keys are not those of a plain tensor")
+    if type(value.storage()) is not Storage:
+        raise _Refused(value, "it has no elements")
+    writer.count(writer.message.tensors.view(value))
+    writer.out.append(value._requires_grad)
+
+
+def _decoder_of_tensors(kind: type[Tensor]) -> Callable[[_Reader], Tensor]:
+    def decode(reader: _Reader) -> Tensor:
+        place, requires_grad = reader.count(), _decode_bool(reader)
+        return reader.message.tensors.plain(kind, place, requires_grad)
+
+    return decode
+
+
+def _encode_reference(writer: _Writer, value: Any) -> None:
+    writer.count(writer.message.carried(value))
+
+
+def _decode_reference(reader: _Reader) -> Any:
+    return reader.message.reference(reader.count())
+
+
+# The table.  A tag is the place of its row, and no row ever moves.
+_ROWS: tuple[tuple[type, Any, Any], ...] = (
+    (type(None), _nothing, lambda reader: None),
+    (bool, _encode_bool, _decode_bool),
+    (int, _encode_int, _decode_int),
+    (float, _encode_float, _decode_float),
+    (complex, _encode_complex, _decode_complex),
+    (str, _encode_str, _decode_str),
+    (bytes, _Writer.raw, _Reader.raw),
+    (bytearray, _Writer.raw, lambda reader: bytearray(reader.raw())),
+    (list, _Writer.inside, _Reader.inside),
+    (tuple, _Writer.inside, lambda reader: tuple(reader.inside())),
+    (dict, _encode_dict, _decode_dict),
+    (Tensor, _encode_tensor, _decoder_of_tensors(Tensor)),
+    (Parameter, _encode_tensor, _decoder_of_tensors(Parameter)),
+    (Device, _encode_device, _decode_device),
+    (DType, _encode_code, _decoder_of(DType)),
+    (Layout, _encode_code, _decoder_of(Layout)),
+    (MemoryFormat, _encode_code, _decoder_of(MemoryFormat)),
+    (WorkerInfo, _encode_worker, _decode_worker),
+    # References of whichever classes: they are asked for by `References.kinds`.
+    (References, _encode_reference, _decode_reference),
+)
+ROWS = tuple(Row(tag, *each) for tag, each in enumerate(_ROWS))
+_DECODERS = tuple(row.decode for row in ROWS)
+_BY_CLASS = {row.kind: row for row in ROWS}
+_REFERENCE = _BY_CLASS.pop(References)
+
+
+def fits(value: Any, references: References = NO_REFERENCES) -> bool:
+    """Whether the codec writes a value: all of its parts, no reference asked."""
+    try:
+        _Writer(Outgoing(_Mute(references))).value(value)
+    except _Refused:
+        return False
+    return True
+
+
+class _Mute:
+    """References that are not asked."""
+
+    def __init__(self, references: References) -> None:
+        self.kinds = references.kinds
+
+    def carry(self, reference: Any) -> Any:
+        return None
+
+    def receive(self, carried: Any) -> Any:
+        return None
+
+
+def pack(
+    value: Any, references: References = NO_REFERENCES, root: Sequence[str] | str = ""
+) -> Packed:
+    """A value as a payload; `root` as for `pickling.pack`.
+
+    Raises:
+        Unsendable: a part of it has no row in the table; says which.
+        RpcError: a reference refuses to be sent.
+    """
+    try:
+        return _written(value, references)
+    except _Refused as refused:
+        error = TypeError(refused.reason)
+        raise unsendable(
+            value, root, lambda part: not fits(part, references), error
+        ) from None
+
+
+def attempt(value: Any, references: References = NO_REFERENCES) -> Packed | None:
+    """As `pack`, but None for a value that has no place in the codec."""
+    try:
+        return _written(value, references)
+    except _Refused:
+        return None
+
+
+def _written(value: Any, references: References) -> Packed:
+    message = Outgoing(references)
+    writer = _Writer(message)
+    writer.value(value)
+    end, frames = message.tail(RESTRICTED)
+    writer.out += end
+    return Packed([bytes(writer.out), *frames], message.carries)
+
+
+def read(message: Incoming) -> Any:
+    """The value of a message.
+
+    Raises:
+        Undecodable: it is none that `pack` wrote.
+        RpcError: a reference or a tensor cannot be had here.
+    """
+    reader = _Reader(message)
+    value = reader.value()
+    if reader.at != reader.end:
+        raise _damaged("more follows than it says")
+    return value
+
+
+def _damaged(reason: str) -> Undecodable:
+    return Undecodable(found="A value", reason=reason)
