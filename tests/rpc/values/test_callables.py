@@ -34,7 +34,7 @@ from runtime.rpc.values import (
     unpack,
     unpack_call,
 )
-from runtime.rpc.values.callables import Named, script_function
+from runtime.rpc.values.callables import MARK, Named, script_function, type_given
 from tests.rpc.values import programs
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received, double
 
@@ -262,6 +262,33 @@ def test_another_process_loads_the_module_of_a_name() -> None:
         "tensor([2., 2.])",
         "2",
     ]
+
+
+def test_types_of_results() -> None:
+    """As schemas have them, where somebody knows."""
+
+    def later(x: int) -> runtime.jit.Future[int]:
+        return runtime.jit.fork(programs.added, x)
+
+    compiled = script(later)
+
+    def marked() -> None:
+        """Stands for what `async_execution` makes."""
+
+    marked.__dict__[MARK] = compiled
+    for function, wanted in [
+        (programs.added, "int"),
+        (runtime.add, "Tensor"),
+        (runtime.sort, ""),
+        (ops.core.add.default, "Tensor"),
+        (ops.core.add, ""),
+        (double, ""),
+        (compiled, "Future[int]"),
+        (marked, "int"),
+    ]:
+        assert type_given(function).replace("(", "[").replace(")", "]") == wanted
+    marked.__dict__[MARK] = double
+    assert type_given(marked) == ""
 
 
 # How calls travel.
