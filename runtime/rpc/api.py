@@ -27,12 +27,12 @@ from runtime.errors.rpc import GatherTimeout, RpcMisuse
 from runtime.futures import Future, wait_all
 from runtime.locks import reentered
 from runtime.rpc.agent import (
-    UNSET_RPC_TIMEOUT,
     Agent,
     Request,
     current_agent,
     timeout_seconds,
 )
+from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution
 from runtime.rpc.identities import Node, WorkerInfo
 from runtime.rpc.references import RRef, reference_of

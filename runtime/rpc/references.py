@@ -29,13 +29,13 @@ from runtime.errors.rpc import (
 from runtime.futures import Future
 from runtime.locks import load
 from runtime.rpc.agent import (
-    UNSET_RPC_TIMEOUT,
     Handle,
     Request,
     current_agent,
     set_reference_class,
     timeout_seconds,
 )
+from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution, is_async
 from runtime.rpc.identities import WorkerInfo
 from runtime.script.plug_ins import ready
@@ -150,7 +150,9 @@ class RRef(Generic[T]):
     @overload
     def _get_type(self, timeout: float, blocking: bool) -> "Any": ...
 
-    def _get_type(self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True) -> Any:
+    def _get_type(
+        self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True
+    ) -> Any:
         """The class of the value, asked of its owner once; a future of it if asked so.
 
         Raises:
@@ -300,9 +302,10 @@ def _is_compiled_module(value: Any) -> bool:
 
 def _hinted(found: Any, hint: type) -> str:
     program: Any = load("runtime.script.program")
-    subtype: Any = load("runtime.schema.subtype")
-    wanted = program.declared_type_of_class(hint)
-    if wanted is None or not subtype.is_subtype(found, wanted):
+    classes = program.SHARED_PROGRAM.classes
+    wanted = classes(hint, load("runtime.schema.written").Scope({}, classes=classes))
+    fits = load("runtime.schema.subtype").is_subtype
+    if wanted is None or not program.is_interface(hint) or not fits(found, wanted):
         raise RpcMisuse(
             call="RRef",
             found=f"the type_hint `{hint.__name__}`",
@@ -348,6 +351,14 @@ class Proxy(Generic[R]):
 
     def __copy__(self) -> Self:
         return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        """Refuse to be copied in depth.
+
+        Raises:
+            ReferenceNotSent: always.
+        """
+        raise ReferenceNotSent(asked="copied")
 
 
 def _checked(kind: type, name: str) -> None:

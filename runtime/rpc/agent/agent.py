@@ -24,7 +24,7 @@ from difflib import get_close_matches
 from queue import SimpleQueue
 from time import monotonic
 from logging import getLogger
-from typing import Any, Protocol
+from typing import Any
 
 from runtime.errors.rpc import NotInitialized, RpcMisuse, UnknownWorker
 from runtime.futures import Future
@@ -63,13 +63,6 @@ from runtime.rpc.values import Packed
 LOG = getLogger("runtime.rpc")
 
 
-class Keeping(Protocol):
-    """The right to keep a place."""
-
-    def end(self) -> None:
-        """Let others keep it."""
-
-
 def _complete(told: tuple[Future[Any], Outcome]) -> None:
     future, outcome = told
     if isinstance(outcome, Value):
@@ -102,8 +95,6 @@ class Agent(Speaker):
         self.admitted: Admitted | None = None
         self.rejected: Rejected | None = None
         self.finished = False
-        # What is held as long as this worker keeps the place where others join.
-        self.keeping: Keeping | None = None
         self._pending: dict[int, Pending] = {}
         self._jobs: dict[tuple[Node, int], Job] = {}
         self._owned: dict[RRefId, Future[Any]] = {}
@@ -544,8 +535,6 @@ class Agent(Speaker):
             handle.death = handle.death or DELETED
         self.transport.close()
         self.pool.close()
-        if self.keeping is not None:
-            self.keeping.end()
 
     def debug_info(self) -> dict[str, int]:
         """Counts of what there is, for people."""

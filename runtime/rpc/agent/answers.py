@@ -38,7 +38,9 @@ class Pending:
 
     __slots__ = ("future", "handle", "name", "seconds", "to", "waiter")
 
-    def __init__(self, to: Node, name: Callable[[], str], seconds: float | None) -> None:
+    def __init__(
+        self, to: Node, name: Callable[[], str], seconds: float | None
+    ) -> None:
         self.to = to
         self.name = name
         self.seconds = seconds

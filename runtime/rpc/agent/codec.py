@@ -43,9 +43,7 @@ class Codec:
             RpcError, CallError: it does not fit the function, or cannot be sent.
         """
         call = call_of(function, args, kwargs)
-        return pack_call(
-            call, self._references, only_registered=self._registered_only
-        )
+        return pack_call(call, self._references, only_registered=self._registered_only)
 
     def unpack_request(self, payload: Payload, carries: Sequence[Fork]) -> Call:
         """What another worker asks.

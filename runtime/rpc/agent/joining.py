@@ -52,15 +52,15 @@ _ATTEMPT_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """Where workers meet: `endpoint` is the keeper's; `rank` and `world_size` as said.
+    """Where workers meet: `endpoint` is the keeper's, the others listen `beside` it.
 
-    `folder` is the folder of sockets, "" where they are none of this machine only.
+    `rank` is -1 for any, `world_size` None for an open group.
     """
 
     endpoint: str
+    beside: str
     rank: int = -1
     world_size: int | None = None
-    folder: str = ""
 
 
 def meeting(
@@ -90,13 +90,16 @@ def meeting(
     if scheme == "tcp":
         if not url.hostname or port is None:
             raise _no_address(init_method, "it lacks a host or a port")
-        host = f"[{url.hostname}]" if ":" in url.hostname else url.hostname
-        return Meeting(f"tcp://{host}:{port}", rank, size)
+        host = "127.0.0.1" if url.hostname == "localhost" else url.hostname
+        near = host == "::1" or host.startswith("127.")
+        host = f"[{host}]" if ":" in host else host
+        beside = f"tcp://{host if near else '*'}:0"
+        return Meeting(f"tcp://{host}:{port}", beside, rank, size)
     if scheme in ("ipc", "file") and not url.netloc and len(url.path) > 1:
         folder = url.path.rstrip("/")
-        return Meeting(f"ipc://{folder}/keeper", rank, size, folder)
+        return Meeting(f"ipc://{folder}/keeper", f"ipc://{folder}/", rank, size)
     if scheme == "local" and url.netloc:
-        return Meeting(f"local://{url.netloc}", rank, size)
+        return Meeting(f"local://{url.netloc}", "local://", rank, size)
     raise _no_address(init_method, "it names no way to meet, or no place")
 
 
@@ -179,31 +182,6 @@ def checked_rank(rank: object, world_size: object) -> tuple[int, int | None]:
     return number, size
 
 
-class Keeping:
-    """The right to keep a folder, as long as this process lives or until `end`."""
-
-    def __init__(self, folder: str) -> None:
-        from filelock import FileLock
-
-        self._lock = FileLock(
-            os.path.join(folder, "keeper.lock"), thread_local=False, mode=0o600
-        )
-
-    def begin(self) -> bool:
-        """Whether nobody else keeps the folder."""
-        from filelock import Timeout
-
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            return False
-        return True
-
-    def end(self) -> None:
-        """Let others keep it."""
-        self._lock.release(force=True)
-
-
 def join(
     name: str, where: Meeting, options: RpcBackendOptions, sits: Seat | None = None
 ) -> Agent:
@@ -218,7 +196,7 @@ def join(
     until = monotonic() + options.join_timeout
     sits = sits or seat()
     while True:
-        keeper, transport, keeping = _listening(where, options)
+        keeper, transport = _listening(where, options)
         if transport is None:
             # The address is taken by a group that is about to end.
             if monotonic() > until:
@@ -231,7 +209,6 @@ def join(
             _pause()
             continue
         agent = _made(name, transport, options, sits)
-        agent.keeping = keeping
         try:
             agent.start()
             _become_member(agent, where, keeper, until)
@@ -247,47 +224,22 @@ def _pause() -> None:
 
 def _listening(
     where: Meeting, options: RpcBackendOptions
-) -> tuple[bool, Transport | None, Keeping | None]:
-    """Whether this worker keeps the place, where it listens, and by which right.
+) -> tuple[bool, Transport | None]:
+    """Whether this worker keeps the place, and by what it listens.
 
-    Without a transport the place is taken by somebody else who keeps it.
+    Without a transport the place is taken, and rank 0 has to have it.
 
     Raises:
         AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
     """
     if where.rank <= 0:
-        keeping = None
-        if where.folder:
-            keeping = Keeping(_made_folder(where.folder))
-        if keeping is None or keeping.begin():
-            try:
-                return True, _transport(where.endpoint, options), keeping
-            except AddressUnusable:
-                if keeping is not None:
-                    keeping.end()
-                if where.rank < 0 and where.folder:
-                    raise
-        if where.rank == 0:
-            return True, None, None
-    return False, _transport(_beside(where), options), None
-
-
-def _beside(where: Meeting) -> str:
-    """An address of one's own, from which the meeting place is reached."""
-    if where.folder:
-        _made_folder(where.folder)
-        return f"ipc://{where.folder}/"
-    if where.endpoint.startswith("local://"):
-        return "local://"
-    from runtime.rpc.transport.addresses import towards
-
-    return towards(where.endpoint)
-
-
-def _made_folder(folder: str) -> str:
-    from runtime.rpc.transport.keys import private_folder
-
-    return private_folder(folder, create=True)
+        try:
+            return True, _transport(where.endpoint, options)
+        except AddressUnusable:
+            # Somebody is there, or it is the address of another machine.
+            if where.rank == 0:
+                return True, None
+    return False, _transport(where.beside, options)
 
 
 def _transport(address: str, options: RpcBackendOptions) -> Transport:
@@ -300,11 +252,19 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
     if address.startswith("local://"):
         return LocalTransport(address.removeprefix("local://"))
     try:
+        from runtime.rpc.transport.addresses import parsed
+        from runtime.rpc.transport.keys import Keys
         from runtime.rpc.transport.sockets import SocketTransport
     except ImportError as error:
         package = (error.name or "zmq").partition(".")[0]
         raise ExtraMissing(call="init_rpc", package=package) from error
-    return SocketTransport(address)
+    keys = None
+    if options.keys is not None:
+        keys = Keys.load(options.keys)
+    elif address.startswith("tcp://") and parsed(address).is_loopback():
+        # Nobody else on this machine may send what runs here.
+        keys = Keys.of_this_user()
+    return SocketTransport(address, keys)
 
 
 def _become_member(agent: Agent, where: Meeting, keeps: bool, until: float) -> None:

@@ -32,8 +32,8 @@ from runtime.rpc.agent.current import Seat, sit
 from runtime.rpc.agent.handles import Handle
 from runtime.rpc.agent.pool import WAITS, Pool
 from runtime.rpc.identities import ForkId
-from runtime.rpc.session.session import Session
 from runtime.rpc.session.events import Buffer, Event
+from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Transport
 
 LOG = getLogger("runtime.rpc")

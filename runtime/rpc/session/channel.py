@@ -36,6 +36,7 @@ from runtime.rpc.messages.codec import encode
 from runtime.rpc.messages.kinds import Message
 from runtime.rpc.messages.notes import EARLY, NOTHING, Beat, Hello, Note, of_note
 from runtime.rpc.session.events import Buffer, Reason
+from runtime.rpc.session.outbox import Outbox, Sent
 from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import HEADER, MARK, VERSION, Flaw, Head, Kind, head
 
@@ -89,20 +90,6 @@ class End(NamedTuple):
     reason: Reason | None
 
 
-class _Sent:
-    """A message on its way; `stamp` is that of the last note before it."""
-
-    __slots__ = ("body", "sequence", "size", "stamp", "tail", "time")
-
-    def __init__(self, body: bytes, tail: Sequence[Buffer], size: int) -> None:
-        self.body = body
-        self.tail = tail
-        self.size = size
-        self.sequence = 0
-        self.stamp = 0
-        self.time = 0.0
-
-
 class Channel:
     """One side of a channel; `packets` and `ends` are emptied by whoever made it.
 
@@ -143,16 +130,13 @@ class Channel:
         self._patience = settings.heartbeat * (1.0 if first else 2.2)
         # The session of each side; the numbers go on where the peer comes back.
         self._mine, self._theirs = numbers
+        self._outbox = Outbox(settings)
         self._clear()
 
     def _clear(self) -> None:
         """As before the first message of a session."""
-        self._next = 1
-        self._acked = 0
+        self._outbox.restart()
         self._received = 0
-        self._flight: deque[_Sent] = deque()
-        self._flying = 0
-        self._queue: deque[_Sent] = deque()
         self._early: dict[int, Message] = {}
         self._stamp = 0
         self._stamps: deque[tuple[int, float]] = deque(maxlen=_STAMPS)
@@ -193,12 +177,13 @@ class Channel:
 
         `size` is that of all its bytes; `counted` ones are seen in `sent`.
         """
-        message = _Sent(body, tail, size)
+        message = Sent(body, tail, size)
         self.sent += counted
-        if self.state == OPEN and not self._queue and self._room(size):
+        outbox = self._outbox
+        if self.state == OPEN and not outbox.queue and outbox.room(size):
             self._transmit(message, now)
         else:
-            self._queue.append(message)
+            outbox.queue.append(message)
             if self.state == CLOSED:
                 self.begin(now)
 
@@ -318,7 +303,7 @@ class Channel:
             self._open("named", now, since)
         elif self.state != OPEN:
             return self._stale(found)
-        if found.acknowledged > self._acked:
+        if found.acknowledged > self._outbox.acked:
             self._acknowledged(found.acknowledged, now)
         if now >= self.proven + self._settings.dead:
             self._silence(now)
@@ -385,6 +370,9 @@ class Channel:
         return None
 
     def _heartbeat(self, found: Head, beat: Beat, now: float) -> Flaw | None:
+        if beat.echo > self._stamp:
+            # Nothing of this number was sent.
+            return Flaw.BODY
         if (
             self.state in (OPEN, ANSWERING)
             and found.theirs == self._mine
@@ -422,7 +410,7 @@ class Channel:
     def _expire(self, now: float) -> None:
         self._move("expiry")
         self._end(None, expired=True)
-        if self._queue:
+        if self._outbox.queue:
             self.begin(now)
 
     def _end(self, reason: Reason | None, *, expired: bool) -> None:
@@ -430,37 +418,27 @@ class Channel:
             self.ends.append(End(self.node, reason))
         if expired:
             self.ends.append(End(self.node, None))
-        queue, sent = (self._queue, self.sent) if reason is None else (None, 0)
+        sent = self.sent
         self._clear()
-        if queue:
-            # Of the next session, as they came after the end of this one.
-            self._queue = queue
+        if reason is None:
+            # What waits came after the end of this session: it is of the next one.
             self.sent = sent
-
-    def _room(self, size: int) -> bool:
-        settings = self._settings
-        return not self._flight or (
-            len(self._flight) < settings.window
-            and self._flying + size <= settings.window_bytes
-        )
+        else:
+            self._outbox.queue.clear()
 
     def _pump(self, now: float) -> None:
-        queue = self._queue
-        while queue and self._room(queue[0].size):
+        queue, room = self._outbox.queue, self._outbox.room
+        while queue and room(queue[0].size):
             self._transmit(queue.popleft(), now)
 
-    def _transmit(self, message: _Sent, now: float) -> None:
-        message.sequence = self._next
-        message.time = now
-        self._next += 1
-        if not self._flight:
-            self._probe_at = now + self._settings.probe
+    def _transmit(self, message: Sent, now: float) -> None:
+        if not self._outbox.flight:
             self._waits = self._settings.probe
-        self._flight.append(message)
-        self._flying += message.size
+            self._probe_at = now + self._waits
+        self._outbox.number(message, now)
         self._put(message)
 
-    def _put(self, message: _Sent) -> None:
+    def _put(self, message: Sent) -> None:
         message.stamp = self._stamp
         self._owed = 0
         self._acknowledge_at = inf
@@ -487,20 +465,14 @@ class Channel:
         )
 
     def _acknowledged(self, sequence: int, now: float) -> None:
-        if sequence >= self._next:
-            # Nothing of this number was sent.
+        time = self._outbox.acknowledge(sequence)
+        if time is None:
             return
-        flight = self._flight
-        while flight and flight[0].sequence <= sequence:
-            done = flight.popleft()
-            self._flying -= done.size
-            if done.time > self.proven:
-                self.proven = done.time
-        self._acked = sequence
+        self.proven = max(self.proven, time)
         self._waits = self._settings.probe
-        self._probe_at = now + self._waits if flight else inf
+        self._probe_at = now + self._waits if self._outbox.flight else inf
         self._note_at = max(self._note_at, self.proven + self._patience)
-        if self._queue:
+        if self._outbox.queue:
             self._pump(now)
 
     def _owe(self, now: float) -> None:
@@ -524,11 +496,7 @@ class Channel:
 
     def _lost_ones(self, beat: Beat, now: float) -> None:
         """Send again what was sent before the note that is answered, and is missing."""
-        again = [
-            each
-            for each in self._flight
-            if each.stamp < beat.echo and each.sequence not in beat.early
-        ]
+        again = self._outbox.missing(beat.echo, beat.early)
         for each in again:
             self.resent += 1
             self._put(each)
@@ -537,7 +505,7 @@ class Channel:
 
     def _ask(self, now: float) -> None:
         self._note(Kind.PING, self._beat(now))
-        if self._flight:
+        if self._outbox.flight:
             self._waits = min(self._waits * _SLOWER, self._settings.heartbeat)
             self._probe_at = now + self._waits
         self._note_at = now + self._settings.heartbeat / 2
@@ -582,19 +550,19 @@ class Channel:
 
     def queued(self) -> int:
         """Messages that wait for room, or for the channel to open."""
-        return len(self._queue)
+        return len(self._outbox.queue)
 
     def unacknowledged(self) -> int:
         """Messages that are not known to have come, those that wait among them."""
-        return len(self._flight) + len(self._queue)
+        return len(self._outbox.flight) + len(self._outbox.queue)
 
     def numbers(self) -> tuple[int, int]:
         """The session of each side."""
         return self._mine, self._theirs
 
-    def positions(self) -> tuple[int, int]:
-        """What of this side is acknowledged, and what came: both are left out below."""
-        return self._acked, self._received
+    def positions(self) -> tuple[int, ...]:
+        """What is left out below: acknowledged, received, own and last stamp."""
+        return self._outbox.acked, self._received, self._stamp, self._echo
 
     def picture(self, now: float) -> Hashable:
         """Everything that this side knows; numbers and times are relative."""
@@ -602,18 +570,17 @@ class Channel:
         def after(time: float) -> float | None:
             return None if abs(time) == inf else round(time - now, 6)
 
-        def written(each: _Sent) -> Hashable:
-            return each.body, tuple(bytes(frame) for frame in each.tail)
+        outbox = self._outbox
 
         return (
             self.node,
             self.state,
             self._mine,
             self._theirs,
-            tuple((written(s), self._stamp - s.stamp) for s in self._flight),
-            tuple(written(each) for each in self._queue),
+            tuple((each.written(), self._stamp - each.stamp) for each in outbox.flight),
+            tuple(each.written() for each in outbox.queue),
             tuple(
-                (number - self._received, written(_Sent(*encode(message), 0)))
+                (number - self._received, Sent(*encode(message), 0).written())
                 for number, message in sorted(self._early.items())
             ),
             tuple((self._stamp - stamp, after(time)) for stamp, time in self._stamps),
@@ -624,7 +591,7 @@ class Channel:
                 for time in (
                     self.heard,
                     self.proven,
-                    self._began,
+                    began,
                     self._acknowledge_at,
                     self._probe_at,
                     self._note_at,

@@ -93,7 +93,8 @@ class Finishing:
         report = (asks, *counts, busy)
         if self.status == DONE and report != self._told:
             known = self._told is not None and self._told[0] == asks
-            if known or not busy:
+            # As long as somebody is not done, nobody needs to know how things are.
+            if not self._named or asks == me if known else not busy:
                 self._told = report
                 self._report(me, asks, Idle(0, *counts, busy))
         if asks == me:
@@ -148,11 +149,13 @@ class Finishing:
             self._told = (peer, *counts, busy)
             self.out.append((peer, Idle(message.wave, *counts, busy)))
         elif isinstance(message, Idle):
+            if message.wave and message.wave != self._wave:
+                # It answers a survey that is worth nothing; another one is under way.
+                return
             self._reports[peer] = message
-            self._named = self._named if message.wave else None
-            if message.wave != self._wave:
+            if not message.wave:
                 # Something happened since: the survey is worth nothing.
-                self._sum = None
+                self._named = self._sum = None
         elif isinstance(message, Waiting):
             self._named = message.names
         elif isinstance(message, Finish) and (self.status, "told") in TRANSITIONS:

@@ -19,7 +19,7 @@ Rules:
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import OperatorHandle, provide
@@ -47,7 +47,7 @@ REGISTERED: Final = "registered function"
 PYTHON: Final = "Python function"
 
 # How errors call the parts of a call.
-_PARTS = ("function", "args", "kwargs")
+_PARTS = ("function", "args", "kwargs", "profiled")
 # What the full names of compiled functions begin with.
 _PROGRAMS = "__torch__."
 
@@ -55,19 +55,20 @@ Args = tuple[Any, ...]
 Kwargs = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A call of `function`, which is of a `kind`, and known there by `name`.
 
-    `schema` is that of an operator, "" for others.
+    `schema` is that of an operator, "" for others.  `profiled` asks for what was
+    measured where it runs, beside the result.
     """
 
     kind: str
     name: str
     function: Any
-    args: Args = ()
-    kwargs: Kwargs = ()  # type: ignore[assignment]  # nothing to copy
+    args: Args
+    kwargs: Kwargs
     schema: str = ""
+    profiled: bool = False
 
     def run(self) -> Any:
         """What the function returns.  Raises what it raises."""
@@ -118,28 +119,25 @@ def call_of(
     return Call(PYTHON, named(function), function, given, named_)
 
 
-def _checked(
-    function: Any, args: Sequence[Any] | None, kwargs: Kwargs | None
-) -> tuple[Args, Kwargs]:
+def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
     if not callable(function):
         raise RpcMisuse(
             call="rpc",
             found=described(function),
             wanted="a function should be callable",
         )
-    if args is not None and not isinstance(args, list | tuple):
-        # Anything falsy stands for nothing.
-        if args:
-            raise _not_arguments("args", args, "a tuple or a list of arguments")
-        args = None
-    if kwargs and not isinstance(kwargs, Mapping):
+    # Anything falsy stands for nothing.
+    if args and not isinstance(args, tuple | list):
+        raise _not_arguments("args", args, "a tuple or a list of arguments")
+    if not kwargs:
+        return tuple(args or ()), {}
+    if not isinstance(kwargs, Mapping):
         raise _not_arguments("kwargs", kwargs, "a dictionary of arguments by name")
-    for key in kwargs or ():
+    for key in kwargs:
         if not isinstance(key, str):
-            raise _not_arguments(
-                "kwargs", key, "names as keys: keywords must be strings"
-            )
-    return tuple(args or ()), dict(kwargs or {})
+            wanted = "names as keys: keywords must be strings"
+            raise _not_arguments("kwargs", key, wanted)
+    return tuple(args or ()), dict(kwargs)
 
 
 def _not_arguments(name: str, found_: Any, wanted: str) -> RpcMisuse:
@@ -149,7 +147,8 @@ def _not_arguments(name: str, found_: Any, wanted: str) -> RpcMisuse:
 
 
 def _operator(handle: OperatorHandle, args: Args, kwargs: Kwargs) -> Call:
-    return Call(OPERATOR, str(handle.name), handle, args, kwargs, str(handle.schema))
+    text = _schema_text(handle)
+    return Call(OPERATOR, str(handle.name), handle, args, kwargs, text)
 
 
 def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHandle:
@@ -241,17 +240,20 @@ def pack_call(
     if call.kind == PYTHON:
         if only_registered:
             raise OnlyRegistered(found=f"`{call.name}`")
-        return pickling.pack(
-            (call.function, call.args, call.kwargs), references, _PARTS
-        )
+        return pickling.pack(_written(call, call.function), references, _PARTS)
     head = (call.kind, call.name, call.schema)
-    value = (head, call.args, call.kwargs)
+    value = _written(call, head)
     if only_registered:
         if call.kind != REGISTERED:
             raise OnlyRegistered(found=f"The {call.kind} `{call.name}`")
         return restricted.pack(value, references, _PARTS)
     packed = restricted.attempt(value, references)
     return pickling.pack(value, references, _PARTS) if packed is None else packed
+
+
+def _written(call: Call, function: Any) -> tuple[Any, ...]:
+    parts = function, call.args, call.kwargs
+    return (*parts, True) if call.profiled else parts
 
 
 def unpack_call(
@@ -269,15 +271,16 @@ def unpack_call(
         Undecodable, RpcError: it cannot be read; see `pickling.unpack`.
     """
     value = pickling.unpack(payload, references, carries, trusted=not only_registered)
-    if not isinstance(value, tuple) or len(value) != 3:
+    if not isinstance(value, tuple) or not 3 <= len(value) <= 4:
         raise _no_call()
-    function, args, kwargs = value
+    function, args, kwargs, *more = value
+    profiled = bool(more)
     if not isinstance(args, tuple) or not isinstance(kwargs, dict):
         raise _no_call()
     if not isinstance(function, tuple):
         if only_registered:
             raise OnlyRegistered(found=f"`{named(function)}`")
-        return Call(PYTHON, named(function), function, args, kwargs)
+        return Call(PYTHON, named(function), function, args, kwargs, profiled=profiled)
     if len(function) != 3 or not all(type(each) is str for each in function):
         raise _no_call()
     kind, name, schema = function
@@ -286,7 +289,7 @@ def unpack_call(
     finder = _FINDERS.get(kind)
     if finder is None or not all(type(key) is str for key in kwargs):
         raise _no_call()
-    return Call(kind, name, finder(name, schema), args, kwargs, schema)
+    return Call(kind, name, finder(name, schema), args, kwargs, schema, profiled)
 
 
 def _no_call() -> Undecodable:
@@ -296,18 +299,27 @@ def _no_call() -> Undecodable:
 def _find_operator(name: str, schema: str) -> OperatorHandle:
     base, _, overload = name.partition(".")
     wanted = OperatorName(base, overload)
-    provide(wanted)
     dispatcher = default_dispatcher()
-    state = dispatcher.state
-    if not is_defined(state, wanted):
-        entries = state.namespaces.get(wanted.namespace or "", {}).values()
-        known = sorted({str(each.name) for each in entries if each.definitions})
-        raise UnknownCallable(kind=OPERATOR, name=name, near=nearest(name, known))
+    if not is_defined(dispatcher.state, wanted):
+        provide(wanted)
+    if not is_defined(dispatcher.state, wanted):
+        namespace = wanted.namespace or ""
+        entries = dispatcher.state.namespaces.get(namespace, {}).values()
+        names = sorted({str(each.name) for each in entries if each.definitions})
+        raise UnknownCallable(kind=OPERATOR, name=name, near=nearest(name, names))
     handle = OperatorHandle(dispatcher, wanted)
-    here = str(handle.schema)
+    here = _schema_text(handle)
     if here != schema:
         raise OperatorChanged(operator=name, known=schema, found=here)
     return handle
+
+
+def _schema_text(handle: OperatorHandle) -> str:
+    memo = handle.reading.memo
+    text: str | None = memo.get("text")
+    if text is None:
+        text = memo["text"] = str(handle.schema)
+    return text
 
 
 def script_function(name: str) -> ScriptFunction:

@@ -65,36 +65,50 @@ NO_REFERENCES: References = _None()
 class Outgoing:
     """What is kept while a payload is written."""
 
-    __slots__ = ("_tensors", "buffers", "carries", "places", "references")
+    # Most messages have none of these.
+    _places: dict[int, tuple[int, Any]] | None = None
+    _tensors: OutgoingTensors | None = None
+    buffers: list[Buffer] | None = None
 
     def __init__(self, references: References) -> None:
         self.references = references
         self.carries: list[Any] = []
-        # A reference that is sent twice in one message is one.
-        self.places: dict[int, int] = {}
-        self.buffers: list[Buffer] = []
-        self._tensors: OutgoingTensors | None = None
 
     @property
-    def tensors(self) -> "OutgoingTensors":
+    def is_plain(self) -> bool:
+        """Whether nothing travels beside what was written."""
+        return not (self.carries or self.buffers or self._tensors)
+
+    @property
+    def tensors(self) -> OutgoingTensors:
         """The tensors of the payload."""
         if self._tensors is None:
             self._tensors = OutgoingTensors()
         return self._tensors
 
     def carried(self, reference: Any) -> int:
-        """The place of a reference among those that are carried."""
-        place = self.places.get(id(reference))
-        if place is None:
+        """The place of a reference among those that are carried, of one object one."""
+        if self._places is None:
+            self._places = {}
+        place, _ = self._places.get(id(reference), (-1, None))
+        if place < 0:
+            place = len(self.carries)
             self.carries.append(self.references.carry(reference))
-            place = self.places[id(reference)] = len(self.carries) - 1
+            # As long as it is kept, no other object has its number.
+            self._places[id(reference)] = place, reference
         return place
+
+    def beside(self, buffer: Buffer) -> None:
+        """Let a buffer travel in a frame of its own."""
+        if self.buffers is None:
+            self.buffers = []
+        self.buffers.append(buffer)
 
     def tail(self, kind: int) -> tuple[bytes, list[Buffer]]:
         """The end of frame 0, and the other frames."""
         table, frames = (b"", []) if self._tensors is None else self._tensors.written()
         sizes = _SIZES.pack(len(table), len(frames), kind)
-        return table + sizes, [*frames, *self.buffers]
+        return table + sizes, [*frames, *(self.buffers or ())]
 
 
 class Incoming:
@@ -117,20 +131,15 @@ class Incoming:
         if size > end or count > len(payload) - 1:
             raise Undecodable(found="A payload", reason="it is cut")
         self.references = references
-        self.carries: list[Any] = [_UNREAD] * len(carries)
-        self._receive(carries)
+        # All of them, used or not: who sent them waits for each.
+        self.carries = [references.receive(each) for each in carries]
         self.body = frame[: end - size]
         self.buffers = payload[1 + count :]
         self._table = frame[end - size : end], payload[1 : 1 + count]
         self._tensors: IncomingTensors | None = None
 
-    def _receive(self, carries: Sequence[Any]) -> None:
-        # All of them, used or not: who sent them waits for each.
-        for place, each in enumerate(carries):
-            self.carries[place] = self.references.receive(each)
-
     @property
-    def tensors(self) -> "IncomingTensors":
+    def tensors(self) -> IncomingTensors:
         """The tensors of the payload.  Raises `Undecodable`."""
         if self._tensors is None:
             self._tensors = IncomingTensors(*self._table)
@@ -143,14 +152,13 @@ class Incoming:
         return self.carries[place]
 
 
-_UNREAD = object()
-
-
 class Current(local):
     """The messages that this thread writes and reads; None outside of `pack`."""
 
     outgoing: Outgoing | None = None
     incoming: Incoming | None = None
+    # A pickler and its file, for the next message.
+    pickler: Any = None
 
 
 CURRENT = Current()

@@ -55,6 +55,8 @@ Reducer = Callable[[Any], Any]
 
 _PROTOCOL = 5
 _END = bytes([PLAIN])
+# Picklers of larger messages keep too much memory to be used again.
+_KEPT = 1 << 16
 # The names of what one process runs mean something else in another.
 _MAIN = b"__main__"
 
@@ -106,30 +108,27 @@ def pack(
         return _pack_by(_SWAPPED.pickler, value)
     before = CURRENT.outgoing
     try:
-        packed = _written(value, references, _plain)
+        packed = _by_name(value, Outgoing(references))
+        if packed is not None:
+            return packed
+        refused: Exception = pickle.PicklingError("it is of `__main__`")
     except RpcError:
         raise
     except Exception as error:
-        packed = None
-        refused: Exception = error
-    else:
-        refused = pickle.PicklingError("it is of `__main__`")
+        refused = error
     finally:
         CURRENT.outgoing = before
-    if packed is not None:
-        return packed
     try:
-        again = _written(value, references, _by_value)
+        return _by_value(value, Outgoing(references))
     except RpcError:
         raise
+    except ImportError:
+        # Without cloudpickle, what pickle says is all that there is.
+        reason = refused
     except Exception as error:
-        by_value = error
-    else:
-        assert again is not None, "nothing is left to the other process"
-        return again
+        reason = error
     finally:
         CURRENT.outgoing = before
-    reason = refused if isinstance(by_value, ImportError) else by_value
     raise unsendable(value, root, _is_refused, reason) from reason
 
 
@@ -197,49 +196,53 @@ def _text(error: BaseException) -> str:
         return f"whose text raises {type(worse).__name__}"
 
 
-def _written(
-    value: Any, references: References, dump: Callable[[Any, BytesIO, Outgoing], None]
-) -> Packed | None:
-    """The value by one pickler; None if it is to be written by value."""
-    message = CURRENT.outgoing = Outgoing(references)
+def _by_name(value: Any, message: Outgoing) -> Packed | None:
+    """The value by pickle; None if it names what other processes do not have."""
+    CURRENT.outgoing = message
+    # One that is at work is nobody else's, and one that raised is thrown away.
+    pickler, file = CURRENT.pickler or _pickler()
+    CURRENT.pickler = None
+    pickler.dump(value)
+    pickler.clear_memo()
+    packed = _packed(file, message)
+    if len(packed.payload[0]) < _KEPT:
+        file.seek(0)
+        file.truncate()
+        CURRENT.pickler = pickler, file
+    return None if _MAIN in packed.payload[0] else packed
+
+
+def _pickler() -> tuple[pickle.Pickler, BytesIO]:
     file = BytesIO()
-    dump(value, file, message)
-    if dump is _plain and _names_main(file):
-        return None
-    if message._tensors is None and not message.buffers and not message.carries:
+    made = pickle.Pickler(file, _PROTOCOL, buffer_callback=_stays)
+    made.dispatch_table = TABLE
+    return made, file
+
+
+def _by_value(value: Any, message: Outgoing) -> Packed:
+    CURRENT.outgoing = message
+    made: Any = load("runtime.rpc.values.by_value")
+    file = BytesIO()
+    made.pickler(file, _stays, TABLE).dump(value)
+    return _packed(file, message)
+
+
+def _packed(file: BytesIO, message: Outgoing) -> Packed:
+    if message.is_plain:
         file.write(_END)
-        return Packed([file.getvalue()], message.carries)
+        return Packed([file.getvalue()], [])
     end, frames = message.tail(PICKLED)
     file.write(end)
     return Packed([file.getvalue(), *frames], message.carries)
 
 
-def _names_main(file: BytesIO) -> bool:
-    return _MAIN in file.getvalue()
-
-
-def _plain(value: Any, file: BytesIO, message: Outgoing) -> None:
-    pickler = pickle.Pickler(file, _PROTOCOL, buffer_callback=_beside(message))
-    pickler.dispatch_table = TABLE
-    pickler.dump(value)
-
-
-def _by_value(value: Any, file: BytesIO, message: Outgoing) -> None:
-    made: Any = load("runtime.rpc.values.by_value")
-    made.pickler(file, _beside(message), TABLE).dump(value)
-
-
-def _beside(message: Outgoing) -> Callable[[pickle.PickleBuffer], bool]:
-    """What is told of buffers: whether they stay in the pickle."""
-
-    def small(buffer: pickle.PickleBuffer) -> bool:
-        raw = buffer.raw()
-        if raw.nbytes <= SMALL:
-            return True
-        message.buffers.append(sent(raw))
-        return False
-
-    return small
+def _stays(buffer: pickle.PickleBuffer) -> bool:
+    """Whether a buffer stays in the pickle; else it travels beside it."""
+    raw = buffer.raw()
+    if raw.nbytes <= SMALL:
+        return True
+    outgoing().beside(sent(raw))
+    return False
 
 
 def _read(
@@ -273,11 +276,11 @@ def _unpack_by(pickler: Pickler | None, payload: Payload) -> Any:
 def _is_refused(value: Any) -> bool:
     """Whether neither pickler writes the value; no reference is asked."""
     before = CURRENT.outgoing
+    mute = _Mute(before)
     try:
-        for dump in (_plain, _by_value):
-            message = CURRENT.outgoing = Outgoing(_Mute(before))
+        for write in (_by_name, _by_value):
             try:
-                dump(value, BytesIO(), message)
+                write(value, Outgoing(mute))
             except Exception:  # noqa: S112  # that it fails is the answer
                 continue
             return False
@@ -304,11 +307,20 @@ class _Mute:
 
 def _reduce_tensor(tensor: Any) -> Any:
     parts = reduced(tensor)
-    _, (kind, storage, _, _, _, _, *rest), *state = parts
+    kind, storage, _, _, _, _, keys, requires_grad, number, *policy = parts[1]
     if type(storage) is not Storage:
         # A wrapper has no elements.
         return parts
-    return (_tensor, (kind, outgoing().tensors.view(tensor), *rest), *state)
+    place = outgoing().tensors.view(tensor)
+    if keys is None and number is None and not policy:
+        return _plain_tensor, (kind, place, requires_grad), *parts[2:]
+    return _tensor, (kind, place, keys, requires_grad, number, *policy), *parts[2:]
+
+
+def _plain_tensor(kind: type[Tensor], place: int, requires_grad: bool) -> Tensor:
+    if not issubclass(kind, Tensor):
+        raise Undecodable(found="A tensor", reason="its class is none of tensors")
+    return incoming().tensors.plain(kind, place, requires_grad)
 
 
 def _tensor(kind: Any, place: int, *rest: Any) -> Any:

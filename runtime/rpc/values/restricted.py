@@ -34,8 +34,7 @@ from runtime.rpc.values.unsendable import unsendable
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
 from runtime.tensors.handled import HANDLED
-from runtime.tensors.instance import instance_of
-from runtime.tensors.keys_of import fresh_key_bits, keys_of
+from runtime.tensors.keys_of import keys_of
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 
@@ -117,9 +116,9 @@ class _Reader:
     def value(self) -> Any:
         """A value after its tag."""
         tag = self.byte()
-        if tag >= len(_BY_TAG):
+        if tag >= len(_DECODERS):
             raise _damaged(f"there is no tag {tag}")
-        return _BY_TAG[tag].decode(self)
+        return _DECODERS[tag](self)
 
     def byte(self) -> int:
         """The next byte."""
@@ -131,15 +130,18 @@ class _Reader:
 
     def count(self) -> int:
         """A number from 0 on, in its shortest form."""
-        found = shift = 0
+        byte = self.byte()
+        if byte < 0x80:
+            return byte
+        found, shift = byte & 0x7F, 7
         for _ in range(_LONGEST_COUNT):
             byte = self.byte()
             found |= (byte & 0x7F) << shift
-            shift += 7
             if byte < 0x80:
-                if not byte and found < 1 << (shift - 7) and shift > 7:
+                if not byte:
                     raise _damaged("a number is longer than it needs")
                 return found
+            shift += 7
         raise _damaged("a number has no end")
 
     def raw(self) -> bytes:
@@ -322,14 +324,7 @@ def _encode_tensor(writer: _Writer, value: Tensor) -> None:
 def _decoder_of_tensors(kind: type[Tensor]) -> Callable[[_Reader], Tensor]:
     def decode(reader: _Reader) -> Tensor:
         place, requires_grad = reader.count(), _decode_bool(reader)
-        storage, dtype, shape, strides, offset = reader.message.tensors.view(place)
-        if requires_grad and not (dtype.is_floating or dtype.is_complex):
-            raise _damaged(f"a tensor of {dtype} has no gradient")
-        device = storage.device
-        bits = fresh_key_bits(device.type)
-        made = instance_of(kind, shape, dtype, device, bits, (storage, offset, strides))
-        made._requires_grad = requires_grad
-        return made
+        return reader.message.tensors.plain(kind, place, requires_grad)
 
     return decode
 
@@ -366,7 +361,7 @@ _ROWS: tuple[tuple[type, Any, Any], ...] = (
     (References, _encode_reference, _decode_reference),
 )
 ROWS = tuple(Row(tag, *each) for tag, each in enumerate(_ROWS))
-_BY_TAG = ROWS
+_DECODERS = tuple(row.decode for row in ROWS)
 _BY_CLASS = {row.kind: row for row in ROWS}
 _REFERENCE = _BY_CLASS.pop(References)
 

@@ -23,13 +23,15 @@ Rules:
 import struct
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime.errors.rpc import Undecodable
 from runtime.rpc.session.events import Buffer
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import MOST_DIMENSIONS, claimed
 from runtime.tensors.elements import itemsize, numpy_dtype, supported
+from runtime.tensors.instance import instance_of
+from runtime.tensors.keys_of import fresh_key_bits
 from runtime.tensors.memory import is_host, memory_of, resolved
 from runtime.tensors.shape import check_bounds, contiguous_strides, span
 from runtime.tensors.storage import Storage
@@ -38,6 +40,7 @@ from runtime.tensors.tensor import Tensor
 if TYPE_CHECKING:
     import numpy as np
 
+T = TypeVar("T", bound=Tensor)
 Ints = tuple[int, ...]
 
 _COUNTS = struct.Struct("<II")
@@ -290,6 +293,21 @@ class IncomingTensors:
         except Exception as error:
             raise _damaged("a view reaches outside of its storage") from error
         return storage, dtype, shape, strides, offset
+
+    def plain(self, kind: type[T], place: int, requires_grad: bool) -> T:
+        """A tensor of the view at a place, with the keys of its device.
+
+        Raises:
+            Undecodable: there is none, or it can have no gradient.
+        """
+        storage, dtype, shape, strides, offset = self.view(place)
+        if requires_grad and not (dtype.is_floating or dtype.is_complex):
+            raise _damaged(f"a tensor of {dtype} has no gradient")
+        device = storage.device
+        bits = fresh_key_bits(device.type)
+        made = instance_of(kind, shape, dtype, device, bits, (storage, offset, strides))
+        made._requires_grad = bool(requires_grad)
+        return made
 
 
 def _storage(dtype: DType, device: str, count: int, raw: Buffer | None) -> Storage:

@@ -31,7 +31,7 @@ def unsendable(
     """The error that a part of a value is refused."""
     path, part = root if isinstance(root, str) else "", value
     if not isinstance(root, str):
-        for name, each in zip(root, value, strict=True):
+        for name, each in zip(root, value, strict=False):
             if is_refused(each):
                 path, part = name, each
                 break

@@ -88,9 +88,8 @@ class Network:
             self.now = max(self.now, time)
             session_ = self.sessions.get(target)
             if target in self.frozen:
-                heappush(
-                    self._way, (time + 1, next(self._order), source, target, frames)
-                )
+                later = (self.now + 0.1, next(self._order), source, target, frames)
+                heappush(self._way, later)
             elif session_ is not None:
                 session_.receive(frames, self.keys.get(source, ""), self.now)
         elif first is not None:
@@ -135,7 +134,7 @@ class Network:
             again = False
             for name, session in list(self.sessions.items()):
                 for packet in session.take_packets():
-                    frames = [bytes(each) for each in packet.frames]
+                    frames: list[Buffer] = [bytes(each) for each in packet.frames]
                     for delay in self.hook(name, packet.endpoint, packet):
                         item = (
                             self.now + delay,

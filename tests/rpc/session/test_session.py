@@ -1,7 +1,5 @@
 """Sessions: who joins is a member, who calls is answered, who is done is waited for."""
 
-
-
 from runtime.rpc.identities import Node
 from runtime.rpc.session.events import (
     Admitted,

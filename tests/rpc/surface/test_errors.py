@@ -6,6 +6,7 @@ import pytest
 
 import runtime
 from runtime import rpc
+from runtime.errors.rpc import RemoteError
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface import scripted
 from tests.rpc.surface.bodies import OTHER, THIRD, in_world
@@ -39,7 +40,7 @@ def test_its_text_says_where_it_was_raised_and_what_it_was() -> None:
     for error in caught(remote.raises, ValueError, "Expected error"):
         text = str(error)
         assert "On WorkerInfo(id=1, name=worker1):" in text
-        assert "ValueError('Expected error')" in text
+        assert text.startswith("ValueError: Expected error\n")
         # The frames of the other worker.
         assert re.search(r"remote_functions\.py.*in raises", text, re.DOTALL)
 
@@ -48,7 +49,7 @@ def test_its_text_says_where_it_was_raised_and_what_it_was() -> None:
 def test_an_error_without_a_text() -> None:
     for error in caught(remote.raises_no_text):
         assert isinstance(error, ValueError)
-        assert "ValueError()" in str(error)
+        assert str(error).startswith("ValueError: \n")
 
 
 @in_world
@@ -90,17 +91,16 @@ def test_an_operator_that_fails() -> None:
     x, y = runtime.ones(2), runtime.ones(3)
     for error in caught(runtime.add, x, y):
         assert isinstance(error, RuntimeError)
-        assert "[2]" in str(error)
-        assert "[3]" in str(error)
+        assert "cannot combine shapes (2,) and (3,)" in str(error)
 
 
 @in_world
 def test_an_operator_with_the_wrong_arguments_is_refused_at_the_caller() -> None:
-    from runtime.errors.call import CallError
-
     for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
-        with pytest.raises(CallError):
+        with pytest.raises(RuntimeError, match="core::add") as e:
             call(OTHER, runtime.ops.core.add, ("a", "b"))
+        # Raised here: it passed no worker.
+        assert not isinstance(e.value, RemoteError)
 
 
 @in_world
@@ -129,7 +129,8 @@ def test_a_function_that_the_other_worker_lacks() -> None:
     for error in caught(remote.gone_elsewhere):
         assert isinstance(error, RuntimeError)
         assert "gone_elsewhere" in str(error)
-        assert "both" in str(error)
+        words = " ".join(str(error).split())
+        assert "the RPC pickler does not serialize the code" in words
 
 
 @in_world
@@ -179,7 +180,8 @@ def test_a_compiled_function_that_fails() -> None:
         assert isinstance(error, RuntimeError)
         assert "Expected error" in str(error)
         # Where it was in the program.
-        assert 'raise ValueError("Expected error")' in str(error)
+        said = "".join((str(error), *getattr(error, "__notes__", ())))
+        assert 'raise ValueError("Expected error")' in said
 
 
 @in_world

@@ -21,10 +21,13 @@ def test_each_worker_knows_itself_and_all_others() -> None:
 
 @in_world
 def test_who_is_no_member() -> None:
-    with pytest.raises(UnknownWorker, match="could not find destination nope"):
+    with pytest.raises(UnknownWorker, match="could not find destination name nope"):
         rpc.get_worker_info("nope")
-    with pytest.raises(UnknownWorker, match="worker0"):
-        rpc.get_worker_info("nope")
+    with pytest.raises(UnknownWorker, match="could not find destination id 99"):
+        rpc.get_worker_info(99)
+    with pytest.raises(UnknownWorker) as e:
+        rpc.get_worker_info("worker")
+    assert set(e.value.near) == set(NAMES)
 
 
 def test_an_info_is_a_value() -> None:

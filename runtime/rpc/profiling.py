@@ -1,0 +1,403 @@
+"""Profiling: who called what where, how long it was waited for, and how long it ran.
+
+True only here: what is measured, and how it is shown.  `profile` collects, as long as
+its block runs, what the thread does that entered it: scopes (`record_function`) and
+calls.  A call is measured from when it is sent until its future is complete, whatever
+the type of its value; who answers it measures as well, only if the caller profiles, and
+the events come back with the answer.
+
+    rpc_sync#demo.add(w0 -> w1)                      a call, at the caller
+    rpc_sync#demo.add(w0 -> w1)#remote_op: demo.add  what it did, at the callee
+    to_here#(w0)->(w1)                               a value that was fetched
+
+Rules:
+- it knows values and futures, and nothing of how they travel;
+- without a profiler nothing is measured, and nothing is sent;
+- clocks of two workers are not compared: what came back is put into the middle of the
+  call that it belongs to;
+- what is not complete when the block ends is added when it is.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar, Token
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import get_ident
+from time import perf_counter_ns
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeVar
+
+from runtime.errors.rpc import RpcMisuse
+from runtime.futures import Future, call_end_callbacks
+
+T = TypeVar("T")
+
+# How calls are made.
+MODES = ("sync", "async", "async_jit", "remote")
+# Between the key of a call and what was measured where it ran.
+REMOTE_OP = "#remote_op: "
+
+# The width of a terminal by convention.
+_COLUMNS = 80
+_NANOSECONDS_IN_MS = 1e6
+
+
+def call_key(mode: str, function: str, source: str, target: str) -> str:
+    """The name of a call: `rpc_async#name(source -> target)`."""
+    assert mode in MODES, "modes are those of the functions that call"
+    return f"rpc_{mode}#{function}({source} -> {target})"
+
+
+def to_here_key(source: str, target: str) -> str:
+    """The name of a fetch."""
+    return f"to_here#({source})->({target})"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What was measured: a name, and the time on a clock in nanoseconds.
+
+    `worker` is where it was, "" for the one that profiles.  `ran` is, of a call, how
+    long the callee was at it; None where nothing was told.  `whole` is, of what came
+    back, whether it is all of what ran there.
+    """
+
+    name: str
+    start: int
+    end: int
+    thread: int
+    worker: str = ""
+    ran: int | None = None
+    whole: bool = False
+
+    @property
+    def duration(self) -> int:
+        """Nanoseconds."""
+        return self.end - self.start
+
+
+class profile:  # noqa: N801  # the name that upstream has for it
+    """Collects events of this thread as long as its block runs.
+
+        with profile() as p:
+            rpc_sync("w1", work)
+        print(p.table())
+
+    One within another: both collect.  `clock` gives nanoseconds.
+    """
+
+    def __init__(self, *, clock: Callable[[], int] = perf_counter_ns) -> None:
+        self.clock = clock
+        self._events: list[Event] = []
+        self._token: Token[tuple[profile, ...]] | None = None
+
+    def __enter__(self) -> Self:
+        if self._token is not None:
+            raise RpcMisuse(
+                call="profile",
+                found="a profiler that is at work",
+                wanted="one block at a time",
+            )
+        self._token = _ACTIVE.set((*self._around(), self))
+        return self
+
+    def _around(self) -> "tuple[profile, ...]":
+        """Who collects as well."""
+        return _ACTIVE.get()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._token is not None, "it was entered"
+        token, self._token = self._token, None
+        _ACTIVE.reset(token)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What was measured, in the order of starts; longer ones first."""
+        return tuple(sorted(self._events, key=lambda e: (e.start, -e.end)))
+
+    def add(self, event: Event) -> None:
+        """Add an event."""
+        self._events.append(event)
+
+    def table(self) -> str:
+        """Calls and scopes by name, those that took longest first; 80 columns."""
+        return _table(_rows(self.events))
+
+    def chrome_trace(self) -> dict[str, Any]:
+        """The events in the form that chrome://tracing and Perfetto open."""
+        return {"traceEvents": [*_trace(self.events)], "displayTimeUnit": "ms"}
+
+    def export_chrome_trace(self, path: str | Path) -> None:
+        """Write `chrome_trace()` to a file as JSON."""
+        text = json.dumps(self.chrome_trace(), indent=1)
+        Path(path).write_text(text, encoding="utf-8")
+
+
+_ACTIVE: ContextVar[tuple[profile, ...]] = ContextVar("profilers", default=())
+
+
+def is_profiling() -> bool:
+    """Whether a profiler collects what this thread does."""
+    return bool(_ACTIVE.get())
+
+
+class record_function:  # noqa: N801  # the name that upstream has for it
+    """A scope that profilers see: `with record_function("name"): ...`.
+
+    It ends with its block, or with a future if it is told to.
+    """
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        self.name = name
+        self.args = args
+        self._open: tuple[tuple[profile, int], ...] = ()
+        self._thread = 0
+        self._future = False
+
+    def __enter__(self) -> Self:
+        profilers = _ACTIVE.get()
+        if profilers:
+            self._thread = get_ident()
+            self._open = tuple((each, each.clock()) for each in profilers)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # With an error there is no future that ends it.
+        if not self._future or error is not None:
+            self._end()
+
+    def _end(self, future: object = None) -> None:
+        opened, self._open = self._open, ()
+        for profiler, start in opened:
+            profiler.add(self._event(profiler, start, profiler.clock()))
+
+    def _event(self, profiler: profile, start: int, end: int) -> Event:
+        return Event(self.name, start, end, self._thread)
+
+    def _call_end_callbacks_on_future(self, fut: Future[T]) -> Future[T]:
+        """A future of the same outcome, complete when the scope has ended with it.
+
+        Raises:
+            RpcMisuse: the scope has a future.
+            FutureMisuse: it is none.
+        """
+        if self._future:
+            raise RpcMisuse(
+                call="_call_end_callbacks_on_future",
+                found="a second future",
+                wanted="one: it can only be called once",
+            )
+        after = call_end_callbacks(fut, self._end)
+        self._future = True
+        return after
+
+    # Without the underscore, for code of ours.
+    ends_with = _call_end_callbacks_on_future
+
+
+class calling(record_function):  # noqa: N801  # as its base
+    """The scope of a call: `with calling("async", name, source, target) as scope:`.
+
+    The scope ends with the future of the call (`ends_with`), after what the callee
+    measured was added (`add_remote`), if anything was.
+    """
+
+    def __init__(self, mode: str, function: str, source: str, target: str) -> None:
+        super().__init__(call_key(mode, function, source, target))
+        self.target = target
+        self._remote: tuple[tuple[Any, ...], ...] = ()
+
+    def add_remote(self, events: Iterable[Sequence[Any]]) -> None:
+        """Take what `Collector.plain` gave at the callee; before the call ends."""
+        self._remote = tuple(tuple(each) for each in events)
+
+    def _event(self, profiler: profile, start: int, end: int) -> Event:
+        remote = [_Plain(*each) for each in self._remote]
+        if not remote:
+            return super()._event(profiler, start, end)
+        # Whole is what started first; what it left to others may have ended later.
+        whole = min(remote, key=lambda each: (each.start, -each.end))
+        # Into the middle: nobody knows which way took longer.
+        shift = (start + end - whole.start - whole.end) // 2
+        for each in remote:
+            moved = Event(
+                f"{self.name}{REMOTE_OP}{each.name}",
+                each.start + shift,
+                each.end + shift,
+                each.thread,
+                each.worker or self.target,
+                whole=each is whole,
+            )
+            profiler.add(moved)
+        ran = whole.end - whole.start
+        return replace(super()._event(profiler, start, end), ran=ran)
+
+
+class _Plain(NamedTuple):
+    """An event on its way."""
+
+    name: str
+    start: int
+    end: int
+    thread: int
+    worker: str = ""
+
+
+class Collector(profile):
+    """Collects where a call runs: `value = collector.run(name, function)`.
+
+    Nobody else hears of it: it belongs to the caller.
+    """
+
+    def _around(self) -> tuple[profile, ...]:
+        return ()
+
+    def run(self, name: str, function: Callable[[], Any]) -> Any:
+        """What the function returns; of a future, one that completes with it.
+
+        Raises:
+            BaseException: what the function raises.
+        """
+        with self, record_function(name) as scope:
+            value = function()
+            if isinstance(value, Future):
+                value = scope.ends_with(value)
+        return value
+
+    def plain(self) -> tuple[tuple[Any, ...], ...]:
+        """The events as plain values, for `calling.add_remote` at the caller."""
+        return tuple(
+            tuple(_Plain(e.name, e.start, e.end, e.thread, e.worker))
+            for e in self.events
+        )
+
+
+# The table.
+
+# Name, times, and milliseconds: 80 columns.
+_HEAD = ("what", "times", "waited ms", "ran ms", "ms a time")
+_WIDTHS = (41, 6, 11, 11, 11)
+
+
+class _Row(NamedTuple):
+    name: str
+    times: int
+    # Nanoseconds, all times together; where it ran there is none for scopes.
+    waited: int
+    ran: int | None
+
+
+def _rows(events: Sequence[Event]) -> list[_Row]:
+    """Events by name, longest first; what ran at a callee goes with its call."""
+    found: dict[str, _Row] = {}
+    for each in events:
+        if each.whole:
+            continue
+        known = found.get(each.name, _Row(each.name, 0, 0, None))
+        ran = known.ran if each.ran is None else (known.ran or 0) + each.ran
+        waited = known.waited + each.duration
+        found[each.name] = _Row(each.name, known.times + 1, waited, ran)
+    return sorted(found.values(), key=lambda row: (-row.waited, row.name))
+
+
+def _table(rows: Sequence[_Row]) -> str:
+    lines = [_line(*_HEAD), "-" * _COLUMNS]
+    for row in rows:
+        figures = (
+            str(row.times),
+            _milliseconds(row.waited),
+            "" if row.ran is None else _milliseconds(row.ran),
+            _milliseconds(row.waited / row.times),
+        )
+        if len(row.name) <= _WIDTHS[0]:
+            lines.append(_line(row.name, *figures))
+        else:
+            lines += [_cut(row.name), _line("", *figures)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _line(name: str, *figures: str) -> str:
+    fields = (each.rjust(w) for each, w in zip(figures, _WIDTHS[1:], strict=True))
+    return name.ljust(_WIDTHS[0]) + "".join(fields)
+
+
+def _cut(name: str) -> str:
+    """A name in one line; what says most stands at both ends."""
+    if len(name) <= _COLUMNS:
+        return name
+    half = (_COLUMNS - 3) // 2
+    return f"{name[:half]}...{name[-half:]}"
+
+
+def _milliseconds(nanoseconds: float) -> str:
+    return f"{nanoseconds / _NANOSECONDS_IN_MS:.3f}"
+
+
+# The trace.
+
+
+def _trace(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
+    """Events as complete events ("X"): a process is a worker, a thread is a lane.
+
+    In a lane, events follow each other or lie within each other, as viewers demand;
+    calls that overlap lie in several.  Times are in microseconds.
+    """
+    workers = {each.worker: None for each in events}
+    processes = {worker: place for place, worker in enumerate(workers, start=1)}
+    for worker, process in processes.items():
+        yield _named_by("process_name", process, 0, worker or "this worker")
+    lanes: dict[tuple[str, int], list[list[int]]] = {}
+    numbers: dict[tuple[str, int, int], int] = {}
+    for each in events:
+        thread = each.worker, each.thread
+        lane = _lane(lanes.setdefault(thread, []), each)
+        process = processes[each.worker]
+        if (*thread, lane) not in numbers:
+            number = 1 + sum(worker == each.worker for worker, *_ in numbers)
+            numbers[*thread, lane] = number
+            which = 1 + [t for w, t in lanes if w == each.worker].index(each.thread)
+            name = f"thread {which}" + (f", overlapping {lane}" if lane else "")
+            yield _named_by("thread_name", process, number, name)
+        yield {
+            "name": each.name,
+            "cat": "remote" if each.worker else "here",
+            "ph": "X",
+            "ts": each.start / 1000,
+            "dur": each.duration / 1000,
+            "pid": process,
+            "tid": numbers[*thread, lane],
+            "args": {} if each.ran is None else {"ran_us": each.ran / 1000},
+        }
+
+
+def _named_by(kind: str, process: int, lane: int, name: str) -> dict[str, Any]:
+    return {
+        "name": kind,
+        "ph": "M",
+        "pid": process,
+        "tid": lane,
+        "args": {"name": name},
+    }
+
+
+def _lane(lanes: list[list[int]], event: Event) -> int:
+    """The first lane with room for an event; a lane is the ends of what is open."""
+    for place, ends in enumerate(lanes):
+        while ends and ends[-1] <= event.start:
+            ends.pop()
+        if not ends or event.end <= ends[-1]:
+            ends.append(event.end)
+            return place
+    lanes.append([event.end])
+    return len(lanes) - 1
