@@ -286,6 +286,9 @@ def unpack_call(
     kind, name, schema = function
     if only_registered and kind != REGISTERED:
         raise OnlyRegistered(found=f"The {kind} `{name}`")
+    if kind == REGISTERED and not only_registered and not REGISTRY.has(name):
+        # The name of most is that of their module, which may register them.
+        _loaded(name)
     finder = _FINDERS.get(kind)
     if finder is None or not all(type(key) is str for key in kwargs):
         raise _no_call()
@@ -346,7 +349,7 @@ def script_function(name: str) -> ScriptFunction:
 def _loaded(name: str) -> str:
     """Load the module of a function's name; what it failed with, or ""."""
     module = name.removeprefix(_PROGRAMS).rpartition(".")[0]
-    if not name.startswith(_PROGRAMS) or not module or module == "__main__":
+    if not module or module == "__main__":
         return ""
     try:
         import_module(module)

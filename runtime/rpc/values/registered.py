@@ -118,6 +118,10 @@ class Registry:
         function: Callable[..., Any] = handles[0].function
         return function
 
+    def has(self, name: str) -> bool:
+        """Whether a name is registered."""
+        return name in self._handles
+
     def name_of(self, function: Any) -> str | None:
         """A name of a function, the first in their order; None if it has none."""
         names = self._names.get(id(function))
