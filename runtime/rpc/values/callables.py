@@ -38,6 +38,7 @@ from runtime.rpc.values.payload import NO_REFERENCES, Packed, References
 from runtime.rpc.values.registered import REGISTRY, Registered
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
+from runtime.schema.types import FutureType, TupleType, fake
 from runtime.script.program import SHARED_PROGRAM
 from runtime.script.running.types import binder_of
 
@@ -46,6 +47,8 @@ SCRIPT: Final = "function"
 REGISTERED: Final = "registered function"
 PYTHON: Final = "Python function"
 
+# The attribute by which a function is known whose result comes later.
+MARK = "_wrapped_async_rpc_function"
 # How errors call the parts of a call.
 _PARTS = ("function", "args", "kwargs", "profiled")
 # What the full names of compiled functions begin with.
@@ -222,6 +225,34 @@ def _spoken(name: str, args: Args, kwargs: Kwargs) -> Call:
             raise
         spoken: Call = again(binding, args, given, error)
         return spoken
+
+
+def type_given(function: Any) -> str:
+    """The type of what a function gives, as schemas have it; "" if nobody knows.
+
+    Of a function whose result comes later, that of the result.
+    """
+    later = getattr(function, MARK, None)
+    schema = _schema(function if later is None else later)
+    if schema is None:
+        return ""
+    given = tuple([fake(each.type) for each in schema.returns])
+    whole = given[0] if len(given) == 1 else TupleType(given)
+    if later is None:
+        return str(whole)
+    return str(whole.element) if isinstance(whole, FutureType) else ""
+
+
+def _schema(function: Any) -> Schema | None:
+    if isinstance(function, ScriptFunction | OperatorHandle):
+        return function.schema
+    if isinstance(function, OperatorPacket):
+        return None
+    public = _public(function)
+    if public is None:
+        return None
+    schema: Schema = found(public).schema
+    return schema
 
 
 # On the way.

@@ -32,7 +32,7 @@ def filled(x: int, xs: list[int] = (1, 2), y: Optional[str] = None) -> int:  # t
     return x + len(xs)
 
 
-def test_what_is_sent(world: World) -> None:
+def test_what_is_sent(fake: World) -> None:
     """3.6: arguments by place, then what has a default; a timeout, or none."""
 
     @jit.script
@@ -42,7 +42,7 @@ def test_what_is_sent(world: World) -> None:
         rpc.remote(to, two, (1, 2), {"by": 3})
 
     f("w1", W2, {"y": "a"})
-    assert world.calls == [
+    assert fake.calls == [
         ("async", "w1", f"{PATH}.filled", (1, [1, 2], "a"), {}, -1.0),
         ("sync", W2, f"{PATH}.filled", (1, [1, 2], None), {}, 2.5),
         ("remote", "w1", f"{PATH}.two", (1, 2.0), {"by": 3}, -1.0),
@@ -90,7 +90,7 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("case", UNFIT)
-def test_arguments_by_name_are_held_against_the_schema(case: str, world: World) -> None:
+def test_arguments_by_name_are_held_against_the_schema(case: str, fake: World) -> None:
     """3.6, D9: at the caller, before anything is sent."""
     kwargs, argument, words = UNFIT[case]
     with pytest.raises(UnfitArguments) as caught:
@@ -98,12 +98,12 @@ def test_arguments_by_name_are_held_against_the_schema(case: str, world: World) 
     assert isinstance(caught.value, RuntimeError)
     assert caught.value.argument == argument
     assert caught.value.render() == words
-    assert world.calls == []
+    assert fake.calls == []
 
 
-def test_arguments_of_a_function_that_is_known_by_its_name(world: World) -> None:
+def test_arguments_of_a_function_that_is_known_by_its_name(fake: World) -> None:
     assert script(any_arguments)("w1", 2.0) == 2.0
-    world.calls.clear()
+    fake.calls.clear()
     faults = {
         any_arguments: "Argument 'y' takes float, and is an object of type str: 'a'",
         by_name_0: "`filled` is missing value for argument 'x'",
@@ -113,7 +113,7 @@ def test_arguments_of_a_function_that_is_known_by_its_name(world: World) -> None
         with pytest.raises(UnfitArguments) as caught:
             script(f)(*("w1", "a")[: 1 + (f is any_arguments)])
         assert caught.value.fault == fault
-    assert world.calls == []
+    assert fake.calls == []
 
 
 def by_name_0(to: str) -> None:
@@ -126,29 +126,29 @@ def by_name_4(to: str) -> None:
 
 
 @pytest.mark.parametrize("to", [1, None, X, 2.0, ("w1",)])
-def test_a_worker_is_a_name_or_an_info(to: Any, world: World) -> None:
+def test_a_worker_is_a_name_or_an_info(to: Any, fake: World) -> None:
     """3.6: a number is neither, though Python's own calls take one."""
     with pytest.raises(RpcMisuse) as caught:
         script(any_worker)(to)
     assert caught.value.call == "rpc_sync"
     assert caught.value.wanted == "the name of a worker, or its WorkerInfo"
-    assert world.calls == []
+    assert fake.calls == []
     assert script(any_worker)("w1") == script(any_worker)(W2) == 3
 
 
-def test_what_nobody_knows_here_is_the_other_workers_affair(world: World) -> None:
+def test_what_nobody_knows_here_is_the_other_workers_affair(fake: World) -> None:
     """Document 000: a name, and a tuple of what is sent as it is."""
 
     @jit.script
     def f(to: str, name: str, x: Tensor) -> Any:
         return rpc._rpc_sync_torchscript(to, name, (x,), {"z": 2}, 1.0)
 
-    world.there = {"__torch__.there": lambda x, z: x * z}
+    fake.there = {"__torch__.there": lambda x, z: x * z}
     assert f("w1", "__torch__.there", X).tolist() == [2.0, 4.0]
-    assert world.calls == [("sync", "w1", "__torch__.there", (X,), {"z": 2}, 1.0)]
+    assert fake.calls == [("sync", "w1", "__torch__.there", (X,), {"z": 2}, 1.0)]
 
 
-def test_results_are_held_against_their_types(world: World) -> None:
+def test_results_are_held_against_their_types(fake: World) -> None:
     """Another worker's function of this name may be another one."""
 
     @jit.script
@@ -163,16 +163,16 @@ def test_results_are_held_against_their_types(world: World) -> None:
     def kept(to: str) -> int:
         return rpc.remote(to, filled, (1,)).to_here()
 
-    world.there = {f"{PATH}.filled": lambda *args: "a"}
+    fake.there = {f"{PATH}.filled": lambda *args: "a"}
     for f in (direct, later, kept):
         with pytest.raises(NotOfType) as caught:
             f("w1")
         assert (caught.value.expected, caught.value.value) == ("int", "'a'")
-    world.there = {f"{PATH}.filled": lambda *args: 4}
+    fake.there = {f"{PATH}.filled": lambda *args: 4}
     assert [f("w1") for f in (direct, later, kept)] == [4, 4, 4]
 
 
-def test_errors_come_as_they_are_with_the_frames_of_the_caller(world: World) -> None:
+def test_errors_come_as_they_are_with_the_frames_of_the_caller(fake: World) -> None:
     """3.6: the program that asked, then what the other one says."""
 
     @jit.script
@@ -189,7 +189,7 @@ def test_errors_come_as_they_are_with_the_frames_of_the_caller(world: World) -> 
     def fail(*args: Any) -> int:
         raise Odd("Expected error")
 
-    world.there = {f"{PATH}.filled": fail}
+    fake.there = {f"{PATH}.filled": fail}
     for each in (f, g):
         with pytest.raises(Odd, match="Expected error") as caught:
             each("w1")
@@ -198,7 +198,7 @@ def test_errors_come_as_they_are_with_the_frames_of_the_caller(world: World) -> 
         assert "in f" in note or "in g" in note
 
 
-def test_calls_of_forked_tasks(world: World) -> None:
+def test_calls_of_forked_tasks(fake: World) -> None:
     def called(to: str, n: int) -> int:
         return rpc.rpc_sync(to, filled, (n,))
 
@@ -208,5 +208,5 @@ def test_calls_of_forked_tasks(world: World) -> None:
         return futures[0].wait() + futures[1].wait()
 
     assert f("w1") == 3 + 4
-    assert len(world.calls) == 2
-    assert sorted(call[3][0] for call in world.calls) == [1, 2]
+    assert len(fake.calls) == 2
+    assert sorted(call[3][0] for call in fake.calls) == [1, 2]

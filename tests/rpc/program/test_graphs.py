@@ -72,7 +72,7 @@ def remote_kinds(function: Any) -> list[str]:
     return [kind for kind in optimized(function) if "rpc" in kind or "rref" in kind]
 
 
-@pytest.mark.usefixtures("world")
+@pytest.mark.usefixtures("fake")
 def test_the_full_form() -> None:
     """3.5: the worker, the name, the arguments, those by name, the timeout."""
 
@@ -96,7 +96,7 @@ def test_the_full_form() -> None:
     )
 
 
-@pytest.mark.usefixtures("world")
+@pytest.mark.usefixtures("fake")
 def test_what_is_left_out_is_not_there() -> None:
     """3.5: inputs at the end are absent; each form gives a type of its own."""
 
@@ -139,7 +139,7 @@ def test_effects_and_sharing() -> None:
     assert not {row.name for row in ROWS} & {*KINDS}
 
 
-@pytest.mark.usefixtures("world")
+@pytest.mark.usefixtures("fake")
 def test_calls_are_neither_left_out_nor_merged() -> None:
     """3.5: what nobody uses is called, and what is written twice is called twice."""
 
@@ -160,7 +160,7 @@ def test_calls_are_neither_left_out_nor_merged() -> None:
     ]
 
 
-@pytest.mark.usefixtures("world")
+@pytest.mark.usefixtures("fake")
 def test_what_is_known_of_a_reference_is_asked_once() -> None:
     def f(r: RRef[Tensor]) -> tuple[bool, bool, str, str, bool, bool]:
         r.owner()
@@ -176,7 +176,7 @@ def test_what_is_known_of_a_reference_is_asked_once() -> None:
     ]
 
 
-@pytest.mark.usefixtures("world")
+@pytest.mark.usefixtures("fake")
 def test_results_may_be_anybodys() -> None:
     """3.5, 3.7: every input is a wildcard; the value of a reference is its owner's."""
 
@@ -200,7 +200,7 @@ def test_results_may_be_anybodys() -> None:
     assert known.may_alias(made, value)
 
 
-@pytest.mark.usefixtures("world")
+@pytest.mark.usefixtures("fake")
 def test_a_form_is_found_by_its_object() -> None:
     """3.2: whatever it is called; what only looks like it is not one."""
     later = rpc.rpc_async
@@ -381,12 +381,12 @@ def plain(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_program_is_saved_and_loaded(name: str, world: World) -> None:
+def test_a_program_is_saved_and_loaded(name: str, fake: World) -> None:
     """D8: what is printed is whole; text, code and archive come back as they were."""
     made = jit.script(SAMPLES[name])
     arguments = ARGUMENTS.get(name, ("w1", X))
-    wanted, calls = plain(made(*arguments)), [*world.calls]
-    world.calls.clear()
+    wanted, calls = plain(made(*arguments)), [*fake.calls]
+    fake.calls.clear()
     function: Function = made.function
 
     drawn = printed(function.graph, places=False)
@@ -396,8 +396,8 @@ def test_a_program_is_saved_and_loaded(name: str, world: World) -> None:
     again = recompiled(function, Program())
     back = jit.script(again)
     assert plain(back(*arguments)) == wanted
-    assert len(world.calls) == len(calls)
-    world.calls.clear()
+    assert len(fake.calls) == len(calls)
+    fake.calls.clear()
 
     buffer = io.BytesIO()
     jit.save(made, buffer)
@@ -405,10 +405,10 @@ def test_a_program_is_saved_and_loaded(name: str, world: World) -> None:
     loaded = jit.load(buffer)
     assert printed(loaded.function.graph, places=False).text == drawn.text
     assert plain(loaded(*arguments)) == wanted
-    assert len(world.calls) == len(calls)
+    assert len(fake.calls) == len(calls)
 
 
-def test_the_text_of_a_program(world: World) -> None:
+def test_the_text_of_a_program(fake: World) -> None:
     """D8: upstream's has no operands."""
     path = "__torch__.tests.rpc.program.test_graphs"
     code = jit.script(every_form).code
@@ -421,7 +421,7 @@ def test_the_text_of_a_program(world: World) -> None:
   return ops.core.add(ops.core.add(_0, r.local_value()), y)
 """.replace("PATH", path)
     )
-    assert world.calls == []
+    assert fake.calls == []
 
 
 def test_an_archive_is_not_loaded_where_remote_calls_are_not() -> None:
@@ -450,17 +450,17 @@ class Calling(runtime.Module):
         return rpc.rpc_sync(self.worker, two, (x, self.n))
 
 
-def test_a_module_is_frozen(world: World) -> None:
+def test_a_module_is_frozen(fake: World) -> None:
     scripted = jit.script(Calling().eval())
     frozen = jit.freeze(scripted)
     assert frozen(X).tolist() == scripted(X).tolist() == [3.0, 6.0]
     assert "prim::rpc_sync" in kinds(frozen.forward.function)
-    assert [call[:3:2] for call in world.calls] == [
+    assert [call[:3:2] for call in fake.calls] == [
         ("sync", "__torch__.tests.rpc.program.test_graphs.two")
     ] * 2
 
 
-def test_calls_stay_in_their_order(world: World) -> None:
+def test_calls_stay_in_their_order(fake: World) -> None:
     def f(to: str, xs: list[int]) -> int:
         rpc.rpc_async(to, one, (xs[0],))
         xs[0] = 5
@@ -468,7 +468,7 @@ def test_calls_stay_in_their_order(world: World) -> None:
         return rpc.rpc_sync(to, one, (len(xs),))
 
     assert jit.script(f)("w1", [1, 2]) == 3
-    assert [call[3] for call in world.calls] == [(1, 1), (5, 1), (2, 1)]
+    assert [call[3] for call in fake.calls] == [(1, 1), (5, 1), (2, 1)]
 
 
 HEAD = "graph f(%to : str, %x : Tensor, %r : RRef(int), %n : int, %d : Dict(int, int)):"
@@ -497,7 +497,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.usefixtures("world")
+@pytest.mark.usefixtures("fake")
 @pytest.mark.parametrize("call", REFUSED)
 def test_what_no_program_is_compiled_to_is_refused_in_a_text(call: str) -> None:
     """The rules of kinds hold for texts that somebody else wrote."""

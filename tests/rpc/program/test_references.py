@@ -18,7 +18,7 @@ from tests.rpc.program import fakes as rpc
 from tests.rpc.program.fakes import RRef, World
 
 X = runtime.tensor([1.0, 2.0])
-pytestmark = pytest.mark.usefixtures("world")
+pytestmark = pytest.mark.usefixtures("fake")
 
 
 def test_what_a_reference_is_asked() -> None:
@@ -252,7 +252,7 @@ def test_a_module_is_seen_by_its_interface() -> None:
         f(RRef(X, "Tensor"), X)
 
 
-def test_a_worker_is_one_of_a_program(world: World) -> None:
+def test_a_worker_is_one_of_a_program(fake: World) -> None:
     @jit.script
     def f(info: WorkerInfo, infos: list[WorkerInfo]) -> tuple[str, int, WorkerInfo]:
         return info.name, len(infos) + infos[0].id, info
@@ -261,7 +261,7 @@ def test_a_worker_is_one_of_a_program(world: World) -> None:
     assert f(info, [info]) == ("w4", 5, info)
     with pytest.raises(WrongArgumentType):
         f("w4", [info])
-    assert world.calls == []
+    assert fake.calls == []
 
 
 def test_a_cast_that_lies_is_found() -> None:
