@@ -256,7 +256,15 @@ class _Walk:
         bound = bound_call(
             default_dispatcher(), row.schema.name, entry.definitions[0].reading
         )
-        made = _tried(bound.call, [_shown(each) for each in given])
+        shown = [_shown(each) for each in given]
+        if not _tensors(given):
+            # What is made of nothing lies on `meta` only where it is told to.
+            names = [each.name for each in row.schema.arguments]
+            shown = [
+                META if name == "device" else each
+                for name, each in zip(names, shown, strict=True)
+            ]
+        made = _tried(bound.call, shown)
         if row.schema.is_varret or not row.schema.returns:
             raise _Unknown
         return _wrapped(made, device)

@@ -68,6 +68,27 @@ graph(%x.1 : Tensor, %y.1 : Tensor):
     }
 
 
+def test_what_is_made_of_no_tensor() -> None:
+    """Nothing is allocated, and where it lies is what is named, or the CPU."""
+    text = """\
+graph(%n.1 : int):
+  %s.1 : int = prim::Constant[value=1000000000]()
+  %o.1 : NoneType = prim::Constant[value=None]()
+  %k.1 : bool = prim::Constant[value=False]()
+  %d.1 : Device = prim::Constant[value=device("cuda")]()
+  %l.1 : int[] = prim::ListConstruct(%s.1, %s.1)
+  %a.1 : Tensor = core::ones(%l.1, %o.1, %o.1, %k.1)
+  %b.1 : Tensor = core::zeros(%l.1, %o.1, %d.1, %k.1)
+  %c.1 : Tensor = core::exp(%b.1)
+  return (%a.1, %c.1)
+"""
+    assert known(text, None) == {
+        "a": "float32 [1000000000, 1000000000] cpu",
+        "b": "float32 [1000000000, 1000000000] cuda",
+        "c": "float32 [1000000000, 1000000000] cuda",
+    }
+
+
 BRANCH = """\
 graph(%x.1 : Tensor, %y.1 : Tensor, %c.1 : bool):
   %r.1 : Tensor, %q.1 : Tensor = prim::If(%c.1)
