@@ -1,7 +1,7 @@
 """Between passes the checker runs, and what is printed of a graph is read back.
 
 A text that no graph is read from, or another one, fails the test that printed it.  Of
-graphs that break a law no text has to be read: those are printed to show what is broken.
+graphs that break a law no text has to be read: those show what is broken.
 What the checker prints of one is not even tried: links within may lead nowhere.
 """
 
@@ -13,7 +13,15 @@ import pytest
 
 from runtime.errors import EveryorderError
 from runtime.schema.declaration import DeclaredType, Namespace
-from runtime.script.ir import Graph, Printed, check, checker, parse_graph, printer, row_of
+from runtime.script.ir import (
+    Graph,
+    Printed,
+    check,
+    checker,
+    parse_graph,
+    printer,
+    row_of,
+)
 from runtime.script.passes import check_passes
 
 # Tests that print a graph whose links lead round and round: nothing can go through it.

@@ -68,6 +68,19 @@ graph(%x.1 : Tensor, %y.1 : Tensor):
     }
 
 
+def test_transposed_tensors() -> None:
+    text = """\
+graph(%x.1 : Tensor):
+  %a.1 : Tensor = script::T.Tensor(%x.1)
+  %b.1 : Tensor = script::mT.Tensor(%a.1)
+  return (%b.1)
+"""
+    assert known(text, facts("int8", 2, 3, 4, device="cuda")) == {
+        "a": "int8 [4, 3, 2] cuda",
+        "b": "int8 [4, 2, 3] cuda",
+    }
+
+
 def test_what_is_made_of_no_tensor() -> None:
     """Nothing is allocated, and where it lies is what is named, or the CPU."""
     text = """\
