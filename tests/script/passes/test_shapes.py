@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import runtime
 from runtime.dispatch.library import Library
 from runtime.schema.codes import DType
 from runtime.schema.declaration import Namespace, ScriptClassType
@@ -69,6 +70,7 @@ graph(%x.1 : Tensor, %y.1 : Tensor):
 
 
 def test_transposed_tensors() -> None:
+    runtime.empty(0)  # from here on tensors have their methods
     text = """\
 graph(%x.1 : Tensor):
   %a.1 : Tensor = script::T.Tensor(%x.1)
