@@ -45,7 +45,8 @@ class Declaration:
     """A qualified name, and what is known of the objects that it stands for.
 
     `python` is the Python class that it was made of, while that exists; `functions` are
-    what runs for the methods, by their names, and what whoever compiles keeps there.
+    what runs for the methods, by their names; `memo` is where whoever compiles keeps
+    what has to go when the declaration goes.
     """
 
     __slots__ = (
@@ -56,6 +57,7 @@ class Declaration:
         "_python",
         "functions",
         "is_sealed",
+        "memo",
         "namespace",
         "qualname",
     )
@@ -71,6 +73,7 @@ class Declaration:
         self._methods: dict[str, Schema] = {}
         self._constants: dict[str, Any] = {}
         self.functions: dict[str, Any] = {}
+        self.memo: dict[str, Any] = {}
 
     @property
     def python(self) -> type | None:

@@ -65,10 +65,8 @@ from runtime.script.program import (
 
 # The flag of classes that are written in Python; source: Py_TPFLAGS_HEAPTYPE.
 _HEAP = 1 << 9
-# Program -> Python class -> its type, for those that have been compiled.
-_COMPILED: WeakKeyDictionary[Program, WeakKeyDictionary[type, ScriptClassType]] = (
-    WeakKeyDictionary()
-)
+# In the memo of a program: Python class -> its type, for those that were compiled.
+_COMPILED = "compiled classes"
 
 
 def _has_result(function: Any) -> bool:
@@ -127,7 +125,7 @@ class _Class:
         """The type, with what the body says of attributes and constants."""
         compiler, python = self.compiler, self.print.python
         classes = compiler.program.classes
-        compiled = _COMPILED.setdefault(compiler.program, WeakKeyDictionary())
+        compiled = compiler.program.memo.setdefault(_COMPILED, WeakKeyDictionary())
         known = classes.known(python)
         if isinstance(known, ScriptClassType):
             # A dataclass that was met as a field of another.
@@ -147,8 +145,8 @@ class _Class:
         compiler.undoing.append(lambda: (compiled.pop(python), classes.forget(python)))  # type: ignore[func-returns-value,arg-type]  # both are done
         declare_objects(python, declared)
         declaration = declared.declaration
-        PENDING[declaration] = self.ask
-        LEFT[declaration] = self.left
+        declaration.memo[PENDING] = self.ask
+        declaration.memo[LEFT] = self.left
         scope = self._scope()
         for name, annotation in self.print.attributes.items():
             declaration.add_attribute(name, self._attribute(name, annotation, scope))
@@ -203,7 +201,7 @@ class _Class:
     def _end(self) -> None:
         if self.lazy:
             return
-        PENDING.pop(self.declared.declaration, None)
+        self.declared.declaration.memo.pop(PENDING, None)
         self.declared.declaration.seal()
 
     def ask(self, name: str, e: Emitter | None) -> None:
@@ -294,7 +292,7 @@ def class_type(compiler: Compiler, python: type, since: Since = ()) -> ScriptCla
         NoSource: its source is not there.
         ProgramError: it is no class for programs, or a part of it is not.
     """
-    known = _COMPILED.get(compiler.program, {}).get(python)  # type: ignore[call-overload]  # either maps classes
+    known = compiler.program.memo.get(_COMPILED, {}).get(python)
     if known is not None:
         found: ScriptClassType = known
         return found

@@ -11,12 +11,9 @@ Rules:
 - objects of an interface have its methods and nothing else.
 """
 
-from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from runtime.schema.declaration import (
-    Declaration,
     DeclaredType,
     InterfaceType,
     ScriptClassType,
@@ -38,14 +35,11 @@ from runtime.script.emission.sugar import (
 )
 from runtime.script.ir import Value
 
-# Declaration -> what compiles a method of it that is asked for, by its name.
-PENDING: WeakKeyDictionary[Declaration, Callable[[str, Emitter], None]] = (
-    WeakKeyDictionary()
-)
-
-# Declaration -> what knows of a method that is left to Python: its function, its mark
-# and its schema; None: it is none.
-LEFT: WeakKeyDictionary[Declaration, Callable[[str], Any]] = WeakKeyDictionary()
+# In the memo of a declaration: what compiles a method that is asked for, by its name.
+PENDING = "pending"
+# Likewise: what knows of a method that is left to Python: its function, its mark and
+# its schema; None: it is none.
+LEFT = "left"
 
 _ARITHMETIC = {
     "+": "add",
@@ -76,7 +70,7 @@ _COMPARISONS = {
 
 def method_schema(e: Emitter, declared: DeclaredType, name: str) -> Schema | None:
     """The schema of a method, compiled now if it has to be; None: there is none."""
-    complete = PENDING.get(declared.declaration)
+    complete = declared.declaration.memo.get(PENDING)
     if complete is not None:
         complete(name, e)
     return declared.declaration.methods.get(name)
@@ -151,7 +145,7 @@ class ObjectValue(SimpleValue):
             return self.method(e, getter(name))
         if self.has(e, name):
             return Method(self, name)
-        left = LEFT.get(declaration)
+        left = declaration.memo.get(LEFT)
         found = None if left is None else left(name)
         if found is not None:
             python, mark, schema = found

@@ -49,6 +49,7 @@ from runtime.script.emission.sugar import (
     SimpleValue,
     Sugared,
     SugaredTuple,
+    constant_of,
     register_special_form,
     register_sugar,
     type_of,
@@ -100,6 +101,11 @@ def binary(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugared:
         made = special(e, symbol, left, right)
         if made is not None:
             return made
+    if symbol == "**" and kinds == (IntType, IntType):
+        known, exponent = constant_of(right)
+        if known and exponent < 0:
+            # A fraction, as is seen here; any other power of ints is an int.
+            left = SimpleValue(e.operator("script::float.int", left.value(e)))
     rows = [each for each in by_operator(symbol) if len(each.schema.arguments) == 2]
     return call_forms(e, f"`{symbol}`", forms_of_rows(rows), Arguments((left, right)))
 
@@ -405,8 +411,6 @@ def tensor_method(e: Emitter, self_: SimpleValue, name: str) -> Sugared | None:
         return _Conversion(self_, name, DType.named(CONVERSIONS[name]))
     if name == "to":
         return _To(self_)
-    if name == "T":
-        return call_forms(e, "`.T`", forms_of_operator("core::t"), Arguments((self_,)))
     if not hasattr(Tensor, name) or name.startswith("__"):
         return None
     if name in PROGRAMS:

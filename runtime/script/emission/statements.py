@@ -14,6 +14,7 @@ import ast
 from collections.abc import Callable
 from typing import TypeVar
 
+from runtime.schema.declaration import InterfaceType
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import NoneType_, Type
 from runtime.script.emission.assignment import CONVERT, assign
@@ -30,7 +31,7 @@ from runtime.script.emission.sugar import (
 )
 from runtime.script.emission.values import text_of
 from runtime.script.frontend import Exit, mangled
-from runtime.script.ir import Value
+from runtime.script.ir import Place, Value
 
 S = TypeVar("S", bound=ast.stmt)
 
@@ -94,13 +95,24 @@ def annotated(e: Emitter, node: ast.AnnAssign) -> None:
     assert node.value is not None, "a declaration alone is refused before"
     wanted = e.annotations.assignment(node)
     assert wanted is not None, "it is annotated"
-    value = _typed(e, node.value, for_type(e, node.value, wanted), wanted)
+    value = _typed(e, node.value, _assigned(e, node.value, wanted), wanted)
     if isinstance(node.target, ast.Name):
         _declare(e, node.target.id, wanted)
     if isinstance(node.target, ast.Attribute):
         name = mangled(node.target.attr, e.definition.owner)
         e.expression(node.target.value).declare_attribute(e, name, wanted)
     assign(e, node.target, value)
+
+
+def _assigned(e: Emitter, node: ast.expr, wanted: Type) -> Sugared:
+    """What is assigned; of an interface it may be one of several modules."""
+    if not isinstance(node, ast.Subscript) or not isinstance(wanted, InterfaceType):
+        return for_type(e, node, wanted)
+    before, e.at = e.at, Place(e.source, e.source.span(node))
+    owner = e.expression(node.value)
+    found = owner.chosen(e, e.expression(node.slice), wanted)
+    e.at = before
+    return found
 
 
 def _declare(e: Emitter, name: str, wanted: Type) -> None:

@@ -94,6 +94,10 @@ class Sugared(Holder):
         """`it[index]`."""
         e.fail(f"{self.says()} has no elements")
 
+    def chosen(self, e: Emitter, index: "Sugared", wanted: Type) -> "Sugared":
+        """`it[index]`, where an interface is written that it is of."""
+        return self.subscript(e, index)
+
     def set_subscript(self, e: Emitter, index: "Sugared", value: "Sugared") -> None:
         """`it[index] = value`."""
         e.fail(f"elements of {self.says()} cannot be set")

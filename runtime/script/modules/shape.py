@@ -25,14 +25,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final, get_origin
-from weakref import WeakKeyDictionary
 
 from runtime.errors.module import NotScriptable
 from runtime.errors.schema import AnnotationError
 from runtime.modules import Module
 from runtime.schema.annotation import annotated_type
 from runtime.schema.declaration import (
-    Declaration,
     InterfaceType,
     ModuleType,
     qualified_name,
@@ -89,20 +87,23 @@ class Shape:
     program: Program
 
 
-# Program -> class -> key -> shape: modules that have the same type, find it here.
-_KNOWN: WeakKeyDictionary[Program, dict[type, dict[Any, Shape]]] = WeakKeyDictionary()
-_OF_TYPE: WeakKeyDictionary[Declaration, Shape] = WeakKeyDictionary()
+# In the memo of a program: class -> key -> shape; modules of one type find it here.
+_KNOWN = "shapes"
+_Shapes = dict[type, dict[Any, Shape]]
+# In the memo of a declaration: its shape.
+_SHAPE = "shape"
 
 
 def shape_of(of: ModuleType) -> Shape | None:
     """The shape of a module type; None if it was made of no Python class."""
-    return _OF_TYPE.get(of.declaration)
+    found: Shape | None = of.declaration.memo.get(_SHAPE)
+    return found
 
 
 def discard(python: type, program: Program) -> None:
     """Forget the types of a class of modules, and give their names back."""
-    for shape in _KNOWN.get(program, {}).pop(python, {}).values():
-        _OF_TYPE.pop(shape.type.declaration, None)
+    for shape in program.memo.get(_KNOWN, {}).pop(python, {}).values():
+        shape.type.declaration.memo.pop(_SHAPE, None)
         program.namespace.discard(shape.type)
 
 
@@ -138,8 +139,8 @@ class Shaping:
     def undo(self) -> None:
         """Forget the types that were made here; nobody has an object of one."""
         for key, shape in self._new:
-            _KNOWN[self._program][shape.python].pop(key, None)
-            _OF_TYPE.pop(shape.type.declaration, None)
+            self._program.memo[_KNOWN][shape.python].pop(key, None)
+            shape.type.declaration.memo.pop(_SHAPE, None)
             self._program.namespace.discard(shape.type)
 
     def of(self, module: Module) -> tuple[Shape, Facts]:
@@ -189,7 +190,8 @@ class Shaping:
         )
         if self._is_own:
             return self._shape(python, facts, before, behind)
-        known = _KNOWN.setdefault(self._program, {}).setdefault(python, {})
+        shapes: _Shapes = self._program.memo.setdefault(_KNOWN, {})
+        known = shapes.setdefault(python, {})
         if key not in known:
             known[key] = self._shape(python, facts, before, behind)
             self._new.append((key, known[key]))
@@ -217,7 +219,7 @@ class Shaping:
             program=self._program,
         )
         if not self._is_own:
-            _OF_TYPE[made.declaration] = shape
+            made.declaration.memo[_SHAPE] = shape
         return shape
 
 

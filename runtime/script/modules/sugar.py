@@ -7,6 +7,7 @@ True only here: what a program can do with a module.
     super().forward(x)                 methods of the classes above
     self.layer(x)                      `forward`, through the hooks of the module
     self.layers[1], [-2], [1:]         by literals: which module it is, is known
+    layer: Layer = self.layers[n]      any of those that have the interface
     for layer in self.layers           unrolled, so is enumerate and zip of them
     self.table["a"], .items(), in      the same of dictionaries of modules
     self.named_parameters(), ...       unrolled, in the order of Python
@@ -24,7 +25,14 @@ from typing import Any, NoReturn
 from runtime.modules import Module, ModuleDict, Sequential
 from runtime.modules.walking import joined
 from runtime.schema.declaration import InterfaceType, ModuleType
-from runtime.schema.types import NoneType_, TensorType
+from runtime.schema.types import (
+    DictType,
+    ListType,
+    NoneType_,
+    StrType,
+    TensorType,
+    Type,
+)
 from runtime.script.emission import (
     Arguments,
     Emitter,
@@ -61,8 +69,9 @@ _ANNOTATE = (
 )
 _CONTAINERS = "Lists, chains and dictionaries of modules have elements."
 _LITERALS = (
-    "Which module it is, is known before the program runs: write a literal, or go "
-    "through them, as in `for i, layer in enumerate(self.layers)`."
+    "Which module it is, is known before the program runs: write a literal, go "
+    "through them, as in `for i, layer in enumerate(self.layers)`, or say by an "
+    "interface what all of them are, as in `layer: Layer = self.layers[i]`."
 )
 
 
@@ -278,6 +287,25 @@ class ModuleValue(SimpleValue):
         if not isinstance(part, list):
             e.fail(f"the index of {self.says()} is no literal", _LITERALS)
         return SugaredTuple(part)
+
+    def chosen(self, e: Emitter, index: Sugared, wanted: Type) -> Sugared:
+        """One of the modules, all of which have to be of the interface."""
+        known, _ = constant_of(index)
+        if known or self.container is None:
+            return self.subscript(e, index)
+        message = f"a module of type {{}} in {self.says()} is none of {wanted}"
+        modules = [e.fit(each.value(e), wanted, message) for each in self._modules(e)]
+        if self.container is ModuleDict:
+            pairs = [
+                part
+                for name, module in zip(self._names(), modules, strict=True)
+                for part in (e.constant(name), module)
+            ]
+            table = DictType(StrType, wanted)
+            made = e.node("prim::DictConstruct", pairs, (table,))
+        else:
+            made = e.node("prim::ListConstruct", modules, (ListType(wanted),))
+        return sugar_of_value(made.output).subscript(e, index)
 
     def set_subscript(self, e: Emitter, index: Sugared, value: Sugared) -> None:
         """Modules stay where they are."""

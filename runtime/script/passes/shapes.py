@@ -36,6 +36,8 @@ from runtime.tensors.tensor import Tensor
 META = Device("meta")
 # Where modules keep what they have.
 _TABLES = ("_parameters", "_buffers", "_modules")
+# Primitives that do with a tensor on `meta` what they do with any other.
+_VIEWS = ("script::T.Tensor", "script::mT.Tensor")
 # A number of each type.
 _ONE: Mapping[Any, Any] = {IntType: 1, FloatType: 1.0, BoolType: True}
 
@@ -244,6 +246,10 @@ class _Walk:
         """What an operator, or a primitive, gives."""
         primitive = by_name(node.kind)
         if primitive is not None:
+            if node.kind in _VIEWS:
+                (pretended,) = given
+                made = _tried(primitive.function, [_shown(pretended)])
+                return _wrapped(made, pretended.device)
             if row.writes or any(_has_tensors(each) for each in given):
                 raise _Unknown
             return _tried(primitive.function, given)
@@ -256,7 +262,15 @@ class _Walk:
         bound = bound_call(
             default_dispatcher(), row.schema.name, entry.definitions[0].reading
         )
-        made = _tried(bound.call, [_shown(each) for each in given])
+        shown = [_shown(each) for each in given]
+        if not _tensors(given):
+            # What is made of nothing lies on `meta` only where it is told to.
+            names = [each.name for each in row.schema.arguments]
+            shown = [
+                META if name == "device" else each
+                for name, each in zip(names, shown, strict=True)
+            ]
+        made = _tried(bound.call, shown)
         if row.schema.is_varret or not row.schema.returns:
             raise _Unknown
         return _wrapped(made, device)

@@ -13,9 +13,14 @@ import operator
 from collections.abc import Iterator
 
 from runtime.autograd.modes import is_grad_enabled
+from runtime.schema.device import Device
 from runtime.script.primitives.row import Row, Way, attribute, binary, call, row
 
 _HASHED = "1; 1.0; True; 'a'; None; (1, 'a'); 1j; [1]; nan; T0; MOST; -1"
+
+
+def _device(type: str, index: int | None = None) -> Device:  # noqa: A002  # the field's own word
+    return Device.parse(type if index is None else f"{type}:{index}")
 
 
 def _rows() -> Iterator[Row]:
@@ -31,6 +36,10 @@ def _rows() -> Iterator[Row]:
     ):
         schema = f"{name}.Device(Device a, Device b) -> bool"
         yield row(schema, binary(symbol), function, samples)
+    samples = "'cpu'; 'cuda', 1; 'cuda:1'; 'cuda:x'"
+    way = Way("function", Device, "device")
+    schema = "device.text(str type, int? index=None) -> Device"
+    yield row(schema, way, _device, samples, raises=True)
     for name, result, get in (
         ("type", "str", operator.attrgetter("type")),
         ("index", "int?", operator.attrgetter("index")),

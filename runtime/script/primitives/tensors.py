@@ -66,6 +66,11 @@ def _forms() -> Iterator[Row]:
     samples = "tensor([[1.5], [2.5]]), 0; tensor([[1.5], [2.5]]), -1; tensor([1]), 1"
     yield row(schema, method("size"), _size_of, samples, raises=True)
     yield row("stride.Tensor(Tensor self) -> int[]", method("stride"), _stride, some)
+    schema = "T.Tensor(Tensor(a) self) -> Tensor(a)"
+    turned = "tensor(2); tensor([[1.5], [2.5]]); tensor([[[1, 2]]]); tensor([])"
+    yield row(schema, attribute("T"), attrgetter("T"), turned)
+    schema = "mT.Tensor(Tensor(a) self) -> Tensor(a)"
+    yield row(schema, attribute("mT"), attrgetter("mT"), turned, raises=True)
     schema = "dtype.Tensor(Tensor self) -> ScalarType"
     yield row(schema, attribute("dtype"), _dtype, some)
     for name, result in (

@@ -12,7 +12,8 @@ Rules:
   somebody has them (the Python function that `jit.script` was given, a graph that calls
   them), and their names are free again then; its types live as long as the process;
 - `compiled` is for who compiles: which function a function of Python became; nothing
-  lives by that.
+  lives by that.  What else others find by a program, or by a declaration, lies in its
+  `memo`: in a table with weak keys a value that leads to its key would keep both.
 """
 
 from collections.abc import Mapping, MutableMapping
@@ -28,7 +29,14 @@ from runtime.script.program.function import Function
 class Program:
     """Functions by their full names, a namespace of types, and the Python classes."""
 
-    __slots__ = ("__weakref__", "_functions", "classes", "compiled", "namespace")
+    __slots__ = (
+        "__weakref__",
+        "_functions",
+        "classes",
+        "compiled",
+        "memo",
+        "namespace",
+    )
 
     def __init__(
         self, namespace: Namespace | None = None, *, keeps: bool = True
@@ -38,6 +46,7 @@ class Program:
         self._functions: MutableMapping[str, Function] = (
             {} if keeps else WeakValueDictionary()
         )
+        self.memo: dict[str, Any] = {}
         self.compiled: WeakKeyDictionary[Any, ReferenceType[Function]] = (
             WeakKeyDictionary()
         )

@@ -108,8 +108,10 @@ class Program:
         self.header("g", self.known, "'q'")
         if not self.body(1, 1 + self.choose(3)):
             self.put(1, f"return {self.of(INT, 2)}")
-        if self.forms.get("raise") and self.forms.get("def inferred"):
-            # What never returns is of no type, where nothing is written.
+        ends = self.forms.get("raise") or self.forms.get("assert")
+        if ends and self.forms.get("def inferred"):
+            # What never returns is of no type, where nothing is written; so is what
+            # asserts False.
             self.lines[0] = self.lines[0].removesuffix(":") + " -> int:"
         self.returns, self.has_helper = returns, True
 

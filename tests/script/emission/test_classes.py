@@ -3,8 +3,10 @@
 # mypy: disable-error-code="arg-type,assignment,empty-body,list-item,misc"
 # What is of an interface is known to scripts, and not to mypy.
 
+import gc
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
+from weakref import ref
 
 from runtime.script.emission import compile_class, compile_function
 from runtime.script.program import Program, interface
@@ -55,6 +57,19 @@ class Counter:
 
     def again(self, n: int):  # type: ignore[no-untyped-def]  # it is inferred
         return self.add(self.add(n))
+
+
+def test_a_program_with_classes_is_let_go() -> None:
+    """Nothing but the program keeps what has been compiled of a class that stays."""
+    gone = []
+    for _ in range(2):
+        program = Program()
+        compiled = compile_class(Counter, program)
+        gone += [ref(program), ref(compiled.declaration.functions["add"])]
+        del program, compiled
+    gc.collect()
+    # Objects of the class are of the type that was declared last.
+    assert [each() for each in gone[:2]] == [None, None]
 
 
 def test_attributes_and_methods() -> None:

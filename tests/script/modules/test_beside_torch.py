@@ -26,6 +26,7 @@ IMPORTS = {
         "from torch.nn import Module, "
     ),
     "Parameter, Sequential, Tensor": "Sequential",
+    "from runtime.jit": "from torch.jit",
     "from runtime.script.program import export, ignore, unused": (
         "from torch.jit import export, ignore, unused"
     ),

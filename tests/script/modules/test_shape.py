@@ -3,8 +3,10 @@
 # Annotations for scripts.
 # mypy: disable-error-code="misc, assignment"
 
+import gc
 import math
 from typing import Any, Final
+from weakref import ref
 
 import pytest
 
@@ -66,6 +68,15 @@ class Net(Module):
 
 def looked(module: Module, program: Program | None = None) -> tuple[Any, Any]:
     return Shaping(Program() if program is None else program).of(module)
+
+
+def test_a_program_with_modules_is_let_go() -> None:
+    program = Program()
+    looked(Leaf(), program)
+    gone = ref(program)
+    del program
+    gc.collect()
+    assert gone() is None
 
 
 def test_what_each_attribute_is() -> None:

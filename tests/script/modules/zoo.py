@@ -1,7 +1,7 @@
 """Modules that scripts and Python run alike: each with the calls that are compared."""
 
 # Modules give what `forward` gives: Any.
-# mypy: disable-error-code="no-any-return, has-type, assignment"
+# mypy: disable-error-code="no-any-return, has-type, assignment, empty-body"
 
 import math
 from collections import OrderedDict
@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import runtime
 from runtime import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
+from runtime.jit import interface
 from runtime.script.program import export, ignore, unused
 
 
@@ -207,6 +208,28 @@ class Functions(Module):
         return self.activation(x) + self.root(16.0)
 
 
+@interface
+class Layer(Module):
+    def forward(self, x: Tensor) -> Tensor:
+        pass
+
+
+class Chosen(Module):
+    """One module of several, by what is known when the program runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = ModuleList([Affine(), Scale(), Affine(3.0)])
+        self.table = ModuleDict({"a": Scale(), "b": Affine(5.0)})
+
+    def forward(self, x: Tensor, n: int, key: str) -> Tensor:
+        for place in range(n):
+            layer: Layer = self.layers[place]
+            x = layer.forward(x)
+        named: Layer = self.table[key]
+        return named.forward(x)
+
+
 class Walking(Module):
     def __init__(self) -> None:
         super().__init__()
@@ -292,6 +315,13 @@ ZOO: dict[str, Case] = {
     "with": Case(lambda: Optionals(Affine()), tensors()),
     "methods": Case(Methods, tensors()),
     "functions": Case(Functions, tensors()),
+    "chosen": Case(
+        Chosen,
+        (
+            (runtime.tensor([2.0]), 3, "a"),
+            (runtime.tensor([1.5]), 1, "b"),
+        ),
+    ),
     "walking": Case(Walking, tensors()),
     "training": Case(Modes, ((3,),)),
     "evaluating": Case(lambda: Modes().eval(), ((3,),)),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+import runtime
 from runtime.dispatch.library import Library
 from runtime.schema.codes import DType
 from runtime.schema.declaration import Namespace, ScriptClassType
@@ -65,6 +66,41 @@ graph(%x.1 : Tensor, %y.1 : Tensor):
     assert known(text, cuda, facts("float64")) == {
         "a": "float64 [2, 3] cuda",
         "b": "float64 [3, 2] cuda",
+    }
+
+
+def test_transposed_tensors() -> None:
+    runtime.empty(0)  # from here on tensors have their methods
+    text = """\
+graph(%x.1 : Tensor):
+  %a.1 : Tensor = script::T.Tensor(%x.1)
+  %b.1 : Tensor = script::mT.Tensor(%a.1)
+  return (%b.1)
+"""
+    assert known(text, facts("int8", 2, 3, 4, device="cuda")) == {
+        "a": "int8 [4, 3, 2] cuda",
+        "b": "int8 [4, 2, 3] cuda",
+    }
+
+
+def test_what_is_made_of_no_tensor() -> None:
+    """Nothing is allocated, and where it lies is what is named, or the CPU."""
+    text = """\
+graph(%n.1 : int):
+  %s.1 : int = prim::Constant[value=1000000000]()
+  %o.1 : NoneType = prim::Constant[value=None]()
+  %k.1 : bool = prim::Constant[value=False]()
+  %d.1 : Device = prim::Constant[value=device("cuda")]()
+  %l.1 : int[] = prim::ListConstruct(%s.1, %s.1)
+  %a.1 : Tensor = core::ones(%l.1, %o.1, %o.1, %k.1)
+  %b.1 : Tensor = core::zeros(%l.1, %o.1, %d.1, %k.1)
+  %c.1 : Tensor = core::exp(%b.1)
+  return (%a.1, %c.1)
+"""
+    assert known(text, None) == {
+        "a": "float32 [1000000000, 1000000000] cpu",
+        "b": "float32 [1000000000, 1000000000] cuda",
+        "c": "float32 [1000000000, 1000000000] cuda",
     }
 
 

@@ -53,8 +53,13 @@ def inside(value: Any) -> Iterator[Any]:
 
 
 def shares(left: Any, right: Any) -> tuple[bool, bool]:
-    """Whether two values are one, and whether one holds what the other is or holds."""
+    """Whether two values are one, and whether one holds what the other is or holds.
+
+    Tensors are one where they have one memory.
+    """
     same = mutable(left) and left is right
+    if all(hasattr(each, "untyped_storage") for each in (left, right)):
+        same = left.untyped_storage() is right.untyped_storage()
     within = [*filter(mutable, inside(left))]
     other = [*filter(mutable, inside(right))]
     met = any(a is b for a in [left, *within] for b in [right, *other] if mutable(a))

@@ -81,7 +81,7 @@ def test_what_is_no_primitive_is_not_found() -> None:
     assert by_method("append", typed("str")) == ()
     assert by_method("upper", typed("int[]")) == ()
     assert by_method("upper", typed("str?")) == ()
-    assert by_attribute("mT", typed("Tensor")) == ()
+    assert by_attribute("mH", typed("Tensor")) == ()
 
 
 def test_functions_are_found_by_identity() -> None:

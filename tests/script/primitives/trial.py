@@ -100,6 +100,7 @@ def python(row: Row, sample: str) -> tuple[Outcome, Any]:
     places = {f"a{n}": value for n, value in enumerate(args)}
     keywords = {name: name for name in kwargs}
     space = {**places, **kwargs, "math": math, "cmath": cmath, "tensor": runtime.tensor}
+    space["device"] = runtime.device
     space["is_grad_enabled"] = runtime.is_grad_enabled
     text = row.way.expression(list(places), keywords)
 
