@@ -82,6 +82,8 @@ def asks(
         if other.agent is None:
             return
         peer = other.agent.session.node
+        if peer not in agent.members:
+            return
         mine = [fork for fork in carries if fork.fork in agent.held]
         deadline = None if within is None else agent.now + within
         words_ = request(world, **words)
