@@ -47,10 +47,11 @@ from runtime.rpc.messages.kinds import (
 )
 from runtime.rpc.messages.notes import Join, note, of_note
 from runtime.rpc.session.calls import Calls
-from runtime.rpc.session.channel import Channel, End, Packet
+from runtime.rpc.session.channel import Channel, End
 from runtime.rpc.session.events import Buffer, Event, Reason, Warned
 from runtime.rpc.session.finishing import Finishing
 from runtime.rpc.session.members import Members
+from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.parts import split
 from runtime.rpc.session.references import References
 from runtime.rpc.session.settings import Settings

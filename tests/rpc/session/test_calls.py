@@ -7,7 +7,6 @@ import pytest
 from runtime.rpc.identities import Fork, Node
 from runtime.rpc.messages.kinds import Answer, Call, Cancel, Decline, Message
 from runtime.rpc.session.calls import TRANSITIONS, Calls
-from runtime.rpc.session.channel import Packet
 from runtime.rpc.session.events import (
     Answered,
     Called,
@@ -18,6 +17,7 @@ from runtime.rpc.session.events import (
     Freed,
     Reason,
 )
+from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.references import References
 from runtime.rpc.session.settings import Settings
 from tests.rpc.session.network import DELAY, Network

@@ -5,7 +5,6 @@ import pytest
 from runtime.rpc.identities import Node
 from runtime.rpc.messages.kinds import Member, MemberJoined, MemberLeft
 from runtime.rpc.messages.notes import Admission, Join, Rejection
-from runtime.rpc.session.channel import Packet
 from runtime.rpc.session.events import (
     Admitted,
     Answered,
@@ -16,6 +15,7 @@ from runtime.rpc.session.events import (
     Rejected,
 )
 from runtime.rpc.session.members import TRANSITIONS, Members
+from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
 from runtime.rpc.wire import Kind
 from tests.rpc.session.network import DELAY, Network
