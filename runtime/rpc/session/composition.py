@@ -473,8 +473,10 @@ class Composition:
     def _joined(self, member: Member) -> None:
         incarnation = member.node.incarnation
         old = self._channels.get(incarnation)
-        if old is not None:
+        if old is not None and old.node == member.node:
             return
+        if old is not None:
+            self._left(old.node, Reason.RESTARTED, self._now)
         channel = Channel(
             member.node,
             member.endpoint,

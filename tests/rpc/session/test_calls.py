@@ -124,6 +124,19 @@ def test_deadlines_pass_in_their_order_and_only_those() -> None:
     assert calls.due() == 3.0
 
 
+def test_deadlines_of_calls_that_ended_are_not_kept() -> None:
+    """One call that lasts does not keep those of all that came after it."""
+    calls = machine()
+    calls.call(PEER, [], 0.0, deadline=50.0)
+    for number in range(2, 10_000):
+        calls.call(PEER, [], 0.0, deadline=60.0)
+        calls.receive(PEER, Answer(number, ()), 0.0)
+    assert len(calls._deadlines) < 1010
+    calls.tick(55.0)
+    assert told(calls)[-1] == Failed(1, Reason.DEADLINE)
+    assert calls.due() == float("inf")
+
+
 def test_too_many_calls_wait_for_others_to_end() -> None:
     calls = machine(replace(Settings(), calls=2))
     numbers = [calls.call(PEER, [], 0.0, deadline=9.0) for _ in range(5)]

@@ -303,6 +303,15 @@ def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
     assert len(keeper.letters) == 2
 
 
+def test_the_endpoint_of_another_s_key_does_not_take_its_place() -> None:
+    keeper = Members(Node("a", -1, 1), "a", "", lambda node: float("inf"))
+    keeper.keep(None, 0)
+    keeper.note(2, Join("b", "b", "its key"), 0.0)
+    keeper.note(5, Join("b", "b", "another key"), 0.0)
+    assert keeper.events[2:] == []
+    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]
+
+
 def test_who_has_the_same_key_is_the_next_life() -> None:
     keeper = Members(Node("a", -1, 1), "a", "", lambda node: float("inf"))
     keeper.keep(None, 0)
