@@ -345,6 +345,18 @@ def test_who_was_given_up_is_told_and_a_new_session_begins() -> None:
     assert pair["a"].numbers() == pair["b"].numbers() == (2, 2)
 
 
+def test_a_question_in_an_old_session_is_answered_by_its_end() -> None:
+    pair = Pair()
+    pair.open()
+    pair["a"].over(Reason.LOST)
+    ping = pair.kinds(pair.tick(0.4) + pair.tick(0.8))
+    assert ping == ["PING to a"]
+    (reset,) = pair.deliver(len(pair.sent) - 1)
+    assert pair.kinds([reset]) == ["RESET to b"]
+    pair.deliver(reset)
+    assert pair["b"].state == CLOSED
+
+
 def test_who_begins_anew_ends_the_session_of_the_other() -> None:
     pair = Pair()
     pair.open()

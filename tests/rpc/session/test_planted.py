@@ -16,8 +16,17 @@ import pytest
 
 from runtime.rpc.identities import Node
 from runtime.rpc.messages.kinds import Answer, Call, Idle, Member
-from runtime.rpc.session import calls, channel, composition, finishing, lease, members
+from runtime.rpc.session import (
+    calls,
+    channel,
+    composition,
+    finishing,
+    lease,
+    members,
+    parts,
+)
 from runtime.rpc.session import outbox as outboxes
+from runtime.rpc.session.events import Answered
 from runtime.rpc.wire import Flaw, Reader, frames
 from tests.rpc.messages import test_codec
 from tests.rpc.session import (
@@ -26,6 +35,7 @@ from tests.rpc.session import (
     test_finishing,
     test_garbage,
     test_members,
+    test_parts,
     test_session,
 )
 from tests.rpc.wire import test_frames
@@ -128,7 +138,7 @@ def _without(table: Mapping[Any, Any], key: Any) -> dict[Any, Any]:
 def _late_answers(answer: Method) -> Method:
     def faulty(self: Any, peer: Any, message: Answer, now: float) -> None:
         if message.call not in self._outs:
-            self.events.append(calls.Answered(message.call, message.payload))
+            self.events.append(Answered(message.call, message.payload))
         answer(self, peer, message, now)
 
     return faulty
@@ -483,6 +493,20 @@ FAULTS = [
         test_codec.test_references_are_counted_before_they_are_read,
     ),
     Fault(
+        "what is large is sent in one packet",
+        composition,
+        "split",
+        lambda split: lambda body, tail, packet: iter([(body, tail)]),
+        test_parts.test_a_slow_way_is_no_death,
+    ),
+    Fault(
+        "pieces are not limited",
+        parts.Parts,
+        "take",
+        lambda take: lambda self, part, largest: take(self, part, 2**40),
+        test_parts.test_what_is_too_large_in_all_is_refused,
+    ),
+    Fault(
         "bytes left over are not looked at",
         Reader,
         "end",
@@ -562,5 +586,6 @@ def test_faults_are_of_all_parts() -> None:
         MEMBERS,
         composition.Composition,
         composition,
+        parts.Parts,
         Reader,
     }
