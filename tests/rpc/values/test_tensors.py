@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import runtime
 from runtime import Parameter, Tensor
-from runtime.errors import Undecodable
+from runtime.errors import DeviceUnavailable, Undecodable
 from runtime.rpc.values import pack, restricted, unpack
 from runtime.rpc.values.tensors import IncomingTensors, OutgoingTensors
 from runtime.tensors.storage import Storage
@@ -106,6 +106,12 @@ def test_views_of_other_dtypes_too() -> None:
     assert first.storage() is second.storage()
     assert first.tolist() == [3, 4, 5, 6, 7]
     assert second.tolist() == bits[4:].tolist()
+    # What is sent begins where elements of each of them may begin.
+    narrow = runtime.arange(8, dtype="int16")
+    wide = narrow.view(runtime.int32)
+    first, second = there([narrow[1:], wide[1:]])
+    assert first.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert second.tolist() == wide[1:].tolist()
 
 
 @THERE
@@ -133,6 +139,11 @@ def test_what_is_repeated_is_sent_once(send: Any) -> None:
     assert found.strides == (1, 0)
     assert found[2, 9999].item() == 2
     assert bytes_sent(sent) < 200
+    # Also of elements that lie far apart.
+    apart = runtime.arange(1000)[::100].reshape(10, 1).expand(10, 3)
+    found = send(apart)
+    assert found.strides == (1, 0)
+    assert found.tolist() == apart.tolist()
 
 
 def test_a_storage_itself_is_sent_whole() -> None:
@@ -279,6 +290,20 @@ def test_any_view_arrives(
         one, other = send([sent, whole])
         assert one.storage() is other.storage()
         assert (one.strides, other.tolist()) == (sent.strides, whole.tolist())
+
+
+def test_a_device_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its error says so, whichever codec wrote the tensor."""
+
+    def none(kind: str) -> Any:
+        raise DeviceUnavailable(device=kind, reason="there is none", remedy="")
+
+    for write in (pack, restricted.pack):
+        payload = write(runtime.ones(2)).payload
+        with monkeypatch.context() as patched:
+            patched.setattr("runtime.rpc.values.tensors.memory_of", none)
+            with pytest.raises(DeviceUnavailable):
+                unpack(payload)
 
 
 # Tables that nobody wrote.
