@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from runtime import library as library
     from runtime import python_dispatch as python_dispatch
     from runtime import random as random
+    from runtime import rpc as rpc
     from runtime import testing as testing
     from runtime import utils as utils
     from runtime.autograd import (
@@ -223,7 +224,7 @@ _MODULES = (
     *("autograd", "cuda", "library", "python_dispatch", "random", "testing"),
     "utils",
 )
-_LIGHT_MODULES = ("futures", "jit")
+_LIGHT_MODULES = ("futures", "jit", "rpc")
 
 
 def _found(name: str) -> Any:

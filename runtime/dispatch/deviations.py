@@ -13,6 +13,7 @@ from runtime.dispatch.future_deviations import FUTURES
 from runtime.dispatch.language_deviations import KEYS, SCHEMAS
 from runtime.dispatch.operator_deviations import OPERATORS
 from runtime.dispatch.python_deviations import PYTHON, TENSORS
+from runtime.dispatch.rpc_deviations import RPC
 from runtime.dispatch.script_archive_deviations import SCRIPTS_ARCHIVE
 from runtime.dispatch.script_emission_deviations import SCRIPTS_EMISSION
 from runtime.dispatch.script_forms_deviations import SCRIPTS_FORMS
@@ -261,4 +262,5 @@ DEVIATIONS = (
     *SCRIPTS_ARCHIVE,
     *SCRIPTS_EMISSION,
     *SCRIPTS_FORMS,
+    *RPC,
 )

@@ -38,6 +38,13 @@ class SchemaSyntaxError(SchemaError):
 
 
 @dataclass(eq=False, kw_only=True)
+class UnknownKind(SchemaSyntaxError):
+    """The text is that of a graph, and names a `kind` of nodes that is not there."""
+
+    kind: str
+
+
+@dataclass(eq=False, kw_only=True)
 class UnknownAliasKind(SchemaError):
     """The word names no alias-analysis kind that a registration may choose."""
 

@@ -204,6 +204,17 @@ class Future(Stays, Generic[T]):
         run([Step(None, self, None, outcome)])
         return self._outcome is outcome
 
+    def _offer_quietly(self, outcome: Outcome) -> bool:
+        """As `_offer`, unless a callback would run: then False, and nothing is done."""
+        with LOCK:
+            if self._callbacks:
+                return False
+            if self._outcome is None:
+                self._outcome = outcome
+            for waiter in tuple(self._waiters):
+                waiter.put(None)
+        return True
+
     def _register(self, step: Step) -> None:
         with LOCK:
             if self._outcome is None:

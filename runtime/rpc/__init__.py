@@ -1,1 +1,155 @@
-"""Remote calls: workers, calls, references; values on the surface, messages below."""
+"""Remote calls: workers, calls, references; values on the surface, messages below.
+
+The names are those of `torch.distributed.rpc`.  They are loaded when they are first
+asked for: only then are tensors, compiled functions and, for workers of other
+processes, the packages of the extra `rpc` needed.
+"""
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from runtime.locks import LOADING, load
+from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.program import plug_in_workers
+
+if TYPE_CHECKING:
+    from runtime.rpc import api as api
+    from runtime.rpc import functions as functions
+    from runtime.rpc.agent import (
+        BackendType,
+        RpcBackendOptions,
+        backend_registered,
+        construct_rpc_backend_options,
+        get_rpc_timeout,
+        get_worker_info,
+        init_backend,
+        init_rpc,
+        is_initialized,
+        register_backend,
+        shutdown,
+    )
+    from runtime.rpc.agent import debug_info as get_debug_info
+    from runtime.rpc.agent.local import local_workers
+    from runtime.rpc.agent import set_rpc_timeout as _set_rpc_timeout
+    from runtime.rpc.api import (
+        _all_gather,
+        _barrier,
+        _wait_all,
+        remote,
+        rpc_async,
+        rpc_sync,
+    )
+    from runtime.rpc.program.by_name import (
+        _remote_torchscript,
+        _rpc_async_torchscript,
+        _rpc_sync_torchscript,
+    )
+    from runtime.rpc.profiling import profile, record_function
+    from runtime.rpc.references import RRef
+    from runtime.rpc.values import register, register_reducer, use_pickler
+
+    PyRRef = RRef
+    TensorPipeRpcBackendOptions = RpcBackendOptions
+
+__all__ = [
+    "BackendType",
+    "PyRRef",
+    "RRef",
+    "RpcBackendOptions",
+    "TensorPipeRpcBackendOptions",
+    "WorkerInfo",
+    "api",
+    "backend_registered",
+    "construct_rpc_backend_options",
+    "functions",
+    "get_debug_info",
+    "get_rpc_timeout",
+    "get_worker_info",
+    "init_backend",
+    "init_rpc",
+    "is_available",
+    "is_initialized",
+    "local_workers",
+    "profile",
+    "record_function",
+    "register",
+    "register_backend",
+    "register_reducer",
+    "remote",
+    "rpc_async",
+    "rpc_sync",
+    "shutdown",
+    "use_pickler",
+]
+
+# What programs get of it, as soon as anything of it is named.
+_PROGRAMS = plug_in_workers()
+
+# What workers of different processes need.
+_EXTRA = ("zmq", "cloudpickle")
+
+
+def is_available() -> bool:
+    """Whether the extra `rpc` is installed, which workers of other processes need."""
+    return all(find_spec(package) is not None for package in _EXTRA)
+
+
+# Where names live.
+_LAZY = {
+    "agent": (
+        *("RpcBackendOptions", "backend_registered", "construct_rpc_backend_options"),
+        *("debug_info", "get_rpc_timeout", "get_worker_info", "init_backend"),
+        *("init_rpc", "is_initialized", "register_backend", "set_rpc_timeout"),
+        "shutdown",
+    ),
+    "agent.local": ("local_workers",),
+    "api": ("_all_gather", "_barrier", "_wait_all", "remote", "rpc_async", "rpc_sync"),
+    "program.by_name": (
+        *("_remote_torchscript", "_rpc_async_torchscript", "_rpc_sync_torchscript"),
+    ),
+    "profiling": ("profile", "record_function"),
+    "references": ("RRef",),
+    "values": ("register", "register_reducer", "use_pickler"),
+}
+_HOMES = {name: home for home, names in _LAZY.items() for name in names}
+_MODULES = ("api", "functions")
+# By which names programs for torch know them.
+_SYNONYMS = {
+    "PyRRef": "RRef",
+    "TensorPipeRpcBackendOptions": "RpcBackendOptions",
+    "_is_current_rpc_agent_set": "is_initialized",
+    "_rref_context_get_debug_info": "debug_info",
+    "_set_rpc_timeout": "set_rpc_timeout",
+    "_use_rpc_pickler": "use_pickler",
+    "get_debug_info": "debug_info",
+}
+
+
+def _found(name: str) -> Any:
+    """A lazy name, loaded; it is an ordinary one from then on."""
+    known = _SYNONYMS.get(name, name)
+    if known == "BackendType":
+        # Another one whenever a backend is registered.
+        return load(f"{__name__}.agent").backend_type()
+    if known not in _HOMES and known not in _MODULES:
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}", name=name
+        )
+    with LOADING:
+        # A worker takes whatever there is: references, too.
+        load(f"{__name__}.api")
+        if known in _MODULES:
+            found: Any = load(f"{__name__}.{known}")
+        else:
+            found = getattr(load(f"{__name__}.{_HOMES[known]}"), known)
+        globals()[name] = found
+    return found
+
+
+if not TYPE_CHECKING:
+    # A checker knows the names, and says which there are not.
+    __getattr__ = _found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_HOMES, *_MODULES, *_SYNONYMS})

@@ -15,6 +15,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from runtime.errors.schema import AnnotationTaken
@@ -76,10 +77,10 @@ _LEAST_NUMBER = frozenset({IntType, FloatType})
 _MOST_NUMBER = _LEAST_NUMBER | {BoolType, ComplexType}
 
 
-def register_annotation(python_type: type, schema_type: Type) -> None:
+def register_annotation(python_type: type, schema_type: Type) -> Callable[[], None]:
     """Let the class `python_type`, and its subclasses, mean `schema_type`.
 
-    Registering the same again is harmless.
+    Registering the same again is harmless.  What comes back takes it out again.
 
     Raises:
         AnnotationTaken: the class already means another type.
@@ -90,11 +91,18 @@ def register_annotation(python_type: type, schema_type: Type) -> None:
         raise AnnotationTaken(name=name, known=str(known), wanted=str(schema_type))
     _REGISTERED[python_type] = schema_type
 
+    def remove() -> None:
+        _REGISTERED.pop(python_type, None)
 
-def register_wrapper(python: type, kind: Wrapper, bare: Type | None = None) -> None:
+    return remove
+
+
+def register_wrapper(
+    python: type, kind: Wrapper, bare: Type | None = None
+) -> Callable[[], None]:
     """Let `python[T]` mean the kind of `T`; without a subscript, that of `bare`.
 
-    Registering the same again is harmless.
+    Registering the same again is harmless.  What comes back takes it out again.
 
     Raises:
         AnnotationTaken: the class already means another type.
@@ -104,6 +112,11 @@ def register_wrapper(python: type, kind: Wrapper, bare: Type | None = None) -> N
         texts = (str(each[0](each[1] or AnyType)) for each in (known, (kind, bare)))
         name = python.__name__
         raise AnnotationTaken(name=name, known=next(texts), wanted=next(texts))
+
+    def remove() -> None:
+        _WRAPPERS.pop(python, None)
+
+    return remove
 
 
 def tensor_stand_in() -> type:

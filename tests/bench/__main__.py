@@ -17,6 +17,7 @@ from tests.bench.futures import FUTURE_ROWS
 from tests.bench.kernels import kernels
 from tests.bench.proofs import PROOF_ROWS
 from tests.bench.python_dispatch import DISPATCH_ROWS
+from tests.bench.remote_calls import REMOTE_ROWS
 from tests.bench.row import Row
 from tests.bench.rows import ROWS as HARNESS_ROWS
 from tests.bench.script_running import RUNNING_ROWS
@@ -33,6 +34,7 @@ ROWS = (
     *COMPILING_ROWS,
     *ARCHIVE_ROWS,
     *TRAINING_ROWS,
+    *REMOTE_ROWS,
     kernels,
 )
 

@@ -3,8 +3,13 @@
 True only here: the border between sessions and agents.  A payload is opaque to a
 session: buffers that the agent wrote, the first of them small.
 
-Rules: an event is told once, in the order in which things happened; whoever is told may
-call the session again.
+Rules:
+- an event is told once, in the order in which things happened; whoever is told may call
+  the session again;
+- each reference in `carries` is held by this worker from then on, also where it is the
+  owner of the value, until `Session.drop` is called with its fork;
+- each call that was told is replied to once, also when nobody waits for it any more: a
+  value that it creates or fetches is kept until then.
 """
 
 from collections.abc import Sequence
@@ -112,6 +117,53 @@ class Lost:
     reason: Reason
 
 
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """This worker is a member: `node`, with the number that it got.
+
+    `world_size` is None in a group that anybody may join.
+    """
+
+    node: Node
+    world_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """The keeper does not take this worker; whoever started it has to act."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """All members are done, and nothing is in flight anywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """Packets that somebody can do something about are dropped; told once for each.
+
+    `what` says what is wrong with them, `source` where they came from, as far as that
+    is known.
+    """
+
+    what: str
+    source: str
+
+
 Event = (
-    Called | Cancelled | Answered | Failed | Confirmed | Died | Freed | Joined | Lost
+    Called
+    | Cancelled
+    | Answered
+    | Failed
+    | Confirmed
+    | Died
+    | Freed
+    | Joined
+    | Lost
+    | Admitted
+    | Rejected
+    | Finished
+    | Warned
 )

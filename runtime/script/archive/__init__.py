@@ -6,7 +6,8 @@ from runtime.script.archive.limits import VERSION
 from runtime.script.archive.loading import load
 from runtime.script.archive.meaning import recompiled
 from runtime.script.archive.saving import save
-from runtime.script.archive.spelling import Constants
+from runtime.script.archive.spelling import Constants, register_word
+from runtime.script.plug_ins import ready
 
 __all__ = [
     "VERSION",
@@ -16,6 +17,9 @@ __all__ = [
     "load",
     "recompiled",
     "register_form",
+    "register_word",
     "save",
     "type_code",
 ]
+
+ready(__name__)

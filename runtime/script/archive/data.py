@@ -42,8 +42,17 @@ from runtime.schema.declaration import (
     qualified_name,
 )
 from runtime.schema.device import Device
-from runtime.schema.numbers import INT_END, INT_FIRST
-from runtime.schema.types import AnyType, TupleType
+from runtime.schema.numbers import INT_END, INT_FIRST, MISMATCH
+from runtime.schema.types import (
+    AnyType,
+    DictType,
+    ListType,
+    OptionalType,
+    TupleType,
+    Type,
+    UnionType,
+)
+from runtime.schema.values import converter
 from runtime.script.archive import limits
 from runtime.script.archive.spelling import MANAGERS, manager
 from runtime.script.modules import ScriptModule
@@ -550,3 +559,42 @@ def _shown(found: Any) -> str:
         ascii(found) if isinstance(found, str | int | float) else type(found).__name__
     )
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+class Fits:
+    """Whether values, all alive, are of types; each is looked through once for each."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Type], bool] = {}
+
+    def __call__(self, value: Any, wanted: Type) -> bool:
+        """Whether a value is of a type; types are as deep as their texts may be."""
+        if not isinstance(wanted, OptionalType | UnionType | ListType | DictType):
+            if isinstance(wanted, TupleType) and isinstance(value, tuple):
+                return (
+                    len(value) == len(wanted.elements)
+                    and getattr(value, "_fields", ()) == wanted.names
+                    and all(map(self, value, wanted.elements))
+                )
+            return converter(wanted)(value) is not MISMATCH
+        key = id(value), wanted
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self._looks(value, wanted)
+        return known
+
+    def _looks(self, value: Any, wanted: Type) -> bool:
+        if isinstance(wanted, OptionalType):
+            return value is None or self(value, wanted.element)
+        if isinstance(wanted, UnionType):
+            return any(self(value, each) for each in wanted.members)
+        if isinstance(wanted, ListType):
+            of = wanted.element
+            return value.__class__ is list and all(self(each, of) for each in value)
+        assert isinstance(wanted, DictType), "the others were asked for"
+        return value.__class__ is dict and all(
+            self(key, wanted.key) and self(each, wanted.value)
+            for key, each in value.items()
+        )

@@ -185,7 +185,7 @@ def _attribute(value: Any, constants: Constants) -> str:
 def constant(node: Node, operands: Sequence[str], constants: Constants) -> str:
     """The value; its type too, where that does not follow from the value."""
     if "function" in node.attributes:
-        return _function_name(node.attributes["function"], constants)
+        return function_name(node.attributes["function"], constants)
     value, type_ = node.attributes.get("value"), node.output.type
     text = constant_text(value, constants, type_)
     if _is_plain(type_) or text.startswith("CONSTANTS."):
@@ -247,7 +247,7 @@ def _function(node: Node, operands: Sequence[str], constants: Constants) -> str:
     if function is None:
         return f"{operands[0]}({joined(operands[1:])})"
     arguments = function.schema.arguments
-    return f"{_function_name(function, constants)}({_given(operands[1:], arguments)})"
+    return f"{function_name(function, constants)}({_given(operands[1:], arguments)})"
 
 
 def _given(operands: Sequence[str], arguments: Sequence[Argument]) -> str:
@@ -259,7 +259,8 @@ def _given(operands: Sequence[str], arguments: Sequence[Argument]) -> str:
     return joined([*parts, *operands[len(parts) :]])
 
 
-def _function_name(function: Any, constants: Constants) -> str:
+def function_name(function: Any, constants: Constants) -> str:
+    """The full name of a function, or its place among the constants."""
     name = str(getattr(function, "qualname", ""))
     is_path = all(map(is_name, name.split(".")))
     return name if is_path else constants.name(function)

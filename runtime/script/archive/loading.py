@@ -30,6 +30,7 @@ from runtime.errors.archive import (
     OperatorNotHere,
 )
 from runtime.errors.graph import BrokenGraph
+from runtime.errors.schema import UnknownKind
 from runtime.errors.source import Source
 from runtime.errors.storage import DeviceUnavailable
 from runtime.modules import Module
@@ -43,24 +44,19 @@ from runtime.schema.declaration import (
 )
 from runtime.schema.device import Device
 from runtime.schema.names import OperatorName
-from runtime.schema.numbers import MISMATCH
 from runtime.schema.parser import parse_name, parse_type
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.schema import Schema
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import (
-    DictType,
-    ListType,
-    OptionalType,
     TupleType,
     Type,
-    UnionType,
 )
-from runtime.schema.values import converter
 from runtime.script.archive import limits
 from runtime.script.archive.container import Place, Reader, reading
 from runtime.script.archive.data import (
     Decoder,
+    Fits,
     Malformed,
     identifier,
     qualname,
@@ -185,6 +181,11 @@ class _Loader:
             raise
         except RecursionError:
             self.reader.damaged(member, "its parts are nested too deeply")
+        except UnknownKind as error:
+            # Perhaps of those that others register.
+            here = self.reader.label
+            name = error.kind
+            raise OperatorNotHere(archive=here, member=member, operator=name) from None
         except BrokenGraph as error:
             law, line, fault = error.faults[0]
             self.reader.damaged(member, f"{law}, in line {line}: {fault}"[:400])
@@ -498,47 +499,6 @@ class _Loader:
         for python in kept:
             if not issubclass(python, Enum | tuple):
                 python.__archived__ = kept  # type: ignore[attr-defined]  # no class of a program has this name
-
-
-class Fits:
-    """Whether values are of types: each list and dictionary is looked through once for
-    a type, however many hold it.  All values live as long as this does.
-    """
-
-    __slots__ = ("_known",)
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, Type], bool] = {}
-
-    def __call__(self, value: Any, wanted: Type) -> bool:
-        """Whether a value is of a type; types are as deep as their texts may be."""
-        if not isinstance(wanted, OptionalType | UnionType | ListType | DictType):
-            if isinstance(wanted, TupleType) and isinstance(value, tuple):
-                return (
-                    len(value) == len(wanted.elements)
-                    and getattr(value, "_fields", ()) == wanted.names
-                    and all(map(self, value, wanted.elements))
-                )
-            return converter(wanted)(value) is not MISMATCH
-        key = id(value), wanted
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = self._looks(value, wanted)
-        return known
-
-    def _looks(self, value: Any, wanted: Type) -> bool:
-        if isinstance(wanted, OptionalType):
-            return value is None or self(value, wanted.element)
-        if isinstance(wanted, UnionType):
-            return any(self(value, each) for each in wanted.members)
-        if isinstance(wanted, ListType):
-            element = wanted.element
-            return value.__class__ is list and all(self(e, element) for e in value)
-        assert isinstance(wanted, DictType), "the others were asked for"
-        return value.__class__ is dict and all(
-            self(key, wanted.key) and self(each, wanted.value)
-            for key, each in value.items()
-        )
 
 
 def _leads_on(name: str) -> bool:

@@ -23,9 +23,15 @@ from runtime.locks import load
 from runtime.schema.declaration import DeclaredType, EnumType
 from runtime.schema.device import Device
 from runtime.schema.python_classes import named_tuple_class
-from runtime.schema.types import NAMED_BASES, PROGRAM_BASES, TupleType, Type
+from runtime.schema.types import (
+    NAMED_BASES,
+    PROGRAM_BASES,
+    ClassType,
+    TupleType,
+    Type,
+)
 from runtime.script.archive.code import code_of
-from runtime.script.archive.spelling import MANAGERS, Constants
+from runtime.script.archive.spelling import ADDED, MANAGERS, Constants
 from runtime.script.emission import (
     Arguments,
     Emitter,
@@ -190,6 +196,7 @@ def names_of(known: Mapping[str, Any], constants: Constants) -> dict[str, Any]:
         "wait": marks.wait,
         "warnings": warnings,
         **FORMS,
+        **ADDED,
     }
 
 
@@ -212,6 +219,8 @@ def recompiled(function: Function, program: Program | None = None) -> Function:
             if isinstance(each, EnumType) and python is not None:
                 known[each.declaration.qualname] = python
                 target.classes.put(python, each)
+        elif isinstance(each, ClassType):
+            known[str(each)] = each
         elif isinstance(each, TupleType) and each.qualname:
             python = named_tuple_class(each)
             known[each.qualname] = python

@@ -67,6 +67,8 @@ MANAGERS = ("enable_grad", "inference_mode", "no_grad", "set_grad_enabled")
 _TAKEN = frozenset(
     {*WORDS, *MANAGERS, *keyword.kwlist, *keyword.softkwlist, *dir(builtins)}
 )
+# Words of plug-ins, and what they mean.
+ADDED: dict[str, Any] = {}
 _FOREIGN = re.compile(r"[^A-Za-z0-9_]")
 
 _WRAPPERS: Mapping[type[Type], str] = {
@@ -173,6 +175,22 @@ def is_name(text: str) -> bool:
     return text.isascii() and text.isidentifier() and not keyword.iskeyword(text)
 
 
+def register_word(word: str, python: Any) -> Callable[[], None]:
+    """Let a word of a plug-in stand in texts; what comes back takes it out again.
+
+    It means the object: no variable of a text has this name.
+    """
+    assert word not in _TAKEN, f"{word} is a word already"
+    assert word not in ADDED, f"{word} is a word already"
+    ADDED[word] = python
+
+    def remove() -> None:
+        if ADDED.get(word) is python:
+            del ADDED[word]
+
+    return remove
+
+
 class Names:
     """The names of one function."""
 
@@ -191,7 +209,12 @@ class Names:
         plain = _FOREIGN.sub("_", hint.rstrip(".0123456789")) or "_0"
         plain = f"_{plain}" if plain[0].isdecimal() else plain
         free = plain
-        while free in self._given or free in _TAKEN or free == "__torch__":
+        while (
+            free in self._given
+            or free in _TAKEN
+            or free in ADDED
+            or free == "__torch__"
+        ):
             number = self._given.get(plain, 0)
             self._given[plain] = number + 1
             free = f"{plain}_{number}"

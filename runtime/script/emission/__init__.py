@@ -50,6 +50,7 @@ from runtime.script.emission.sugar import (
     sugar_of_value,
     type_of,
 )
+from runtime.script.plug_ins import ready
 
 for _install in (
     install_objects,
@@ -103,3 +104,5 @@ __all__ = [
     "together",
     "type_of",
 ]
+
+ready(__name__)

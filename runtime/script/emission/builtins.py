@@ -29,6 +29,7 @@ from runtime.schema.types import (
 )
 from runtime.script.emission.calls import call_forms, forms_of_rows
 from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.expressions import for_type
 from runtime.script.emission.functions import (
     Primitive,
     Special,
@@ -272,7 +273,7 @@ def _annotated(e: Emitter, written: Any, inner: Any, narrows: bool) -> Sugared:
     from runtime.schema.subtype import is_subtype
 
     wanted: Type = e.annotations.type(written)
-    value = e.value(inner)
+    value = for_type(e, inner, wanted).value(e)
     fitted = e.fitted(value, wanted)
     if fitted is None and not (narrows and is_subtype(wanted, value.type)):
         e.fail(f"a value of type {value.type} is no {wanted}")

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 from runtime.errors.base import nearest
 from runtime.errors.script import UnknownName
+from runtime.schema.subtype import is_subtype
 from runtime.schema.types import (
     AnyType,
     BoolType,
@@ -24,6 +25,7 @@ from runtime.schema.types import (
     StrType,
     TensorType,
     Type,
+    unwrap_optional,
 )
 from runtime.schema.unify import Mismatch
 from runtime.script.emission.calls import call_forms, forms_of_rows
@@ -325,9 +327,24 @@ def elements_of(e: Emitter, nodes: Sequence[ast.expr]) -> list[Sugared]:
 def list_display(e: Emitter, node: ast.List) -> Sugared:
     """`[x, y]`; of no elements it is a list of tensors until something says more."""
     values = [each.value(e) for each in elements_of(e, node.elts)]
-    return SimpleValue(
-        display(e, "prim::ListConstruct", values, ListType(_of(e, values)))
-    )
+    made = ListType(_of(e, values, wide=_wide(e, node, ListType, "element")))
+    return SimpleValue(display(e, "prim::ListConstruct", values, made))
+
+
+def for_type(e: Emitter, node: ast.expr, type: Type) -> Sugared:  # noqa: A002  # the field's own word
+    """What an expression means that is written for a type: a display may be as wide.
+
+    It may be of another type all the same.
+    """
+    e.memo.setdefault("wanted", {})[node] = unwrap_optional(type)
+    return e.expression(node)
+
+
+def _wide(e: Emitter, node: ast.expr, kind: type[Type], part: str) -> Type | None:
+    """What a display may hold by the type for which it is written; None: none is."""
+    wanted = e.memo.get("wanted", {}).get(node)
+    found: Type | None = getattr(wanted, part) if isinstance(wanted, kind) else None
+    return found
 
 
 def display(e: Emitter, kind: str, values: Sequence[Value], type: Type) -> Value:  # noqa: A002  # the field's own word
@@ -339,11 +356,17 @@ def display(e: Emitter, kind: str, values: Sequence[Value], type: Type) -> Value
 
 
 def _of(
-    e: Emitter, values: Sequence[Value], what: str = "elements of this list"
+    e: Emitter,
+    values: Sequence[Value],
+    what: str = "elements of this list",
+    wide: Type | None = None,
 ) -> Type:
     if not values:
         return TensorType
     found = e.common(values)
+    fits = wide is not None and all(is_subtype(each.type, wide) for each in values)
+    if isinstance(found, Mismatch) and wide is not None and fits:
+        return wide
     if isinstance(found, Mismatch):
         others = [
             (f"It is of type {each.type} here", each.node.place)
@@ -366,7 +389,8 @@ def dict_display(e: Emitter, node: ast.Dict) -> Sugared:
     kind = DictType(StrType, TensorType)
     if values:
         keys = _of(e, values[::2], "keys of this dictionary")
-        held = _of(e, values[1::2], "values of this dictionary")
+        wide = _wide(e, node, DictType, "value")
+        held = _of(e, values[1::2], "values of this dictionary", wide)
         kind = DictType(check_key(e, keys), held)
     return SimpleValue(display(e, "prim::DictConstruct", values, kind))
 

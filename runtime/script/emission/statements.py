@@ -20,7 +20,7 @@ from runtime.script.emission.assignment import CONVERT, assign
 from runtime.script.emission.comprehension import gone_through
 from runtime.script.emission.control import block, for_loop, while_loop
 from runtime.script.emission.emitter import RESULT, STATEMENTS, Emitter, Torn
-from runtime.script.emission.expressions import BINARY, torn
+from runtime.script.emission.expressions import BINARY, for_type, torn
 from runtime.script.emission.operators import in_place
 from runtime.script.emission.refinement import condition, refine
 from runtime.script.emission.sugar import (
@@ -65,9 +65,11 @@ def nothing(e: Emitter, node: ast.Pass) -> None:
 @emits(ast.Assign)
 def assignment(e: Emitter, node: ast.Assign) -> None:
     """`x = y = value`."""
-    value = e.expression(node.value)
     wanted = e.annotations.assignment(node)
-    if wanted is not None:
+    if wanted is None:
+        value = e.expression(node.value)
+    else:
+        value = for_type(e, node.value, wanted)
         value = _typed(e, node.value, value, wanted)
     if not isinstance(value, SimpleValue) and len(node.targets) > 1:
         # Several targets share one value.
@@ -92,7 +94,7 @@ def annotated(e: Emitter, node: ast.AnnAssign) -> None:
     assert node.value is not None, "a declaration alone is refused before"
     wanted = e.annotations.assignment(node)
     assert wanted is not None, "it is annotated"
-    value = _typed(e, node.value, e.expression(node.value), wanted)
+    value = _typed(e, node.value, for_type(e, node.value, wanted), wanted)
     if isinstance(node.target, ast.Name):
         _declare(e, node.target.id, wanted)
     if isinstance(node.target, ast.Attribute):

@@ -12,11 +12,14 @@ from runtime.script.frontend.exits import JUMPS, Exit, Exits, Unreachable, const
 from runtime.script.frontend.language import (
     DEEPEST,
     DEEPEST_BLOCKS,
+    Section,
     check,
     construct_of,
     place_of,
     reference,
     refusal,
+    register_section,
+    sections,
 )
 from runtime.script.frontend.restrictions import RESTRICTIONS, Restriction
 from runtime.script.frontend.scopes import Names, Scopes, mangled, names, parameters
@@ -28,6 +31,7 @@ from runtime.script.frontend.source import (
     read_text,
 )
 from runtime.script.frontend.trees import Row, rows, tree_text
+from runtime.script.plug_ins import ready
 
 __all__ = [
     "CONSTRUCTS",
@@ -47,6 +51,7 @@ __all__ = [
     "Restriction",
     "Row",
     "Scopes",
+    "Section",
     "Unreachable",
     "absences",
     "check",
@@ -64,7 +69,11 @@ __all__ = [
     "read_text",
     "reference",
     "refusal",
+    "register_section",
     "rows",
     "scope_of",
+    "sections",
     "tree_text",
 ]
+
+ready(__name__)

@@ -13,7 +13,7 @@ Rules:
 - a class that is nowhere is refused: Python's next version may have it.
 
 When a construct becomes accepted: its row here, what it means in the emission, and
-`python -m runtime.script.frontend > docs/language.md`.
+`python -m runtime.script.frontend MODULE ... > docs/language.md`.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,8 @@
 
 True only here: how a program is held against `runtime.script.frontend.constructs` and
 `runtime.script.frontend.restrictions`, how deeply it may be nested, and the reference
-that people read, which is printed from the tables (`docs/language.md`).
+that people read, which is printed from the tables (`docs/language.md`), with what
+plug-ins say of theirs (`register_section`) behind.
 
 Rules:
 - the first thing that is refused, in the order of the text, is told;
@@ -14,7 +15,8 @@ Rules:
 """
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from runtime.errors.script import NotSupported
 from runtime.errors.source import Source, Span
@@ -164,7 +166,8 @@ def reference() -> str:
         "",
         "Programs are functions, classes and modules of Python. This page is printed",
         "from the tables by which they are checked:",
-        "`python -m runtime.script.frontend > docs/language.md`.",
+        "`python -m runtime.script.frontend [MODULE ...] > docs/language.md`; what the",
+        "modules add to programs when they are imported stands at the end.",
         "What an accepted construct means is what it means in Python; where the types",
         "of values do not allow that, the program is refused with the place.",
         "",
@@ -190,6 +193,39 @@ def reference() -> str:
                 [(row.name, _code(row), row.reason, row.hint) for row in refused],
             )
     return "\n".join(lines) + "\n"
+
+
+class Section(NamedTuple):
+    """What a plug-in says of what it adds: tables, each a head and rows."""
+
+    title: str
+    words: str
+    tables: Sequence[tuple[tuple[str, ...], Sequence[tuple[str, ...]]]]
+
+
+# Of plug-ins, in the order in which they came.
+_SECTIONS: list[Section] = []
+
+
+def register_section(section: Section) -> Callable[[], None]:
+    """Let the reference have a section; what comes back takes it out again."""
+    _SECTIONS.append(section)
+
+    def remove() -> None:
+        if section in _SECTIONS:
+            _SECTIONS.remove(section)
+
+    return remove
+
+
+def sections() -> str:
+    """What plug-ins have added to the reference, as markdown; it stands behind it."""
+    lines: list[str] = []
+    for title, words, tables in sorted(_SECTIONS):
+        lines += ["", f"## {title}", "", words]
+        for head, rows in tables:
+            lines += ["", *_table(head, [*rows])]
+    return "".join(f"{each}\n" for each in lines)
 
 
 def _code(row: Construct) -> str:

@@ -13,6 +13,8 @@ from runtime.script.ir.kinds import (
     Rows,
     Sharing,
     effects_of,
+    known_kind,
+    register_kind,
     row_of,
     writes_of,
 )
@@ -42,8 +44,10 @@ __all__ = [
     "copy_nodes",
     "effects_of",
     "graph_text",
+    "known_kind",
     "parse_graph",
     "printed",
+    "register_kind",
     "row_of",
     "writes_of",
 ]

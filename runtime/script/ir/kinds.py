@@ -5,6 +5,8 @@ plans read this table and nothing else.
 
     Kind        a row: counts, attributes, type rule, effects, what is shared
     KINDS       the rows by name, `prim::...`
+    register_kind    how plug-ins add a kind of their own
+    known_kind  the row of a kind that is no operator
     row_of      the row of any kind: of the table, or of an operator of the dispatcher
 
 Rules:
@@ -244,8 +246,34 @@ _ROWS = (
 # Name -> row.
 KINDS: Mapping[str, Kind] = {each.name: each for each in _ROWS}
 
+# Rows of plug-ins by their names.
+_ADDED: dict[str, Kind] = {}
+
 # What gives the row of a kind, or None if there is no such kind.
 Rows = Callable[[str], Kind | None]
+
+
+def register_kind(row: Kind) -> Callable[[], None]:
+    """Let nodes be of a kind of a plug-in; what comes back takes it out again."""
+    assert known_kind(row.name) is None, f"{row.name} is a kind already"
+    assert row.name.startswith("prim::"), "other namespaces are those of operators"
+    _ADDED[row.name] = row
+
+    def remove() -> None:
+        if _ADDED.get(row.name) is row:
+            del _ADDED[row.name]
+
+    return remove
+
+
+def known_kind(name: str) -> Kind | None:
+    """The row of a kind that is no operator: of the table, or of a plug-in."""
+    return KINDS.get(name) or _ADDED.get(name)
+
+
+def kind_names() -> tuple[str, ...]:
+    """The names of all kinds that are no operators."""
+    return (*KINDS, *_ADDED)
 
 
 def row_of(name: str, dispatcher: Dispatcher | None = None) -> Kind | None:
@@ -254,7 +282,7 @@ def row_of(name: str, dispatcher: Dispatcher | None = None) -> Kind | None:
     An operator is the one that is registered now, in the default dispatcher if none is
     given; what provides its namespace is loaded.  One without a schema has no row.
     """
-    row = KINDS.get(name)
+    row = known_kind(name)
     if row is not None:
         return row
     namespace, scope, _ = name.partition("::")

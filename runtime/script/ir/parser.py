@@ -25,7 +25,7 @@ from typing import Any, NoReturn
 
 from runtime.errors.base import nearest
 from runtime.errors.key import UnknownDevice
-from runtime.errors.schema import SchemaSyntaxError
+from runtime.errors.schema import SchemaSyntaxError, UnknownKind
 from runtime.errors.source import Source
 from runtime.schema.cursor import Cursor
 from runtime.schema.declaration import SHARED, EnumType, Namespace
@@ -36,7 +36,14 @@ from runtime.schema.tokenizer import Token
 from runtime.schema.type_parser import TypeParser
 from runtime.schema.types import Type
 from runtime.script.ir.graph import PARAM, RETURN, Block, Graph, Node, Place, Value
-from runtime.script.ir.kinds import DEEPEST, KINDS, Attribute, Form, Kind
+from runtime.script.ir.kinds import (
+    DEEPEST,
+    Attribute,
+    Form,
+    Kind,
+    kind_names,
+    known_kind,
+)
 from runtime.script.ir.type_rules import DEEPEST_CONSTANT
 
 _BLOCK = re.compile(r"block([0-9]{1,9})")
@@ -44,12 +51,14 @@ _REFERENCE = re.compile(r"(.+)_[0-9]{1,9}")
 # No line is longer, and no file has more of them, that somebody looks at.
 _PLACE = re.compile(r"(.*\S):([0-9]{1,9}):([0-9]{1,5})")
 _PARTS = {"True": True, "False": False, "None": None}
-# The kinds that a text may name, without their namespace.
-_WRITTEN = tuple(
-    name.removeprefix("prim::") for name in KINDS if name not in (PARAM, RETURN)
-)
 # The decimal digits of the greatest integer.
 _DIGITS = 19
+
+
+def _written() -> tuple[str, ...]:
+    """The kinds that a text may name, without their namespace."""
+    names = (each for each in kind_names() if each not in (PARAM, RETURN))
+    return tuple(each.removeprefix("prim::") for each in names)
 
 
 def parse_graph(
@@ -303,20 +312,26 @@ class _Parser:
             name = f"{name}.{cursor.word('the name of an overload')}"
         if not name.startswith("prim::"):
             return name, None
-        row = KINDS.get(name)
+        row = known_kind(name)
         if row is None:
             match = _REFERENCE.fullmatch(name)
-            row = KINDS.get(match.group(1)) if match else None
+            row = known_kind(match.group(1)) if match else None
             if row is not None and row.graph is None:
                 row = None
         elif row.graph is not None:
             hint = f"Write {name}_0, and the graph behind all of this one."
             cursor.fail(f"{name} has a graph", start, hint, upto=cursor.last)
         if row is None or name in (PARAM, RETURN):
-            near = nearest(name.removeprefix("prim::"), _WRITTEN)
+            near = nearest(name.removeprefix("prim::"), _written())
             guess = " or ".join(f"prim::{each}" for each in near)
             hint = f"Did you mean {guess}?" if guess else ""
-            cursor.fail(f"there is no kind {name}", start, hint, upto=cursor.last)
+            raise UnknownKind(
+                message=f"there is no kind {name}",
+                source=cursor.source,
+                span=(start.start, cursor.last.end),
+                hint=hint,
+                kind=name,
+            )
         if name != row.name and (name in self.awaited or name in self.read):
             hint = "A graph belongs to one node."
             cursor.fail(f"{name} is named twice", start, hint, upto=cursor.last)

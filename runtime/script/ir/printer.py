@@ -35,7 +35,7 @@ from runtime.schema.device import Device
 from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.schema.types import OptionalType, TupleType, Type, UnionType
 from runtime.script.ir.graph import Block, Graph, Node, Place, Value
-from runtime.script.ir.kinds import KINDS, Form
+from runtime.script.ir.kinds import Form, known_kind
 from runtime.script.ir.type_rules import DEEPEST_CONSTANT
 
 # Names of graphs that stand without quotes.
@@ -187,7 +187,7 @@ class _Printer:
     def kind(self, node: Node) -> tuple[str, str]:
         """The kind, and attributes := ['[' name '=' form (',' name '=' form)* ']']."""
         kind, left = node.kind, dict(node.attributes)
-        row = KINDS.get(kind)
+        row = known_kind(kind)
         shown: list[str] = []
         for name, form, _ in () if row is None else row.attributes:
             if name not in left:

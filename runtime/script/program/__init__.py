@@ -1,7 +1,11 @@
 """Programs: functions, the names that they have, and the types of their objects."""
 
 from runtime.script.program.function import Function
-from runtime.script.program.inference import Uninferred, inferred_type
+from runtime.script.program.inference import (
+    Uninferred,
+    inferred_type,
+    register_inference,
+)
 from runtime.script.program.marks import (
     INTERFACE_BASES,
     Attribute,
@@ -43,6 +47,7 @@ __all__ = [
     "is_of_type",
     "is_scripting",
     "mark_of",
+    "register_inference",
     "unchecked_cast",
     "unused",
     "wait",

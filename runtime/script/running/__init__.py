@@ -1,5 +1,6 @@
 """Running programs: plans, executors, tasks, and the boundary to Python."""
 
+from runtime.script.plug_ins import ready
 from runtime.script.running.backtrace import Frame, script_frames
 from runtime.script.running.options import (
     ExecutorOptions,
@@ -9,8 +10,8 @@ from runtime.script.running.options import (
 )
 from runtime.script.running.pool import Forked, Pool, fork_pool
 from runtime.script.running.run import Plan, call, plan_of, run
-from runtime.script.running.steps import Body
-from runtime.script.running.types import checked, test_of
+from runtime.script.running.steps import Body, register_step
+from runtime.script.running.types import checked, register_test, taker, test_of
 
 __all__ = [
     "Body",
@@ -25,8 +26,13 @@ __all__ = [
     "executor_options",
     "fork_pool",
     "plan_of",
+    "register_step",
+    "register_test",
     "run",
     "script_frames",
     "set_executor",
+    "taker",
     "test_of",
 ]
+
+ready(__name__)

@@ -391,3 +391,18 @@ _NESTED: dict[str, Callable[[Node, Nested], Made]] = {
     "prim::awaitable": _awaitable,
     "prim::FusionGroup": _fused,
 }
+
+
+def register_step(kind: str, maker: Callable[[Node], Function]) -> Callable[[], None]:
+    """Let `maker` say what nodes of a kind of a plug-in do.
+
+    What comes back takes it out again; plans that were made before keep what they have.
+    """
+    assert kind not in {**_MAKERS, **_NESTED}, f"{kind} does something already"
+    _MAKERS[kind] = maker
+
+    def remove() -> None:
+        if _MAKERS.get(kind) is maker:
+            del _MAKERS[kind]
+
+    return remove

@@ -68,6 +68,8 @@ _PLAIN |= {
     TensorType: is_tensor,
     FunctionType: lambda value: isinstance(value, Function) or callable(value),
 }
+# A type, or a class of types, of plug-ins -> what makes the test of one.
+_ADDED: dict[Any, Callable[[Any], Test]] = {}
 # Enough for all programs of a process; what is forgotten is made again.
 _KEPT = 1024
 
@@ -102,7 +104,33 @@ def test_of(type: Type) -> Test:  # noqa: A002  # the field's own word
         return lambda value: value.__class__ is Await
     if isinstance(type, DeclaredType):
         return lambda value: _is_declared(value, type)
-    return lambda value: True
+    make = _added(type)
+    return make(type) if make is not None else lambda value: True
+
+
+def _added(type_: Type) -> Callable[[Any], Test] | None:
+    return _ADDED.get(type_) or _ADDED.get(type_.__class__)
+
+
+def register_test(of: Any, make: Callable[[Any], Test]) -> Callable[[], None]:
+    """Let `make` give the test of a type, or of each type of a class, of a plug-in.
+
+    What comes back takes it out again.
+    """
+    assert of not in _ADDED, f"{of} has a test already"
+    _ADDED[of] = make
+
+    def forget() -> None:
+        test_of.cache_clear()
+        taker.cache_clear()
+
+    def remove() -> None:
+        if _ADDED.get(of) is make:
+            del _ADDED[of]
+            forget()
+
+    forget()
+    return remove
 
 
 def _tuple_test(type_: TupleType) -> Test:
@@ -164,7 +192,7 @@ def taker(type: Type) -> Converter:  # noqa: A002  # the field's own word
     if type is AnyType:
         return lambda value: value
     named = isinstance(type, DeclaredType | FutureType | AwaitType)
-    if named or type in (TensorType, FunctionType):
+    if named or type in (TensorType, FunctionType) or _added(type) is not None:
         is_one = test_of(type)
         return lambda value: value if is_one(value) else MISMATCH
     return converter(type)

@@ -1,0 +1,99 @@
+"""Deviations of remote calls.
+
+True only here: this part of the table in `runtime.dispatch.deviations`.
+"""
+
+from runtime.dispatch.deviation import Deviation
+
+RPC = (
+    Deviation(
+        "the class of an error of a remote call",
+        "kept of ValueError and TypeError, and by `to_here`; else RuntimeError",
+        "always of both: RuntimeError, and that of the original",
+        "whoever catches a class means it, wherever the error was raised",
+    ),
+    Deviation(
+        "letters beyond ASCII in the text of a remote error",
+        "arrive as other letters",
+        "arrive as they are",
+        "a text is read by people",
+    ),
+    Deviation(
+        "timeouts below a millisecond",
+        "no timeout at all",
+        "one millisecond",
+        "who says little does not mean for ever",
+    ),
+    Deviation(
+        "negative timeouts",
+        "the call expires at once; -1 is the default",
+        "refused; -1 is the default",
+        "it is the caller's mistake",
+    ),
+    Deviation(
+        "the default timeout, read again",
+        "rounded to 32 bits",
+        "as it was set",
+        "what is set is what one gets",
+    ),
+    Deviation(
+        "several references whose making timed out",
+        "the first one of a process is dead, the others wait",
+        "each is dead",
+        "a reference to nothing must not look usable",
+    ),
+    Deviation(
+        "the type of a value, asked once without waiting",
+        "is a future from then on, also for who waits",
+        "is a type for who waits",
+        "the same question has the same answer",
+    ),
+    Deviation(
+        "`remote` of what cannot be called",
+        "a reference, which raises when it is fetched",
+        "refused at once, as by `rpc_sync` and `rpc_async`",
+        "the same mistake has the same answer",
+    ),
+    Deviation(
+        "a reference to a tuple",
+        "cannot be sent; the process may run out of memory",
+        "is sent like any other",
+        "a tuple is a value",
+    ),
+    Deviation(
+        "names of workers with a hyphen",
+        "break the list of members of an open group",
+        "are names like any other",
+        "the rule for names allows them",
+    ),
+    Deviation(
+        "an asynchronously executed function whose future has an error",
+        "the caller gets the exception as a value",
+        "the caller gets it raised",
+        "an error is no value",
+    ),
+    Deviation(
+        "keywords of a remote call that are no texts",
+        "the other worker raises",
+        "refused at the caller",
+        "nothing is sent that cannot be called",
+    ),
+    Deviation(
+        "functions of remote calls that have no name",
+        "cannot be sent",
+        "travel with their code, unless a worker runs registered functions only",
+        "a lambda is a function",
+    ),
+    Deviation(
+        "`backward` of a reference",
+        "for users in a context of distributed autograd only",
+        "on the owner, for owner and users; contexts are refused",
+        "there is no distributed autograd; gradients stay where the value is",
+    ),
+    Deviation(
+        "requests that wait for one another",
+        "sixteen of them wait for ever",
+        "a thread that waits makes way for one more",
+        "calls in a circle are programs",
+    ),
+)

@@ -1,0 +1,558 @@
+"""Agents: one worker, as everybody above sees it: values go in and out.
+
+True only here: what becomes of calls, references and members; how the session is told
+and listened to is `speaking`.
+
+    call, call_and_wait   another worker runs a function; its result comes here
+    remote, fetch         its result stays there; a copy of it is fetched
+    own, handle           references that begin here, or came with a message
+    reply                 what somebody asked of this worker is answered
+
+Rules:
+- a mistake in a call is raised at the caller, and nothing is sent;
+- each call ends once: by its answer, or by an error that says why there is none;
+- answers are read, and futures completed, on request threads, or by the thread that
+  waits; callbacks have a request thread of their own, and may wait;
+- with too many calls in flight the caller waits; functions that run for others do not:
+  what they call may be what the others wait for.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from logging import getLogger
+from queue import SimpleQueue
+from time import monotonic
+from typing import Any
+
+from runtime.errors.rpc import NotInitialized, RpcMisuse, UnknownWorker
+from runtime.futures import Future
+from runtime.futures.outcome import Error, Outcome, Value
+from runtime.rpc.agent.answers import Pending, failure, wait_for
+from runtime.rpc.agent.codec import Codec
+from runtime.rpc.agent.current import Seat
+from runtime.rpc.agent.handles import DELETED, LOST, NOT_CREATED, Handle, References
+from runtime.rpc.agent.options import RpcBackendOptions
+from runtime.rpc.agent.requests import Job, Request, serve
+from runtime.rpc.agent.speaking import Speaker, wait_shortly
+from runtime.rpc.identities import Fork, ForkId, Node, RRefId, WorkerInfo
+from runtime.rpc.session.events import (
+    Admitted,
+    Answered,
+    Buffer,
+    Called,
+    Cancelled,
+    Confirmed,
+    Died,
+    Event,
+    Failed,
+    Finished,
+    Freed,
+    Joined,
+    Lost,
+    Reason,
+    Rejected,
+    Warned,
+)
+from runtime.rpc.session.session import Session
+from runtime.rpc.transport import Transport
+from runtime.rpc.values import Packed
+
+LOG = getLogger("runtime.rpc")
+
+
+def _complete(told: tuple[Future[Any], Outcome]) -> None:
+    future, outcome = told
+    if isinstance(outcome, Value):
+        future.set_result(outcome.value)
+    else:
+        future.set_error_if_needed(outcome.error)
+
+
+class Agent(Speaker):
+    """A worker: calls others, and does what others ask of it.
+
+    `node` is its life as a member, as soon as it is one; `seat` is where its request
+    threads sit.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        transport: Transport,
+        options: RpcBackendOptions,
+        seat: Seat,
+    ) -> None:
+        super().__init__(session, transport, options.num_worker_threads, seat)
+        self.options = options
+        # Of calls that name none, in seconds.
+        self.rpc_timeout = options.rpc_timeout
+        self.codec = Codec(References(self), registered_only=options.registered_only)
+        self.admitted: Admitted | None = None
+        self.rejected: Rejected | None = None
+        self.finished = False
+        self._pending: dict[int, Pending] = {}
+        self._jobs: dict[tuple[Node, int], Job] = {}
+        self._owned: dict[RRefId, Future[Any]] = {}
+        # References that died before anybody had a handle.
+        self._stillborn: dict[ForkId, Reason] = {}
+        self._answers: deque[tuple[Pending, Answered | Failed]] = deque()
+        self._settling = False
+        self._rooms: deque[SimpleQueue[None]] = deque()
+        self._nodes: dict[str | int, Node] = {}
+        self.handlers = {
+            Called: self._called,
+            Answered: self._answered,
+            Failed: self._answered,
+            Cancelled: self._cancelled,
+            Confirmed: self._confirmed,
+            Died: self._died,
+            Freed: self._freed,
+            Joined: self._joined,
+            Lost: self._lost,
+            Admitted: self._admitted,
+            Rejected: self._rejected,
+            Finished: self._finished,
+            Warned: self._warned,
+        }
+
+    # Who is there --------------------------------------------------------------------
+
+    @property
+    def node(self) -> Node:
+        """This worker's life, as others know it; its id is -1 until it is a member."""
+        return self.session.node
+
+    @property
+    def info(self) -> WorkerInfo:
+        """This worker, as programs know it."""
+        return self.session.node.info
+
+    def nodes(self) -> list[Node]:
+        """The members, in the order of their ids."""
+        named = (node for key, node in [*self._nodes.items()] if isinstance(key, str))
+        return sorted(named, key=lambda node: node.id)
+
+    def find(self, to: str | int | WorkerInfo) -> Node:
+        """The member of a name, of an id, or of both.
+
+        Raises:
+            UnknownWorker: there is none.
+            RpcMisuse: it is neither.
+        """
+        if isinstance(to, WorkerInfo):
+            node = self._nodes.get(to.name)
+            if node is not None and node.id == to.id:
+                return node
+            found = f"{to.name}, id {to.id}"
+        elif isinstance(to, str | int) and not isinstance(to, bool):
+            node = self._nodes.get(to)
+            if node is not None:
+                return node
+            found = f"name {to}" if isinstance(to, str) else f"id {to}"
+        else:
+            raise RpcMisuse(
+                call="to",
+                found=f"the worker {to!r}: Cannot get WorkerInfo from name {to!r}",
+                wanted="a name, an id, or a WorkerInfo",
+            )
+        names = [node.name for node in self.nodes()]
+        near = get_close_matches(str(to), names) if isinstance(to, str) else names
+        raise UnknownWorker(worker=self.name, found=found, near=tuple(near[:8]))
+
+    # Calls ---------------------------------------------------------------------------
+
+    def call(self, to: Node, request: Request, *, timeout: float | None) -> Future[Any]:
+        """A future of what a function gives on another worker; `timeout` in seconds.
+
+        None is for ever.  It is completed on a request thread, and so are callbacks.
+
+        Raises:
+            NotInitialized: this worker has stopped.
+            RpcError, Exception: the request cannot be written.
+        """
+        pending = Pending(to, request.text, timeout)
+        future: Future[Any] = Future()
+        pending.future = future
+        self._ask(pending, *self._packed(request))
+        return future
+
+    def call_and_wait(
+        self, to: Node, request: Request, *, timeout: float | None
+    ) -> Any:
+        """What a function gives on another worker: as `call`, and then `wait`.
+
+        The answer is read by this thread, so that no other one is woken for it.
+        """
+        pending = Pending(to, request.text, timeout)
+        waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
+        pending.waiter = waiter
+        self.refuse_to_wait("RRef")
+        call = -1
+        try:
+            call = self._ask(pending, *self._packed(request))
+            event = wait_for(waiter)
+        except BaseException:
+            self._give_up(call, waiter)
+            raise
+        return self._read(pending, event)
+
+    def remote(self, to: Node, request: Request, *, timeout: float | None) -> Handle:
+        """A reference to what a function gives on another worker, which keeps it.
+
+        Raises:
+            NotInitialized, RpcError, Exception: as `call`.
+        """
+        pending = Pending(to, request.text, timeout)
+        self.refuse_to_wait("RRef")
+        created: Future[None] = Future()
+        self._ask(pending, *self._packed(request), created=created)
+        assert pending.handle is not None, "it was made when the call was"
+        return pending.handle
+
+    def fetch(self, handle: Handle, *, timeout: float | None) -> Future[Any]:
+        """A future of the value of a reference: itself on its owner, else a copy.
+
+        Raises:
+            ReferenceDead: the value was never made, or its owner is lost.
+            NotInitialized: as `call`.
+        """
+        handle.check("to_here")
+        if handle.value is not None:
+            return handle.value
+        pending = Pending(handle.owner, lambda: "to_here", timeout)
+        future: Future[Any] = Future()
+        pending.future = future
+        self._ask(pending, (b"",), (), target=handle.fork.rref)
+        return future
+
+    def own(self, value: Future[Any], type: str = "") -> Handle:  # noqa: A002
+        """A reference of this worker to a value of its own.
+
+        Raises:
+            NotInitialized: this worker has stopped.
+        """
+        self.refuse_to_wait("RRef")
+        session = self.session
+
+        def act(_: float) -> RRefId:
+            rref = session.new_id()
+            session.own(rref)
+            self._owned[rref] = value
+            return rref
+
+        rref = self.do(act, "RRef")
+        return Handle(self, Fork(rref, rref, self.node, type), own=True, value=value)
+
+    def handle(self, fork: Fork) -> Handle:
+        """The handle of a reference that came with a call or an answer."""
+        value = None
+        if fork.owner == self.node:
+            value = self._owned.get(fork.rref)
+            assert value is not None, "it is listed, so it is kept"
+        made = Handle(self, fork, value=value)
+        self.handles[fork.fork] = made
+        reason = self._stillborn.pop(fork.fork, None)
+        if reason is not None:
+            made.death = LOST.format(reason=reason.value)
+        return made
+
+    def _packed(self, request: Request) -> Packed:
+        return self.codec.pack_request(request.function, request.args, request.kwargs)
+
+    def _ask(
+        self,
+        pending: Pending,
+        payload: Sequence[Buffer],
+        carries: Sequence[Fork | RRefId],
+        *,
+        created: Future[None] | None = None,
+        target: RRefId | None = None,
+    ) -> int:
+        """Send a call; its number, -1 if it is sent when what is told now is over."""
+        to, seconds, session = pending.to, pending.seconds, self.session
+        deadline = None if seconds is None else monotonic() + seconds
+        if len(self._pending) >= self.options.max_calls_in_flight:
+            self._make_room(deadline)
+
+        def act(now: float) -> int:
+            creates = None if created is None else session.new_id()
+            call = session.call(
+                to,
+                payload,
+                carries=carries,
+                deadline=deadline,
+                now=now,
+                creates=creates,
+                target=target,
+            )
+            if created is not None:
+                self._create(pending, call, creates, created)
+            self._pending[call] = pending
+            return call
+
+        call = self.do(act, "call")
+        return -1 if call is None else call
+
+    def _create(
+        self, pending: Pending, call: int, rref: RRefId | None, created: Future[None]
+    ) -> None:
+        """Make the handle of a value that a call creates."""
+        assert rref is not None, "a call that creates names what"
+        try:
+            fork = self.session.fork_of(call)
+        except KeyError:
+            # It has ended already, and so it is told in a moment.
+            fork = Fork(rref, rref, pending.to)
+        value: Future[Any] | None = None
+        if fork.owner == self.node:
+            value = self._owned.setdefault(fork.rref, Future())
+        pending.handle = Handle(self, fork, value=value, created=created)
+        self.handles[fork.fork] = pending.handle
+
+    def _make_room(self, deadline: float | None) -> None:
+        """Wait until fewer calls are in flight; request threads need not.
+
+        What they call may be what the others wait for.
+        """
+        if self.is_request_thread() or self.speaks():
+            return
+        while len(self._pending) >= self.options.max_calls_in_flight:
+            if self.ended or (deadline is not None and monotonic() >= deadline):
+                return
+            waiter: SimpleQueue[None] = SimpleQueue()
+            self._rooms.append(waiter)
+            wait_shortly(waiter)
+
+    def _give_up(self, call: int, waiter: "SimpleQueue[Answered | Failed]") -> None:
+        """End a call that nobody waits for any more."""
+        if call >= 0 and self._pending.pop(call, None) is not None:
+            self.do(lambda now: self.session.cancel(call, now), "call")
+        elif not waiter.empty():
+            self._return(waiter.get())
+
+    def _return(self, event: Answered | Failed) -> None:
+        """Give back what came with an answer that nobody reads."""
+        if isinstance(event, Answered):
+            for fork in event.carries:
+                self.handle(fork).drop()
+
+    # Answers to others ---------------------------------------------------------------
+
+    def reply(
+        self,
+        job: Job,
+        payload: Sequence[Buffer],
+        carries: Sequence[Fork | RRefId],
+        failed: bool,
+    ) -> None:
+        """Send the answer to a request; the first one counts."""
+        called = job.called
+        if self._jobs.pop((called.peer, called.call), None) is None or self.ended:
+            return
+
+        def act(now: float) -> None:
+            self.session.reply(
+                called.peer,
+                called.call,
+                payload,
+                carries=carries,
+                failed=failed,
+                now=now,
+            )
+
+        self.do(act, "reply")
+
+    # What the session tells ----------------------------------------------------------
+
+    def _called(self, event: Called) -> None:
+        value: Future[Any] | None = None
+        if event.creates is not None:
+            value = self._owned.setdefault(event.creates, Future())
+        elif event.target is not None:
+            value = self._owned.get(event.target)
+        job = Job(self, event, value)
+        self._jobs[event.peer, event.call] = job
+        self.pool.put(serve, job)
+
+    def _cancelled(self, event: Cancelled) -> None:
+        job = self._jobs.get((event.peer, event.call))
+        if job is not None:
+            job.cancelled = True
+
+    def _answered(self, event: Answered | Failed) -> None:
+        pending = self._pending.pop(event.call, None)
+        if self._rooms:
+            self._rooms.popleft().put(None)
+        if pending is None:
+            self._return(event)
+        elif pending.waiter is not None:
+            pending.waiter.put(event)
+        else:
+            self._answers.append((pending, event))
+            if not self._settling:
+                self._settling = True
+                self.pool.put(Agent._settle, self)
+
+    def _settle(self) -> None:
+        """Read answers and complete futures, on a request thread."""
+        while True:
+            try:
+                pending, event = self._answers.popleft()
+            except IndexError:
+                self._settling = False
+                if not self._answers or self._settling:
+                    return
+                self._settling = True
+                continue
+            future: Future[Any]
+            if pending.handle is not None:
+                future = pending.handle.created
+            else:
+                assert pending.future is not None, "else a thread waits"
+                future = pending.future
+            outcome: Outcome
+            try:
+                outcome = Value(self._read(pending, event))
+            except BaseException as error:
+                outcome = Error(error, error.__traceback__)
+            if not future._offer_quietly(outcome):
+                # Callbacks may wait for what comes behind.
+                self.pool.put(_complete, (future, outcome))
+            del pending, event, future, outcome
+
+    def _read(self, pending: Pending, event: Answered | Failed) -> Any:
+        """What an answer says.
+
+        Raises:
+            RpcError, Exception: it is an error.
+        """
+        handle = pending.handle
+        if isinstance(event, Failed):
+            if handle is not None:
+                handle.death = handle.death or NOT_CREATED
+            raise failure(pending, event)
+        if handle is not None:
+            handle.confirmed = True
+        return self.codec.unpack_answer(event.payload, event.carries, event.failed)
+
+    def _confirmed(self, event: Confirmed) -> None:
+        handle = self.handles.get(event.fork.fork)
+        if handle is not None:
+            handle.confirmed = True
+
+    def _died(self, event: Died) -> None:
+        handle = self.handles.get(event.fork.fork)
+        if handle is None:
+            self._stillborn[event.fork.fork] = event.reason
+        elif not handle.death:
+            created = handle.confirmed
+            lost = LOST.format(reason=event.reason.value)
+            handle.death = lost if created else NOT_CREATED
+
+    def _freed(self, event: Freed) -> None:
+        future = self._owned.pop(event.rref, None)
+        if future is not None:
+            box = [future]
+            del future
+            self.pool.put(list.clear, box)
+
+    def _joined(self, event: Joined) -> None:
+        self._nodes[event.node.name] = self._nodes[event.node.id] = event.node
+        self.look()
+
+    def _lost(self, event: Lost) -> None:
+        for key in (event.node.name, event.node.id):
+            if self._nodes.get(key) == event.node:
+                del self._nodes[key]
+        self.look()
+
+    def _admitted(self, event: Admitted) -> None:
+        node = event.node
+        self._nodes[node.name] = self._nodes[node.id] = node
+        self.admitted = event
+        self.look()
+
+    def _rejected(self, event: Rejected) -> None:
+        self.rejected = event
+        self.look()
+
+    def _finished(self, _: Finished) -> None:
+        self.finished = True
+        self.look()
+
+    def _warned(self, event: Warned) -> None:
+        LOG.warning("%s: %s (from %s)", self.name, event.what, event.source or "?")
+
+    def last_events(self, why: str) -> list[Event]:
+        """Every call that has no answer ends."""
+        return [Failed(call, Reason.STOPPED, why) for call in [*self._pending]]
+
+    # The end ------------------------------------------------------------------------
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the group has a size, and ends as one."""
+        return self.admitted is not None and self.admitted.world_size is not None
+
+    def finish(self) -> None:
+        """Tell the others that this worker is done."""
+        self.do(self.session.finish, "shutdown")
+
+    def is_idle(self) -> bool:
+        """Whether no call of this worker's, and none to it, is in flight."""
+        return not self._pending and not self._jobs
+
+    def missing(self) -> tuple[str, ...]:
+        """Who is not done yet, as far as it is known here."""
+        if not self.is_static:
+            return ()
+        return tuple(self.do(lambda _: self.session.unfinished(), "shutdown"))
+
+    def give_up_references(self) -> None:
+        """Give back every reference; those that programs have are dead from now on."""
+        for handle in [*self.handles.values()]:
+            handle.death = DELETED
+            handle.drop()
+        self.do(lambda _: None, "shutdown")
+
+    def leaks(self) -> tuple[str, ...]:
+        """A line for each reference of others to a value of this worker."""
+        if self.ended:
+            return ()
+        forks = self.do(lambda _: self.session.listed(), "shutdown")
+        return tuple(f"Leaking RRef {rref} with fork Id {fork}" for rref, fork in forks)
+
+    def close(self) -> None:
+        """Leave, and end every thread; what waits fails.  Closed twice is closed."""
+        with suppress(NotInitialized):
+            self.do(self.session.leave, "shutdown")
+        self.end("it was shut down")
+        for handle in [*self.handles.values()]:
+            handle.death = handle.death or DELETED
+        self.transport.close()
+        self.pool.close()
+
+    def debug_info(self) -> dict[str, int]:
+        """Counts of what there is, for people."""
+        threads, idle, waiting = self.pool.counts()
+        counts = {} if self.ended else self.do(lambda _: self.session.counts(), "debug")
+        return {
+            **counts,
+            # As programs for torch call them.
+            "num_forks": counts.get("forks", 0),
+            "num_pending_users": counts.get("pending", 0),
+            "num_owner_rrefs": len(self._owned),
+            "num_pending_futures": sum(
+                not value.done() for value in [*self._owned.values()]
+            ),
+            "agent.client_active_calls": len(self._pending),
+            "agent.server_active_calls": len(self._jobs),
+            "agent.server_active_async_calls": max(
+                len(self._jobs) - (threads - idle) - waiting, 0
+            ),
+            "agent.thread_pool_size": threads,
+            "agent.num_idle_threads": idle,
+            "agent.waiting_requests": waiting,
+        }

@@ -1,0 +1,73 @@
+"""Answers: what a call of ours waits for, and what is raised where none comes.
+
+True only here: which error stands for which reason of a session.
+"""
+
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+from runtime.errors.rpc import (
+    PayloadTooLarge,
+    ReferenceDead,
+    RpcError,
+    RpcTimeout,
+    WorkerLost,
+)
+from runtime.futures import Future
+from runtime.rpc.agent.handles import Handle
+from runtime.rpc.agent.pool import WAITS
+from runtime.rpc.identities import Node
+from runtime.rpc.session.events import Answered, Failed, Reason
+
+_REASONS: dict[Reason, str] = {
+    Reason.LOST: "the connection was lost",
+    Reason.RESTARTED: "it was started anew",
+    Reason.LEFT: "it left",
+    Reason.STOPPED: "the worker here stopped, and RPC is no longer running on it",
+    Reason.CANCELLED: "the call was given up",
+}
+
+
+class Pending:
+    """A call of ours without an answer; `name()` is what is called, for texts.
+
+    One of three gets the answer: `future`, the `handle` of a reference, or `waiter`, of
+    a thread that waits and reads it.
+    """
+
+    __slots__ = ("future", "handle", "name", "seconds", "to", "waiter")
+
+    def __init__(
+        self, to: Node, name: Callable[[], str], seconds: float | None
+    ) -> None:
+        self.to = to
+        self.name = name
+        self.seconds = seconds
+        self.future: Future[Any] | None = None
+        self.handle: Handle | None = None
+        self.waiter: SimpleQueue[Answered | Failed] | None = None
+
+
+def wait_for(waiter: "SimpleQueue[Answered | Failed]") -> Answered | Failed:
+    """The end of a call, which always comes."""
+    return waiter.get()
+
+
+WAITS.add(wait_for.__code__)
+
+
+def failure(pending: Pending, event: Failed) -> RpcError:
+    """The error of a call that has no answer."""
+    name, worker, detail = pending.name(), pending.to.name, event.detail
+    if event.reason is Reason.DEADLINE:
+        milliseconds = round((pending.seconds or 0.0) * 1000)
+        return RpcTimeout(call=name, worker=worker, milliseconds=milliseconds)
+    if event.reason is Reason.TOO_LARGE:
+        return PayloadTooLarge(call=name, worker=worker, detail=detail)
+    if event.reason is Reason.REFERENCE:
+        reference = detail or "(one that was sent)"
+        reason = event.reason.value
+        return ReferenceDead(call=name, reference=reference, reason=reason)
+    reason = _REASONS[event.reason] + (f" ({detail})" if detail else "")
+    return WorkerLost(call=name, worker=worker, reason=reason)

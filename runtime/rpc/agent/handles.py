@@ -1,0 +1,195 @@
+"""Handles: what an agent knows of one reference, for whoever shows it to programs.
+
+True only here: the border between references as programs have them and the session,
+which keeps their owners and users.  A reference has one handle; the handle is dropped
+when the reference is.  The class of references installs itself by
+`set_reference_class`, so that values can be searched for it.
+
+Rules: a handle gives one thing back, once: the fork that it stands for, or one hold of
+the owner on its own value; `drop` takes no lock and may be called by a finalizer.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runtime.errors.rpc import ReferenceDead, RpcMisuse
+from runtime.futures import Future
+from runtime.rpc.identities import Fork, ForkId, Node, RRefId
+
+if TYPE_CHECKING:
+    from runtime.rpc.agent.agent import Agent
+
+# Why references are dead, as far as no peer is to blame for it.
+NOT_CREATED = (
+    "RRef creation by `remote` did not end in time or was not sent, and the value may "
+    "not exist on its owner"
+)
+LOST = "its owner cannot be reached: {reason}"
+DELETED = "its worker was shut down, and it has been deleted"
+
+
+class Handle:
+    """One reference of this worker.
+
+    `fork` names it; `owner` has the value.  `value` is the future of the value on its
+    owner, None elsewhere.  `created` is complete when the call that creates the value
+    was answered, with its error if it was not.
+    """
+
+    __slots__ = (
+        "_dropped",
+        "_own",
+        "agent",
+        "confirmed",
+        "created",
+        "death",
+        "fork",
+        "value",
+    )
+
+    def __init__(
+        self,
+        agent: "Agent",
+        fork: Fork,
+        *,
+        own: bool = False,
+        value: Future[Any] | None = None,
+        created: Future[None] | None = None,
+    ) -> None:
+        self.agent = agent
+        self.fork = fork
+        # Whether it is a hold of the owner, and no fork.
+        self._own = own
+        self.value = value
+        self.confirmed = created is None
+        if created is None:
+            created = Future()
+            created.set_result(None)
+        self.created = created
+        # Why it is worth nothing; "" as long as it is.
+        self.death = ""
+        self._dropped = False
+
+    @property
+    def owner(self) -> Node:
+        """The worker that has the value."""
+        return self.fork.owner
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether this worker has the value."""
+        return self.value is not None
+
+    def check(self, call: str) -> None:
+        """Refuse `call` if the reference is dead.
+
+        Raises:
+            ReferenceDead: it is.
+        """
+        if self.death:
+            raise ReferenceDead(call=call, reference=self.text(), reason=self.death)
+
+    def text(self) -> str:
+        """The reference, for texts."""
+        if self.is_owner:
+            return f"OwnerRRef({self.fork.rref})"
+        return f"UserRRef(rref_id={self.fork.rref}, fork_id={self.fork.fork})"
+
+    def drop(self) -> None:
+        """Give the reference back, from wherever this is called; once."""
+        if not self._dropped:
+            self._dropped = True
+            self.agent.let_go.append(self)
+
+    def carried(self) -> Fork | RRefId:
+        """What a message carries that has this reference.
+
+        Raises:
+            ReferenceDead: it is dead.
+        """
+        self.check("the call that it is sent with")
+        return self.fork.rref if self._own else self.fork
+
+    def given_back(self) -> tuple[bool, ForkId]:
+        """Whether it is a hold of the owner, and which value or fork is given back."""
+        return self._own, self.fork.rref if self._own else self.fork.fork
+
+
+Make = Callable[[Handle], Any]
+Find = Callable[[Any], Handle | None]
+
+
+def _itself(handle: Handle) -> Any:
+    return handle
+
+
+def _is_one(value: Any) -> Handle | None:
+    return value if isinstance(value, Handle) else None
+
+
+class _Class:
+    """How references are made of handles, and handles found in references."""
+
+    make: Make = staticmethod(_itself)
+    find: Find = staticmethod(_is_one)
+
+
+def set_reference_class(make: Make, find: Find, kind: type) -> None:
+    """Have references, which are of `kind`, made by `make`; `find` gives the handle."""
+    _Class.make = staticmethod(make)
+    _Class.find = staticmethod(find)
+    References.kinds = (kind, Handle)
+
+
+class References:
+    """The references of one worker, for who packs values and unpacks them."""
+
+    # The classes of references.
+    kinds: tuple[type, ...] = (Handle,)
+
+    def __init__(self, agent: "Agent") -> None:
+        self._agent = agent
+
+    def carry(self, reference: Any) -> Fork | RRefId:
+        """What a session is told of a reference that leaves.
+
+        Raises:
+            ReferenceDead: it is dead.
+            RpcMisuse: it is one of another worker of this process.
+        """
+        handle = _is_one(reference) or _Class.find(reference)
+        assert handle is not None, "it is of a class of references"
+        if handle.agent is not self._agent:
+            raise RpcMisuse(
+                call="pack",
+                found=f"a reference of the worker `{handle.agent.info.name}`",
+                wanted=f"references of `{self._agent.info.name}`, which sends them",
+            )
+        return handle.carried()
+
+    def receive(self, carried: Any) -> Any:
+        """The reference that a session told of; it is given back when it is dropped."""
+        return _Class.make(self._agent.handle(carried))
+
+    def arriving(self, carries: Sequence[Fork]) -> "Arriving":
+        """The references of one message."""
+        return Arriving(self._agent, carries)
+
+
+class Arriving(References):
+    """The references of one message, each of which is received or given back."""
+
+    def __init__(self, agent: "Agent", carries: Sequence[Fork]) -> None:
+        super().__init__(agent)
+        self._left = {fork.fork: fork for fork in carries}
+
+    def receive(self, carried: Any) -> Any:
+        """As `References.receive`; each once."""
+        del self._left[carried.fork]
+        return super().receive(carried)
+
+    def give_back(self) -> None:
+        """Give back what was not received."""
+        for fork in self._left.values():
+            self._agent.handle(fork).drop()
+        self._left.clear()

@@ -1,0 +1,352 @@
+"""Joining: from an address to a worker that is a member.
+
+True only here: where workers meet, and who keeps the list of them.
+
+    env://               MASTER_ADDR and MASTER_PORT; RANK and WORLD_SIZE if not given
+    tcp://HOST:PORT      on one machine or several; `?rank=1&world_size=2` may follow
+    ipc:///folder        on one machine; the folder is this user's only, and made
+    file:///folder       the same
+    local://NAME         in one process
+
+With a world size the group is static: it is complete when so many are there, and
+nobody is called before.  Without one it is open: workers come and go.
+
+Who keeps: rank 0 of a static group; else whoever is first at the address.  The others
+ask the keeper, again and again until they are members or the time is over.  When the
+keeper is gone, the others go on with each other, and nobody can join.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from secrets import randbits
+from threading import Event
+from time import monotonic
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from runtime.errors.rpc import (
+    AddressUnusable,
+    ExtraMissing,
+    JoinTimeout,
+    NotAdmitted,
+    NotUnique,
+    RpcError,
+    RpcMisuse,
+)
+from runtime.rpc.agent.agent import Agent
+from runtime.rpc.agent.current import Seat
+from runtime.rpc.agent.options import RpcBackendOptions
+from runtime.rpc.session.session import Session
+from runtime.rpc.transport import LocalTransport, Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAME = re.compile(r"[A-Za-z0-9\-_:]{1,127}")
+# Ids are 16 bits wide on the wire.
+_MOST_IDS = 1 << 15
+# Seconds between two looks at a place that is taken, and how long one looks: a group
+# that ends needs less.
+_AGAIN = 0.1
+_TAKEN = 10.0
+# An answer that has not come by now is of nobody; busy workers take a while.
+_PATIENCE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Where workers meet: `endpoint` is the keeper's, the others listen `beside` it.
+
+    `rank` is -1 for any, `world_size` None for an open group.
+    """
+
+    endpoint: str
+    beside: str
+    rank: int = -1
+    world_size: int | None = None
+
+
+def meeting(
+    init_method: str,
+    rank: int = -1,
+    world_size: int | None = None,
+    environment: "Mapping[str, str]" = os.environ,
+) -> Meeting:
+    """What an address says, beside what `init_rpc` was given.
+
+    Raises:
+        RpcMisuse: it says nothing that can be met at.
+    """
+    try:
+        url = urlsplit(init_method)
+        asked = parse_qs(url.query)
+        scheme, port = url.scheme, url.port
+        if rank < 0 and "rank" in asked:
+            rank = int(asked["rank"][0])
+        if not world_size and "world_size" in asked:
+            world_size = int(asked["world_size"][0])
+    except ValueError as error:
+        raise _no_address(init_method, str(error)) from None
+    if scheme == "env":
+        return _of_environment(init_method, rank, world_size, environment)
+    size = world_size or None
+    if scheme == "tcp":
+        if not url.hostname or port is None:
+            raise _no_address(init_method, "it lacks a host or a port")
+        host = "127.0.0.1" if url.hostname == "localhost" else url.hostname
+        near = host == "::1" or host.startswith("127.")
+        host = f"[{host}]" if ":" in host else host
+        beside = f"tcp://{host if near else '*'}:0"
+        return Meeting(f"tcp://{host}:{port}", beside, rank, size)
+    if scheme in ("ipc", "file") and not url.netloc and len(url.path) > 1:
+        folder = url.path.rstrip("/")
+        return Meeting(f"ipc://{folder}/keeper", f"ipc://{folder}/", rank, size)
+    if scheme == "local" and url.netloc:
+        return Meeting(f"local://{url.netloc}", "local://", rank, size)
+    raise _no_address(init_method, "it names no way to meet, or no place")
+
+
+def _of_environment(
+    init_method: str,
+    rank: int,
+    world_size: int | None,
+    environment: "Mapping[str, str]",
+) -> Meeting:
+    missing = [
+        each for each in ("MASTER_ADDR", "MASTER_PORT") if not environment.get(each)
+    ]
+    if missing:
+        lacks = f"{' and '.join(missing)} is not set in the environment"
+        raise _no_address(init_method, lacks)
+    if rank < 0:
+        rank = int(environment.get("RANK", -1))
+    if not world_size:
+        world_size = int(environment.get("WORLD_SIZE", 0)) or None
+    host, port = environment["MASTER_ADDR"], environment["MASTER_PORT"]
+    return meeting(f"tcp://{host}:{port}", rank, world_size)
+
+
+def _no_address(init_method: str, why: str) -> RpcMisuse:
+    return RpcMisuse(
+        call="init_rpc",
+        found=f"the address {init_method!r}: {why}",
+        wanted=(
+            '"tcp://HOST:PORT", "ipc:///folder", "file:///folder", "local://NAME", or '
+            '"env://" with MASTER_ADDR and MASTER_PORT'
+        ),
+    )
+
+
+def checked_name(name: object) -> str:
+    """The name of a worker.
+
+    Raises:
+        RpcMisuse: no worker may have it.
+    """
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        raise RpcMisuse(
+            call="init_rpc",
+            found=f"the name {name!r}",
+            wanted=(
+                "a name: Worker name must match ^[A-Za-z0-9-_:]*$, and must be "
+                "non-empty and shorter than 128 chars"
+            ),
+        )
+    return name
+
+
+def checked_rank(rank: object, world_size: object) -> tuple[int, int | None]:
+    """The rank, -1 for any, and the size of a static group, None for an open one.
+
+    Raises:
+        RpcMisuse: no worker has that number, or no group that size.
+    """
+    for value, what in ((rank, "rank"), (world_size, "world_size")):
+        if value is not None and (
+            not isinstance(value, int) or isinstance(value, bool)
+        ):
+            raise RpcMisuse(
+                call="init_rpc", found=f"{what}={value!r}", wanted="a whole number"
+            )
+    number = -1 if rank is None else int(rank)  # type: ignore[call-overload]  # checked
+    size = int(world_size) if world_size else None  # type: ignore[call-overload]  # checked
+    if number >= _MOST_IDS:
+        raise RpcMisuse(
+            call="init_rpc",
+            found=f"the rank {number}",
+            wanted=f"RPC worker id out of bound of int16_t: below {_MOST_IDS}",
+        )
+    if size is not None and (size < 0 or number >= size):
+        raise RpcMisuse(
+            call="init_rpc",
+            found=f"rank {number} of {size} workers",
+            wanted="a rank below the size of the group",
+        )
+    return number, size
+
+
+def join(
+    name: str,
+    where: Meeting,
+    options: RpcBackendOptions,
+    sits: Seat,
+    over: Callable[[], bool] = lambda: False,
+) -> Agent:
+    """A worker that is a member and has its seat; of a static group, when it is whole.
+
+    `over` says that nobody needs it any more.
+
+    Raises:
+        JoinTimeout: it is not in time, or `over`; who is missing is named.
+        NotUnique: another member has its name or its number.
+        NotAdmitted: the keeper does not take it.
+        AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
+    """
+    began = monotonic()
+    until = began + options.join_timeout
+    while True:
+        keeps, transport = _listening(where, options, min(until, began + _TAKEN))
+        agent = _made(name, transport, options, sits)
+        sits.agent = agent
+        try:
+            agent.start()
+            if _become_member(agent, where, keeps, until, over):
+                return agent
+        except BaseException:
+            sits.agent = None
+            agent.close()
+            raise
+        # Who kept the place may be gone: perhaps this worker keeps it now.
+        sits.agent = None
+        agent.close()
+
+
+def _listening(
+    where: Meeting, options: RpcBackendOptions, until: float
+) -> tuple[bool, Transport]:
+    """Whether this worker keeps the place, and by what it listens.
+
+    Raises:
+        AddressUnusable: rank 0 has to have the place, and it was taken all the time.
+        KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
+    """
+    while where.rank <= 0:
+        try:
+            return True, _transport(where.endpoint, options)
+        except AddressUnusable:
+            # Somebody is there, or it is the address of another machine.
+            if where.rank < 0:
+                break
+            # Perhaps a group that is about to end.
+            if monotonic() > until:
+                raise
+            Event().wait(_AGAIN)
+    return False, _transport(where.beside, options)
+
+
+def _transport(address: str, options: RpcBackendOptions) -> Transport:
+    """A transport that listens at an address.
+
+    Raises:
+        ExtraMissing: it takes a socket, and nothing is installed that has any.
+        AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
+    """
+    if address.startswith("local://"):
+        return LocalTransport(address.removeprefix("local://"))
+    try:
+        from runtime.rpc.transport.addresses import parsed
+        from runtime.rpc.transport.keys import Keys
+        from runtime.rpc.transport.sockets import SocketTransport
+    except ImportError as error:
+        package = (error.name or "zmq").partition(".")[0]
+        raise ExtraMissing(call="init_rpc", package=package) from error
+    keys = None
+    if options.keys is not None:
+        keys = Keys.load(options.keys)
+    elif address.startswith("tcp://") and parsed(address).is_loopback():
+        # Nobody else on this machine may send what runs here.
+        keys = Keys.of_this_user()
+    return SocketTransport(address, keys)
+
+
+def _become_member(
+    agent: Agent,
+    where: Meeting,
+    keeps: bool,
+    until: float,
+    over: Callable[[], bool],
+) -> bool:
+    """Be admitted, and in a static group wait for the others.
+
+    False where nobody answers, and this worker may be the one who keeps the place.
+    """
+    wanted = where.rank if where.rank >= 0 else None
+    session = agent.session
+    if keeps:
+        size = where.world_size
+        agent.do(lambda _: session.keep(world_size=size, id=wanted or 0), "init_rpc")
+    else:
+        endpoint = where.endpoint
+        agent.do(lambda now: session.join(endpoint, id=wanted, now=now), "init_rpc")
+    ended = False
+
+    def is_over() -> bool:
+        nonlocal ended
+        ended = bool(agent.ended) or over()
+        return ended or agent.rejected is not None
+
+    def is_admitted() -> bool:
+        return agent.admitted is not None or is_over()
+
+    def is_whole() -> bool:
+        if agent.admitted is None:
+            return is_over()
+        size = agent.admitted.world_size
+        return size is None or len(agent.nodes()) >= size or is_over()
+
+    if where.rank < 0:
+        patience = min(until - monotonic(), _PATIENCE)
+        answered = agent.wait_until(is_admitted, max(patience, 0.0))
+        if not answered and monotonic() < until:
+            return False
+    whole = agent.wait_until(is_whole, max(until - monotonic(), 0.0))
+    if agent.rejected is not None:
+        raise _rejected(agent.name, where, agent.rejected.why)
+    if whole and not ended:
+        return True
+    raise JoinTimeout(
+        name=agent.name,
+        address=where.endpoint,
+        seconds=agent.options.join_timeout,
+        missing=_missing(agent),
+    )
+
+
+def _rejected(name: str, where: Meeting, why: str) -> RpcError:
+    if "is not unique" in why:
+        return NotUnique(name=name, why=why)
+    return NotAdmitted(name=name, address=where.endpoint, why=why)
+
+
+def _missing(agent: Agent) -> tuple[str, ...]:
+    if agent.admitted is None:
+        return ("an answer of the worker that keeps the address",)
+    there = {node.id for node in agent.nodes()}
+    size = agent.admitted.world_size or 0
+    return tuple(f"the worker of rank {n}" for n in range(size) if n not in there)
+
+
+def _made(
+    name: str, transport: Transport, options: RpcBackendOptions, sits: Seat
+) -> Agent:
+    session = Session(
+        name,
+        incarnation=randbits(63),
+        endpoint=transport.endpoint,
+        key=transport.key,
+        settings=options.session,
+        now=monotonic(),
+    )
+    return Agent(session, transport, options, sits)

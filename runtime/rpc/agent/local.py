@@ -1,0 +1,189 @@
+"""Local workers: a whole group on this machine, for the time of a block.
+
+True only here: workers that nobody else has to start.  The thread that opens the block
+is the first of them; the others are threads of this process, or processes of their own.
+
+Rules: the block leaves nobody behind, however it ends: in good order the group shuts
+down as one; after an error all stop at once, and processes that do not are killed.
+"""
+
+import multiprocessing
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from itertools import count
+from multiprocessing.process import BaseProcess
+from threading import Thread
+from typing import Any, Literal
+
+from runtime.errors.rpc import AlreadyInitialized, RpcError, RpcMisuse
+from runtime.rpc.agent.agent import Agent
+from runtime.rpc.agent.current import Seat, seat
+from runtime.rpc.agent.joining import checked_name, join, meeting
+from runtime.rpc.agent.options import RpcBackendOptions
+from runtime.rpc.agent.starting import init_rpc, shutdown
+from runtime.rpc.agent.stopping import lives, stop
+from runtime.rpc.identities import WorkerInfo
+
+How = Literal["threads", "spawn", "fork"]
+
+_NUMBERS = count()
+# A process that was told to end, and is at something, has so long.
+_END_SECONDS = 10.0
+
+
+@contextmanager
+def local_workers(
+    workers: int | Sequence[str] = 2,
+    *,
+    how: How = "threads",
+    options: RpcBackendOptions | None = None,
+) -> Iterator[tuple[WorkerInfo, ...]]:
+    """A group of workers, of which this thread is the first, while a block runs.
+
+    `workers` are their names, or how many there are: "worker0", "worker1" and so on.
+    `how` is "threads", or how processes are begun; the functions that are called must
+    then be those of a module, except with "fork".
+
+    Raises:
+        AlreadyInitialized: this thread is a worker already.
+        RpcMisuse: there are no such workers.
+        JoinTimeout: they did not come together.
+    """
+    names = _names(workers)
+    own = seat()
+    if own.agent is not None:
+        raise AlreadyInitialized(name=own.agent.name)
+    options = options or RpcBackendOptions()
+    with ExitStack() as stack:
+        if how == "threads":
+            place = f"local://local-{next(_NUMBERS)}"
+        else:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rpc-"))
+            place = f"ipc://{folder}"
+        options = replace(options, init_method=place)
+        group = _Threads() if how == "threads" else _Processes(how)
+        try:
+            group.begin(names, options)
+            where = meeting(place, 0, len(names))
+            agent = join(names[0], where, options, own, group.is_over)
+            lives(agent)
+            yield tuple(node.info for node in agent.nodes())
+            group.end(agent)
+        except BaseException:
+            started = seat().agent
+            if started is not None:
+                stop(started, graceful=False)
+            raise
+        finally:
+            group.close()
+
+
+def _names(workers: int | Sequence[str]) -> tuple[str, ...]:
+    if isinstance(workers, int):
+        names = tuple(f"worker{n}" for n in range(workers))
+    else:
+        names = tuple(checked_name(name) for name in workers)
+    if not names or len(set(names)) < len(names):
+        raise RpcMisuse(
+            call="local_workers",
+            found=f"the workers {workers!r}",
+            wanted="one name at least, and each of them once; or how many there are",
+        )
+    return names
+
+
+class _Threads:
+    """Workers beside this one in its process."""
+
+    def __init__(self) -> None:
+        self._agents: list[Agent] = []
+        self._joining: list[Thread] = []
+        self._over = False
+
+    def is_over(self) -> bool:
+        """Whether the group cannot come together any more, or need not."""
+        return self._over
+
+    def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
+        """Have all but the first join."""
+        for rank, name in enumerate(names[1:], 1):
+            where = meeting(options.init_method, rank, len(names))
+            self._run(self._join, name, where, options)
+
+    def _join(self, name: str, where: Any, options: RpcBackendOptions) -> None:
+        try:
+            agent = join(name, where, options, Seat(), self.is_over)
+        except RpcError:
+            # The first one is told that nobody comes.
+            self._over = True
+            raise
+        lives(agent)
+        self._agents.append(agent)
+
+    def _run(self, target: Callable[..., object], *args: Any) -> None:
+        thread = Thread(target=target, args=args, daemon=True)
+        self._joining.append(thread)
+        thread.start()
+
+    def end(self, first: Agent) -> None:
+        """Shut all down as one."""
+        self._wait()
+        for agent in self._agents:
+            self._run(stop, agent)
+        stop(first)
+
+    def _wait(self) -> None:
+        for thread in self._joining:
+            thread.join()
+        self._joining.clear()
+
+    def close(self) -> None:
+        """Stop who is left."""
+        self._over = True
+        self._wait()
+        for agent in self._agents:
+            if not agent.ended:
+                stop(agent, graceful=False)
+
+
+class _Processes:
+    """Workers in processes of their own."""
+
+    def __init__(self, how: str) -> None:
+        self._context: Any = multiprocessing.get_context(how)
+        self._processes: list[BaseProcess] = []
+
+    def is_over(self) -> bool:
+        """Whether the group cannot come together any more."""
+        return any(each.exitcode is not None for each in self._processes)
+
+    def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
+        """Have all but the first join."""
+        for rank, name in enumerate(names[1:], 1):
+            process = self._context.Process(
+                target=_serve, args=(name, rank, len(names), options), daemon=True
+            )
+            process.start()
+            self._processes.append(process)
+
+    def end(self, first: Agent) -> None:
+        """Shut all down as one; the others wait for it."""
+        stop(first)
+        for process in self._processes:
+            process.join(_END_SECONDS)
+
+    def close(self) -> None:
+        """End who is left."""
+        for process in self._processes:
+            if process.is_alive():
+                process.kill()
+            process.join()
+            process.close()
+
+
+def _serve(name: str, rank: int, world_size: int, options: RpcBackendOptions) -> None:
+    """What a process of its own does: serve until all are done."""
+    init_rpc(name, rank=rank, world_size=world_size, rpc_backend_options=options)
+    shutdown()

@@ -1,0 +1,237 @@
+"""Options of workers, and the backends that are made of them.
+
+True only here: what a worker takes when nothing is said, and how a backend is found: by
+its name, or by the class of its options.  A backend is a name, a function that makes
+options, and one that makes the worker.
+
+Rules: options are checked when they are made; whatever is wrong is named then, not when
+a worker starts.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from runtime.errors.rpc import RpcMisuse
+from runtime.rpc.session.settings import Settings
+
+if TYPE_CHECKING:
+    from runtime.rpc.agent.agent import Agent
+
+# The defaults of `torch.distributed.rpc`.
+DEFAULT_RPC_TIMEOUT_SEC = 60.0
+UNSET_RPC_TIMEOUT = -1.0
+DEFAULT_SHUTDOWN_TIMEOUT = 0.0
+DEFAULT_NUM_WORKER_THREADS = 16
+DEFAULT_INIT_METHOD = "env://"
+# So many answers may be missing before a caller waits: a call in flight keeps about a
+# kilobyte.
+DEFAULT_MAX_CALLS_IN_FLIGHT = 100_000
+# In seconds: others may have to be started by hand.
+DEFAULT_JOIN_TIMEOUT = 60.0
+# A year: later deadlines are none.
+_LONGEST = 86_400.0 * 365
+
+
+def timeout_seconds(timeout: object, default: float, call: str) -> float | None:
+    """The seconds that a call has, in whole milliseconds, rounded up; None for ever.
+
+    -1 stands for the default, 0 for ever.
+
+    Raises:
+        RpcMisuse: it is no number of seconds, or negative.
+    """
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+        raise _no_timeout(call, f"the timeout {timeout!r}")
+    if timeout == UNSET_RPC_TIMEOUT:
+        timeout = default
+    if not timeout >= 0:
+        raise _no_timeout(call, f"a timeout of {timeout}")
+    if not timeout or timeout > _LONGEST:
+        return None
+    return ceil(timeout * 1000 - 1e-6) / 1000
+
+
+def _no_timeout(call: str, found: str) -> RpcMisuse:
+    return RpcMisuse(
+        call=call,
+        found=found,
+        wanted=(
+            "a number of seconds; RPC Timeout must be non-negative, 0 is for ever, "
+            "and -1 stands for the default"
+        ),
+    )
+
+
+@dataclass(slots=True)
+class RpcBackendOptions:
+    """What a worker is told when it starts.
+
+    `rpc_timeout` is in seconds, for calls that name none; 0 is for ever.  `init_method`
+    is where the workers meet: "tcp://HOST:PORT", "ipc:///folder", "file:///folder", or
+    "env://" for MASTER_ADDR and MASTER_PORT.  `keys` is a folder of keys; without one,
+    workers of one machine only are heard.  `registered_only` has this worker run
+    functions that were registered here, operators and scripts, and decode nothing that
+    could run code.  `max_calls_in_flight` is how many answers may be missing before a
+    caller waits, `max_payload` the largest request or answer, in bytes.  `join_timeout`
+    is in seconds; `session` has the times after which a silent worker is lost.
+
+    Raises:
+        RpcMisuse: a value that no worker could take.
+    """
+
+    rpc_timeout: float = DEFAULT_RPC_TIMEOUT_SEC
+    init_method: str = DEFAULT_INIT_METHOD
+    num_worker_threads: int = DEFAULT_NUM_WORKER_THREADS
+    keys: str | Path | None = None
+    registered_only: bool = False
+    max_calls_in_flight: int = DEFAULT_MAX_CALLS_IN_FLIGHT
+    max_payload: int | None = None
+    shared_memory: bool = True
+    join_timeout: float = DEFAULT_JOIN_TIMEOUT
+    session: Settings = field(default_factory=Settings)
+    # For programs that name them: the only device is the CPU.
+    device_maps: Mapping[str, Mapping[object, object]] = field(default_factory=dict)
+    devices: Iterable[object] = ()
+
+    def __post_init__(self) -> None:
+        call = type(self).__name__
+        timeout_seconds(self.rpc_timeout, 0.0, call)
+        if self.rpc_timeout < 0:
+            raise _no_timeout(call, f"a timeout of {self.rpc_timeout}")
+        if not isinstance(self.init_method, str):
+            raise RpcMisuse(
+                call=call,
+                found=f"the address {self.init_method!r}",
+                wanted='a text, such as "tcp://HOST:PORT"',
+            )
+        for name in ("num_worker_threads", "max_calls_in_flight", "max_payload"):
+            value = getattr(self, name)
+            if value is None and name == "max_payload":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+                raise RpcMisuse(
+                    call=call,
+                    found=f"{name}={value!r}",
+                    wanted=f"a whole number: {name} must be positive, got {value!r}",
+                )
+
+
+class Backend(NamedTuple):
+    """What is behind a member of `BackendType`."""
+
+    construct_rpc_backend_options_handler: Callable[..., RpcBackendOptions]
+    init_backend_handler: "Callable[..., Agent]"
+
+
+class BackendType(Enum):
+    """The backends; replaced by a larger enumeration when one is registered."""
+
+    @property
+    def handlers(self) -> Backend:
+        """What was registered under this name."""
+        return _BACKENDS[self.name]
+
+    def __repr__(self) -> str:
+        return f"BackendType.{self.name}"
+
+
+_BACKENDS: dict[str, Backend] = {}
+_TYPE: type[BackendType] = BackendType
+
+
+def backend_type() -> type[BackendType]:
+    """The enumeration of all backends that are registered by now."""
+    return _TYPE
+
+
+def backend_registered(backend_name: str) -> bool:
+    """Whether there is a backend of that name."""
+    return backend_name in _BACKENDS
+
+
+def register_backend(
+    backend_name: str,
+    construct_rpc_backend_options_handler: Callable[..., RpcBackendOptions],
+    init_backend_handler: "Callable[..., Agent]",
+) -> BackendType:
+    """Register a backend; its member of the new `BackendType`.
+
+    Raises:
+        RpcMisuse: there is one of that name.
+    """
+    global _TYPE
+    if backend_name in _BACKENDS:
+        raise RpcMisuse(
+            call="register_backend",
+            found=f"a taken name: RPC backend {backend_name}: already registered",
+            wanted="a name of its own for each backend",
+        )
+    _BACKENDS[backend_name] = Backend(
+        construct_rpc_backend_options_handler, init_backend_handler
+    )
+    names = {name: name for name in _BACKENDS}
+    _TYPE = BackendType("BackendType", names, module=__name__)  # type: ignore[assignment,call-arg]  # the functional form of enumerations
+    return _TYPE[backend_name]
+
+
+def construct_rpc_backend_options(
+    backend: BackendType,
+    rpc_timeout: float = DEFAULT_RPC_TIMEOUT_SEC,
+    init_method: str = DEFAULT_INIT_METHOD,
+    **kwargs: Any,
+) -> RpcBackendOptions:
+    """The options of a backend; `kwargs` as it takes them."""
+    return backend.handlers.construct_rpc_backend_options_handler(
+        rpc_timeout=rpc_timeout, init_method=init_method, **kwargs
+    )
+
+
+def init_backend(backend: BackendType, *args: Any, **kwargs: Any) -> "Agent":
+    """A started worker of a backend; arguments as it takes them."""
+    return backend.handlers.init_backend_handler(*args, **kwargs)
+
+
+def chosen(
+    backend: object, options: object, default: str
+) -> tuple[BackendType, RpcBackendOptions]:
+    """The backend and the options that `init_rpc` was given, or that follow from one.
+
+    Raises:
+        RpcMisuse: what was given is none, or no backend has such options.
+    """
+    if backend is not None and not isinstance(backend, BackendType):
+        raise RpcMisuse(
+            call="init_rpc",
+            found=f"the backend {backend!r}",
+            wanted="Argument backend must be a member of BackendType",
+        )
+    if options is not None and not isinstance(options, RpcBackendOptions):
+        raise RpcMisuse(
+            call="init_rpc",
+            found=f"options of type {type(options).__name__}",
+            wanted=(
+                "Argument rpc_backend_options must be an instance of RpcBackendOptions"
+            ),
+        )
+    if backend is None and options is None:
+        backend = _TYPE[default]
+    if backend is None:
+        for each in _TYPE:
+            if type(construct_rpc_backend_options(each)) is type(options):
+                backend = each
+                break
+        else:
+            raise RpcMisuse(
+                call="init_rpc",
+                found=f"no backend: Could not infer backend for options {options}",
+                wanted="options of a backend that is registered, or its name",
+            )
+    assert isinstance(backend, BackendType), "it was given, or found"
+    if options is None:
+        options = construct_rpc_backend_options(backend)
+    assert isinstance(options, RpcBackendOptions), "it was given, or made"
+    return backend, options

@@ -1,0 +1,183 @@
+"""Request threads: functions of other workers run here, and never wait for a thread.
+
+True only here: how many threads there are.  There are `size` of them at most, started
+when they are first needed, and one more for each of them that waits for a future: what
+it waits for may need a thread of this very worker, and would never come.
+
+How it is seen that a thread waits: the function that it is in is one of `WAITS`.  Only
+where requests queue up and all threads are busy does a watcher look, every few
+milliseconds; else nothing of this costs anything.
+
+Rules:
+- a request is a function and its argument; what it raises is logged, and is a defect;
+- a thread that is one too many leaves after a second without a request;
+- threads are daemons: none keeps a process from ending.
+"""
+
+import sys
+from collections.abc import Callable
+from logging import getLogger
+from queue import Empty, SimpleQueue
+from threading import Event, Thread, current_thread
+from types import CodeType
+from typing import Any
+
+from runtime.futures import Future
+from runtime.locks import reentered
+
+Task = tuple[Callable[[Any], object], Any]
+
+# The functions in which a thread waits for another one, and for nothing else.
+WAITS: set[CodeType] = {Future._awaited.__code__}
+
+# Between two looks at threads that are all busy: half of it is what a nested call
+# beyond `size` waits for its thread.
+_LOOK_SECONDS = 0.004
+# A surplus thread, and the watcher, leave after so long without use.
+_IDLE_SECONDS = 1.0
+# More threads than any recursion of calls needs, and fewer than systems refuse.
+MOST = 4096
+
+
+class Pool:
+    """Threads that run requests; `enter` is called first in each of them."""
+
+    def __init__(
+        self, name: str, size: int, enter: Callable[[], object] = lambda: None
+    ) -> None:
+        self._name = name
+        self._size = size
+        self._enter = enter
+        self._queue: SimpleQueue[Task | None] = SimpleQueue()
+        self._lock = reentered()
+        # Threads without a request, less the requests that no thread has taken.
+        self._free = 0
+        self._threads: set[Thread] = set()
+        self._started = 0
+        self._closed = False
+        self._watcher: Thread | None = None
+        self._ending = Event()
+
+    def put(self, function: Callable[[Any], object], argument: Any) -> None:
+        """Have a thread call `function(argument)`; whoever comes first runs first."""
+        with self._lock:
+            self._free -= 1
+            short = self._free < 0
+        self._queue.put((function, argument))
+        if short:
+            self._grow()
+
+    def counts(self) -> tuple[int, int, int]:
+        """How many threads there are, how many are idle, how many requests wait."""
+        with self._lock:
+            free = self._free
+            return len(self._threads), max(free, 0), max(-free, 0)
+
+    def close(self, timeout: float = 1.0) -> bool:
+        """Let the threads end, each after what it is at; whether all of them did.
+
+        Requests that no thread has taken are not run.
+        """
+        self._closed = True
+        self._ending.set()
+        with self._lock:
+            threads = [*self._threads]
+        try:
+            while True:
+                self._queue.get_nowait()
+        except Empty:
+            pass
+        for _ in threads:
+            self._queue.put(None)
+        share = timeout
+        for thread in threads:
+            if thread is not current_thread():
+                thread.join(share)
+                # Who is late has taken the time of all.
+                share = share if not thread.is_alive() else 0.0
+        watcher = self._watcher
+        if watcher is not None and watcher is not current_thread():
+            watcher.join(timeout)
+        return not any(
+            each.is_alive() for each in threads if each is not current_thread()
+        )
+
+    def _grow(self) -> None:
+        with self._lock:
+            if self._closed or self._free >= 0:
+                return
+            if len(self._threads) < self._size:
+                thread = self._made()
+            elif self._watcher is None:
+                thread = Thread(
+                    target=self._watch, name=f"{self._name} watcher", daemon=True
+                )
+                self._watcher = thread
+            else:
+                return
+        thread.start()
+
+    def _made(self) -> Thread:
+        """One more thread, not started; it counts from now on."""
+        self._started += 1
+        thread = Thread(
+            target=self._work, name=f"{self._name} request {self._started}", daemon=True
+        )
+        self._threads.add(thread)
+        self._free += 1
+        return thread
+
+    def _work(self) -> None:
+        self._enter()
+        get = self._queue.get
+        while True:
+            surplus = len(self._threads) > self._size
+            try:
+                task = get(timeout=_IDLE_SECONDS) if surplus else get()
+            except Empty:
+                with self._lock:
+                    # Else a request is on its way for which no other thread is there.
+                    if self._free > 0 and len(self._threads) > self._size:
+                        self._free -= 1
+                        self._threads.discard(current_thread())
+                        return
+                continue
+            if task is None:
+                self._threads.discard(current_thread())
+                return
+            try:
+                task[0](task[1])
+            except BaseException:
+                getLogger("runtime.rpc").exception("a request ended by a defect")
+            finally:
+                # It may be the last one to keep what a user made.
+                del task
+            with self._lock:
+                self._free += 1
+
+    def _watch(self) -> None:
+        idle = 0.0
+        while not self._ending.wait(_LOOK_SECONDS):
+            if self._free < 0:
+                idle = 0.0
+                for thread in self._needed():
+                    thread.start()
+                continue
+            idle += _LOOK_SECONDS
+            if idle >= _IDLE_SECONDS:
+                with self._lock:
+                    if self._free >= 0:
+                        self._watcher = None
+                        return
+
+    def _needed(self) -> list[Thread]:
+        """Threads in the place of those that wait, as many as there are requests."""
+        frames = sys._current_frames()
+        with self._lock:
+            waiting = 0
+            for thread in self._threads:
+                frame = frames.get(thread.ident or 0)
+                waiting += frame is not None and frame.f_code in WAITS
+            del frames
+            room = min(self._size + waiting, MOST) - len(self._threads)
+            return [self._made() for _ in range(min(room, -self._free))]

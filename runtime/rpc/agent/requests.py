@@ -1,0 +1,220 @@
+"""Requests: what a worker asks of another one, and how the other one does it.
+
+True only here: from what came in to the function that runs, and from its end to the
+answer.
+
+    decoded     references that came with it become this worker's
+    run         on a request thread, with this worker as the current one
+    answered    by the thread on which the result is there: the one that ran it, or
+                whichever completes the future of a function that is marked so
+
+Rules:
+- what was asked for is answered once, whatever happens: with a value, or an error that
+  can be raised where it was asked for;
+- no thread waits for a future: the value of a reference that is still being made, and
+  the future of a marked function, bring the answer along when they are complete;
+- a value that `remote` makes stays here; an error of making it is its value, and comes
+  out where the value is asked for;
+- what the caller does not wait for any more is not begun; what is begun is finished.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from traceback import clear_frames
+from typing import TYPE_CHECKING, Any
+
+from runtime.errors.future import described, named
+from runtime.errors.rpc import NotAFuture, ReferenceDead
+from runtime.futures import Future
+from runtime.rpc.session.events import Called
+
+if TYPE_CHECKING:
+    from runtime.rpc.agent.agent import Agent
+
+# The attribute by which a function is known whose result comes later.
+MARK = "_wrapped_async_rpc_function"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked: `function(*args, **kwargs)`; `name` is for texts."""
+
+    function: Callable[..., Any]
+    args: Sequence[Any] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+    def text(self) -> str:
+        """What is called, for texts."""
+        return self.name or named(self.function)
+
+
+class Job:
+    """A request that came in, until it is answered."""
+
+    __slots__ = ("agent", "called", "cancelled", "value")
+
+    def __init__(
+        self, agent: "Agent", called: Called, value: Future[Any] | None
+    ) -> None:
+        self.agent = agent
+        self.called = called
+        # The value that it makes, or fetches; None for a plain call.
+        self.value = value
+        self.cancelled = False
+
+
+def serve(job: Job) -> None:
+    """Do what was asked, and answer now or when it is there."""
+    called = job.called
+    if called.target is not None:
+        _fetch(job)
+    elif job.cancelled and called.creates is None:
+        # The session drops it, and knows that this worker is done with it.
+        job.agent.reply(job, (b"",), (), failed=True)
+    else:
+        _run(job)
+
+
+def _fetch(job: Job) -> None:
+    """Answer with a value that is kept here, as soon as it is made."""
+    rref = job.called.target
+    assert rref is not None, "it is what is fetched"
+    if job.value is None:
+        dead = ReferenceDead(
+            call="to_here", reference=str(rref), reason="its owner has no such value"
+        )
+        _answer_error(job, dead)
+    else:
+        _answer_later(job, job.value)
+
+
+def _run(job: Job) -> None:
+    agent, called = job.agent, job.called
+    request = None
+    try:
+        request = agent.codec.unpack_request(called.payload, called.carries)
+        result = request.run()
+        if getattr(request.function, MARK, None) is not None:
+            if not isinstance(result, Future):
+                raise NotAFuture(function=request.name, found=described(result))
+            # What the request keeps alive ends here, not with the future.
+            request = None
+            if job.value is not None:
+                _hand_on(job.value, result)
+            _answer_later(job, result)
+            error = result.error()
+            if error is not None:
+                # What ran while it was set has ended.
+                _free_frames(error)
+            return
+        request = None
+    except BaseException as error:
+        # An error keeps this frame, which may not keep what the request does.
+        request = None
+        # An end of the process is none that somebody else may ask for.
+        _settle_error(job, _without_this_frame(error))
+    else:
+        _settle_value(job, result)
+
+
+def _without_this_frame(error: BaseException) -> BaseException:
+    if error.__traceback__ is not None and error.__traceback__.tb_next is not None:
+        error.__traceback__ = error.__traceback__.tb_next
+    return error
+
+
+def _hand_on(value: Future[Any], later: Future[Any]) -> None:
+    def tell(told: Future[Any]) -> None:
+        error = told.error()
+        if error is None:
+            value.set_result(told.value())
+        else:
+            value.set_error_if_needed(error)
+
+    later.add_done_callback(tell)
+
+
+def _answer_later(job: Job, future: Future[Any]) -> None:
+    def tell(told: Future[Any]) -> None:
+        error = told.error()
+        if job.called.creates is not None:
+            # The value stays here, and so does its error.
+            _answer(job, None)
+        elif error is None:
+            _answer(job, told.value())
+        else:
+            _answer_error(job, error)
+
+    future.add_done_callback(tell)
+
+
+def _settle_value(job: Job, result: object) -> None:
+    if job.value is not None:
+        if isinstance(result, Future):
+            # As from any function that is not marked: a future does not travel.
+            try:
+                result.__reduce_ex__(5)
+            except Exception as error:
+                _settle_error(job, error)
+                return
+        job.value.set_result(result)
+        _answer(job, None)
+    else:
+        _answer(job, result)
+
+
+def _settle_error(job: Job, error: BaseException) -> None:
+    if job.value is not None:
+        _free_frames(error)
+        job.value.set_error_if_needed(error)
+        _answer(job, None)
+    else:
+        _answer_error(job, error)
+
+
+def _answer(job: Job, result: object) -> None:
+    agent = job.agent
+    try:
+        payload, carries = agent.codec.pack_result(result)
+    except BaseException as error:
+        _answer_error(job, error)
+        return
+    agent.reply(job, payload, carries, failed=False)
+
+
+def _answer_error(job: Job, error: BaseException) -> None:
+    agent = job.agent
+    payload, carries = agent.codec.pack_error(error, agent.info)
+    _free_frames(error)
+    agent.reply(job, payload, carries, failed=True)
+
+
+def _free_frames(error: BaseException) -> None:
+    """Let go of what the frames have that an error passed; their lines stay.
+
+    The error may be the value of a reference that these frames have: it would be kept
+    until somebody collects garbage.
+    """
+    for each in _chain(error):
+        trace = each.__traceback__
+        if trace is not None:
+            clear_frames(trace)
+            frame = trace.tb_frame.f_back
+            with suppress(RuntimeError):  # it runs
+                while frame is not None:
+                    frame.clear()
+                    frame = frame.f_back
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """An error, its causes, and what they were raised beside."""
+    found: dict[int, BaseException] = {}
+    left: list[BaseException | None] = [error]
+    while left:
+        each = left.pop()
+        if each is not None and id(each) not in found:
+            found[id(each)] = each
+            left += (each.__cause__, each.__context__)
+    return [*found.values()]

@@ -1,0 +1,266 @@
+"""Speaking: the one lock of a worker, and what happens under it.
+
+True only here: how a session is told things and listened to.  Whatever it is told (a
+call, an answer, a packet, the time) is told under the lock, and what it says in turn is
+sent under it, so that packets leave in the order in which they were made.  What it
+tells of is handled outside of the lock, in order, by one thread at a time: the one that
+receives, or a request thread.
+
+Rules:
+- no lock is held while functions of users, their finalizers, or callbacks of futures
+  run; none of these runs on the receiving thread;
+- sending changes no thread: who calls sends, and who answers sends;
+- a finalizer only appends to `let_go`; the next one who tells the session anything,
+  or the receiving thread, says so to it;
+- code that comes in between while this very thread tells the session something (a
+  finalizer, a handler of a signal) may call: it is told when that is over;
+- an exception that comes in between then (Ctrl-C) ends the worker: what the session
+  knew may be half of it.  All that waits is told, and the others see the worker leave.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from logging import getLogger
+from queue import Empty, SimpleQueue
+from threading import get_ident, local
+from time import monotonic
+from typing import Any
+
+from runtime.errors.rpc import NotInitialized, RpcError, RpcMisuse
+from runtime.locks import reentered
+from runtime.rpc.agent.current import Seat, sit
+from runtime.rpc.agent.handles import Handle
+from runtime.rpc.agent.pool import WAITS, Pool
+from runtime.rpc.identities import ForkId
+from runtime.rpc.session.events import Buffer, Event
+from runtime.rpc.session.session import Session
+from runtime.rpc.transport import Transport
+
+LOG = getLogger("runtime.rpc")
+
+# What a wait for a change looks again after; changes are told, so it is rarely needed.
+LOOK_SECONDS = 0.1
+# Waking the receiving thread costs more than being a little late.
+_EARLIER = 0.0005
+
+
+def wait_shortly(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) -> None:
+    """Wait for a sign, or until the time is over."""
+    try:
+        waiter.get(timeout=seconds)
+    except Empty:
+        return
+
+
+WAITS.add(wait_shortly.__code__)
+
+
+class Speaker:
+    """A session with its transport and its threads, for `Agent`, which handles events.
+
+    `handlers` has the handler of each class of events.
+    """
+
+    def __init__(
+        self, session: Session, transport: Transport, threads: int, seat: Seat
+    ) -> None:
+        self.name = session.node.name
+        self.session = session
+        self.transport = transport
+        self.seat = seat
+        # Handles that are dropped; appended to by finalizers.
+        self.let_go: deque[Handle] = deque()
+        # Why it takes nothing any more; "" as long as it does.
+        self.ended = ""
+        self.handlers: dict[type, Callable[[Any], object]] = {}
+        self.handles: dict[ForkId, Handle] = {}
+        self.pool = Pool(self.name, threads, self._enter)
+        self._lock = reentered()
+        # The thread that tells the session something.
+        self._holder = 0
+        self._later: deque[Callable[[float], object]] = deque()
+        self._events: deque[Event] = deque()
+        self._telling = reentered()
+        self._wake = float("inf")
+        # What may run code of users when it is dropped: outside of the lock.
+        self._trash: list[object] = []
+        self._watchers: list[SimpleQueue[None]] = []
+        self._own = local()
+
+    def start(self) -> None:
+        """Begin to receive."""
+        self.transport.start(self._on_packet, self._on_time)
+
+    def is_request_thread(self) -> bool:
+        """Whether this thread runs requests of this worker."""
+        return getattr(self._own, "here", False)
+
+    def speaks(self) -> bool:
+        """Whether this very thread tells the session something just now."""
+        return self._holder == get_ident()
+
+    def refuse_to_wait(self, call: str) -> None:
+        """Refuse what has to wait for the session while this thread tells it something.
+
+        Raises:
+            RpcMisuse: a finalizer or a handler of a signal came in between.
+        """
+        if self._holder == get_ident():
+            raise RpcMisuse(
+                call=call,
+                found="a finalizer or a signal handler that interrupts this worker",
+                wanted="any other code: there, `rpc_async` is sent a little later",
+            )
+
+    # The one lock --------------------------------------------------------------------
+
+    def do(self, act: Callable[[float], Any], call: str) -> Any:
+        """What `act` gives, which tells the session something; None if that is later.
+
+        Raises:
+            NotInitialized: this worker has stopped.
+        """
+        me = get_ident()
+        if self._holder == me:
+            self._later.append(act)
+            return None
+        with self._lock:
+            if self.ended:
+                raise NotInitialized(call=call)
+            self._holder = me
+            try:
+                now = monotonic()
+                result = act(now)
+                self._flush(now)
+            except RpcError:
+                raise
+            except BaseException as error:
+                self._break(error)
+                raise
+            finally:
+                self._holder = 0
+        if self._events or self._trash:
+            self._heed()
+        return result
+
+    def _flush(self, now: float) -> None:
+        """Send what the session says, and keep what it tells of."""
+        session = self.session
+        while self.let_go:
+            handle = self.let_go.popleft()
+            own, name = handle.given_back()
+            self.handles.pop(name, None)
+            self._trash.append(handle)
+            if own:
+                session.disown(name, now)
+            else:
+                session.drop(name, now)
+        while self._later:
+            self._later.popleft()(now)
+        for packet in session.take_packets():
+            self.transport.send(packet.endpoint, packet.frames)
+        events = session.take_events()
+        if events:
+            self._events.extend(events)
+        due = session.next_time()
+        if due is not None and due < self._wake - _EARLIER:
+            self._wake = due
+            self.transport.wake_at(max(0.0, due - now))
+
+    def _on_packet(self, frames: list[Buffer], key: str) -> None:
+        with self._lock:
+            if self.ended:
+                return
+            self._holder = get_ident()
+            try:
+                now = monotonic()
+                self.session.receive(frames, key, now)
+                self._flush(now)
+            finally:
+                self._holder = 0
+        if self._events or self._trash:
+            self._drain()
+
+    def _on_time(self) -> None:
+        with self._lock:
+            if self.ended:
+                return
+            self._holder = get_ident()
+            try:
+                self._wake = float("inf")
+                now = monotonic()
+                self.session.tick(now)
+                self._flush(now)
+            finally:
+                self._holder = 0
+        self._drain()
+
+    def _break(self, error: BaseException) -> None:
+        """Stop: something came between while the session was told something."""
+        self.end(f"it was interrupted by {type(error).__name__} while it spoke")
+
+    def end(self, why: str) -> None:
+        """Take nothing any more; every call that waits fails."""
+        with self._lock:
+            if self.ended:
+                return
+            self.ended = why
+            self._events.extend(self.last_events(why))
+        self._heed()
+
+    def last_events(self, why: str) -> list[Event]:
+        """What is told when nothing comes any more."""
+        return []
+
+    def _enter(self) -> None:
+        """Make a request thread one of this worker's."""
+        sit(self.seat)
+        self._own.here = True
+
+    def _heed(self) -> None:
+        """Have events handled: here, where no signal comes in between, or elsewhere."""
+        if getattr(self._own, "here", False):
+            self._drain()
+        else:
+            self.pool.put(Speaker._drain, self)
+
+    def _drain(self) -> None:
+        """Handle events in order, unless another thread is at it."""
+        while self._events or self._trash:
+            if not self._telling.acquire(blocking=False):
+                return
+            try:
+                while self._events:
+                    event = self._events.popleft()
+                    try:
+                        self.handlers[type(event)](event)
+                    except Exception:
+                        LOG.exception("%s: what it was told is lost", self.name)
+                if self._trash:
+                    trash, self._trash = self._trash, []
+                    self.pool.put(list.clear, trash)
+                    del trash
+            finally:
+                self._telling.release()
+
+    # Waiting for what is told --------------------------------------------------------
+
+    def look(self) -> None:
+        """Have those who wait for something see whether it is so by now."""
+        for watcher in [*self._watchers]:
+            watcher.put(None)
+
+    def wait_until(self, holds: Callable[[], bool], seconds: float | None) -> bool:
+        """Whether something holds before `seconds` are over; asked on each change."""
+        end = None if seconds is None else monotonic() + seconds
+        watcher: SimpleQueue[None] = SimpleQueue()
+        self._watchers.append(watcher)
+        try:
+            while not holds():
+                left = LOOK_SECONDS if end is None else end - monotonic()
+                if left <= 0:
+                    return holds()
+                wait_shortly(watcher, min(left, LOOK_SECONDS))
+            return True
+        finally:
+            self._watchers.remove(watcher)

@@ -1,0 +1,43 @@
+"""Messages: what one worker says to another."""
+
+from runtime.rpc.messages.kinds import (
+    KINDS,
+    Accept,
+    Answer,
+    Call,
+    Cancel,
+    Decline,
+    Delete,
+    Finish,
+    Idle,
+    Member,
+    MemberJoined,
+    MemberLeft,
+    Message,
+    Refused,
+    Register,
+    Registered,
+    Survey,
+    Waiting,
+)
+
+__all__ = [
+    "KINDS",
+    "Accept",
+    "Answer",
+    "Call",
+    "Cancel",
+    "Decline",
+    "Delete",
+    "Finish",
+    "Idle",
+    "Member",
+    "MemberJoined",
+    "MemberLeft",
+    "Message",
+    "Refused",
+    "Register",
+    "Registered",
+    "Survey",
+    "Waiting",
+]

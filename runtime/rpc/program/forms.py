@@ -1,0 +1,353 @@
+"""Special forms: `rpc_async`, `rpc_sync` and `remote` as programs write them.
+
+True only here: what is known of a remote call when a program is compiled, and what is
+refused then.
+
+    rpc_async(to, function[, args[, kwargs[, timeout]]])     -> Future[T]
+    rpc_sync(...)                                            -> T
+    remote(...)                                              -> RRef[T]
+
+Rules:
+- arguments of these stand by their places; how many there are is looked at first;
+- `to` is the name of a worker, or a `WorkerInfo`; a value that may be one is asked when
+  the program runs;
+- `function` is one that is compiled, or can be: its schema is held against `args`, a
+  tuple, and gives T.  Its full name is what is sent;
+- `kwargs` is a dictionary of arguments by name.  What it has is known when the program
+  runs, so it may change what has a default, and no more; one that is written in the
+  very call is known now, and may give anything;
+- a form that takes a name in place of the function takes its arguments as a function of
+  Python does, and says nothing of the result.
+"""
+
+import ast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from runtime.rpc.program import references
+from runtime.rpc.program.kinds import (
+    ASYNC,
+    GIVES,
+    REMOTE,
+    ROWS,
+    SYNC,
+    is_named,
+    may_be_worker,
+    result_of,
+)
+from runtime.rpc.program.surface import Surface
+from runtime.schema.schema import Schema
+from runtime.schema.types import (
+    AnyType,
+    DictType,
+    FloatType,
+    NoneType_,
+    StrType,
+    TupleType,
+    Type,
+)
+from runtime.schema.unify import Mismatch
+from runtime.script.emission import (
+    Arguments,
+    Emitter,
+    FunctionOfProgram,
+    SimpleValue,
+    Sugared,
+    SugaredTuple,
+    arguments_of,
+    bound_values,
+    constant_of,
+    register_special_form,
+    sugar_of_value,
+)
+from runtime.script.emission.builtins import PythonFunction
+from runtime.script.emission.expressions import elements_of, for_type
+from runtime.script.ir import Value, register_kind
+from runtime.script.program import Function, mark_of
+
+# At least a worker and a function; at most all five.
+LEAST, MOST = 2, 5
+_PARAMETERS = ("to", "func", "args", "kwargs", "timeout")
+_OF_NAMES = ("to", "qualified_name", "args", "kwargs", "timeout")
+_NAMED = DictType(StrType, AnyType)
+
+
+def installed(surface: Surface) -> Iterable[Callable[[], None]]:
+    """Let programs have remote calls; gives what takes that back."""
+    for row in ROWS:
+        yield register_kind(row)
+    for kind, name, python, by_name in (
+        (ASYNC, "rpc_async", surface.rpc_async, surface.async_by_name),
+        (SYNC, "rpc_sync", surface.rpc_sync, surface.sync_by_name),
+        (REMOTE, "remote", surface.remote, surface.remote_by_name),
+    ):
+        yield register_special_form(python, Call(name, kind)).close
+        form = CallByName(by_name.__name__, kind)
+        yield register_special_form(by_name, form).close
+    yield from references.installed(surface)
+
+
+class Call(Sugared):
+    """A function that calls another one on another worker."""
+
+    __slots__ = ("kind", "name")
+
+    def __init__(self, name: str, kind: str) -> None:
+        self.name = name
+        self.kind = kind
+
+    def says(self) -> str:
+        """Its name."""
+        return f"`{self.name}`"
+
+    def call_syntax(self, e: Emitter, node: ast.Call) -> Sugared:
+        """A call as it is written: of a display of arguments all is known."""
+        starred = any(isinstance(each, ast.Starred) for each in node.args)
+        if starred or len(node.args) < 4:
+            positional = elements_of(e, node.args)
+        else:
+            # Each in its turn, as Python computes them.
+            positional = elements_of(e, node.args[:3])
+            positional.append(named_arguments(e, node.args[3]))
+            positional += elements_of(e, node.args[4:])
+        named = {str(each.arg): e.expression(each.value) for each in node.keywords}
+        return self.call(e, Arguments(positional, named))
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """What it gives, as a value."""
+        self._check_count(e, arguments)
+        to, callee, *rest = arguments.positional
+        worker = worker_of(e, self.name, to)
+        function = function_of(e, self.name, callee)
+        inputs = [worker, e.constant(function.qualname)]
+        if rest:
+            inputs += _arguments(e, self.name, function, rest)
+        else:
+            callee_name = f"the function `{function.name}`"
+            bound_values(e, callee_name, function.schema, Arguments())
+        gives = GIVES[self.kind](result_of(function.schema))
+        made = e.node(self.kind, inputs, (gives,), {"function": function})
+        return sugar_of_value(made.output)
+
+    def _check_count(self, e: Emitter, arguments: Arguments) -> None:
+        count = len(arguments.positional)
+        if not LEAST <= count <= MOST:
+            verb = "is" if count == 1 else "are"
+            ways = [
+                f"{self.name}({', '.join(_PARAMETERS[:many])})"
+                for many in range(MOST, LEAST - 1, -1)
+            ]
+            e.fail(
+                f"`{self.name}` takes {LEAST} to {MOST} arguments by their places, and "
+                f"{count} {verb} given",
+                "\n".join(("It is called in one of these ways:", *ways)),
+            )
+        for name in arguments.named:
+            e.fail(
+                f"`{self.name}` is given `{name}` by name",
+                "In a program all of its arguments stand by their places.",
+            )
+
+
+class CallByName(Sugared):
+    """A function that calls one on another worker, of which it is given the name."""
+
+    __slots__ = ("kind", "name")
+
+    def __init__(self, name: str, kind: str) -> None:
+        self.name = name
+        self.kind = kind
+
+    def says(self) -> str:
+        """Its name."""
+        return f"`{self.name}`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """What it gives: of a type that nobody knows before."""
+        given = arguments_of(e, self.name, _OF_NAMES, arguments, required=2)
+        to, name, args, kwargs, timeout = given
+        inputs = [worker_of(e, self.name, to)]
+        function = name.value(e)
+        if function.type is not StrType:
+            e.fail(
+                f"`{self.name}` is given a function of type {function.type}",
+                "It takes the full name of a function, a str.",
+            )
+        inputs.append(function)
+        # None is what is left out.
+        last = max((n for n, each in enumerate(given) if not _is_none(each)), default=1)
+        if last >= 2:
+            items = () if _is_none(args) else tuple_of(e, self.name, args)
+            inputs.append(SugaredTuple(items).value(e))
+        if last >= 3:
+            inputs.append(
+                e.node("prim::DictConstruct", (), (_NAMED,)).output
+                if _is_none(kwargs)
+                else named_of(e, self.name, kwargs)
+            )
+        if last >= 4:
+            inputs.append(timeout_of(e, self.name, timeout))
+        gives = GIVES[self.kind](AnyType)
+        return sugar_of_value(e.node(self.kind, inputs, (gives,)).output)
+
+
+class Display(Sugared):
+    """A dictionary that is written where a call is given arguments by name."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: Mapping[str, Sugared]) -> None:
+        self.items = items
+
+    def says(self) -> str:
+        """A dictionary."""
+        return "a dictionary"
+
+
+def named_arguments(e: Emitter, node: ast.expr) -> Sugared:
+    """The arguments by name: a `Display` if they are written in the very call."""
+    display = node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        # `annotate(T, {...})`, as the texts of programs have it.
+        is_annotated = len(node.args) == 2 and not node.keywords
+        if is_annotated and e.expression(node.func).says() == "`annotate`":
+            display = node.args[1]
+    if not isinstance(display, ast.Dict):
+        return e.expression(node)
+    items: dict[str, Sugared] = {}
+    names = [getattr(key, "value", None) for key in display.keys]
+    if not all(isinstance(name, str) for name in names):
+        return for_type(e, display, _NAMED)
+    for name, value in zip(names, display.values, strict=True):
+        if name in items:
+            e.fail(f"the dictionary of arguments has `{name}` twice")
+        items[str(name)] = e.expression(value)
+    return Display(items)
+
+
+def worker_of(e: Emitter, name: str, to: Sugared) -> Value:
+    """The worker that is called."""
+    value = to.value(e)
+    if not may_be_worker(value.type):
+        e.fail(
+            f"`{name}` is given a worker of type {value.type}",
+            "A worker is a str, its name, or a WorkerInfo.",
+        )
+    return value
+
+
+def function_of(e: Emitter, name: str, callee: Sugared) -> Function:
+    """The function that is called: compiled, with all that it calls."""
+    if isinstance(callee, FunctionOfProgram):
+        return callee.function
+    if isinstance(callee, PythonFunction):
+        mark = mark_of(callee.python)
+        if mark is None or mark.value == "export":
+            return e.compiler.called(e, callee.python)
+        e.fail(
+            f"`{name}` is given {callee.says()}, which is marked by `@{mark.value}`",
+            "Another worker looks for a compiled function of this name.",
+        )
+    return e.fail(
+        f"`{name}` is given {callee.says()} as the function",
+        "It takes a compiled function, or one that can be: wrap what it is to call.",
+    )
+
+
+def tuple_of(e: Emitter, name: str, args: Sugared) -> Sequence[Sugared]:
+    """The arguments by place."""
+    kind = args.type if isinstance(args, SimpleValue) else None
+    items = None
+    if isinstance(args, SugaredTuple) or isinstance(kind, TupleType):
+        items = args.elements(e)
+    if items is None:
+        e.fail(
+            f"`{name}` is given {args.says()} as its arguments",
+            "They are a tuple, as how many there are has to be known: `(x, y)`.",
+        )
+    return items
+
+
+def named_of(e: Emitter, name: str, kwargs: Sugared) -> Value:
+    """The arguments by name, a dictionary that is known when the program runs."""
+    value = kwargs.value(e)
+    if value in e.open:
+        # Nothing was put into it yet.
+        value = e.fitted(value, _NAMED) or value
+    if not is_named(value.type):
+        e.fail(
+            f"`{name}` is given arguments by name of type {value.type}",
+            "They are a dictionary whose keys are of type str.",
+        )
+    return value
+
+
+def timeout_of(e: Emitter, name: str, timeout: Sugared) -> Value:
+    """The seconds that a call has."""
+    value = timeout.value(e)
+    if value.type is not FloatType:
+        e.fail(
+            f"`{name}` is given a timeout of type {value.type}",
+            "It is a float: seconds, such as 5.0.",
+        )
+    return value
+
+
+def _arguments(
+    e: Emitter, name: str, function: Function, rest: Sequence[Sugared]
+) -> list[Value]:
+    """The values of the arguments behind the function: as many as are given."""
+    args, *others = rest
+    items = tuple_of(e, name, args)
+    callee, schema = f"the function `{function.name}`", function.schema
+    literal = others[0] if others else None
+    named = literal.items if isinstance(literal, Display) else None
+    given = Arguments(items, named or {})
+    values, _ = bound_values(e, callee, schema, given)
+    count = len(items)
+    if named:
+        # What has no default is given by place, for those who read the graph.
+        count = max(count, _without_defaults(schema))
+    inputs = [_tuple(e, values[:count])]
+    if others:
+        if named is None:
+            inputs.append(named_of(e, name, others[0]))
+        else:
+            inputs.append(_dictionary(e, schema, values, count, named))
+    if others[1:]:
+        inputs.append(timeout_of(e, name, others[1]))
+    return inputs
+
+
+def _without_defaults(schema: Schema) -> int:
+    places = schema.arguments[: schema.kwarg_only_start]
+    return sum(not each.has_default for each in places)
+
+
+def _tuple(e: Emitter, values: Sequence[Value]) -> Value:
+    made = TupleType(tuple(each.type for each in values))
+    return e.node("prim::TupleConstruct", values, (made,)).output
+
+
+def _dictionary(
+    e: Emitter,
+    schema: Schema,
+    values: Sequence[Value],
+    count: int,
+    named: Mapping[str, Sugared],
+) -> Value:
+    """The arguments by name that are not given by place, converted."""
+    pairs: list[Value] = []
+    for place, argument in enumerate(schema.arguments):
+        if place >= count and argument.name in named:
+            pairs += [e.constant(argument.name), values[place]]
+    common = e.common(pairs[1::2]) if pairs else AnyType
+    held: Type = AnyType if isinstance(common, Mismatch) else common
+    return e.node("prim::DictConstruct", pairs, (DictType(StrType, held),)).output
+
+
+def _is_none(given: Sugared | None) -> bool:
+    if given is None:
+        return True
+    known, value = constant_of(given)
+    is_none = isinstance(given, SimpleValue) and given.type is NoneType_
+    return is_none or (known and value is None)

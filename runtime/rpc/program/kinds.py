@@ -1,0 +1,197 @@
+"""Kinds of nodes for remote calls: what they take, give, and do besides.
+
+True only here: the rows that programs with remote calls add to the table of kinds.
+
+    prim::rpc_async(to, name[, args[, kwargs[, timeout]]]) -> Future(T)
+    prim::rpc_sync(...) -> T
+    prim::rpc_remote(...) -> RRef(T)
+    prim::rref_...(rref) -> what a reference is asked
+    prim::worker_info[name=...](worker) -> its name, or its id
+
+Rules:
+- what is left out at the end of a call is not there: five inputs at most;
+- `name` is the full name of a function, as the other worker knows it; the attribute
+  `function` is the one of that name here, where the program has it: its schema says
+  what T is, and it lives as long as the node does.  Without it T is what the output
+  says, and what comes back is held against that;
+- a call does everything, as far as this program knows: it is never left out, never
+  made once for two, and its results may be memory of anybody.  On its owner a reference
+  gives the very value, which others see being written to;
+- who owns a reference is known when it is made, whether the owner knows of it is not.
+"""
+
+from collections.abc import Callable, Mapping
+
+from runtime.schema.schema import Schema
+from runtime.schema.types import (
+    AnyType,
+    BoolType,
+    ClassType,
+    DictType,
+    FloatType,
+    FutureType,
+    IntType,
+    NoneType_,
+    OptionalType,
+    RRefType,
+    StrType,
+    TupleType,
+    Type,
+    UnionType,
+    fake,
+)
+from runtime.schema.unify import Mismatch, match
+from runtime.script.ir import Attribute, Count, Effect, Form, Kind, Node, Sharing
+from runtime.script.ir.type_rules import Outcome, types_of
+
+# A worker, as programs see it.
+WORKER = ClassType("dist_rpc.WorkerInfo")
+
+# What the place of an input is for.
+TO, NAME, ARGS, KWARGS, TIMEOUT = range(5)
+ASYNC, SYNC, REMOTE = "prim::rpc_async", "prim::rpc_sync", "prim::rpc_remote"
+
+
+def _same(given: Type) -> Type:
+    return given
+
+
+# Kind -> the type of what it gives, from that of what the function gives.
+GIVES: Mapping[str, Callable[[Type], Type]] = {
+    ASYNC: FutureType,
+    SYNC: _same,
+    REMOTE: RRefType,
+}
+_WRAPPERS: Mapping[str, type[Type]] = {ASYNC: FutureType, REMOTE: RRefType}
+
+
+def result_of(schema: Schema) -> Type:
+    """The one type of what a function of a program gives."""
+    given = tuple([fake(each.type) for each in schema.returns])
+    if not given:
+        return NoneType_
+    return given[0] if len(given) == 1 else TupleType(given)
+
+
+def may_be_worker(type_: Type) -> bool:
+    """Whether a value of the type may name a worker."""
+    if isinstance(type_, OptionalType):
+        return may_be_worker(type_.element)
+    if isinstance(type_, UnionType):
+        return any(map(may_be_worker, type_.members))
+    return type_ in (StrType, WORKER, AnyType)
+
+
+def is_named(type_: Type) -> bool:
+    """Whether a value of the type is a dictionary of arguments by their names."""
+    return isinstance(type_, DictType) and type_.key is StrType
+
+
+def _call(node: Node) -> Outcome:
+    """The types of a call's output, by the function if it is known."""
+    given = types_of(node.inputs)
+    if not may_be_worker(given[TO]):
+        return f"the worker is of type {given[TO]}"
+    if given[NAME] is not StrType:
+        return f"the name of the function is of type {given[NAME]}"
+    args = given[ARGS] if len(given) > ARGS else TupleType(())
+    if not isinstance(args, TupleType):
+        return f"the arguments are of type {args}"
+    if len(given) > KWARGS and not is_named(given[KWARGS]):
+        return f"the arguments by name are of type {given[KWARGS]}"
+    if len(given) > TIMEOUT and given[TIMEOUT] is not FloatType:
+        return f"the timeout is of type {given[TIMEOUT]}"
+    if "function" not in node.attributes:
+        return _own(node)
+    schema = getattr(node.attributes["function"], "schema", None)
+    if not isinstance(schema, Schema):
+        return "the function that is called has no schema"
+    fault = _unfit(schema, args.elements)
+    return fault or (GIVES[node.kind](result_of(schema)),)
+
+
+def _own(node: Node) -> Outcome:
+    own, wrapper = node.output.type, _WRAPPERS.get(node.kind)
+    if wrapper is None or isinstance(own, wrapper):
+        return (own,)
+    return f"the output is of type {own}"
+
+
+def _unfit(schema: Schema, actuals: tuple[Type, ...]) -> str | None:
+    places = len(schema.arguments)
+    formals = [e.fake_type for e in schema.arguments[: schema.kwarg_only_start]]
+    if len(actuals) > len(formals):
+        return f"{len(actuals)} arguments are given by place to {schema}"
+    found = match(tuple(formals[: len(actuals)]), actuals)
+    if isinstance(found, Mismatch):
+        assert found.index < places, "it is one of the arguments"
+        return f"argument `{schema.arguments[found.index]}`: {found.reason}"
+    return None
+
+
+def _of_reference(gives: Type | None) -> Callable[[Node], Outcome]:
+    def types(node: Node) -> Outcome:
+        first, *rest = types_of(node.inputs)
+        if not isinstance(first, RRefType):
+            return f"{first} is no reference"
+        if rest and rest[0] is not FloatType:
+            return f"the timeout is of type {rest[0]}"
+        return (first.element if gives is None else gives,)
+
+    return types
+
+
+# What a worker is asked -> the type of it.
+OF_WORKER: Mapping[str, Type] = {"name": StrType, "id": IntType}
+
+
+def _of_worker(node: Node) -> Outcome:
+    (given,), name = types_of(node.inputs), node.attributes["name"]
+    if given is not WORKER:
+        return f"{given} is no worker"
+    if name not in OF_WORKER:
+        return f"a worker has no `{name}`"
+    return (OF_WORKER[name],)
+
+
+# Method of a reference -> what it gives; None: the value.
+METHODS: Mapping[str, Type | None] = {
+    "to_here": None,
+    "local_value": None,
+    "is_owner": BoolType,
+    "owner": WORKER,
+    "owner_name": StrType,
+    "confirmed_by_owner": BoolType,
+}
+_ONE, _CALLED = Count(1, 1), Count(2, 5)
+
+
+# Those that ask the other worker, or wait; and what may be another thing next time.
+_ASKING = ("to_here", "local_value")
+_CHANGING = "confirmed_by_owner"
+
+
+def _row(name: str, gives: Type | None) -> Kind:
+    is_call = name in _ASKING
+    effects = Effect.NONDETERMINISTIC if name == _CHANGING else Effect.NONE
+    return Kind(
+        name=f"prim::rref_{name}",
+        inputs=Count(1, 2) if name == "to_here" else _ONE,
+        outputs=_ONE,
+        infer=_of_reference(gives),
+        effects=Effect.UNKNOWN if is_call else effects,
+        sharing=Sharing.ANYTHING if is_call else Sharing.NOTHING,
+    )
+
+
+# fmt: off
+ROWS: tuple[Kind, ...] = (
+    *(Kind(name=name, inputs=_CALLED, outputs=_ONE, infer=_call,
+           attributes=(Attribute("function", Form.FUNCTION, False),),
+           effects=Effect.UNKNOWN, sharing=Sharing.ANYTHING)
+      for name in GIVES),
+    *(_row(name, gives) for name, gives in METHODS.items()),
+    Kind(name="prim::worker_info", inputs=_ONE, outputs=_ONE, infer=_of_worker,
+         attributes=(Attribute("name", Form.TEXT),)),
+)
+# fmt: on

@@ -1,0 +1,87 @@
+"""The plug-in: what programs get of remote calls, by the area of the compiler.
+
+True only here: which additions belong together, and who takes them back.
+
+Rules:
+- nothing of the compiler is loaded for it: an area that is not loaded gets its part at
+  the end of its own loading (`runtime.script.plug_ins`);
+- what `plug_in` gives takes all of it back.
+"""
+
+from collections.abc import Iterable
+
+from runtime.locks import load
+from runtime.rpc.program.surface import Surface
+from runtime.script.plug_ins import PlugIn, Remove, register_plug_in
+
+
+class Plugged:
+    """The parts of the plug-in; `close` takes all of them back."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: Iterable[PlugIn]) -> None:
+        self._parts = [*parts]
+
+    def close(self) -> None:
+        """Take everything back; doing so again is harmless."""
+        while self._parts:
+            self._parts.pop().close()
+
+    def __enter__(self) -> "Plugged":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def plug_in(surface: Surface) -> Plugged:
+    """Let programs have remote calls."""
+
+    def emission() -> Iterable[Remove]:
+        found: Iterable[Remove] = load("runtime.rpc.program.forms").installed(surface)
+        return found
+
+    def running() -> Iterable[Remove]:
+        found: Iterable[Remove] = load("runtime.rpc.program.steps").installed(surface)
+        return found
+
+    def archive() -> Iterable[Remove]:
+        found: Iterable[Remove] = load("runtime.rpc.program.text").installed(surface)
+        return found
+
+    def frontend() -> Iterable[Remove]:
+        found: Iterable[Remove] = load("runtime.rpc.program.language").installed()
+        return found
+
+    parts = {
+        "emission": emission,
+        "running": running,
+        "archive": archive,
+        "frontend": frontend,
+    }
+    return Plugged(
+        register_plug_in(f"runtime.script.{area}", install)
+        for area, install in parts.items()
+    )
+
+
+# Programs have remote calls as soon as somebody may name them: a module that has names
+# of ours says so at its end.
+_NAMING = "runtime.rpc.references", "runtime.rpc.api"
+
+
+def plug_in_workers() -> Plugged:
+    """Let programs have remote calls by the worker of this process."""
+
+    def naming() -> Iterable[Remove]:
+        # Who loads references only is not done before both are there.
+        load("runtime.rpc.api")
+        return ()
+
+    def named() -> Iterable[Remove]:
+        found: Iterable[Remove] = load("runtime.rpc.program.by_name").installed()
+        return found
+
+    references, api = _NAMING
+    return Plugged((register_plug_in(references, naming), register_plug_in(api, named)))

@@ -1,0 +1,482 @@
+"""References: values that stay on their worker, while others refer to them.
+
+True only here: `RRef` as programs have it.  A reference is the owner's, who has the
+value, or a user's, who may fetch it; who knows of whom is the session's affair.
+
+    RRef(value)          the owner's, of a value that is here
+    remote(to, f, ...)   a user's, of what `f` gives there
+    received in a call   whichever it is here
+
+Rules:
+- the owner keeps a value as long as anybody refers to it; a reference that is dropped
+  tells so from wherever the garbage collector runs, and takes no lock;
+- the owner's reference gives the value itself, a user's a copy for each `to_here`;
+- a reference whose value was never made, or whose owner is lost, is dead, and says so;
+- it travels inside of remote calls only: nothing else may copy or pickle it.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar, overload
+from weakref import finalize
+
+from runtime.errors.rpc import (
+    NoSuchMethod,
+    NotTheOwner,
+    ReferenceNotSent,
+    RpcMisuse,
+)
+from runtime.futures import Future
+from runtime.locks import load
+from runtime.rpc.agent import (
+    Handle,
+    Request,
+    current_agent,
+    set_reference_class,
+    timeout_seconds,
+)
+from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
+from runtime.rpc.functions import async_execution, is_async
+from runtime.rpc.identities import WorkerInfo
+from runtime.script.plug_ins import ready
+
+T = TypeVar("T")
+
+# Of values of these classes the type is known without looking into them.
+_PLAIN = {bool: "bool", int: "int", float: "float", str: "str", type(None): "NoneType"}
+# The type of a value that no script can take.
+OBJECT = "PyObject"
+
+
+class RRef(Generic[T]):
+    """A reference to a value of type T on some worker.
+
+    `RRef(value)` makes this worker the owner.  `type_hint` is the interface by which
+    scripts see a compiled module; nothing else has one.
+
+    Raises:
+        NotInitialized: there is no worker here.
+        RpcMisuse: a hint that is missing, or does not fit.
+    """
+
+    __slots__ = ("__weakref__", "_handle", "_python_type")
+
+    _handle: Handle
+    _python_type: "type[T] | None"
+
+    def __init__(self, value: T, type_hint: type | None = None) -> None:
+        agent = current_agent("RRef")
+        future: Future[T] = Future()
+        future.set_result(value)
+        self._begin(agent.own(future, type_of(value, type_hint)))
+
+    def _begin(self, handle: Handle) -> None:
+        self._handle = handle
+        self._python_type = None
+        finalize(self, handle.drop).atexit = False
+
+    # Who, and where ---------------------------------------------------------------
+
+    def is_owner(self) -> bool:
+        """Whether the value lies on this worker."""
+        return self._handle.is_owner
+
+    def owner(self) -> WorkerInfo:
+        """The worker that has the value."""
+        return self._handle.owner.info
+
+    def owner_name(self) -> str:
+        """The name of the worker that has the value."""
+        return self._handle.owner.name
+
+    def confirmed_by_owner(self) -> bool:
+        """Whether the owner knows of this reference."""
+        return self._handle.is_owner or self._handle.confirmed
+
+    # The value ----------------------------------------------------------------------
+
+    def to_here(self, timeout: float = UNSET_RPC_TIMEOUT) -> T:
+        """The value: itself on its owner, a copy of now on any other worker.
+
+        Raises:
+            RpcTimeout: it did not come in time.
+            ReferenceDead: it was never made, or its owner is out of reach.
+            Exception: what the function raised that was to make it.
+        """
+        return self._fetched(timeout).wait()
+
+    def local_value(self) -> T:
+        """The value itself, on its owner.
+
+        Raises:
+            NotTheOwner: it lies on another worker.
+            Exception: what the function raised that was to make it.
+        """
+        if not self._handle.is_owner:
+            raise NotTheOwner(
+                call="local_value",
+                reference=repr(self),
+                worker=self._handle.agent.info.name,
+                owner=self.owner_name(),
+            )
+        return self._handle.value.wait()
+
+    def _fetched(self, timeout: float) -> Future[T]:
+        handle = self._handle
+        seconds = _seconds(handle, timeout, "to_here")
+        return handle.agent.fetch(handle, timeout=seconds)
+
+    def _get_future(self) -> Future[None]:
+        """A future that is complete once the value was asked for at its owner."""
+        return self._handle.created
+
+    # Calls on the value ---------------------------------------------------------------
+
+    def rpc_sync(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[Any]":
+        """Methods of the value, called on its owner: each gives its result."""
+        return Proxy(self, _sync, timeout)
+
+    def rpc_async(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[Future[Any]]":
+        """Methods of the value, called on its owner: each gives a future."""
+        return Proxy(self, _async, timeout)
+
+    def remote(self, timeout: float = UNSET_RPC_TIMEOUT) -> "Proxy[RRef[Any]]":
+        """Methods of the value, called on its owner: each gives a reference."""
+        return Proxy(self, _remote, timeout)
+
+    @overload
+    def _get_type(self, timeout: float = ...) -> "type[T]": ...
+
+    @overload
+    def _get_type(self, timeout: float, blocking: bool) -> "Any": ...
+
+    def _get_type(
+        self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True
+    ) -> Any:
+        """The class of the value, asked of its owner once; a future of it if asked so.
+
+        Raises:
+            RpcTimeout, ReferenceDead, Exception: as `to_here`.
+        """
+        if self._python_type is not None:
+            known: Future[Any] = Future()
+            known.set_result(self._python_type)
+        else:
+            known = _call(self, _type_here, (), {}, timeout)
+            known.add_done_callback(self._learn)
+        return known.wait() if blocking else known
+
+    def _learn(self, told: Future[Any]) -> None:
+        if told.error() is None:
+            self._python_type = told.value()
+
+    def backward(
+        self, dist_autograd_ctx_id: int = -1, retain_graph: bool = False
+    ) -> None:
+        """Compute gradients of the value, a tensor of one element, on its owner.
+
+        They reach what it was computed of on that worker.
+
+        Raises:
+            RpcMisuse: a context of distributed autograd is named, which there is not.
+            AutogradError: the value has no gradient.
+        """
+        if dist_autograd_ctx_id != -1:
+            raise RpcMisuse(
+                call="RRef.backward",
+                found=f"the context {dist_autograd_ctx_id} of distributed autograd",
+                wanted="no context: gradients stay on the owner",
+            )
+        if self._handle.is_owner:
+            _backward_here(self, retain_graph)
+        else:
+            _call(self, _backward_here, (retain_graph,), {}, UNSET_RPC_TIMEOUT).wait()
+
+    # What it is not -------------------------------------------------------------------
+
+    def _serialize(self) -> NoReturn:
+        """Refuse: references are written inside of remote calls only.
+
+        Raises:
+            ReferenceDead: it is dead.
+            ReferenceNotSent: always, otherwise.
+        """
+        self._handle.check("_serialize")
+        raise ReferenceNotSent(asked="serialized")
+
+    @staticmethod
+    def _deserialize(data: Any) -> NoReturn:
+        """Refuse: references are read inside of remote calls only.
+
+        Raises:
+            ReferenceNotSent: always.
+        """
+        raise ReferenceNotSent(asked="made of what somebody serialized")
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be pickled.
+
+        Raises:
+            ReferenceNotSent: always.
+        """
+        raise ReferenceNotSent(asked="pickled")
+
+    def __copy__(self) -> NoReturn:
+        """Refuse to be copied.
+
+        Raises:
+            ReferenceNotSent: always.
+        """
+        raise ReferenceNotSent(asked="copied")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        """Refuse to be copied in depth.
+
+        Raises:
+            ReferenceNotSent: always.
+        """
+        raise ReferenceNotSent(asked="copied")
+
+    def __repr__(self) -> str:
+        fork = self._handle.fork
+        if self._handle.is_owner:
+            return f"OwnerRRef({fork.rref})"
+        return f"UserRRef(RRefId = {fork.rref}, ForkId = {fork.fork})"
+
+
+def _seconds(handle: Handle, timeout: float, call: str) -> float | None:
+    return timeout_seconds(timeout, handle.agent.rpc_timeout, call)
+
+
+def reference_of(handle: Handle) -> RRef[Any]:
+    """The reference that stands for a handle."""
+    made: RRef[Any] = object.__new__(RRef)
+    made._begin(handle)
+    return made
+
+
+def handle_of(value: Any) -> Handle | None:
+    """The handle of a reference, None for anything else."""
+    return value._handle if isinstance(value, RRef) else None
+
+
+set_reference_class(reference_of, handle_of, RRef)
+
+
+# Types ------------------------------------------------------------------------------
+
+
+def type_of(value: Any, hint: type | None = None) -> str:
+    """The type of a value, as scripts see it; `OBJECT` where they see none.
+
+    Raises:
+        RpcMisuse: a hint that is missing, or does not fit.
+    """
+    plain = _PLAIN.get(type(value))
+    if plain is not None and hint is None:
+        return plain
+    program: Any = load("runtime.script.program")
+    found = program.inferred_type(value)
+    compiled = _is_compiled_module(value)
+    if compiled and hint is None:
+        raise RpcMisuse(
+            call="RRef",
+            found="a compiled module without a type_hint",
+            wanted="a compiled module, and the interface by which scripts see it",
+        )
+    if not compiled and hint is not None:
+        raise RpcMisuse(
+            call="RRef",
+            found="a type_hint",
+            wanted="a hint where the value is a compiled module, and nowhere else",
+        )
+    if hint is not None:
+        return _hinted(found, hint)
+    return OBJECT if isinstance(found, program.Uninferred) else str(found)
+
+
+def _is_compiled_module(value: Any) -> bool:
+    modules: Any = load("runtime.script.modules")
+    return isinstance(value, modules.ScriptModule)
+
+
+def _hinted(found: Any, hint: type) -> str:
+    program: Any = load("runtime.script.program")
+    classes = program.SHARED_PROGRAM.classes
+    wanted = classes(hint, load("runtime.schema.written").Scope({}, classes=classes))
+    fits = load("runtime.schema.subtype").is_subtype
+    if wanted is None or not program.is_interface(hint) or not fits(found, wanted):
+        raise RpcMisuse(
+            call="RRef",
+            found=f"the type_hint `{hint.__name__}`",
+            wanted=f"an interface that `{found}` has",
+        )
+    return str(wanted)
+
+
+# Proxies ------------------------------------------------------------------------------
+
+R = TypeVar("R")
+# How a call is made: on which reference, of what, with which arguments, how long.
+How = Callable[[RRef[Any], str, tuple[Any, ...], dict[str, Any], float], R]
+
+
+class Proxy(Generic[R]):
+    """Methods of a value that lies elsewhere; `proxy.method(...)` calls one there.
+
+    The names are those of the class of the value, which is asked for first.
+    """
+
+    __slots__ = ("_how", "_rref", "_timeout")
+
+    def __init__(self, rref: RRef[Any], how: How[R], timeout: float) -> None:
+        self._rref = rref
+        self._how = how
+        self._timeout = timeout
+
+    def __getattr__(self, name: str) -> Callable[..., R]:
+        """The method of that name, of the class of the value."""
+        return partial(self._invoke, name)
+
+    def _invoke(self, name: str, /, *args: Any, **kwargs: Any) -> R:
+        return self._how(self._rref, name, args, kwargs, self._timeout)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be pickled.
+
+        Raises:
+            ReferenceNotSent: always.
+        """
+        raise ReferenceNotSent(asked="pickled")
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> NoReturn:
+        """Refuse to be copied in depth.
+
+        Raises:
+            ReferenceNotSent: always.
+        """
+        raise ReferenceNotSent(asked="copied")
+
+
+def _checked(kind: type, name: str) -> None:
+    """Refuse what no value of a class has.
+
+    Raises:
+        NoSuchMethod: the class lacks the name.
+    """
+    # A compiled module has its methods itself.
+    if not hasattr(kind, name) and not hasattr(kind, "__script_members__"):
+        raise NoSuchMethod(kind=kind.__name__, attribute=name)
+
+
+def _sync(
+    rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
+) -> Any:
+    _checked(rref._get_type(timeout), name)
+    return _call(rref, _invoke_here, (name, args, kwargs), {}, timeout).wait()
+
+
+def _async(
+    rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
+) -> Future[Any]:
+    known: Future[Any] = rref._get_type(timeout, False)
+    result: Future[Any] = Future()
+
+    def go_on(told: Future[Any]) -> None:
+        try:
+            _checked(told.value(), name)
+            asked = _call(rref, _invoke_here, (name, args, kwargs), {}, timeout)
+            asked.add_done_callback(partial(_hand_on, result))
+        except Exception as error:
+            result.set_error_if_needed(error)
+
+    known.add_done_callback(go_on)
+    return result
+
+
+def _remote(
+    rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
+) -> RRef[Any]:
+    _checked(rref._get_type(timeout), name)
+    handle = rref._handle
+    asked = Request(_invoke_here, (rref, name, args, kwargs), {})
+    seconds = _seconds(handle, timeout, "remote")
+    return reference_of(handle.agent.remote(handle.owner, asked, timeout=seconds))
+
+
+def _call(
+    rref: RRef[Any],
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    timeout: float,
+) -> Future[Any]:
+    """A future of what `func(rref, *args)` gives on the owner."""
+    handle = rref._handle
+    handle.check(func.__name__)
+    seconds = _seconds(handle, timeout, func.__name__)
+    asked = Request(func, (rref, *args), kwargs)
+    return handle.agent.call(handle.owner, asked, timeout=seconds)
+
+
+def _hand_on(result: Future[Any], told: Future[Any]) -> None:
+    error = told.error()
+    if error is None:
+        result.set_result(told.value())
+    else:
+        result.set_error_if_needed(error)
+
+
+# What runs on the owner.  None of it waits in a thread for a value that is being made.
+
+
+def _when_here(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
+    """What `act` gives of the value, or of it when it is there."""
+    result: Future[Any] = Future()
+
+    def now(told: Future[Any]) -> None:
+        try:
+            given = act(told.value())
+        except Exception as error:
+            result.set_error_if_needed(error)
+            return
+        if isinstance(given, Future):
+            given.add_done_callback(partial(_hand_on, result))
+        else:
+            result.set_result(given)
+
+    rref._handle.value.add_done_callback(now)
+    return result
+
+
+@async_execution
+def _type_here(rref: RRef[Any]) -> Future[type]:
+    return _when_here(rref, type)
+
+
+@async_execution
+def _invoke_here(
+    rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Future[Any]:
+    def act(value: Any) -> Any:
+        method = getattr(value, name)
+        given = method(*args, **kwargs)
+        if is_async(method):
+            return given
+        if isinstance(given, Future):
+            # As any function that is not marked: a future does not travel.
+            given.__reduce_ex__(5)
+        return given
+
+    return _when_here(rref, act)
+
+
+def _backward_here(rref: RRef[Any], retain_graph: bool) -> None:
+    value: Any = rref.local_value()
+    value.backward(retain_graph=retain_graph)
+
+
+ready(__name__)

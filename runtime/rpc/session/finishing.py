@@ -1,0 +1,181 @@
+"""Finishing: all are done, and nothing is in flight; who is not done is named.
+
+True only here: how that is found out.  The member of the lowest number asks.  Each
+member that is done and has nothing in flight reports how many messages it sent and
+received on its channels.  When all have reported and the sums are equal, all are asked
+once more; where the answers are the same, nothing was in flight in between (Mattern
+1987, the method of four counters), so nothing ever will be.
+
+Rules: a channel that ended takes its counts with it, on both sides; a member that is
+lost is not waited for; where the one who asks is lost, the next one does, and all
+report to it.
+"""
+
+from collections.abc import Hashable
+
+from runtime.rpc.identities import Node
+from runtime.rpc.messages.kinds import Finish, Idle, Message, Survey, Waiting
+from runtime.rpc.session.events import Event, Finished, Reason
+
+RUNNING, DONE, FINISHING, FINISHED = "RUNNING", "DONE", "FINISHING", "FINISHED"
+
+# What is not here is not legal: whoever asks looks before.
+TRANSITIONS: dict[tuple[str, str], str] = {
+    (RUNNING, "done"): DONE,
+    (DONE, "all are"): FINISHING,
+    (DONE, "told"): FINISHED,
+    (FINISHING, "all know"): FINISHED,
+    (FINISHING, "told"): FINISHED,
+}
+
+
+class Finishing:
+    """The machine of the end."""
+
+    def __init__(self) -> None:
+        self.out: list[tuple[Node, Message]] = []
+        self.events: list[Event] = []
+        self.status = RUNNING
+        self._wave = 0
+        # The last report: to whom, and what it said.
+        self._told: tuple[Node, int, int, bool] | None = None
+        # Of the one who asks: the reports, and the sum that the survey is to confirm.
+        self._reports: dict[Node, Idle] = {}
+        self._sum: int | None = None
+        self._named: tuple[str, ...] | None = None
+
+    def _move(self, what: str) -> None:
+        self.status = TRANSITIONS[self.status, what]
+
+    def done(self) -> None:
+        """This worker is done."""
+        if self.status == RUNNING:
+            self._move("done")
+
+    def asked(self) -> bool:
+        """Whether somebody has reported to this worker."""
+        return bool(self._reports)
+
+    def unfinished(self, me: Node, members: tuple[Node, ...]) -> tuple[str, ...]:
+        """Who is not done yet, as far as it is known here."""
+        if self.status == FINISHED or not members:
+            return ()
+        if members[0] == me:
+            return self._missing(members)
+        if self._named is None:
+            return (members[0].name,)
+        return self._named
+
+    def _missing(self, members: tuple[Node, ...]) -> tuple[str, ...]:
+        return tuple(each.name for each in members if each not in self._reports)
+
+    def look(
+        self,
+        me: Node,
+        members: tuple[Node, ...],
+        counts: tuple[int, int],
+        busy: bool,
+        unacknowledged: bool,
+    ) -> None:
+        """See what follows from how things are; asked after everything that happens.
+
+        `counts` are messages sent and received; `unacknowledged` says that some
+        message is not known to have come.
+        """
+        if self.status == FINISHED or not members:
+            return
+        if self.status == FINISHING:
+            if not unacknowledged:
+                self._move("all know")
+                self.events.append(Finished())
+            return
+        asks = members[0]
+        report = (asks, *counts, busy)
+        if self.status == DONE and report != self._told:
+            known = self._told is not None and self._told[0] == asks
+            # As long as somebody is not done, nobody needs to know how things are.
+            if not self._named or asks == me if known else not busy:
+                self._told = report
+                self._report(me, asks, Idle(0, *counts, busy))
+        if asks == me:
+            self._judge(me, members)
+
+    def _report(self, me: Node, asks: Node, idle: Idle) -> None:
+        if asks == me:
+            self._reports[me] = idle
+            if not idle.wave:
+                self._sum = None
+        else:
+            self.out.append((asks, idle))
+
+    def _judge(self, me: Node, members: tuple[Node, ...]) -> None:
+        missing = self._missing(members)
+        if missing != self._named:
+            self._named = missing
+            for each in members:
+                if each != me and each in self._reports:
+                    self.out.append((each, Waiting(missing)))
+        if missing:
+            return
+        reports = [self._reports[each] for each in members]
+        sent = sum(each.sent for each in reports)
+        received = sum(each.received for each in reports)
+        if any(each.busy for each in reports) or sent != received:
+            return
+        if self._sum is None:
+            self._wave += 1
+            self._sum = sent
+            for each in members:
+                if each != me:
+                    self.out.append((each, Survey(self._wave)))
+            self._reports[me] = self._again(self._reports[me])
+        if all(self._reports[each].wave == self._wave for each in members):
+            if sent == self._sum:
+                self._move("all are")
+                for each in members:
+                    if each != me:
+                        self.out.append((each, Finish()))
+            else:
+                self._sum = None
+
+    def _again(self, idle: Idle) -> Idle:
+        return Idle(self._wave, idle.sent, idle.received, idle.busy)
+
+    def receive_with(
+        self, peer: Node, message: Message, counts: tuple[int, int], busy: bool
+    ) -> None:
+        """A message came; how things are here is told with it."""
+        if isinstance(message, Survey):
+            self._told = (peer, *counts, busy)
+            self.out.append((peer, Idle(message.wave, *counts, busy)))
+        elif isinstance(message, Idle):
+            if message.wave and message.wave != self._wave:
+                # It answers a survey that is worth nothing; another one is under way.
+                return
+            self._reports[peer] = message
+            if not message.wave:
+                # Something happened since: the survey is worth nothing.
+                self._named = self._sum = None
+        elif isinstance(message, Waiting):
+            self._named = message.names
+        elif isinstance(message, Finish) and (self.status, "told") in TRANSITIONS:
+            self._move("told")
+            self.events.append(Finished())
+
+    def lost(self, peer: Node, reason: Reason, now: float) -> None:
+        """A peer is not waited for; what it said is forgotten."""
+        self._reports.pop(peer, None)
+        self._sum = None
+        if self._told is not None and self._told[0] == peer:
+            self._told = None
+
+    def state(self) -> Hashable:
+        """Everything that it knows."""
+        return (
+            self.status,
+            self._told,
+            tuple(sorted(self._reports.items(), key=lambda each: each[0])),
+            self._sum,
+            self._named,
+            self._wave,
+        )

@@ -1,0 +1,48 @@
+"""Settings: times, windows and limits of a session.
+
+True only here: the figures, and what they have to do with each other.  Times are in
+seconds.
+
+Rules: `expire` is longer than `dead`, by more than clocks of two workers can run apart
+meanwhile: a worker that hears nothing has given up what it holds of another one before
+that one gives it away.  All workers of a group have the same times.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a session goes by; the defaults are those of workers near each other."""
+
+    # A sign of life is asked for when the last one is so old.
+    heartbeat: float = 0.5
+    # A worker gives a peer up so long after it sent the last thing that arrived.
+    dead: float = 1.5
+    # It releases what the peer held so long after it last heard of it.
+    expire: float = 2.0
+    # A channel that nobody answers is given up after this.
+    connect: float = 5.0
+    # What is not acknowledged by then is asked about; longer than `acknowledge`.
+    probe: float = 0.2
+    # What came is acknowledged after this, if nothing is sent meanwhile,
+    acknowledge: float = 0.05
+    # or after so many packets.
+    acknowledge_each: int = 32
+    # Packets, and their bytes, that are on their way to a peer at once.
+    window: int = 256
+    window_bytes: int = 64 << 20
+    # Calls that wait for an answer of one peer; what is more waits here.
+    calls: int = 4096
+    # The bytes of one call's or answer's payload that are taken here.
+    largest: int = 1 << 30
+    # The frames of a packet, and the references that it carries.
+    frames: int = 8192
+    references: int = 1024
+
+    def __post_init__(self) -> None:
+        times = (self.heartbeat, self.connect, self.acknowledge)
+        assert min(times) > 0, "a time is positive"
+        assert self.heartbeat < self.dead < self.expire, "see the rules above"
+        assert self.acknowledge < self.probe, "an answer has the time to come"
+        assert min(self.window, self.window_bytes, self.calls) > 0, "something fits"

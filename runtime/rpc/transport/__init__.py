@@ -1,0 +1,10 @@
+"""Transports: packets from worker to worker, by whatever they travel.
+
+`LocalTransport` stays in this process and needs nothing else; whoever wants sockets
+imports `runtime.rpc.transport.sockets`, which needs pyzmq.
+"""
+
+from runtime.rpc.transport.interface import Link, LinkState, Transport
+from runtime.rpc.transport.local import FaultyTransport, LocalTransport
+
+__all__ = ["FaultyTransport", "Link", "LinkState", "LocalTransport", "Transport"]

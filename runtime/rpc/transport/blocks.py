@@ -1,0 +1,375 @@
+"""Blocks: memory for large buffers that processes of one machine lend to each other.
+
+True only here: how a buffer gets from one process to another without a socket.  The
+lender copies it into a block, a file in memory that has no name anywhere, and sends a
+token; the borrower maps the block, and reads what is there without copying it.
+
+How it works: a block is a `memfd`, as large as it will ever be.  The borrower opens it
+by way of the lender's open files, `/proc/PID/fd/N`, which the kernel allows to the same
+user only, and believes it when the kind of file, its owner, number, size and seals and
+the random number that it begins with are those of the token.  It maps the block
+privately: it may write, and nobody else sees it.
+
+Rules:
+- the memory of a block is there before it is written (`posix_fallocate`) and cannot be
+  taken away (`F_SEAL_SHRINK`): no reading or writing of it kills a process;
+- a block that was given back is lent again: fresh memory costs three times as much;
+- a block is lent to one peer at a time; what was lent to one that is lost is closed,
+  and never lent again, as that one may live and read it still;
+- all blocks together have at most `most` bytes, and those that nobody needs at most
+  `idle`; where a block cannot be had, nothing is lent, and buffers travel as frames;
+- when the last view of a block dies, its token is put into a queue, and nothing else
+  is done: that happens inside of arbitrary code;
+- without `memfd` and `/proc` (systems other than Linux) nothing is ever lent.
+"""
+
+import fcntl
+import mmap
+import os
+import stat
+from collections import deque
+from collections.abc import Hashable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from struct import Struct
+from typing import Generic, TypeVar
+from weakref import finalize
+
+import numpy as np
+
+from runtime.errors.rpc import BlockGone
+from runtime.locks import renewed
+from runtime.rpc.transport.interface import Buffer, closed_in_child
+from runtime.rpc.transport.parts import flat
+
+# A buffer from here on is worth a block: mapping one costs as much as sending this.
+WORTH = 256 * 1024
+# Bytes of all blocks of a process, and of those that wait to be lent again.
+MOST, IDLE = 2 << 30, 256 << 20
+
+_PAGE = mmap.PAGESIZE
+_NAME = "everyorder-rpc"
+# What a block begins with; the buffer follows at the next page.
+_NONCE = 16
+# Process, file, lending, device, inode, bytes of the block, bytes lent, random number.
+_TOKEN = Struct(f"<IIQQQQQ{_NONCE}s")
+_SEALS = ("F_SEAL_SHRINK", "F_SEAL_GROW", "F_SEAL_SEAL")
+# Of Linux 6.3 on (`linux/memfd.h`); Python has no name for it.
+_MFD_NOEXEC_SEAL = 0x8
+
+SUPPORTED = hasattr(os, "memfd_create") and all(hasattr(fcntl, s) for s in _SEALS)
+
+PeerT = TypeVar("PeerT", bound=Hashable)
+
+
+def _seals() -> int:
+    return sum(int(getattr(fcntl, each)) for each in _SEALS)
+
+
+def _class_of(size: int) -> int:
+    """The bytes of a block for so many: pages, in steps of at most an eighth."""
+    pages = -(-size // _PAGE) + 1
+    step = 1 << max(0, pages.bit_length() - 4)
+    return -(-pages // step) * step * _PAGE
+
+
+def _available() -> int:
+    """Bytes of memory that can be had without harm to others."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            name, _, rest = line.partition(":")
+            if name == "MemAvailable":
+                return int(rest.split()[0]) * 1024
+    return 0
+
+
+def is_token(frame: Buffer) -> bool:
+    """Whether a frame may be a token; whether it is one, `Borrowed.open` finds out."""
+    return len(frame) == _TOKEN.size
+
+
+@dataclass(slots=True, eq=False)
+class _Block:
+    """A block of this process: its file, and its memory."""
+
+    file: int
+    memory: mmap.mmap
+    nonce: bytes
+    size: int
+
+    @classmethod
+    def of(cls, size: int) -> "_Block":
+        """A new one.
+
+        Raises:
+            OSError: there is no memory, or no more files.
+        """
+        flags = os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING
+        try:
+            file = os.memfd_create(_NAME, flags | _MFD_NOEXEC_SEAL)
+        except OSError:
+            file = os.memfd_create(_NAME, flags)
+        try:
+            os.posix_fallocate(file, 0, size)
+            fcntl.fcntl(file, fcntl.F_ADD_SEALS, _seals())
+            memory = mmap.mmap(file, size)
+        except BaseException:
+            os.close(file)
+            raise
+        nonce = os.urandom(_NONCE)
+        memory[:_NONCE] = nonce
+        return cls(file, memory, nonce, size)
+
+    def fill(self, buffer: Buffer) -> None:
+        """Copy a buffer behind the first page; other threads run meanwhile."""
+        target = np.frombuffer(self.memory, np.uint8, len(buffer), _PAGE)
+        np.copyto(target, np.frombuffer(buffer, np.uint8))
+
+    def token(self, lending: int, length: int) -> bytes:
+        """What the borrower needs to find it, and to know it again."""
+        status = os.fstat(self.file)
+        return _TOKEN.pack(
+            os.getpid(),
+            self.file,
+            lending,
+            status.st_dev,
+            status.st_ino,
+            self.size,
+            length,
+            self.nonce,
+        )
+
+    def close(self) -> None:
+        """Let go of it; who has mapped it keeps its memory."""
+        os.close(self.file)
+        # A thread that was copying when the process was forked is in the parent.
+        with suppress(BufferError):
+            self.memory.close()
+
+
+class Blocks(Generic[PeerT]):
+    """The blocks that this process lends; `peer` is whatever its user calls peers."""
+
+    def __init__(self, *, most: int = MOST, idle: int = IDLE) -> None:
+        self.most = most
+        self.idle = idle
+        self._lock = renewed()
+        self._free: list[_Block] = []
+        self._lent: dict[int, tuple[PeerT, _Block]] = {}
+        self._lendings = 0
+        self._bytes = 0
+        self._peak = 0
+        self._sample: _Block | None = None
+        closed_in_child(self)
+
+    def sample(self) -> bytes:
+        """The token of an empty block: whoever can open it, can open all of them.
+
+        Empty where no blocks can be had.
+        """
+        with self._lock:
+            if self._sample is None and SUPPORTED:
+                try:
+                    self._sample = _Block.of(_class_of(0))
+                except OSError:
+                    return b""
+            return b"" if self._sample is None else self._sample.token(0, 0)
+
+    def lend(self, buffers: Sequence[Buffer], peer: PeerT) -> list[bytes] | None:
+        """Tokens of the buffers, which are copied; None where they do not all fit."""
+        flats = [flat(each) for each in buffers]
+        taken: list[_Block] = []
+        # Nobody else has a block before it is in `_lent`.
+        try:
+            for each in flats:
+                block = self._taken(len(each))
+                if block is None:
+                    self._free_again(taken)
+                    return None
+                taken.append(block)
+                block.fill(each)
+        except BaseException:
+            self._free_again(taken)
+            raise
+        tokens = []
+        with self._lock:
+            for block, each in zip(taken, flats, strict=True):
+                self._lendings += 1
+                self._lent[self._lendings] = peer, block
+                tokens.append(block.token(self._lendings, len(each)))
+        return tokens
+
+    def _free_again(self, blocks: list[_Block]) -> None:
+        with self._lock:
+            self._free += blocks
+            self._trim(self.idle)
+
+    def returned(self, lending: int, peer: PeerT) -> bool:
+        """Take a block back from the peer it was lent to; False: it was not lent."""
+        with self._lock:
+            if self._lent.get(lending, (None, None))[0] != peer:
+                return False
+            _, block = self._lent.pop(lending)
+            self._free.append(block)
+            self._trim(self.idle)
+        return True
+
+    def lost(self, peer: PeerT) -> None:
+        """Close what was lent to a peer that is lost."""
+        with self._lock:
+            for lending, (borrower, block) in [*self._lent.items()]:
+                if borrower == peer:
+                    del self._lent[lending]
+                    self._close(block)
+
+    def counts(self) -> dict[str, int]:
+        """Bytes of all blocks now and at most, and how many are lent and free."""
+        with self._lock:
+            return {
+                "bytes": self._bytes,
+                "peak": self._peak,
+                "lent": len(self._lent),
+                "free": len(self._free),
+            }
+
+    def close(self) -> None:
+        """Let go of all blocks; what is lent stays with its borrower."""
+        with self._lock:
+            for block in (*self._free, *(block for _, block in self._lent.values())):
+                self._close(block)
+            if self._sample is not None:
+                self._sample.close()
+                self._sample = None
+            self._free.clear()
+            self._lent.clear()
+            # Nothing is lent any more.
+            self.most = -1
+
+    def in_child(self) -> None:
+        """Let go of the blocks: they are the parent's, whose files stay open."""
+        self.close()
+
+    def _taken(self, length: int) -> _Block | None:
+        """A block for so many bytes, that nobody else has now; None: there is none."""
+        size = _class_of(length)
+        with self._lock:
+            fitting = [each for each in self._free if size <= each.size <= 2 * size]
+            if fitting:
+                block = min(fitting, key=lambda each: each.size)
+                self._free.remove(block)
+                return block
+            if not SUPPORTED or self.most < size:
+                return None
+            self._trim(min(self.idle, self.most - size - self._lent_bytes()))
+            if self._bytes + size > self.most or size > _available() // 4:
+                return None
+            self._bytes += size
+        try:
+            block = _Block.of(size)
+        except OSError:
+            with self._lock:
+                self._bytes -= size
+            return None
+        with self._lock:
+            self._peak = max(self._peak, self._bytes)
+        return block
+
+    def _lent_bytes(self) -> int:
+        return self._bytes - sum(each.size for each in self._free)
+
+    def _trim(self, most: int) -> None:
+        """Close free blocks, the oldest first, down to so many bytes."""
+        waiting = sum(each.size for each in self._free)
+        while self._free and waiting > most:
+            block = self._free.pop(0)
+            waiting -= block.size
+            self._close(block)
+
+    def _close(self, block: _Block) -> None:
+        self._bytes -= block.size
+        block.close()
+
+
+class Borrowed(Generic[PeerT]):
+    """The blocks of others that this process has mapped."""
+
+    def __init__(self) -> None:
+        self._dead: deque[tuple[PeerT, int]] = deque()
+
+    def reaches(self, sample: bytes) -> bool:
+        """Whether the blocks of whoever sent this sample can be opened here."""
+        try:
+            os.close(_opened(sample)[0])
+        except BlockGone:
+            return False
+        return True
+
+    def open(self, token: Buffer, lender: PeerT) -> memoryview:
+        """The bytes that were lent: writable, and nobody else sees what is written.
+
+        Raises:
+            BlockGone: the block is not there any more, or never was.
+        """
+        file, lending, length = _opened(token)
+        try:
+            memory = mmap.mmap(
+                file,
+                _PAGE + length,
+                flags=mmap.MAP_PRIVATE,
+                prot=mmap.PROT_READ | mmap.PROT_WRITE,
+            )
+        except (OSError, ValueError) as error:
+            raise BlockGone(why=f"it cannot be mapped: {error}") from error
+        finally:
+            os.close(file)
+        finalize(memory, self._dead.append, (lender, lending)).atexit = False
+        return memoryview(memory)[_PAGE:]
+
+    def take_returns(self) -> list[tuple[PeerT, int]]:
+        """Lenders and lendings whose last view has died since this was last asked."""
+        dead = self._dead
+        # Others may be added meanwhile.
+        return [dead.popleft() for _ in range(len(dead))]
+
+
+def _opened(token: Buffer) -> tuple[int, int, int]:
+    """The file of a block, the lending and its bytes.
+
+    Raises:
+        BlockGone: it is not the block that was lent.
+    """
+    if not SUPPORTED or len(token) != _TOKEN.size:
+        raise BlockGone(why="it is no token")
+    pid, number, lending, device, inode, size, length, nonce = _TOKEN.unpack(token)
+    path = f"/proc/{pid}/fd/{number}"
+    known = device, inode, size
+    try:
+        # Before it is opened, as that may do something to other files.
+        _check(os.stat(path), known)
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        file = os.open(path, flags)
+    except OSError as error:
+        why = f"the lender has closed it, or is closed to this process: {error}"
+        raise BlockGone(why=why) from error
+    try:
+        _check(os.fstat(file), known)
+        try:
+            sealed = fcntl.fcntl(file, fcntl.F_GET_SEALS)
+        except OSError:
+            sealed = 0
+        if sealed & _seals() != _seals() or length > size - _PAGE:
+            raise BlockGone(why="its size is not that of a block")
+        if os.pread(file, _NONCE, 0) != nonce:
+            raise BlockGone(why="another block is in its place")
+    except BaseException:
+        os.close(file)
+        raise
+    return file, lending, length
+
+
+def _check(status: os.stat_result, known: tuple[int, int, int]) -> None:
+    found = status.st_dev, status.st_ino, status.st_size
+    if not stat.S_ISREG(status.st_mode) or found != known:
+        raise BlockGone(why="another file is in its place")
+    if status.st_uid != os.geteuid():
+        raise BlockGone(why=f"it belongs to the user {status.st_uid}")

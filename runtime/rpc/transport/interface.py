@@ -1,0 +1,131 @@
+"""Transports: what brings packets from one worker to another, and may lose them.
+
+True only here: what an agent may rely on, whatever the packets travel by.
+
+Rules:
+- a packet is a list of buffers; it arrives whole or not at all.  Packets to one
+  endpoint arrive in the order in which they were sent, as long as the link holds; what
+  was under way when it broke is lost, and nobody is told which: sessions find out;
+- `send` is for any thread.  It never waits for the other side and never raises because
+  of it: what cannot be sent is lost, and counted;
+- buffers that were sent stay as they are until they are answered: large ones are not
+  copied before they travel;
+- what comes in is told by one thread, one thing after the other: packets, times, links.
+  What a callback raises is logged, and the thread goes on;
+- buffers that came in belong to whoever gets them; the large ones are writable;
+- in a forked child a transport is closed: the child makes its own, and the parent's
+  goes on as if nothing had been.
+"""
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, TypeAlias
+from weakref import WeakSet
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+LOG = logging.getLogger("runtime.rpc")
+
+
+class LinkState(Enum):
+    """What became of a link."""
+
+    UP = "the other side is there"
+    DOWN = "the connection broke"
+    ABSENT = "nobody listens there"
+    REFUSED = "the two sides do not trust each other, or do not speak the same"
+    STRANGER = "somebody whose key is not allowed asked to come in"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link changed.
+
+    `endpoint` is as it was given to `send`; of a stranger it is "", and `key` is the
+    public key that was shown.  `detail` is for people.
+    """
+
+    endpoint: str
+    state: LinkState
+    key: str = ""
+    detail: str = ""
+
+
+OnPacket: TypeAlias = Callable[[list[Buffer], str], None]
+OnTime: TypeAlias = Callable[[], None]
+OnLink: TypeAlias = Callable[[Link], None]
+
+
+class Transport(Protocol):
+    """One worker's way to the others.
+
+    `endpoint` is where others reach it; `key` is its public key, "" where there are
+    none.
+    """
+
+    @property
+    def endpoint(self) -> str:
+        """Where others reach this worker, as they give it to `send`."""
+
+    @property
+    def key(self) -> str:
+        """Its public key; "" without."""
+
+    def start(
+        self, on_packet: OnPacket, on_time: OnTime, on_link: OnLink | None = None
+    ) -> None:
+        """Begin to receive: once.
+
+        `on_packet` gets the buffers and the public key of who sent them, which that
+        one has proven to own; "" without keys.
+        """
+
+    def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
+        """Send a packet, or lose it."""
+
+    def wake_at(self, seconds_from_now: float | None) -> None:
+        """Have `on_time` called then, instead of when it was said before; None: never.
+
+        It may be called early, and is called once; who needs more, says so again.
+        """
+
+    def forget(self, endpoint: str) -> None:
+        """Break the link to an endpoint; what still waits to be sent is lost."""
+
+    def counts(self) -> dict[str, int]:
+        """What was sent, received and lost, for people."""
+
+    def close(self, linger: float = 1.0) -> None:
+        """Stop; what was sent has `linger` seconds to leave.  Closed twice is closed.
+
+        Nothing is told after it returned; on the thread that tells, after what is told
+        now.
+        """
+
+
+class Forkable(Protocol):
+    """What a forked child must not use any more."""
+
+    def in_child(self) -> None:
+        """Be closed, without a lock and without touching what the parent uses."""
+
+
+_FORKABLE: WeakSet[Forkable] = WeakSet()
+
+
+def closed_in_child(transport: Forkable) -> None:
+    """Have `in_child` called wherever this process is forked."""
+    _FORKABLE.add(transport)
+
+
+def _in_child() -> None:
+    for each in [*_FORKABLE]:
+        each.in_child()
+
+
+# Some systems have no fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -1,0 +1,594 @@
+"""Transports by sockets of ZeroMQ: between processes of one machine, and machines.
+
+True only here: everything that touches a socket.
+
+How it works: a worker binds one PULL socket, at which everybody sends to it, and
+connects one PUSH socket to each worker that it sends to.  Sending happens on the
+caller's thread, under the lock of that one socket; one thread waits at the PULL socket
+and tells what comes in; another one, asleep nearly always, watches the links and
+answers whether a key may come in.  So a packet changes threads once, at the receiver.
+
+Rules:
+- nothing is ever received at a PUSH socket, and sockets have no names that a stranger
+  could take: who sent a packet is told by the key that it was encrypted with;
+- a socket that can be reached by others than this user needs keys; without, it lies in
+  a folder that only this user opens;
+- a socket that cannot take a packet now loses it and counts it: nobody waits;
+- a context belongs to one transport and to one process; a forked child keeps what it
+  inherited, untouched and unused;
+- IPv6 is for addresses that are written in it, as names may mean both.
+"""
+
+import errno
+import os
+import socket as plain
+import threading
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import count
+from typing import Any, TypeAlias
+
+import zmq
+from zmq.utils import garbage
+from zmq.utils.monitor import parse_monitor_message
+
+from runtime.errors.rpc import AddressUnusable, FolderUnsafe, KeysNeeded
+from runtime.locks import renewed
+from runtime.rpc.transport.addresses import EVERYWHERE, Address, parsed
+from runtime.rpc.transport.alarms import Alarm
+from runtime.rpc.transport.folders import locked_folder, private_folder
+from runtime.rpc.transport.interface import (
+    LOG,
+    Buffer,
+    Link,
+    LinkState,
+    OnLink,
+    OnPacket,
+    OnTime,
+    closed_in_child,
+)
+from runtime.rpc.transport.keys import Keys, answered
+from runtime.rpc.transport.parts import LARGE, MOST_FRAMES, joined, parted
+
+# A part from here on is not copied when it is sent: to be told that it has left costs
+# as much as to copy so much.
+UNCOPIED = 256 * 1024
+# Of one part, unless it is said otherwise; who announces more is cut off.
+LARGEST = 2 << 30
+# Packets that wait for one peer; sessions have fewer under way.
+MOST_WAITING = 1 << 17
+# Strangers that are told of, one by one; the others are counted.
+MOST_STRANGERS = 100
+# Of all sockets of a transport; each peer takes three.
+_SOCKETS = 8192
+# Milliseconds: the first pause before a broken link is tried again, and the longest.
+_RETRY, _RETRY_MOST = 20, 500
+# Milliseconds that somebody who knocks has to show a key.
+_HANDSHAKE = 10_000
+# The longest path of a socket, everywhere (`sun_path` less its zero).
+_LONGEST_PATH = 103
+
+_DOMAIN = b"everyorder"
+_ZAP = "inproc://zeromq.zap.01"
+_WAKE, _WATCH = "inproc://wake", "inproc://watch"
+
+_STATES: dict[int, LinkState] = {
+    zmq.EVENT_HANDSHAKE_SUCCEEDED: LinkState.UP,
+    zmq.EVENT_DISCONNECTED: LinkState.DOWN,
+    zmq.EVENT_CLOSED: LinkState.ABSENT,
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH: LinkState.REFUSED,
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: LinkState.REFUSED,
+    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: LinkState.REFUSED,
+}
+_FAILURES = (
+    zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+)
+_WHY = {
+    errno.EADDRINUSE: "another worker or program listens there",
+    errno.EADDRNOTAVAIL: "it is not an address of this machine",
+    errno.ENODEV: "it is not an address of this machine",
+    errno.EACCES: "this user may not listen there",
+}
+
+_Socket: TypeAlias = zmq.Socket[bytes]
+
+_NUMBERS = count()
+# What a forked child inherited: to drop a socket is to close it, and that is the
+# parent's.
+_INHERITED: list[object] = []
+
+
+class _Peer:
+    """One that is sent to: its socket, for whoever holds its lock."""
+
+    __slots__ = ("lock", "socket")
+
+    def __init__(self, socket: _Socket | None) -> None:
+        self.lock = renewed()
+        self.socket = socket
+
+
+class SocketTransport:
+    """A transport to other processes, bound from the start.
+
+    Args:
+        address: where it listens (`runtime.rpc.transport.addresses`).
+        keys: its own, and whom it lets in; needed for `tcp`.
+        advertise: the host that others are told, where it listens everywhere.
+        largest: bytes of one frame; who announces more is cut off.
+        unprotected: listen at the loopback address without keys: whoever has an
+            account on this machine may send.
+
+    Raises:
+        AddressUnusable: another worker is there, or it is no address of this machine.
+        KeysNeeded: others could reach it, and there are no keys.
+        FolderUnsafe: the folder of the socket is open to others.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        keys: Keys | None = None,
+        *,
+        advertise: str = "",
+        largest: int = LARGEST,
+        unprotected: bool = False,
+    ) -> None:
+        self.key = keys.public if keys is not None else ""
+        self._keys = keys
+        self._largest = largest
+        self._unprotected = unprotected
+        self._lock = renewed()
+        self._peers: dict[str, _Peer] = {}
+        self._alarm = Alarm()
+        # For the thread that tells, and for the one that watches.
+        self._links: deque[Link] = deque()
+        self._new: deque[tuple[str, _Socket]] = deque()
+        self._strangers: set[str] = set()
+        self._closed = False
+        self._threads: tuple[threading.Thread, ...] = ()
+        self._sent = self._received = self._lost = self._garbage = self._refused = 0
+        self._context: zmq.Context[_Socket] = zmq.Context()
+        self._context.set(zmq.MAX_SOCKETS, _SOCKETS)
+        self._own: list[_Socket] = []
+        try:
+            self._zap = self._bound(zmq.REP, _ZAP)
+            self._watched = self._bound(zmq.PULL, _WATCH)
+            self._in = self._socket(zmq.PULL)
+            failures = self._monitored(self._in, _FAILURES)
+            self._own.append(failures)
+            self._new.append(("", failures))
+            self.endpoint = self._listen(parsed(address), advertise)
+            self._in.bind(_WAKE)
+            self._wakes = tuple(_Peer(self._to(each)) for each in (_WAKE, _WATCH))
+        except BaseException:
+            self._context.destroy(linger=0)
+            raise
+        closed_in_child(self)
+
+    # Listening.
+
+    def _socket(self, kind: int) -> _Socket:
+        socket = self._context.socket(kind)
+        socket.set(zmq.LINGER, 0)
+        self._own.append(socket)
+        return socket
+
+    def _bound(self, kind: int, where: str) -> _Socket:
+        socket = self._socket(kind)
+        socket.bind(where)
+        return socket
+
+    def _to(self, where: str) -> _Socket:
+        socket = self._socket(zmq.PUSH)
+        socket.connect(where)
+        return socket
+
+    def _monitored(self, socket: _Socket, events: int) -> _Socket:
+        """The socket at which the events of another one come in."""
+        where = f"inproc://events-{next(_NUMBERS)}"
+        socket.monitor(where, events)
+        monitor = self._context.socket(zmq.PAIR)
+        monitor.set(zmq.LINGER, 0)
+        monitor.connect(where)
+        return monitor
+
+    def _listen(self, address: Address, advertise: str) -> str:
+        """Bind; the endpoint that others are told."""
+        server, keys = self._in, self._keys
+        server.set(zmq.MAXMSGSIZE, self._largest)
+        server.set(zmq.HANDSHAKE_IVL, _HANDSHAKE)
+        if keys is not None:
+            # Without an answer to whether a key may come in, none may.
+            server.set(zmq.ZAP_DOMAIN, _DOMAIN)
+            server.set(zmq.ZAP_ENFORCE_DOMAIN, 1)
+            server.set(zmq.CURVE_SERVER, 1)
+            server.set(zmq.CURVE_SECRETKEY, bytes.fromhex(keys.secret))
+        if address.scheme == "ipc":
+            path = self._listen_in_folder(address.path)
+            return str(Address("ipc", path=path, key=self.key))
+        host = _looked_up(address)
+        at = Address("tcp", host, address.port)
+        if keys is None and not (self._unprotected and at.is_loopback()):
+            raise KeysNeeded(address=str(address))
+        server.set(zmq.IPV6, ":" in host)
+        self._bind(str(at), str(address))
+        port = int(self._last_endpoint().rpartition(":")[2])
+        told = address.host
+        if told in EVERYWHERE:
+            told = advertise or _own_address(":" in host)
+        return str(Address("tcp", told, port, key=self.key))
+
+    def _bind(self, where: str, address: str) -> None:
+        try:
+            self._in.bind(where)
+        except zmq.ZMQError as error:
+            why = _WHY.get(error.errno or 0, error.strerror or "it cannot be bound")
+            raise AddressUnusable(address=address, why=why) from error
+
+    def _last_endpoint(self) -> str:
+        said = self._in.get(zmq.LAST_ENDPOINT)
+        assert isinstance(said, bytes), "this option is of bytes"
+        return said.rstrip(b"\0").decode()
+
+    def _listen_in_folder(self, path: str) -> str:
+        """Bind in a folder of this user's; the real path of the socket."""
+        address = f"ipc://{path}"
+        if path.endswith("/") or os.path.isdir(path):
+            path = os.path.join(path, f"{os.getpid()}-{os.urandom(4).hex()}")
+        folder, name = os.path.split(path)
+        folder = private_folder(folder, create=True)
+        path = os.path.join(folder, name)
+        if len(os.fsencode(path)) > _LONGEST_PATH:
+            why = f"the path of a socket has at most {_LONGEST_PATH} bytes"
+            raise AddressUnusable(address=address, why=why)
+        # To bind takes the place of whoever is there.
+        with locked_folder(folder):
+            if _is_listening(path):
+                raise AddressUnusable(address=address, why=_WHY[errno.EADDRINUSE])
+            self._bind(f"ipc://{path}", address)
+        return path
+
+    # What an agent calls.
+
+    def start(
+        self, on_packet: OnPacket, on_time: OnTime, on_link: OnLink | None = None
+    ) -> None:
+        """As `Transport.start`."""
+        assert not self._threads, "a transport is started once"
+        receives = threading.Thread(
+            target=self._receive,
+            args=(on_packet, on_time, on_link),
+            name=f"rpc {self._in_short()}",
+            daemon=True,
+        )
+        watches = threading.Thread(
+            target=self._watch, name=f"rpc links {self._in_short()}", daemon=True
+        )
+        self._threads = (receives, watches)
+        watches.start()
+        receives.start()
+
+    def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
+        """As `Transport.send`."""
+        peer = self._peers.get(endpoint) or self._connected(endpoint)
+        parts = joined(frames)
+        with peer.lock:
+            socket = peer.socket
+            if socket is None:
+                self._lost += 1
+                return
+            try:
+                if len(parts) == 1:
+                    socket.send(parts[0], zmq.DONTWAIT)
+                else:
+                    self._send_parts(socket, parts)
+                self._sent += 1
+            except zmq.Again:
+                self._lost += 1
+
+    def _send_parts(self, socket: _Socket, parts: list[Buffer]) -> None:
+        last = parts.pop()
+        for part in parts:
+            # Once the first is taken, the others are.
+            flags = zmq.DONTWAIT | zmq.SNDMORE
+            socket.send(part, flags, copy=len(part) < UNCOPIED)
+        socket.send(last, zmq.DONTWAIT, copy=len(last) < UNCOPIED)
+
+    def wake_at(self, seconds_from_now: float | None) -> None:
+        """As `Transport.wake_at`."""
+        if self._alarm.set(seconds_from_now):
+            self._wake(0)
+
+    def forget(self, endpoint: str) -> None:
+        """As `Transport.forget`."""
+        with self._lock:
+            peer = self._peers.pop(endpoint, None)
+        if peer is not None:
+            _end(peer, 0)
+
+    def counts(self) -> dict[str, int]:
+        """As `Transport.counts`.
+
+        `lost` could not be sent, `garbage` was no packet, `refused` were not let in.
+        """
+        return {
+            "sent": self._sent,
+            "received": self._received,
+            "lost": self._lost,
+            "garbage": self._garbage,
+            "refused": self._refused,
+        }
+
+    def close(self, linger: float = 1.0) -> None:
+        """As `Transport.close`."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            peers = [*self._peers.values()]
+            self._peers.clear()
+        for peer in peers:
+            _end(peer, linger)
+        for number in range(len(self._wakes)):
+            self._wake(number)
+        ends = threading.Thread(
+            target=self._end, name=f"rpc ends {self._in_short()}", daemon=True
+        )
+        ends.start()
+        if threading.current_thread() not in self._threads:
+            # A callback may take as long as it wants, and is not waited for.
+            ends.join(linger + 1)
+
+    def in_child(self) -> None:
+        """Be closed: the process was forked, and the sockets are the parent's."""
+        _INHERITED.append((self.__dict__.copy(), vars(garbage.gc).copy()))
+        self._closed = True
+        self._peers = {}
+        self._wakes = ()
+        self._own = []
+        self._new = deque()
+        self._threads = ()
+
+    def _end(self) -> None:
+        """Let go of everything, once nobody uses it."""
+        for thread in self._threads:
+            thread.join()
+        for wake in self._wakes:
+            _end(wake, 0)
+        for socket in (*self._own, *(monitor for _, monitor in self._new)):
+            socket.close()
+        self._context.term()
+
+    def _in_short(self) -> str:
+        return self.endpoint.partition("#")[0]
+
+    # Sending.
+
+    def _connected(self, endpoint: str) -> _Peer:
+        """Who is at an endpoint; without a socket, where there can be none."""
+        with self._lock:
+            peer = self._peers.get(endpoint)
+            if peer is None:
+                peer = _Peer(None if self._closed else self._connect(endpoint))
+                if not self._closed:
+                    self._peers[endpoint] = peer
+        return peer
+
+    def _connect(self, endpoint: str) -> _Socket | None:
+        socket = self._context.socket(zmq.PUSH)
+        try:
+            address = parsed(endpoint)
+            self._secure(socket, address)
+            socket.set(zmq.SNDHWM, MOST_WAITING)
+            socket.set(zmq.RECONNECT_IVL, _RETRY)
+            socket.set(zmq.RECONNECT_IVL_MAX, _RETRY_MOST)
+            socket.set(zmq.HANDSHAKE_IVL, _HANDSHAKE)
+            monitor = self._monitored(socket, zmq.EVENT_ALL)
+            self._new.append((endpoint, monitor))
+            socket.connect(str(address).partition("#")[0])
+        except (AddressUnusable, FolderUnsafe, KeysNeeded, zmq.ZMQError) as error:
+            socket.close(linger=0)
+            unsafe = isinstance(error, FolderUnsafe | KeysNeeded)
+            state = LinkState.REFUSED if unsafe else LinkState.ABSENT
+            self._tell(Link(endpoint, state, detail=str(error)))
+            return None
+        finally:
+            self._wake(1)
+        return socket
+
+    def _secure(self, socket: _Socket, address: Address) -> None:
+        """Have a socket talk to nobody but whom the endpoint means.
+
+        Raises:
+            KeysNeeded: others could listen.
+            FolderUnsafe: the folder of the socket is open to others.
+        """
+        keys = self._keys
+        if address.scheme == "ipc":
+            private_folder(os.path.dirname(address.path))
+        elif keys is None and not self._unprotected:
+            raise KeysNeeded(address=str(address))
+        if keys is not None:
+            server = address.key or keys.keeper
+            socket.set(zmq.CURVE_SERVERKEY, bytes.fromhex(server))
+            socket.set(zmq.CURVE_PUBLICKEY, bytes.fromhex(keys.public))
+            socket.set(zmq.CURVE_SECRETKEY, bytes.fromhex(keys.secret))
+        socket.set(zmq.IPV6, ":" in address.host)
+
+    def _wake(self, number: int) -> None:
+        """Wake the thread that tells (0), or the one that watches (1)."""
+        if number < len(self._wakes):
+            wake = self._wakes[number]
+            with wake.lock:
+                if wake.socket is not None:
+                    # It was woken a thousand times, and comes soon.
+                    with suppress(zmq.Again):
+                        wake.socket.send(b"", zmq.DONTWAIT)
+
+    # The thread that tells.
+
+    def _receive(
+        self, on_packet: OnPacket, on_time: OnTime, on_link: OnLink | None
+    ) -> None:
+        waits = -1
+        while True:
+            try:
+                seconds = self._alarm.sleep()
+                limit = -1 if seconds is None else int(seconds * 1000) + 1
+                # To set it costs as much as to receive: near enough is left, too early
+                # does no harm.
+                if limit != waits and not 0 < limit // 2 <= waits <= limit + 1:
+                    self._in.setsockopt(zmq.RCVTIMEO, limit)
+                    waits = limit
+                try:
+                    packet = self._packet()
+                except zmq.Again:
+                    packet = None
+                self._alarm.awake()
+                if self._closed:
+                    return
+                if packet is not None:
+                    on_packet(*packet)
+                while self._links:
+                    link = self._links.popleft()
+                    if on_link is not None:
+                        on_link(link)
+                if self._alarm.rings():
+                    on_time()
+            except Exception:
+                LOG.exception("a callback of %s failed", self._in_short())
+
+    def _packet(self) -> tuple[list[Buffer], str] | None:
+        """The next packet and the key of its sender; None for what is none.
+
+        Raises:
+            zmq.Again: none came in time.
+        """
+        part = self._in.recv(copy=False)
+        first = part.bytes
+        if not (first or part.more):
+            # This thread is only woken.
+            return None
+        key = str(part.get("User-Id")) if self.key else ""
+        others: list[Buffer] = []
+        more = part.more
+        while more:
+            part = self._in.recv(copy=False)
+            more = part.more
+            if len(others) <= MOST_FRAMES:
+                others.append(part.buffer if len(part) >= LARGE else part.bytes)
+        frames = parted(first, others)
+        if frames is None:
+            self._garbage += 1
+            return None
+        self._received += 1
+        return frames, key
+
+    def _tell(self, link: Link) -> None:
+        self._links.append(link)
+        self._wake(0)
+
+    # The thread that watches.
+
+    def _watch(self) -> None:
+        watched: dict[Any, tuple[str, LinkState | None]] = {}
+        poller = zmq.Poller()
+        poller.register(self._zap, zmq.POLLIN)
+        poller.register(self._watched, zmq.POLLIN)
+        while not self._closed:
+            while self._new:
+                endpoint, monitor = self._new.popleft()
+                watched[monitor] = endpoint, None
+                poller.register(monitor, zmq.POLLIN)
+            for socket, _ in poller.poll():
+                if socket is self._zap:
+                    self._let_in()
+                elif socket is self._watched:
+                    socket.recv()
+                else:
+                    event = parse_monitor_message(socket.recv_multipart())["event"]
+                    endpoint, told = watched[socket]
+                    if event == zmq.EVENT_MONITOR_STOPPED:
+                        poller.unregister(socket)
+                        del watched[socket]
+                        socket.close()
+                    elif endpoint:
+                        watched[socket] = endpoint, self._saw(endpoint, event, told)
+                    else:
+                        self._refused += 1
+        for monitor in watched:
+            monitor.close()
+
+    def _saw(
+        self, endpoint: str, event: int, told: LinkState | None
+    ) -> LinkState | None:
+        """Tell what became of a link, once; what is known of it now."""
+        state = _STATES.get(event)
+        if state is None or state is told:
+            return told
+        if told is LinkState.REFUSED and state is not LinkState.UP:
+            # It is tried again, and will be refused again.
+            return told
+        self._tell(Link(endpoint, state))
+        return state
+
+    def _let_in(self) -> None:
+        """Answer whether a key may come in."""
+        assert self._keys is not None, "nobody asks where there are no keys"
+        answer, key, why = answered(self._zap.recv_multipart(), self._keys)
+        self._zap.send_multipart(answer)
+        if why:
+            self._refused += 1
+            if key not in self._strangers and len(self._strangers) < MOST_STRANGERS:
+                self._strangers.add(key)
+                self._tell(Link("", LinkState.STRANGER, key, why))
+
+
+def _end(peer: _Peer, linger: float) -> None:
+    with peer.lock:
+        socket, peer.socket = peer.socket, None
+    if socket is not None:
+        socket.close(linger=int(linger * 1000))
+
+
+def _looked_up(address: Address) -> str:
+    """The number of a host; "*" stays as it is."""
+    if address.host == "*":
+        return "*"
+    family = plain.AF_INET6 if ":" in address.host else plain.AF_INET
+    try:
+        found = plain.getaddrinfo(address.host, address.port, family, plain.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        why = "there is no host of this name"
+        raise AddressUnusable(address=str(address), why=why) from error
+    return str(found[0][4][0])
+
+
+def _own_address(version6: bool) -> str:
+    """The address by which this machine reaches others; nothing is sent to find out."""
+    family = plain.AF_INET6 if version6 else plain.AF_INET
+    # Of those that no machine has (RFC 5737, RFC 3849).
+    beyond = "2001:db8::1" if version6 else "192.0.2.1"
+    with plain.socket(family, plain.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((beyond, 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return plain.gethostname()
+
+
+def _is_listening(path: str) -> bool:
+    """Whether somebody listens at a path; one left over by the dead is free."""
+    with plain.socket(plain.AF_UNIX, plain.SOCK_STREAM) as knock:
+        knock.setblocking(False)
+        try:
+            knock.connect(path)
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError as error:
+            return error.errno == errno.EAGAIN
+    return True

@@ -1,0 +1,81 @@
+"""Wrong programs with remote calls, each with all that is said of it.
+
+`python -m tests.rpc.program.wrong_calls --write` writes anew what is said; look at what
+changed before it is kept.  A program is what stands between its title and the rule; its
+function `f` is compiled.
+"""
+
+import linecache
+import sys
+from pathlib import Path
+from typing import Any
+
+from runtime.errors.base import EveryorderError
+from runtime.script.emission import compile_function
+from runtime.script.program import Program
+from tests.rpc.program.fakes import World
+
+FILE = Path(__file__).parent / "wrong_calls.txt"
+TITLE, RULE = "=== ", "-" * 72 + "\n"
+PRELUDE = """
+from typing import Any, Dict, List, Optional
+import runtime
+from runtime import Tensor
+from runtime.futures import Future
+from runtime.rpc.identities import WorkerInfo
+from runtime.script.program import ignore
+from tests.rpc.program import fakes as rpc
+from tests.rpc.program.fakes import RRef
+def two(x: Tensor, n: int, scale: float = 1.0) -> Tensor:
+    return x * n * scale
+def one(x: int, *, by: int) -> int:
+    return x + by
+"""
+
+
+def defined(text: str) -> dict[str, Any]:
+    """What a program defines, in a file of which the lines are known."""
+    module = type(sys)("program")
+    sys.modules["program"] = module
+    for file, part in (("prelude.py", PRELUDE), ("program.py", text)):
+        lines = part.splitlines(True)
+        linecache.cache[file] = len(part), None, lines, file
+        exec(compile(part, file, "exec", dont_inherit=True), vars(module))
+    return vars(module)
+
+
+def complaint(text: str) -> str:
+    """What is said of a program; empty if nothing is.  Nothing of it is kept."""
+    program = Program()
+    with World().plugged():
+        try:
+            compile_function(defined(text)["f"], program)
+        except EveryorderError as error:
+            assert not program.functions
+            return str(error)
+        finally:
+            del sys.modules["program"]
+    return ""
+
+
+def stored() -> dict[str, tuple[str, str]]:
+    """The programs and what is said of each, by their titles."""
+    found = {}
+    for part in FILE.read_text(encoding="utf-8").split(f"\n{TITLE}")[1:]:
+        title, _, rest = part.partition("\n")
+        program, _, words = rest.partition(RULE)
+        found[title] = program, words.removesuffix("\n")
+    return found
+
+
+def document(said: dict[str, tuple[str, str]]) -> str:
+    """The text of the file."""
+    parts = [
+        f"\n{TITLE}{title}\n{p}{RULE}{words}\n" for title, (p, words) in said.items()
+    ]
+    return "".join(parts)
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
+    known = {title: (p, complaint(p)) for title, (p, _) in stored().items()}
+    FILE.write_text(document(known), encoding="utf-8")

@@ -1,0 +1,126 @@
+"""Sessions: who joins is a member, who calls is answered, who is done is waited for."""
+
+from runtime.rpc.identities import Node
+from runtime.rpc.session.events import (
+    Admitted,
+    Answered,
+    Called,
+    Cancelled,
+    Confirmed,
+    Died,
+    Event,
+    Failed,
+    Finished,
+    Freed,
+    Joined,
+    Reason,
+)
+from tests.rpc.session.network import Network
+
+
+def text(event: Event) -> str:
+    """The payload of an event."""
+    assert isinstance(event, Called | Answered)
+    return b"|".join(map(bytes, event.payload)).decode()
+
+
+def answers(network: Network, name: str) -> list[tuple[int, str]]:
+    return [
+        (each.call, text(each))
+        for each in network.told(name, Answered)
+        if isinstance(each, Answered)
+    ]
+
+
+def failures(network: Network, name: str) -> list[tuple[int, Reason]]:
+    return [
+        (each.call, each.reason)
+        for each in network.events[name]
+        if isinstance(each, Failed)
+    ]
+
+
+def test_a_group_knows_its_members() -> None:
+    network = Network()
+    first, second, third = network.group("a", "b", "c")
+    nodes = (Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3))
+    assert first.members() == second.members() == third.members() == nodes
+    assert network.events["a"] == [
+        Admitted(nodes[0]),
+        Joined(nodes[1]),
+        Joined(nodes[2]),
+    ]
+    assert network.events["c"] == [
+        Admitted(nodes[2]),
+        Joined(nodes[0]),
+        Joined(nodes[1]),
+    ]
+
+
+def test_calls_are_answered_between_all() -> None:
+    network = Network()
+    network.group("a", "b", "c")
+    calls = {
+        (source, target): network.call(source, target, f"{source}{target}".encode())
+        for source in "abc"
+        for target in "abc"
+    }
+    network.run(1)
+    for name in "abc":
+        assert sorted(answers(network, name)) == sorted(
+            (call, f"echo {source}{target}")
+            for (source, target), call in calls.items()
+            if source == name
+        )
+        assert network.sessions[name].garbage() == {}
+
+
+def test_a_deadline_that_passes_is_told_to_both() -> None:
+    network = Network()
+    network.group("a", "b")
+    network.serve = lambda name, called: None
+    call = network.call("a", "b", b"slow", timeout=1.0)
+    network.run(0.9)
+    (called,) = network.told("b", Called)
+    assert isinstance(called, Called)
+    assert failures(network, "a") == []
+    network.run(0.2)
+    assert failures(network, "a") == [(call, Reason.DEADLINE)]
+    assert network.told("b", Cancelled) == [Cancelled(network.node("a"), call)]
+    network.sessions["b"].reply(called.peer, called.call, [b"late"], now=network.now)
+    network.run(1)
+    assert answers(network, "a") == []
+    assert network.sessions["b"].counts()["called"] == 0
+
+
+def test_remote_makes_a_value_that_is_fetched_and_freed() -> None:
+    network = Network()
+    user, _ = network.group("a", "b")
+    rref = user.new_id()
+    call = network.call("a", "b", b"make", creates=rref)
+    fork = user.fork_of(call)
+    assert (fork.rref, fork.owner) == (rref, network.node("b"))
+    network.run(1)
+    (called,) = network.told("b", Called)
+    assert isinstance(called, Called)
+    assert called.creates == rref
+    assert network.told("a", Confirmed, Answered, Died)[0] == Confirmed(fork)
+    assert network.told("b", Freed) == []
+    user.drop(fork.fork, network.now)
+    network.run(1)
+    assert network.told("b", Freed) == [Freed(rref)]
+
+
+def test_all_finish_together_and_those_who_do_not_are_named() -> None:
+    network = Network()
+    sessions = network.group("a", "b", "c")
+    for session in (sessions[0], sessions[2]):
+        session.finish(network.now)
+    network.run(1)
+    assert sessions[0].unfinished() == sessions[2].unfinished() == ("b",)
+    assert network.told("a", Finished) == network.told("c", Finished) == []
+    sessions[1].finish(network.now)
+    network.run(1)
+    for name, session in network.sessions.items():
+        assert network.told(name, Finished) == [Finished()]
+        assert session.unfinished() == ()

@@ -1,0 +1,259 @@
+"""How workers start and end, and what is left of calls and references then."""
+
+import gc
+import logging
+import os
+import signal
+import threading
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+import pytest
+
+from runtime import rpc
+from runtime.errors.rpc import (
+    JoinTimeout,
+    NotInitialized,
+    NotUnique,
+    ReferencesLeaked,
+    RpcMisuse,
+    ShutdownTimeout,
+    WorkerLost,
+)
+from runtime.rpc.agent import seated
+from tests.rpc.surface import remote_functions as remote
+from tests.rpc.surface.bodies import until
+from tests.rpc.surface.world import World
+
+_GROUPS = count()
+SECONDS = 60
+
+
+def joined(name: str, rank: int, size: int | None, group: str, **more: Any) -> None:
+    options = rpc.RpcBackendOptions(init_method=f"local://{group}", **more)
+    rpc.init_rpc(name, rank=rank, world_size=size, rpc_backend_options=options)
+
+
+def together(*bodies: Callable[[], Any], ends: bool = True) -> list[Any]:
+    """What each worker of a group gives: threads of this process, each one worker.
+
+    Their names are worker0, worker1, ...; what one raises is raised here.
+    """
+    group = f"ends{next(_GROUPS)}"
+    results: list[Any] = [None] * len(bodies)
+    errors: list[BaseException] = []
+
+    def work(rank: int, body: Callable[[], Any]) -> None:
+        try:
+            with seated():
+                joined(f"worker{rank}", rank, len(bodies), group)
+                try:
+                    results[rank] = body()
+                    if ends:
+                        rpc.shutdown()
+                finally:
+                    if rpc.is_initialized():
+                        rpc.shutdown(graceful=False)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [
+        threading.Thread(target=work, args=each, daemon=True)
+        for each in enumerate(bodies)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS)
+        assert not thread.is_alive(), "a worker does not end"
+    if errors:
+        raise errors[0]
+    return results
+
+
+def nothing() -> None:
+    return None
+
+
+def test_before_the_start_nothing_is_called() -> None:
+    with seated():
+        for ask in (
+            lambda: rpc.rpc_sync("a", remote.nothing),
+            lambda: rpc.rpc_async("a", remote.nothing),
+            lambda: rpc.remote("a", remote.nothing),
+            lambda: rpc.RRef(1),
+            rpc.get_worker_info,
+            rpc.get_rpc_timeout,
+            rpc.shutdown,
+            lambda: rpc.api._all_gather(1),
+        ):
+            with pytest.raises(NotInitialized, match="RPC has not been initialized"):
+                ask()
+
+
+def test_after_the_end_nothing_is_called() -> None:
+    with seated():
+        joined("a", 0, 1, f"ends{next(_GROUPS)}")
+        assert rpc.rpc_sync("a", remote.add, (1, 1)) == 2
+        rpc.shutdown()
+        assert not rpc.is_initialized()
+        with pytest.raises(NotInitialized, match="RPC has not been initialized"):
+            rpc.rpc_sync("a", remote.nothing)
+
+
+def test_a_worker_starts_again() -> None:
+    group = f"ends{next(_GROUPS)}"
+    with seated():
+        for number in range(3):
+            joined("a", 0, 1, group)
+            assert rpc.rpc_sync("a", remote.add, (number, 1)) == number + 1
+            rpc.shutdown()
+
+
+def test_names_that_no_worker_has() -> None:
+    with seated():
+        for name in ("", "a b", "é", "x" * 128, 3):
+            with pytest.raises(RpcMisuse, match="Worker name must match"):
+                joined(name, 0, 1, "never")  # type: ignore[arg-type]
+        assert not rpc.is_initialized()
+
+
+def test_names_with_hyphens() -> None:
+    group = f"ends{next(_GROUPS)}"
+    with seated():
+        joined("a-b:c_1", -1, None, group)
+        with seated():
+            joined("-", -1, None, group)
+            assert rpc.rpc_sync("a-b:c_1", remote.add, (1, 1)) == 2
+            assert rpc.get_worker_info("a-b:c_1").name == "a-b:c_1"
+            rpc.shutdown()
+        rpc.shutdown()
+
+
+def test_a_name_that_is_taken() -> None:
+    group = f"ends{next(_GROUPS)}"
+    with seated():
+        joined("a", -1, None, group)
+        with seated(), pytest.raises(NotUnique, match="is not unique"):
+            joined("a", -1, None, group)
+        assert rpc.rpc_sync("a", remote.add, (1, 1)) == 2
+        rpc.shutdown()
+
+
+def test_who_never_came_is_named() -> None:
+    with seated(), pytest.raises(JoinTimeout, match="rank 1"):
+        joined("a", 0, 2, f"ends{next(_GROUPS)}", join_timeout=0.2)
+
+
+def test_the_end_waits_for_what_others_still_do() -> None:
+    gates = threading.Event()
+    done: list[int] = []
+
+    def slow(number: int) -> int:
+        assert gates.wait(SECONDS)
+        done.append(number)
+        return number
+
+    def first() -> list[Any]:
+        # Begun, and not waited for before the end.
+        return [rpc.rpc_async("worker1", slow, (n,)) for n in range(3)]
+
+    def second() -> None:
+        gates.set()
+
+    futures, _, _ = together(first, second, nothing)
+    assert sorted(done) == [0, 1, 2]
+    assert [each.wait() for each in futures] == [0, 1, 2]
+
+
+def test_the_end_at_once() -> None:
+    def body() -> None:
+        rpc.api._barrier({"worker0", "worker1"})
+        rpc.shutdown(graceful=False)
+
+    together(body, body, ends=False)
+
+
+def test_who_never_comes_to_the_end_is_named() -> None:
+    left = threading.Event()
+
+    def waits() -> None:
+        with pytest.raises(ShutdownTimeout, match="worker1"):
+            rpc.shutdown(timeout=0.2)
+        # It has ended all the same.
+        assert not rpc.is_initialized()
+        left.set()
+
+    def never() -> None:
+        assert left.wait(SECONDS)
+
+    together(waits, never, ends=False)
+
+
+def test_calls_of_a_worker_that_left() -> None:
+    def leaves() -> None:
+        rpc.api._barrier({"worker0", "worker1"})
+        rpc.shutdown(graceful=False)
+
+    def stays() -> None:
+        future = rpc.rpc_async("worker0", remote.pass_gate, ("never",))
+        rpc.api._barrier({"worker0", "worker1"})
+        with pytest.raises(WorkerLost, match="worker0"):
+            future.wait()
+        rpc.shutdown(graceful=False)
+
+    together(leaves, stays, ends=False)
+    remote.open_gate("never")
+
+
+def test_a_reference_after_the_end() -> None:
+    kept: list[Any] = []
+
+    def first() -> None:
+        kept.append(rpc.remote("worker1", remote.add, (1, 2)))
+        assert kept[0].to_here() == 3
+
+    together(first, nothing)
+    user = kept.pop()
+    for ask in (user.to_here, user._serialize, user.rpc_sync().bit_length):
+        with pytest.raises(RuntimeError, match=r"deleted|initialized"):
+            ask()
+    assert "UserRRef" in repr(user)
+
+
+def test_references_that_are_left_at_the_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """They are told, and keep nobody from ending."""
+    kept: list[Any] = []
+
+    def keeps() -> None:
+        kept.append(rpc.remote("worker1", remote.add, (1, 2)))
+        kept[0].to_here()
+        with caplog.at_level(logging.ERROR, "runtime.rpc"):
+            rpc.shutdown(graceful=False)
+
+    def has_it() -> None:
+        assert until(lambda: remote.owners() == 1)
+        try:
+            rpc.shutdown(timeout=5, ignore_leaks=False)
+        except (ReferencesLeaked, ShutdownTimeout):
+            pass
+        assert not rpc.is_initialized()
+
+    together(keeps, has_it, ends=False)
+    kept.clear()
+    gc.collect()
+
+
+def test_lost_packets_delay_and_lose_nothing() -> None:
+    pytest.importorskip("runtime.rpc.transport")
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class TestDead:
+    """Of processes, as threads do not die alone."""

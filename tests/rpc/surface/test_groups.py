@@ -1,0 +1,82 @@
+"""What all workers do together: gathering, barriers, and the end."""
+
+import pytest
+
+from runtime import rpc
+from runtime.errors.rpc import GatherTimeout, RpcTimeout
+from tests.rpc.surface import remote_functions as remote
+from tests.rpc.surface.bodies import NAMES, OTHER, THIRD, in_world, on_all
+
+
+def gathered(names: set[str] | None = None) -> dict[str, str]:
+    me = rpc.get_worker_info().name
+    return rpc.api._all_gather(f"of {me}", names)
+
+
+@in_world
+def test_everybody_gets_what_everybody_gave() -> None:
+    expected = {name: f"of {name}" for name in NAMES}
+    assert on_all(NAMES, gathered) == [expected] * 3
+
+
+@in_world
+def test_some_of_them_gather_again_and_again() -> None:
+    some = {OTHER, THIRD}
+    expected = {name: f"of {name}" for name in sorted(some)}
+    for _ in range(3):
+        assert on_all([OTHER, THIRD], gathered, some) == [expected] * 2
+
+
+@in_world
+def test_one_alone() -> None:
+    assert gathered({NAMES[0]}) == {NAMES[0]: f"of {NAMES[0]}"}
+
+
+@in_world
+def test_who_is_missing_is_named() -> None:
+    # The first by name waits for the others, and knows who they are.
+    with pytest.raises(GatherTimeout, match=r"timed out after 0\.10 seconds") as e:
+        rpc.api._all_gather(1, {NAMES[0], OTHER, THIRD}, timeout=0.1)
+    assert set(e.value.missing) == {OTHER, THIRD}
+    # Anybody else waits for the first one.
+    with pytest.raises((GatherTimeout, RpcTimeout)):
+        rpc.rpc_sync(OTHER, late_gather, ({OTHER, THIRD},))
+
+
+def late_gather(names: set[str]) -> None:
+    rpc.api._all_gather(1, names, timeout=0.1)
+
+
+@in_world
+def test_whoever_does_not_belong_is_told() -> None:
+    with pytest.raises(ValueError, match="worker0"):
+        rpc.api._all_gather(1, {OTHER, THIRD})
+
+
+def passed_barriers(names: set[str], count: int) -> int:
+    for _ in range(count):
+        rpc.api._barrier(names)
+    return count
+
+
+@in_world
+def test_barriers() -> None:
+    assert on_all(NAMES, passed_barriers, set(NAMES), 3) == [3] * 3
+    assert on_all([OTHER, THIRD], passed_barriers, {OTHER, THIRD}, 2) == [2] * 2
+
+
+@in_world
+def test_barriers_of_several_threads_at_once() -> None:
+    """Different groups, interleaved."""
+    futures = [
+        rpc.rpc_async(name, passed_barriers, (set(group), 3))
+        for group in ((OTHER, THIRD), (NAMES[0], OTHER), (NAMES[0], THIRD))
+        for name in group
+    ]
+    assert [each.wait() for each in futures] == [3] * 6
+
+
+@in_world
+def test_a_group_is_usable_after_one_that_failed() -> None:
+    assert on_all(NAMES, gathered) == [{name: f"of {name}" for name in NAMES}] * 3
+    assert rpc.rpc_sync(OTHER, remote.worker_name) == OTHER

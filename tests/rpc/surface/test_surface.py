@@ -1,0 +1,152 @@
+"""The names, what is loaded for them, and what picklers are told."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import rpc
+from runtime.errors.rpc import ExtraMissing
+from tests.rpc.surface import remote_functions as remote
+from tests.rpc.surface.bodies import OTHER, in_world
+
+ROOT = Path(__file__).parents[3]
+# Of `torch.distributed.rpc`: those that programs say.
+NAMES = (
+    *("BackendType", "PyRRef", "RRef", "RpcBackendOptions"),
+    *("TensorPipeRpcBackendOptions", "WorkerInfo", "api", "backend_registered"),
+    *("construct_rpc_backend_options", "functions", "get_rpc_timeout"),
+    *("get_worker_info", "init_backend", "init_rpc", "is_available"),
+    *("register_backend", "remote", "rpc_async", "rpc_sync", "shutdown"),
+    *("_all_gather", "_barrier", "_is_current_rpc_agent_set", "_set_rpc_timeout"),
+    *("_rref_context_get_debug_info", "_use_rpc_pickler", "_wait_all"),
+)
+
+
+def test_the_names_of_programs_for_torch() -> None:
+    for name in NAMES:
+        assert getattr(rpc, name) is not None
+        assert name in dir(rpc)
+    for name in rpc.__all__:
+        assert getattr(rpc, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'absent'"):
+        rpc.absent  # type: ignore[attr-defined]  # noqa: B018  # asked for, not used
+
+
+@pytest.mark.torch
+def test_all_of_them_are_names_of_torch() -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    there = torch.distributed.rpc
+    homes = (there, there.api, there.backend_registry)
+    assert [name for name in NAMES if not any(hasattr(h, name) for h in homes)] == []
+
+
+def ran(program: str) -> str:
+    """What a program prints, in an interpreter of its own."""
+    told = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert not told.stderr, told.stderr
+    return told.stdout
+
+
+def test_it_is_cheap_to_import() -> None:
+    program = (
+        "import sys; from runtime import rpc; rpc.WorkerInfo('a', 1); "
+        "print(sorted({'numpy', 'zmq', 'cloudpickle', 'runtime.jit'} & {*sys.modules}))"
+    )
+    assert ran(program) == "[]\n"
+
+
+def test_without_the_extra_it_says_so() -> None:
+    """Nothing else needs it: calls within one process work."""
+    program = """
+import sys
+sys.modules["zmq"] = sys.modules["cloudpickle"] = None
+from runtime import rpc
+options = rpc.RpcBackendOptions(init_method="tcp://127.0.0.1:1")
+try:
+    rpc.init_rpc("a", rank=0, world_size=1, rpc_backend_options=options)
+except ImportError as error:
+    print(type(error).__name__, "everyorder[rpc]" in str(error))
+options = rpc.RpcBackendOptions(init_method="local://one")
+rpc.init_rpc("a", rank=0, world_size=1, rpc_backend_options=options)
+print(rpc.rpc_sync("a", max, (1, 2)))
+rpc.shutdown()
+"""
+    assert ran(program) == "ExtraMissing True\n2\n"
+
+
+def test_what_is_missing_is_told_as_a_text() -> None:
+    error = ExtraMissing(call="init_rpc", package="zmq")
+    assert str(error) == (
+        "`init_rpc` needs the package `zmq`, which is not installed.\n"
+        "  to do: pip install 'everyorder[rpc]'"
+    )
+
+
+class Celsius:
+    def __init__(self, degrees: float) -> None:
+        self.degrees = degrees
+
+    def __reduce__(self) -> Any:
+        raise TypeError("it is not pickled by itself")
+
+
+def rebuilt(degrees: float) -> Celsius:
+    return Celsius(degrees)
+
+
+def reduced(value: Celsius) -> Any:
+    return rebuilt, (value.degrees,)
+
+
+def refused(value: Celsius) -> Any:
+    raise AssertionError("the first one stays")
+
+
+def degrees(value: Celsius) -> float:
+    return value.degrees
+
+
+@in_world
+def test_reducers_of_classes() -> None:
+    rpc.register_reducer(Celsius, reduced)
+    rpc.register_reducer(Celsius, refused)
+    assert rpc.rpc_sync(OTHER, degrees, (Celsius(20.5),)) == 20.5
+
+
+class Plain:
+    """A pickler of one's own, which counts."""
+
+    def __init__(self) -> None:
+        self.written = 0
+
+    def serialize(self, obj: Any) -> tuple[bytes, list[Any]]:
+        import pickle
+
+        self.written += 1
+        return pickle.dumps(obj), []
+
+    def deserialize(self, binary_data: bytes, tensor_table: list[Any]) -> Any:
+        import pickle
+
+        return pickle.loads(binary_data)
+
+
+@in_world
+def test_a_pickler_of_ones_own_for_a_while() -> None:
+    pickler = Plain()
+    me = rpc.get_worker_info()
+    with rpc.use_pickler(pickler):
+        assert rpc.rpc_sync(me, remote.add, (1, 2)) == 3
+        written = pickler.written
+        assert written > 0
+    assert rpc.rpc_sync(me, remote.add, (1, 2)) == 3
+    assert pickler.written == written
