@@ -136,6 +136,8 @@ def _found(name: str) -> Any:
             f"module {__name__!r} has no attribute {name!r}", name=name
         )
     with LOADING:
+        # A worker takes whatever there is: references, too.
+        load(f"{__name__}.api")
         if known in _MODULES:
             found: Any = load(f"{__name__}.{known}")
         else:
