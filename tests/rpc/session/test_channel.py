@@ -324,6 +324,24 @@ def test_a_fenced_side_is_silent() -> None:
     assert (pair.heard("a"), pair["a"].due()) == ([], before)
 
 
+def test_one_who_leaves_after_it_was_given_up_ends_what_waits_for_it() -> None:
+    pair = Pair()
+    pair.open()
+    pair["a"].tick(pair.now + 1.5)
+    pair.say("a", 1)
+    assert (pair["a"].state, pair["a"].queued()) == (FENCED, 1)
+    pair["a"].over(Reason.LEFT)
+    node = pair.nodes["b"]
+    assert pair.sides["a"].ends == [
+        End(node, Reason.LOST),
+        End(node, None),
+        End(node, Reason.LEFT),
+        End(node, None),
+    ]
+    assert (pair["a"].state, pair["a"].queued()) == (CLOSED, 0)
+    assert pair["a"].due() == float("inf")
+
+
 def test_who_was_given_up_is_told_and_a_new_session_begins() -> None:
     pair = Pair()
     pair.open()
