@@ -374,6 +374,9 @@ class Agent(Speaker):
             value = self._owned.get(event.target)
         job = Job(self, event, value)
         self._jobs[event.peer, event.call] = job
+        self._begin(job)
+
+    def _begin(self, job: Job) -> None:
         self.pool.put(serve, job)
 
     def _cancelled(self, event: Cancelled) -> None:
