@@ -99,7 +99,7 @@ class RpcBackendOptions:
 
     @property
     def settings(self) -> Settings:
-        """What a session goes by: `session`, and the limits that are given beside it."""
+        """What a session goes by: `session`, and limits that are given beside it."""
         if self.max_payload is None:
             return self.session
         return replace(self.session, largest=self.max_payload)
