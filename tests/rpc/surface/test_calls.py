@@ -96,7 +96,9 @@ def test_operators_are_called_by_their_schema() -> None:
     x, y = runtime.ones(2, 2), runtime.full((2, 2), 3.0)
     for each in every_way(runtime.add, x, y):
         assert each.tolist() == [[4, 4], [4, 4]]
-    assert [each.tolist() for each in every_way(runtime.add, x, 1)] == [[[2, 2]] * 2] * 3
+    assert [each.tolist() for each in every_way(runtime.add, x, 1)] == [
+        [[2, 2]] * 2
+    ] * 3
     places = runtime.tensor([[0, 1], [2, 0]])
     assert rpc.rpc_sync(OTHER, runtime.nonzero, (places,)).tolist() == [[0, 1], [1, 0]]
     assert rpc.rpc_sync(OTHER, runtime.ops.core.add, (x, y)).tolist() == [[4, 4]] * 2
@@ -183,7 +185,11 @@ def test_a_tensor_that_occurs_twice_is_one_tensor() -> None:
 @in_world
 def test_strides_and_requires_grad_are_kept() -> None:
     x = runtime.arange(6.0).reshape(2, 3).t()
-    assert rpc.rpc_sync(OTHER, remote.shape_and_strides, (x,)) == ([3, 2], [1, 3], False)
+    assert rpc.rpc_sync(OTHER, remote.shape_and_strides, (x,)) == (
+        [3, 2],
+        [1, 3],
+        False,
+    )
     back = rpc.rpc_sync(OTHER, remote.identity, (x,))
     assert (back.tolist(), [*back.stride()]) == (x.tolist(), [1, 3])
     leaf = runtime.ones(2, requires_grad=True)

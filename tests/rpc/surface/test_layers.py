@@ -15,9 +15,7 @@ RUNTIME = Path(__file__).parents[3] / "runtime"
 BELOW = ("rpc/wire/", "rpc/messages/", "rpc/session/")
 # Who may know sockets.
 SOCKETS = ("rpc/transport/",)
-FILES = sorted(
-    path.relative_to(RUNTIME).as_posix() for path in RUNTIME.rglob("*.py")
-)
+FILES = sorted(path.relative_to(RUNTIME).as_posix() for path in RUNTIME.rglob("*.py"))
 # What programs see, and what is done for them.
 SEEN = [
     file

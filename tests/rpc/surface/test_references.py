@@ -83,7 +83,9 @@ def test_the_text_of_a_reference_is_its_numbers() -> None:
     start = numbers[0]
     assert numbers == [start, start + 1, start + 2, start + 3]
     own = rpc.RRef(1)
-    assert repr(own) == f"OwnerRRef(GloballyUniqueId(created_on=0, local_id={start + 4}))"
+    assert (
+        repr(own) == f"OwnerRRef(GloballyUniqueId(created_on=0, local_id={start + 4}))"
+    )
     assert str(own) == repr(own)
 
 
