@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         shutdown,
     )
     from runtime.rpc.agent import debug_info as get_debug_info
+    from runtime.rpc.agent.local import local_workers
     from runtime.rpc.agent import set_rpc_timeout as _set_rpc_timeout
     from runtime.rpc.api import (
         _all_gather,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         _rpc_async_torchscript,
         _rpc_sync_torchscript,
     )
+    from runtime.rpc.profiling import profile, record_function
     from runtime.rpc.references import RRef
     from runtime.rpc.values import register, register_reducer, use_pickler
 
@@ -67,6 +69,9 @@ __all__ = [
     "init_rpc",
     "is_available",
     "is_initialized",
+    "local_workers",
+    "profile",
+    "record_function",
     "register",
     "register_backend",
     "register_reducer",
@@ -97,10 +102,12 @@ _LAZY = {
         *("init_rpc", "is_initialized", "register_backend", "set_rpc_timeout"),
         "shutdown",
     ),
+    "agent.local": ("local_workers",),
     "api": ("_all_gather", "_barrier", "_wait_all", "remote", "rpc_async", "rpc_sync"),
     "program.by_name": (
         *("_remote_torchscript", "_rpc_async_torchscript", "_rpc_sync_torchscript"),
     ),
+    "profiling": ("profile", "record_function"),
     "references": ("RRef",),
     "values": ("register", "register_reducer", "use_pickler"),
 }
@@ -129,6 +136,8 @@ def _found(name: str) -> Any:
             f"module {__name__!r} has no attribute {name!r}", name=name
         )
     with LOADING:
+        # A worker takes whatever there is: references, too.
+        load(f"{__name__}.api")
         if known in _MODULES:
             found: Any = load(f"{__name__}.{known}")
         else:

@@ -21,9 +21,9 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
+from logging import getLogger
 from queue import SimpleQueue
 from time import monotonic
-from logging import getLogger
 from typing import Any
 
 from runtime.errors.rpc import NotInitialized, RpcMisuse, UnknownWorker
@@ -37,7 +37,6 @@ from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.agent.requests import Job, Request, serve
 from runtime.rpc.agent.speaking import Speaker, wait_shortly
 from runtime.rpc.identities import Fork, ForkId, Node, RRefId, WorkerInfo
-from runtime.rpc.session.session import Session
 from runtime.rpc.session.events import (
     Admitted,
     Answered,
@@ -56,9 +55,9 @@ from runtime.rpc.session.events import (
     Rejected,
     Warned,
 )
+from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Transport
 from runtime.rpc.values import Packed
-
 
 LOG = getLogger("runtime.rpc")
 
@@ -89,9 +88,7 @@ class Agent(Speaker):
         self.options = options
         # Of calls that name none, in seconds.
         self.rpc_timeout = options.rpc_timeout
-        self.codec = Codec(
-            References(self), registered_only=options.registered_only
-        )
+        self.codec = Codec(References(self), registered_only=options.registered_only)
         self.admitted: Admitted | None = None
         self.rejected: Rejected | None = None
         self.finished = False
@@ -166,9 +163,7 @@ class Agent(Speaker):
 
     # Calls ---------------------------------------------------------------------------
 
-    def call(
-        self, to: Node, request: Request, *, timeout: float | None
-    ) -> Future[Any]:
+    def call(self, to: Node, request: Request, *, timeout: float | None) -> Future[Any]:
         """A future of what a function gives on another worker; `timeout` in seconds.
 
         None is for ever.  It is completed on a request thread, and so are callbacks.
@@ -178,7 +173,8 @@ class Agent(Speaker):
             RpcError, Exception: the request cannot be written.
         """
         pending = Pending(to, request.text, timeout)
-        pending.future = future = Future()
+        future: Future[Any] = Future()
+        pending.future = future
         self._ask(pending, *self._packed(request))
         return future
 
@@ -190,7 +186,8 @@ class Agent(Speaker):
         The answer is read by this thread, so that no other one is woken for it.
         """
         pending = Pending(to, request.text, timeout)
-        pending.waiter = waiter = SimpleQueue()
+        waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
+        pending.waiter = waiter
         self.refuse_to_wait("RRef")
         call = -1
         try:
@@ -225,7 +222,8 @@ class Agent(Speaker):
         if handle.value is not None:
             return handle.value
         pending = Pending(handle.owner, lambda: "to_here", timeout)
-        pending.future = future = Future()
+        future: Future[Any] = Future()
+        pending.future = future
         self._ask(pending, (b"",), (), target=handle.fork.rref)
         return future
 
@@ -542,9 +540,18 @@ class Agent(Speaker):
         counts = {} if self.ended else self.do(lambda _: self.session.counts(), "debug")
         return {
             **counts,
+            # As programs for torch call them.
+            "num_forks": counts.get("forks", 0),
+            "num_pending_users": counts.get("pending", 0),
             "num_owner_rrefs": len(self._owned),
+            "num_pending_futures": sum(
+                not value.done() for value in [*self._owned.values()]
+            ),
             "agent.client_active_calls": len(self._pending),
             "agent.server_active_calls": len(self._jobs),
+            "agent.server_active_async_calls": max(
+                len(self._jobs) - (threads - idle) - waiting, 0
+            ),
             "agent.thread_pool_size": threads,
             "agent.num_idle_threads": idle,
             "agent.waiting_requests": waiting,

@@ -132,26 +132,23 @@ class _Class:
 
     make: Make = staticmethod(_itself)
     find: Find = staticmethod(_is_one)
-    kinds: tuple[type, ...] = (Handle,)
 
 
 def set_reference_class(make: Make, find: Find, kind: type) -> None:
     """Have references, which are of `kind`, made by `make`; `find` gives the handle."""
     _Class.make = staticmethod(make)
     _Class.find = staticmethod(find)
-    _Class.kinds = (kind, Handle)
+    References.kinds = (kind, Handle)
 
 
 class References:
     """The references of one worker, for who packs values and unpacks them."""
 
+    # The classes of references.
+    kinds: tuple[type, ...] = (Handle,)
+
     def __init__(self, agent: "Agent") -> None:
         self._agent = agent
-
-    @property
-    def kinds(self) -> tuple[type, ...]:
-        """The classes of references."""
-        return _Class.kinds
 
     def carry(self, reference: Any) -> Fork | RRefId:
         """What a session is told of a reference that leaves.
@@ -166,7 +163,7 @@ class References:
             raise RpcMisuse(
                 call="pack",
                 found=f"a reference of the worker `{handle.agent.info.name}`",
-                wanted=f"references of the worker `{self._agent.info.name}`, which sends",
+                wanted=f"references of `{self._agent.info.name}`, which sends them",
             )
         return handle.carried()
 

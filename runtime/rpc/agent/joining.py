@@ -18,6 +18,7 @@ keeper is gone, the others go on with each other, and nobody can join.
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import randbits
 from threading import Event
@@ -35,7 +36,7 @@ from runtime.errors.rpc import (
     RpcMisuse,
 )
 from runtime.rpc.agent.agent import Agent
-from runtime.rpc.agent.current import Seat, seat
+from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import LocalTransport, Transport
@@ -46,8 +47,12 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[A-Za-z0-9\-_:]{1,127}")
 # Ids are 16 bits wide on the wire.
 _MOST_IDS = 1 << 15
-# What one attempt to keep or to join has before the next one.
-_ATTEMPT_SECONDS = 0.2
+# Seconds between two looks at a place that is taken, and how long one looks: a group
+# that ends needs less.
+_AGAIN = 0.1
+_TAKEN = 10.0
+# An answer that has not come by now is of nobody; busy workers take a while.
+_PATIENCE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,62 +188,61 @@ def checked_rank(rank: object, world_size: object) -> tuple[int, int | None]:
 
 
 def join(
-    name: str, where: Meeting, options: RpcBackendOptions, sits: Seat | None = None
+    name: str,
+    where: Meeting,
+    options: RpcBackendOptions,
+    sits: Seat,
+    over: Callable[[], bool] = lambda: False,
 ) -> Agent:
-    """A worker that is a member; of a static group, when all are there.
+    """A worker that is a member and has its seat; of a static group, when it is whole.
+
+    `over` says that nobody needs it any more.
 
     Raises:
-        JoinTimeout: it is not in time; who is missing is named.
+        JoinTimeout: it is not in time, or `over`; who is missing is named.
         NotUnique: another member has its name or its number.
         NotAdmitted: the keeper does not take it.
         AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
     """
-    until = monotonic() + options.join_timeout
-    sits = sits or seat()
+    began = monotonic()
+    until = began + options.join_timeout
     while True:
-        keeper, transport = _listening(where, options)
-        if transport is None:
-            # The address is taken by a group that is about to end.
-            if monotonic() > until:
-                raise JoinTimeout(
-                    name=name,
-                    address=where.endpoint,
-                    seconds=options.join_timeout,
-                    missing=("the address, which another group has",),
-                )
-            _pause()
-            continue
+        keeps, transport = _listening(where, options, min(until, began + _TAKEN))
         agent = _made(name, transport, options, sits)
+        sits.agent = agent
         try:
             agent.start()
-            _become_member(agent, where, keeper, until)
+            if _become_member(agent, where, keeps, until, over):
+                return agent
         except BaseException:
+            sits.agent = None
             agent.close()
             raise
-        return agent
-
-
-def _pause() -> None:
-    Event().wait(_ATTEMPT_SECONDS)
+        # Who kept the place may be gone: perhaps this worker keeps it now.
+        sits.agent = None
+        agent.close()
 
 
 def _listening(
-    where: Meeting, options: RpcBackendOptions
-) -> tuple[bool, Transport | None]:
+    where: Meeting, options: RpcBackendOptions, until: float
+) -> tuple[bool, Transport]:
     """Whether this worker keeps the place, and by what it listens.
 
-    Without a transport the place is taken, and rank 0 has to have it.
-
     Raises:
-        AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
+        AddressUnusable: rank 0 has to have the place, and it was taken all the time.
+        KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
     """
-    if where.rank <= 0:
+    while where.rank <= 0:
         try:
             return True, _transport(where.endpoint, options)
         except AddressUnusable:
             # Somebody is there, or it is the address of another machine.
-            if where.rank == 0:
-                return True, None
+            if where.rank < 0:
+                break
+            # Perhaps a group that is about to end.
+            if monotonic() > until:
+                raise
+            Event().wait(_AGAIN)
     return False, _transport(where.beside, options)
 
 
@@ -267,37 +271,57 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
     return SocketTransport(address, keys)
 
 
-def _become_member(agent: Agent, where: Meeting, keeps: bool, until: float) -> None:
-    """Be admitted, and in a static group wait for the others."""
+def _become_member(
+    agent: Agent,
+    where: Meeting,
+    keeps: bool,
+    until: float,
+    over: Callable[[], bool],
+) -> bool:
+    """Be admitted, and in a static group wait for the others.
+
+    False where nobody answers, and this worker may be the one who keeps the place.
+    """
     wanted = where.rank if where.rank >= 0 else None
+    session = agent.session
     if keeps:
-        agent.do(
-            lambda _: agent.session.keep(world_size=where.world_size, id=wanted or 0),
-            "init_rpc",
-        )
+        size = where.world_size
+        agent.do(lambda _: session.keep(world_size=size, id=wanted or 0), "init_rpc")
     else:
-        agent.do(
-            lambda now: agent.session.join(where.endpoint, id=wanted, now=now),
-            "init_rpc",
-        )
+        endpoint = where.endpoint
+        agent.do(lambda now: session.join(endpoint, id=wanted, now=now), "init_rpc")
+    ended = False
 
-    def is_complete() -> bool:
-        if agent.rejected is not None or agent.ended:
-            return True
+    def is_over() -> bool:
+        nonlocal ended
+        ended = bool(agent.ended) or over()
+        return ended or agent.rejected is not None
+
+    def is_admitted() -> bool:
+        return agent.admitted is not None or is_over()
+
+    def is_whole() -> bool:
         if agent.admitted is None:
-            return False
+            return is_over()
         size = agent.admitted.world_size
-        return size is None or len(agent.nodes()) >= size
+        return size is None or len(agent.nodes()) >= size or is_over()
 
-    whole = agent.wait_until(is_complete, max(until - monotonic(), 0.0))
+    if where.rank < 0:
+        patience = min(until - monotonic(), _PATIENCE)
+        answered = agent.wait_until(is_admitted, max(patience, 0.0))
+        if not answered and monotonic() < until:
+            return False
+    whole = agent.wait_until(is_whole, max(until - monotonic(), 0.0))
     if agent.rejected is not None:
         raise _rejected(agent.name, where, agent.rejected.why)
-    if not whole or agent.ended:
-        missing = _missing(agent, where)
-        seconds = agent.options.join_timeout
-        raise JoinTimeout(
-            name=agent.name, address=where.endpoint, seconds=seconds, missing=missing
-        )
+    if whole and not ended:
+        return True
+    raise JoinTimeout(
+        name=agent.name,
+        address=where.endpoint,
+        seconds=agent.options.join_timeout,
+        missing=_missing(agent),
+    )
 
 
 def _rejected(name: str, where: Meeting, why: str) -> RpcError:
@@ -306,7 +330,7 @@ def _rejected(name: str, where: Meeting, why: str) -> RpcError:
     return NotAdmitted(name=name, address=where.endpoint, why=why)
 
 
-def _missing(agent: Agent, where: Meeting) -> tuple[str, ...]:
+def _missing(agent: Agent) -> tuple[str, ...]:
     if agent.admitted is None:
         return ("an answer of the worker that keeps the address",)
     there = {node.id for node in agent.nodes()}

@@ -17,7 +17,7 @@ from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any, Literal
 
-from runtime.errors.rpc import AlreadyInitialized, RpcMisuse
+from runtime.errors.rpc import AlreadyInitialized, RpcError, RpcMisuse
 from runtime.rpc.agent.agent import Agent
 from runtime.rpc.agent.current import Seat, seat
 from runtime.rpc.agent.joining import checked_name, join, meeting
@@ -67,13 +67,14 @@ def local_workers(
         try:
             group.begin(names, options)
             where = meeting(place, 0, len(names))
-            own.agent = agent = join(names[0], where, options, own)
+            agent = join(names[0], where, options, own, group.is_over)
             lives(agent)
             yield tuple(node.info for node in agent.nodes())
             group.end(agent)
         except BaseException:
-            if own.agent is not None:
-                stop(own.agent, graceful=False)
+            started = seat().agent
+            if started is not None:
+                stop(started, graceful=False)
             raise
         finally:
             group.close()
@@ -99,6 +100,11 @@ class _Threads:
     def __init__(self) -> None:
         self._agents: list[Agent] = []
         self._joining: list[Thread] = []
+        self._over = False
+
+    def is_over(self) -> bool:
+        """Whether the group cannot come together any more, or need not."""
+        return self._over
 
     def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
         """Have all but the first join."""
@@ -107,8 +113,12 @@ class _Threads:
             self._run(self._join, name, where, options)
 
     def _join(self, name: str, where: Any, options: RpcBackendOptions) -> None:
-        sits = Seat()
-        sits.agent = agent = join(name, where, options, sits)
+        try:
+            agent = join(name, where, options, Seat(), self.is_over)
+        except RpcError:
+            # The first one is told that nobody comes.
+            self._over = True
+            raise
         lives(agent)
         self._agents.append(agent)
 
@@ -131,6 +141,7 @@ class _Threads:
 
     def close(self) -> None:
         """Stop who is left."""
+        self._over = True
         self._wait()
         for agent in self._agents:
             if not agent.ended:
@@ -143,6 +154,10 @@ class _Processes:
     def __init__(self, how: str) -> None:
         self._context: Any = multiprocessing.get_context(how)
         self._processes: list[BaseProcess] = []
+
+    def is_over(self) -> bool:
+        """Whether the group cannot come together any more."""
+        return any(each.exitcode is not None for each in self._processes)
 
     def begin(self, names: Sequence[str], options: RpcBackendOptions) -> None:
         """Have all but the first join."""

@@ -167,14 +167,14 @@ def register_backend(
     if backend_name in _BACKENDS:
         raise RpcMisuse(
             call="register_backend",
-            found=f"a name that is taken: RPC backend {backend_name}: already registered",
+            found=f"a taken name: RPC backend {backend_name}: already registered",
             wanted="a name of its own for each backend",
         )
     _BACKENDS[backend_name] = Backend(
         construct_rpc_backend_options_handler, init_backend_handler
     )
     names = {name: name for name in _BACKENDS}
-    _TYPE = BackendType("BackendType", names, module=__name__)  # type: ignore[assignment,call-arg,arg-type]  # the functional form of enumerations
+    _TYPE = BackendType("BackendType", names, module=__name__)  # type: ignore[assignment,call-arg]  # the functional form of enumerations
     return _TYPE[backend_name]
 
 

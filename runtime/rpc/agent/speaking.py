@@ -246,6 +246,7 @@ class Speaker:
     # Waiting for what is told --------------------------------------------------------
 
     def look(self) -> None:
+        """Have those who wait for something see whether it is so by now."""
         for watcher in [*self._watchers]:
             watcher.put(None)
 

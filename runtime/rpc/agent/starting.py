@@ -37,10 +37,10 @@ def init_rpc(
     world_size: int | None = None,
     rpc_backend_options: RpcBackendOptions | None = None,
 ) -> None:
-    """Become the worker `name`, as a member of a group; of a complete one if it is static.
+    """Become the worker `name`: a member of a group, of a complete one if it is static.
 
-    `world_size` is the size of a static group, None or 0 for an open one.  `rank` is the
-    number that the worker wants, -1 for any.
+    `world_size` is the size of a static group, None or 0 for an open one.  `rank` is
+    the number that the worker wants, -1 for any.
 
     Raises:
         AlreadyInitialized: there is a worker here.
@@ -59,10 +59,9 @@ def init_rpc(
             raise AlreadyInitialized(name=there)
         _STARTING.add(own)
     try:
-        agent = kind.handlers.init_backend_handler(
+        own.agent = agent = kind.handlers.init_backend_handler(
             name=name, rank=number, world_size=size, rpc_backend_options=options
         )
-        own.agent = agent
         lives(agent)
     finally:
         _STARTING.discard(own)
@@ -76,7 +75,7 @@ def start(
 ) -> Agent:
     """A worker of the default backend."""
     where = meeting(rpc_backend_options.init_method, rank, world_size)
-    return join(name, where, rpc_backend_options)
+    return join(name, where, rpc_backend_options, seat())
 
 
 for _name in (DEFAULT_BACKEND, "TENSORPIPE"):

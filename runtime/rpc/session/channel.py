@@ -570,8 +570,9 @@ class Channel:
         def after(time: float) -> float | None:
             return None if abs(time) == inf else round(time - now, 6)
 
+        began = self._began if self.state in (OPENING, ANSWERING) else inf
         outbox = self._outbox
-
+        began = self._began if self.state in (OPENING, ANSWERING) else inf
         return (
             self.node,
             self.state,

@@ -118,7 +118,7 @@ class Composition:
         self._stopped = False
         self._references = References(self.node)
         self._calls = Calls(self._references, settings)
-        self._members = Members(name, incarnation, endpoint, key, self._proven)
+        self._members = Members(self.node, endpoint, key, self._proven)
         self._finishing = Finishing()
         self._references.events = self._events
         self._calls.events = self._events
@@ -275,7 +275,11 @@ class Composition:
                 self._send(calls.out, now)
                 self._send(references.out, now)
                 self._send(self._members.out, now)
-            elif self._members.changes or self._members.letters:
+            elif (
+                self._members.changes
+                or self._members.letters
+                or self._members.node is not self.node
+            ):
                 self._change(now)
             elif self._ends:
                 self._end(now)
@@ -415,7 +419,7 @@ class Composition:
     def _change(self, now: float) -> None:
         """Members came, or left: their channels with them; notes are sent."""
         members = self._members
-        if self.node != members.node:
+        if self.node is not members.node:
             self.node = members.node
             self._references.admit(self.node)
         letters = members.letters[:]

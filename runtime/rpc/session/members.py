@@ -85,8 +85,7 @@ class Members:
 
     def __init__(
         self,
-        name: str,
-        incarnation: int,
+        node: Node,
         endpoint: str,
         key: str,
         proven: Callable[[Node], float],
@@ -95,7 +94,7 @@ class Members:
         self.events: list[Event] = []
         self.letters: list[Letter] = []
         self.changes: list[Member | tuple[Node, Reason]] = []
-        self.node = Node(name, -1, incarnation)
+        self.node = node
         self.status = ALONE
         self.keeper: Node | None = None
         self.group = 0

@@ -96,10 +96,16 @@ def test_without_replacing_nested_requests_starve(
 
 def test_busy_threads_are_not_replaced(pool: Pool) -> None:
     held = threading.Lock()
+
+    def stay(event: threading.Event) -> None:
+        event.set()
+        with held:
+            pass
+
     began = [threading.Event() for _ in range(2)]
     with held:
         for event in began:
-            pool.put(lambda event: (event.set(), held.acquire(), held.release()), event)
+            pool.put(stay, event)
         assert all(event.wait(SECONDS) for event in began)
         third = settled()
         pool.put(named, third)
@@ -109,9 +115,7 @@ def test_busy_threads_are_not_replaced(pool: Pool) -> None:
     third.wait(SECONDS)
 
 
-def test_surplus_threads_leave(
-    pool: Pool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_surplus_threads_leave(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "_IDLE_SECONDS", 0.02)
     assert nest(8, pool).wait(SECONDS) == 8
     ended = threading.Event()
@@ -132,9 +136,7 @@ def test_a_defect_is_logged_and_the_thread_goes_on(
     future = settled()
     pool.put(named, future)
     future.wait(SECONDS)
-    assert [each.message for each in caplog.records] == [
-        "a request ended by a defect"
-    ]
+    assert [each.message for each in caplog.records] == ["a request ended by a defect"]
 
 
 def test_close_waits_for_requests_and_runs_no_more() -> None:

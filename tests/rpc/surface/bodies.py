@@ -5,6 +5,7 @@ one for all tests of a session; the body runs in `worker0`, and what it raises i
 here, with the text that it had there.
 """
 
+import gc
 from collections.abc import Callable, Iterable
 from threading import Event
 from typing import Any
@@ -18,7 +19,7 @@ NAMES = ("worker0", "worker1", "worker2")
 OTHER, THIRD = NAMES[1:]
 
 # A condition is looked at so often, and so many seconds lie between two looks.
-LOOKS, PAUSE = 4000, 0.005
+LOOKS, PAUSE = 2000, 0.005
 
 
 def until(condition: Callable[[], bool]) -> bool:
@@ -29,6 +30,17 @@ def until(condition: Callable[[], bool]) -> bool:
             return True
         nothing.wait(PAUSE)
     return False
+
+
+def kept_for_others() -> int:
+    """How many values this worker keeps for others."""
+    return int(rpc.get_debug_info()["num_owner_rrefs"])
+
+
+def quiet() -> None:
+    """Wait until nobody refers to anything: what earlier bodies left is gone."""
+    on_all(NAMES, gc.collect)
+    assert until(lambda: not any(on_all(NAMES, kept_for_others)))
 
 
 def on_all(names: Iterable[str], func: Callable[..., Any], *args: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import pytest
 
 import runtime
 from runtime import rpc
+from runtime.errors.call import NoMatchingOverload
 from runtime.errors.rpc import RemoteError
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface import scripted
@@ -97,7 +98,7 @@ def test_an_operator_that_fails() -> None:
 @in_world
 def test_an_operator_with_the_wrong_arguments_is_refused_at_the_caller() -> None:
     for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
-        with pytest.raises(RuntimeError, match="core::add") as e:
+        with pytest.raises(NoMatchingOverload, match="core::add") as e:
             call(OTHER, runtime.ops.core.add, ("a", "b"))
         # Raised here: it passed no worker.
         assert not isinstance(e.value, RemoteError)

@@ -18,7 +18,10 @@ from types import TracebackType
 from typing import Any
 
 from runtime import rpc
+from runtime.rpc.session.settings import Settings
 
+# No worker is lost because the machine is busy.
+PATIENT = Settings(heartbeat=5.0, dead=100.0, expire=110.0, connect=100.0)
 # For one body; generous, as machines are busy.
 SECONDS = 120
 
@@ -33,7 +36,7 @@ def _guarded(act: Any, *args: Any) -> str | None:
 
 
 def _become(name: str, rank: int, size: int, address: str) -> None:
-    options = rpc.RpcBackendOptions(init_method=address)
+    options = rpc.RpcBackendOptions(init_method=address, session=PATIENT)
     rpc.init_rpc(name, rank=rank, world_size=size, rpc_backend_options=options)
 
 
