@@ -36,6 +36,7 @@ from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution
 from runtime.rpc.identities import Node, WorkerInfo
 from runtime.rpc.references import RRef, reference_of
+from runtime.rpc.values.callables import type_given
 from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
@@ -129,7 +130,8 @@ def remote(
         NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
     """
     agent, node, request, seconds = _asked("remote", to, func, args, kwargs, timeout)
-    return reference_of(agent.remote(node, request, timeout=seconds))
+    made = agent.remote(node, request, timeout=seconds)
+    return reference_of(made, type_given(func))
 
 
 @contextmanager

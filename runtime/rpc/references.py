@@ -248,8 +248,10 @@ def _seconds(handle: Handle, timeout: float, call: str) -> float | None:
     return timeout_seconds(timeout, handle.agent.rpc_timeout, call)
 
 
-def reference_of(handle: Handle) -> RRef[Any]:
-    """The reference that stands for a handle."""
+def reference_of(handle: Handle, of: str = "") -> RRef[Any]:
+    """The reference that stands for a handle; its value is of the type `of`, if known."""
+    if of:
+        handle.fork = handle.fork._replace(type=of)
     made: RRef[Any] = object.__new__(RRef)
     made._begin(handle)
     return made
@@ -368,7 +370,8 @@ def _checked(kind: type, name: str) -> None:
         NoSuchMethod: the class lacks the name.
     """
     # A compiled module has its methods itself.
-    if not hasattr(kind, name) and not hasattr(kind, "__script_members__"):
+    modules: Any = load("runtime.script.modules")
+    if not hasattr(kind, name) and not issubclass(kind, modules.ScriptModule):
         raise NoSuchMethod(kind=kind.__name__, attribute=name)
 
 

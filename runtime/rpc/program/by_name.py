@@ -63,9 +63,7 @@ def call_program(
         return agent.call_and_wait(node, request, timeout=seconds)
     if mode == "async":
         return agent.call(node, request, timeout=seconds)
-    handle = agent.remote(node, request, timeout=seconds)
-    handle.fork = handle.fork._replace(type=type)
-    return reference_of(handle)
+    return reference_of(agent.remote(node, request, timeout=seconds), type)
 
 
 def _type_of(rref: Any) -> str:
