@@ -7,7 +7,6 @@ import pytest
 import runtime
 from runtime import rpc
 from runtime.rpc.profiling import profile, record_function
-from runtime.rpc.program.by_name import _rpc_async_torchscript
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface import scripted
 from tests.rpc.surface.bodies import OTHER, THIRD, in_world
@@ -50,7 +49,8 @@ def test_compiled_functions() -> None:
     key = f"rpc_sync#{name}({SELF} -> {OTHER})"
     assert names(p) == [(key, ""), (f"{key}#remote_op: {name}", OTHER)]
     with profile() as p:
-        future = _rpc_async_torchscript(OTHER, name, (1, "x"))
+        by_name = rpc._rpc_async_torchscript  # type: ignore[attr-defined]  # as programs have it
+        future = by_name(OTHER, name, (1, "x"))
         assert future.wait() == (1, "x")
     key = f"rpc_async_jit#{name}({SELF} -> {OTHER})"
     assert names(p) == [(key, ""), (f"{key}#remote_op: {name}", OTHER)]
