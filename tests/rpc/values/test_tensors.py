@@ -407,6 +407,14 @@ def test_what_is_wrong_with_a_table(
     assert reason in " ".join(str(caught.value).split())
 
 
+def test_integers_have_no_gradient() -> None:
+    """Whatever a payload says."""
+    found = IncomingTensors(memoryview(table(runtime.arange(3))), ())
+    assert not found.plain(Tensor, 0, False).requires_grad
+    with pytest.raises(Undecodable, match="no gradient"):
+        found.plain(Tensor, 0, True)
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_as_a_table(data: bytes) -> None:
     """Only our error comes out."""
