@@ -12,9 +12,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from harness.cli.crew import Advanced, Crew, Finished, Started
 from harness.cli.interrupt import deferred
 from harness.cli.task import Effort, Listing, Outcome, Task, explored, listed
-from harness.cli.worker import Advanced, Crew, Finished, Started
 from harness.watch import Limits
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from harness.errors import HarnessError
 
 # In the order in which one needs them; each is the attribute of that name in the module
 # of that name.
-COMMANDS = ("run", "gate", "review", "replay", "show", "imports", "write")
+COMMANDS = ("run", "gate", "review", "replay", "show", "imports", "write", "worker")
 
 
 class Refused(click.ClickException):

@@ -162,3 +162,15 @@ class UnknownOperator(HarnessError, LookupError):
             f"{text}; those of a scenario are shown by the scenario's name or path, "
             "see `everyorder show --help`."
         )
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotServe(HarnessError, RuntimeError):
+    """A worker could not start; `reason` says why."""
+
+    name: str
+    reason: str
+
+    def render(self) -> str:
+        """Which worker, and why it did not."""
+        return f"worker {self.name}".rstrip() + f" could not start: {self.reason}"

@@ -1,293 +1,101 @@
-"""Children that load and explore: each task ends once, whatever its child does."""
+"""`everyorder worker`: it joins, serves, leaves when asked, and says why it cannot."""
 
-import os
+import operator
+import re
 import signal
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from harness.catalogue import NothingThere, load
-from harness.child import CAN_FORK
-from harness.cli import worker
-from harness.cli.errors import CannotLoad
-from harness.cli.task import Effort, Listing, Outcome, Task, listed
-from harness.cli.worker import Advanced, Crew, Finished, Started
-from harness.outcome import Report
-from harness.report import Unexplored
-from harness.watch import Limits
-from tests.cli.conftest import Project
+from harness.cli import main
+from runtime.rpc.agent import (
+    Request,
+    RpcBackendOptions,
+    current_agent,
+    init_rpc,
+    seated,
+    shutdown,
+)
 
-pytestmark = pytest.mark.skipif(not CAN_FORK, reason="this system cannot fork")
-
-EFFORT = Effort("walk:1")
-
-ENDS = """
-import os, signal, sys, time
-from harness.scenario import Scenario, step
-
-
-def add(name, deed=None):
-    def do(registry):
-        registry.append(name)
-        if deed is not None and len(registry) > 1:
-            deed()
-        return lambda: registry.remove(name)
-
-    return step(f"add({name!r})", do)
-
-
-def sleep():
-    time.sleep(1000)
-
-
-def scenario(deed):
-    return Scenario(
-        add("a"), add("b", deed), create=list, observe=lambda r: str(sorted(r))
-    )
-
-
-quits = scenario(lambda: os._exit(0))
-killed = scenario(lambda: os.kill(os.getpid(), signal.SIGKILL))
-crashes = scenario(lambda: os.kill(os.getpid(), signal.SIGSEGV))
-hangs = scenario(sleep)
-leaves = scenario(lambda: sys.exit(3))
-stops = scenario(lambda: signal.raise_signal(signal.SIGINT))
-fine = scenario(lambda: None)
-"""
+SECONDS = 60
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def crew(project: Project) -> Iterator[Crew]:
-    with Crew(EFFORT, Limits(operation=1.0)) as made:
+def folder() -> Iterator[str]:
+    # The path of a socket has to be short.
+    with tempfile.TemporaryDirectory(prefix="rpc") as made:
         yield made
 
 
-def outcomes(crew: Crew, listing: Listing, jobs: int = 1) -> dict[str, Outcome]:
-    """The outcome of each task by its name."""
-    found: dict[int, Outcome] = {}
-    started = []
-    for event in crew.explore(listing.tasks, jobs):
-        if isinstance(event, Started):
-            started.append(event.index)
-        elif isinstance(event, Finished):
-            assert event.index in started
-            assert event.index not in found
-            found[event.index] = event.outcome
-    assert started == list(range(len(listing.tasks)))
-    names = [task.path.rpartition("/")[2] for task in listing.tasks]
-    return {names[index]: outcome for index, outcome in found.items()}
-
-
-def test_a_listing_is_that_of_the_catalogue(project: Project, crew: Crew) -> None:
-    project.scenarios("broken", "def half(:\n")
-    project.scenarios("skips", "import pytest\npytest.skip('no', allow_module_level=1)")
-    listing = crew.load(())
-    assert listing == listed(load(), EFFORT)
-    sound = listing.tasks[0]
-    assert sound == Task(
-        "scenarios/test_sound/sound",
-        project.root / "tests/scenarios/test_sound.py",
-        project.root,
-        36,
-        "tests/scenarios/test_sound.py",
-        ('add("a")', 'add("b")'),
-        ("count()",),
+def test_it_serves_until_it_is_told_to_leave(folder: str) -> None:
+    (Path(folder) / "mine.py").write_text(
+        "from runtime.rpc.values.registered import register\n"
+        "@register('mine.add')\n"
+        "def add(a, b):\n    return a + b\n"
     )
-    assert listing.broken == (
-        Unexplored(
-            "scenarios/test_broken.py",
-            "tests/scenarios/test_broken.py:1",
-            "SyntaxError: invalid syntax",
-        ),
+    place = f"ipc://{folder}/group"
+    command = [sys.executable, "-m", "everyorder", "worker", "--name", "w1"]
+    command += ["--join", place, "--import", "mine", "--path", folder]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
     )
-    assert listing.skipped == (("tests/scenarios/test_skips.py", "no"),)
-    assert listing.loaded == {"tests/scenarios/test_sound.py"}
-    assert listing.unknown == {
-        "tests/scenarios/test_broken.py",
-        "tests/scenarios/test_skips.py",
-    }
+    with process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            assert re.fullmatch(
+                r"worker w1 \(id 0\) serves at ipc:///\S+/keeper; Ctrl-C to leave\n",
+                said,
+            ), (said, process.poll())
+            with seated():
+                options = RpcBackendOptions(init_method=place)
+                init_rpc("w2", rpc_backend_options=options)
+                try:
+                    agent = current_agent("test")
+                    there = agent.find("w1")
+                    asked = Request(operator.add, (1, 2))
+                    answer = agent.call_and_wait(there, asked, timeout=SECONDS)
+                    assert answer == 3
+                finally:
+                    shutdown()
+            process.send_signal(signal.SIGTERM)
+            assert process.communicate(timeout=SECONDS) == ("worker w1 has left\n", "")
+            assert process.returncode == 0
+        finally:
+            process.kill()
 
 
-def test_what_is_not_there(project: Project, crew: Crew) -> None:
-    with pytest.raises(NothingThere) as found:
-        crew.load(("sond",))
-    assert found.value.near == ("scenarios/test_sound/sound",)
+def test_what_cannot_start_says_why(folder: str) -> None:
+    run = CliRunner().invoke
+    place = f"ipc://{folder}/group"
+    found = run(main, ["worker", "--name", "a b", "--join", place])
+    assert found.exit_code == 2
+    assert "worker a b could not start: `init_rpc` was given the name" in found.output
+    found = run(main, ["worker", "--name", "a", "--join", "nowhere"])
+    assert found.exit_code == 2
+    assert "was given the address 'nowhere'" in found.output
+    found = run(
+        main, ["worker", "--name", "a", "--join", place, "--import", "no_such_module"]
+    )
+    assert found.exit_code == 2
+    assert "No module named 'no_such_module'" in found.output
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_each_death_is_a_verdict_and_the_others_go_on(
-    project: Project, crew: Crew, jobs: int
+@pytest.mark.parametrize("missing", ["zmq", "runtime.rpc.agent"])
+def test_without_the_extra_it_says_what_to_install(
+    missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project.scenarios("ends", ENDS)
-    listing = crew.load(("test_ends",))
-    found = outcomes(crew, listing, jobs)
-    source = "tests/scenarios/test_ends.py"
-    for name, how in (
-        ("quits", "exit code 0"),
-        ("killed", f"signal 9, {signal.strsignal(9)}"),
-        ("crashes", f"signal 11, {signal.strsignal(11)}"),
-    ):
-        told = found[name]
-        assert isinstance(told, Unexplored)
-        assert (told.scenario, told.verdict) == (
-            f"scenarios/test_ends/{name}",
-            "crashed",
-        )
-        assert told.reason == f"the process that explored it ended ({how})"
-        assert told.operation == "step_2 = add('b')"
-        assert told.history[0] == "create()"
-        assert "step_1 = add('a')" in told.history
-        crash = told
-    assert crash.where == f"{source}:28"
-    assert crash.stack == (
-        f'File "{source}", line 28 in <lambda>',
-        f'File "{source}", line 10 in do',
-    )
-    told = found["hangs"]
-    assert isinstance(told, Unexplored)
-    assert (told.verdict, told.where) == ("hung", f"{source}:17")
-    assert told.reason == "an operation was not over after 1 s"
-    assert told.operation == "step_2 = add('b')"
-    assert told.stack == (
-        f'File "{source}", line 17 in sleep',
-        f'File "{source}", line 10 in do',
-    )
-    for name, reason in (("leaves", "SystemExit: 3"), ("stops", "KeyboardInterrupt")):
-        told = found[name]
-        assert isinstance(told, Unexplored)
-        assert (told.verdict, told.reason) == ("failed", reason)
-        assert told.operation == "step_2 = add('b')"
-        assert (told.history[0], told.history[-2]) == ("create()", "step_1 = add('a')")
-    assert isinstance(found["fine"], Report)
-    assert found["fine"].passed
-
-
-def test_a_scenario_that_goes_on_and_on(project: Project) -> None:
-    project.scenarios(
-        "slow",
-        ENDS.replace("time.sleep(1000)", "time.sleep(0.3)"),
-    )
-    with Crew(Effort("walk:2"), Limits(operation=10, scenario=1.0)) as crew:
-        listing = crew.load(("test_slow/hangs",))
-        told = outcomes(crew, listing)["hangs"]
-    assert isinstance(told, Unexplored)
-    assert told.verdict == "hung"
-    assert told.reason.startswith("it was not over after 1 s")
-
-
-@pytest.mark.parametrize(
-    ("text", "verdict", "reason"),
-    [
-        (
-            "import os\nos._exit(0)\n",
-            "crashed",
-            "the process that imported it ended (exit code 0)",
-        ),
-        ("import time\ntime.sleep(99)\n", "hung", "not over after 0.6 s"),
-        ("raise KeyboardInterrupt\n", "failed", "KeyboardInterrupt"),
-    ],
-)
-def test_a_module_that_ends_the_process_while_it_is_imported(
-    project: Project,
-    crew: Crew,
-    monkeypatch: pytest.MonkeyPatch,
-    text: str,
-    verdict: str,
-    reason: str,
-) -> None:
-    monkeypatch.setattr(worker, "IMPORT_SECONDS", 0.6)
-    project.scenarios("aaa", text)
-    project.scenarios("zzz", text)
-    listing = crew.load(())
-    assert [task.path for task in listing.tasks] == [
-        "scenarios/test_sound/sound",
-        "scenarios/test_sound/newest",
-    ]
-    assert [each.scenario for each in listing.broken] == [
-        "scenarios/test_aaa.py",
-        "scenarios/test_zzz.py",
-    ]
-    first = listing.broken[0]
-    assert (first.verdict, first.reason) == (verdict, reason)
-    if verdict == "hung":
-        assert first.where == "tests/scenarios/test_aaa.py:2"
-    assert isinstance(outcomes(crew, listing)["sound"], Report)
-
-
-def test_a_child_that_ends_before_any_import(
-    project: Project, crew: Crew, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "serve", lambda parent, effort: os._exit(3))
-    with pytest.raises(CannotLoad) as found:
-        crew.load(())
-    assert found.value.how == "exit code 3"
-
-
-def test_a_child_that_dies_between_two_tasks(project: Project, crew: Crew) -> None:
-    listing = crew.load(())
-    (child,) = crew._idle
-    os.kill(child.pid, signal.SIGKILL)
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    assert all(isinstance(each, Report) for each in outcomes(crew, listing).values())
-
-
-def test_a_report_that_cannot_be_sent() -> None:
-    class Refusing:
-        cells = memoryview(b"")
-
-        def __init__(self) -> None:
-            self.sent: list[object] = []
-
-        def send(self, message: object) -> None:
-            if not isinstance(message, Unexplored):
-                raise TypeError("no pickle takes it")
-            self.sent.append(message)
-
-        def receive(self) -> object:
-            raise EOFError
-
-    parent = Refusing()
-    worker._send(parent, Task("a/b", None, Path(), 1, "a.py"), object())
-    assert parent.sent == [
-        Unexplored(
-            "a/b",
-            "a.py",
-            "its report cannot cross to another process: "
-            "TypeError('no pickle takes it')",
-        )
-    ]
-
-
-def test_progress_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.scenarios("slow", ENDS.replace("time.sleep(1000)", "time.sleep(0.01)"))
-    with Crew(Effort("walk:6")) as crew:
-        listing = crew.load(("test_slow/hangs",))
-        told = [
-            (event.done, event.planned)
-            for event in crew.explore(listing.tasks, 1)
-            if isinstance(event, Advanced)
-        ]
-    assert told
-    assert told == sorted(told)
-    assert all(done <= planned for done, planned in told)
-
-
-def test_no_child_is_left(project: Project) -> None:
-    project.scenarios("ends", ENDS)
-    with Crew(EFFORT) as crew:
-        listing = crew.load(("test_ends/hangs", "test_ends/fine"))
-        events = crew.explore(listing.tasks, 2)
-        assert next(events) == Started(0)
-        assert next(events) == Started(1)
-        pids = [child.pid for child in (*crew._busy, *crew._idle)]
-        assert len(pids) == 2
-    for pid in pids:
-        assert not Path(f"/proc/{pid}").exists()
-
-
-@pytest.mark.long
-def test_where_nothing_can_be_forked(project: Project) -> None:
-    with Crew(EFFORT, fork=False) as crew:
-        found = outcomes(crew, crew.load(()), 2)
-    assert [type(each) for each in found.values()] == [Report, Report]
+    monkeypatch.setitem(sys.modules, missing, None)
+    for name in [*sys.modules]:
+        if name.startswith("runtime.rpc.transport."):
+            monkeypatch.delitem(sys.modules, name)
+    place = "tcp://127.0.0.1:1"
+    found = CliRunner().invoke(main, ["worker", "--name", "a", "--join", place])
+    assert found.exit_code == 2
+    assert "pip install 'everyorder[rpc]'" in " ".join(found.output.split())

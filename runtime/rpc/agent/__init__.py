@@ -1,5 +1,6 @@
 """Agents: workers that call and are called; values on their surface."""
 
+from runtime.errors.rpc import RpcError
 from runtime.rpc.agent.agent import Agent
 from runtime.rpc.agent.current import (
     Seat,
@@ -39,6 +40,7 @@ __all__ = [
     "Handle",
     "Request",
     "RpcBackendOptions",
+    "RpcError",
     "Seat",
     "backend_registered",
     "backend_type",

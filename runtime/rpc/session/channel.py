@@ -12,12 +12,11 @@ acknowledged in time is asked about by a PING; the PONG tells what came, and wha
 sent before the PING and did not come is sent again: a large payload never goes twice
 for being slow.
 
-The end is a lease of each side.  `proven` is when the newest packet was sent that the
-peer is known to have; so long after it (`dead`) this side fences itself: `lost`.
-`heard` is when the last packet came; so long after it (`expire`, which is longer) the
-other side has fenced itself for certain: `expired`.  Once fenced, a channel takes no
-packet of the session any more, so neither time moves.  Both moments are one where the
-peer says that it has no such session (RESET, a HELLO of a newer one) or leaves.
+The end is a matter of the leases of both sides.  When this side's is over it fences
+itself: `lost`.  When the other side's is over for certain: `expired`.  Once fenced, a
+channel takes no packet of the session any more, so neither time moves.  Both moments
+are one where the peer says that it has no such session (RESET, a HELLO of a newer one)
+or leaves.
 
     CLOSED      nothing is sent, nothing is waited for
     OPENING     HELLO was sent
@@ -26,7 +25,6 @@ peer says that it has no such session (RESET, a HELLO of a newer one) or leaves.
     FENCED      given up; the peer may still count on it
 """
 
-from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from math import inf
 from typing import NamedTuple
@@ -36,6 +34,7 @@ from runtime.rpc.messages.codec import encode
 from runtime.rpc.messages.kinds import Message
 from runtime.rpc.messages.notes import EARLY, NOTHING, Beat, Hello, Note, of_note
 from runtime.rpc.session.events import Buffer, Reason
+from runtime.rpc.session.lease import Lease
 from runtime.rpc.session.outbox import Outbox, Sent
 from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import HEADER, MARK, VERSION, Flaw, Head, Kind, head
@@ -69,8 +68,6 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     (FENCED, "over"): CLOSED,
 }
 
-# The times of so many notes are remembered; an answer to an older one proves nothing.
-_STAMPS = 8
 # A question that stays without an answer is asked again after this times as long.
 _SLOWER = 2.0
 _DATA = int(Kind.DATA)
@@ -131,22 +128,19 @@ class Channel:
         # The session of each side; the numbers go on where the peer comes back.
         self._mine, self._theirs = numbers
         self._outbox = Outbox(settings)
+        self.lease = Lease(settings)
         self._clear()
 
     def _clear(self) -> None:
         """As before the first message of a session."""
         self._outbox.restart()
+        self.lease.clear()
         self._received = 0
         self._early: dict[int, Message] = {}
-        self._stamp = 0
-        self._stamps: deque[tuple[int, float]] = deque(maxlen=_STAMPS)
-        self._echo = 0
         self._owed = 0
         self._waits = 0.0
         self.sent = 0
         self.taken = 0
-        self.heard = -inf
-        self.proven = -inf
         self._began = -inf
         self._acknowledge_at = inf
         self._probe_at = inf
@@ -195,6 +189,10 @@ class Channel:
             self._move("over")
             self._end(reason, expired=True)
 
+    def counts(self) -> float:
+        """Until when the peer may count on the session that is open, or was."""
+        return self.lease.expires() if self.state in (OPEN, FENCED) else -inf
+
     def goodbye(self) -> None:
         """Tell the peer that this worker leaves."""
         self._note(Kind.BYE, NOTHING)
@@ -207,19 +205,19 @@ class Channel:
                 self._acknowledge_at,
                 self._probe_at,
                 self._note_at,
-                self.proven + self._settings.dead,
+                self.lease.ends(),
             )
         if state == CLOSED:
             return inf
         if state == FENCED:
-            return self.heard + self._settings.expire
+            return self.lease.expires()
         return min(self._note_at, self._began + self._settings.connect)
 
     def tick(self, now: float) -> None:
         """Do what is due."""
         settings = self._settings
         if self.state == OPEN:
-            if now >= self.proven + settings.dead:
+            if now >= self.lease.ends():
                 self._silence(now)
                 return
             if now >= self._probe_at or now >= self._note_at:
@@ -227,7 +225,7 @@ class Channel:
             elif now >= self._acknowledge_at:
                 self._note(Kind.PONG, self._beat(now, stamped=False))
         elif self.state == FENCED:
-            if now >= self.heard + settings.expire:
+            if now >= self.lease.expires():
                 self._expire(now)
         elif self.state != CLOSED:
             if now >= self._began + settings.connect:
@@ -297,7 +295,7 @@ class Channel:
         if found.theirs != self._mine or found.mine != self._theirs:
             return self._stale(found)
         if self.state == ANSWERING:
-            since = max(self._stamps[0][1], self.proven)
+            since = max(self._began, self.lease.proven)
             if now >= since + self._settings.dead:
                 return Flaw.SESSION
             self._open("named", now, since)
@@ -305,10 +303,10 @@ class Channel:
             return self._stale(found)
         if found.acknowledged > self._outbox.acked:
             self._acknowledged(found.acknowledged, now)
-        if now >= self.proven + self._settings.dead:
+        if now >= self.lease.ends():
             self._silence(now)
             return Flaw.SESSION
-        self.heard = now
+        self.lease.heard = now
         return None
 
     def _stale(self, found: Head) -> Flaw:
@@ -343,12 +341,12 @@ class Channel:
                 self._mine += 1
             self._move("hello")
             self._theirs = found.mine
-            self._echo = 0
+            self.lease.echo = 0
             self._began = now
             self._waits = 0.0
         self.largest = hello.largest
-        self.heard = now
-        self._echo = max(self._echo, found.sequence)
+        self.lease.heard = now
+        self.lease.echo = max(self.lease.echo, found.sequence)
         self._again(now)
         return None
 
@@ -360,17 +358,17 @@ class Channel:
         if found.mine != self._theirs:
             return Flaw.SESSION
         self.largest = hello.largest
-        self.heard = now
-        self._echo = max(self._echo, found.sequence)
+        self.lease.heard = now
+        self.lease.echo = max(self.lease.echo, found.sequence)
         if self.state != OPEN:
-            since = dict(self._stamps).get(found.acknowledged)
-            self._open("welcome", now, self._stamps[0][1] if since is None else since)
+            self.lease.echoed(found.acknowledged)
+            self._open("welcome", now, self._began)
         else:
             self._note(Kind.PONG, self._beat(now))
         return None
 
     def _heartbeat(self, found: Head, beat: Beat, now: float) -> Flaw | None:
-        if beat.echo > self._stamp:
+        if beat.echo > self.lease.stamp:
             # Nothing of this number was sent.
             return Flaw.BODY
         if (
@@ -378,33 +376,33 @@ class Channel:
             and found.theirs == self._mine
             and found.mine == self._theirs
         ):
-            self._echoed(beat)
+            self.lease.echoed(beat.echo)
         flaw = self._ours(found, now)
         if flaw is not None:
             return flaw
-        self._echo = max(self._echo, beat.stamp)
+        self.lease.echo = max(self.lease.echo, beat.stamp)
         self._lost_ones(beat, now)
         if found.kind == Kind.PING:
             self._note(Kind.PONG, self._beat(now))
-        self._note_at = max(self._note_at, self.proven + self._patience)
+        self._note_at = max(self._note_at, self.lease.proven + self._patience)
         return None
 
     # What it does.
 
     def _open(self, what: str, now: float, since: float) -> None:
         self._move(what)
-        self.proven = since
-        self._note_at = since + self._patience
+        self.lease.prove(since)
+        self._note_at = self.lease.proven + self._patience
         if what == "welcome":
             self._note(Kind.PONG, self._beat(now))
         self._pump(now)
 
     def _silence(self, now: float) -> None:
         self._move("silence")
-        heard = self.heard
+        heard = self.lease.heard
         self._end(Reason.LOST, expired=False)
-        self.heard = heard
-        if now >= heard + self._settings.expire:
+        self.lease.heard = heard
+        if now >= self.lease.expires():
             self._expire(now)
 
     def _expire(self, now: float) -> None:
@@ -439,7 +437,7 @@ class Channel:
         self._put(message)
 
     def _put(self, message: Sent) -> None:
-        message.stamp = self._stamp
+        message.stamp = self.lease.stamp
         self._owed = 0
         self._acknowledge_at = inf
         self.packets.append(
@@ -468,10 +466,10 @@ class Channel:
         time = self._outbox.acknowledge(sequence)
         if time is None:
             return
-        self.proven = max(self.proven, time)
+        self.lease.prove(time)
         self._waits = self._settings.probe
         self._probe_at = now + self._waits if self._outbox.flight else inf
-        self._note_at = max(self._note_at, self.proven + self._patience)
+        self._note_at = max(self._note_at, self.lease.proven + self._patience)
         if self._outbox.queue:
             self._pump(now)
 
@@ -484,15 +482,9 @@ class Channel:
 
     def _beat(self, now: float, *, stamped: bool = True) -> Beat:
         if stamped:
-            self._stamp += 1
-            self._stamps.append((self._stamp, now))
+            self.lease.note(now)
         early = tuple(sorted(self._early)[:EARLY])
-        return Beat(self._stamp if stamped else 0, self._echo, early)
-
-    def _echoed(self, beat: Beat) -> None:
-        for stamp, time in self._stamps:
-            if stamp == beat.echo and time > self.proven:
-                self.proven = time
+        return Beat(self.lease.stamp if stamped else 0, self.lease.echo, early)
 
     def _lost_ones(self, beat: Beat, now: float) -> None:
         """Send again what was sent before the note that is answered, and is missing."""
@@ -512,10 +504,9 @@ class Channel:
 
     def _again(self, now: float) -> None:
         """Send HELLO or WELCOME, once more if need be."""
-        self._stamp += 1
-        self._stamps.append((self._stamp, now))
+        stamp = self.lease.note(now)
         kind = Kind.HELLO if self.state == OPENING else Kind.WELCOME
-        self._note(kind, Hello(self._settings.largest), self._stamp, self._echo)
+        self._note(kind, Hello(self._settings.largest), stamp, self.lease.echo)
         settings = self._settings
         self._waits = min(max(self._waits, settings.probe / 2) * _SLOWER, 1.0)
         self._note_at = now + self._waits
@@ -562,7 +553,7 @@ class Channel:
 
     def positions(self) -> tuple[int, ...]:
         """What is left out below: acknowledged, received, own and last stamp."""
-        return self._outbox.acked, self._received, self._stamp, self._echo
+        return self._outbox.acked, self._received, self.lease.stamp, self.lease.echo
 
     def picture(self, now: float) -> Hashable:
         """Everything that this side knows; numbers and times are relative."""
@@ -571,27 +562,25 @@ class Channel:
             return None if abs(time) == inf else round(time - now, 6)
 
         began = self._began if self.state in (OPENING, ANSWERING) else inf
-        outbox = self._outbox
+        outbox, lease = self._outbox, self.lease
         began = self._began if self.state in (OPENING, ANSWERING) else inf
         return (
             self.node,
             self.state,
             self._mine,
             self._theirs,
-            tuple((each.written(), self._stamp - each.stamp) for each in outbox.flight),
+            tuple((each.written(), lease.stamp - each.stamp) for each in outbox.flight),
             tuple(each.written() for each in outbox.queue),
             tuple(
                 (number - self._received, Sent(*encode(message), 0).written())
                 for number, message in sorted(self._early.items())
             ),
-            tuple((self._stamp - stamp, after(time)) for stamp, time in self._stamps),
+            lease.picture(now),
             self._owed,
             round(self._waits, 6),
             tuple(
                 after(time)
                 for time in (
-                    self.heard,
-                    self.proven,
                     began,
                     self._acknowledge_at,
                     self._probe_at,

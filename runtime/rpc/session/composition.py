@@ -111,6 +111,8 @@ class Composition:
         self._channels: dict[int, Channel] = {}
         # The numbers of sessions with those who left, if they come back in this life.
         self._numbers: dict[int, tuple[int, int]] = {}
+        # Until when those who are members no more may count on what they hold here.
+        self._leases: dict[Node, float] = {}
         self._timers: list[tuple[float, int]] = []
         self._garbage: Counter[Flaw] = Counter()
         self._warned: set[tuple[Flaw, str]] = set()
@@ -187,6 +189,10 @@ class Composition:
                 if channel.due() <= now:
                     channel.tick(now)
                 self._arm(channel)
+        for node, until in tuple(self._leases.items()):
+            if until <= now:
+                del self._leases[node]
+                self._references.expired(node, now)
         self._calls.tick(now)
         self._references.tick(now)
         self._members.tick(now)
@@ -199,6 +205,8 @@ class Composition:
         due = min(self._calls.due(), self._members.due())
         if self._timers:
             due = min(due, self._timers[0][0])
+        if self._leases:
+            due = min(due, *self._leases.values())
         unheard = self._references.next_time()
         if unheard is not None:
             due = min(due, unheard)
@@ -247,6 +255,7 @@ class Composition:
             self._finishing.state(),
             tuple(self._channels[each].picture(now) for each in sorted(self._channels)),
             tuple(sorted(self._numbers.items())),
+            tuple((node, round(t - now, 6)) for node, t in self._leases.items()),
             self._stopped,
             tuple((body, tuple(map(bytes, tail))) for body, tail in self._loop),
         )
@@ -414,7 +423,7 @@ class Composition:
 
     def _proven(self, node: Node) -> float:
         channel = self._channels.get(node.incarnation)
-        return -inf if channel is None else channel.proven
+        return -inf if channel is None else channel.lease.proven
 
     def _change(self, now: float) -> None:
         """Members came, or left: their channels with them; notes are sent."""
@@ -467,9 +476,14 @@ class Composition:
             return
         self._numbers[node.incarnation] = channel.numbers()
         self._resent += channel.resent
-        channel.over(reason)
-        self._ends.append(End(node, reason))
-        self._ends.append(End(node, None))
+        if reason is Reason.LOST and (until := channel.counts()) > now:
+            # It may be there all the same, and cut off.
+            self._ends.append(End(node, reason))
+            self._leases[node] = max(until, self._leases.get(node, until))
+        else:
+            channel.over(reason)
+            self._ends.append(End(node, reason))
+            self._ends.append(End(node, None))
         self._end(now)
         self._references.left(node)
 
@@ -482,5 +496,5 @@ class Composition:
             else:
                 self._calls.lost(end.node, end.reason, now)
                 self._references.lost(end.node, end.reason, now)
-                self._finishing.lost(end.node, end.reason, now)
+                self._finishing.lost(end.node)
                 self._members.lost(end.node, end.reason, now)

@@ -15,7 +15,7 @@ from collections.abc import Hashable
 
 from runtime.rpc.identities import Node
 from runtime.rpc.messages.kinds import Finish, Idle, Message, Survey, Waiting
-from runtime.rpc.session.events import Event, Finished, Reason
+from runtime.rpc.session.events import Event, Finished
 
 RUNNING, DONE, FINISHING, FINISHED = "RUNNING", "DONE", "FINISHING", "FINISHED"
 
@@ -112,8 +112,9 @@ class Finishing:
         missing = self._missing(members)
         if missing != self._named:
             self._named = missing
+            # Those who are waited for are told, too: one who is gone is found out.
             for each in members:
-                if each != me and each in self._reports:
+                if each != me:
                     self.out.append((each, Waiting(missing)))
         if missing:
             return
@@ -149,20 +150,18 @@ class Finishing:
             self._told = (peer, *counts, busy)
             self.out.append((peer, Idle(message.wave, *counts, busy)))
         elif isinstance(message, Idle):
-            if message.wave and message.wave != self._wave:
-                # It answers a survey that is worth nothing; another one is under way.
-                return
-            self._reports[peer] = message
+            if message.wave in (0, self._wave):
+                self._reports[peer] = message
             if not message.wave:
-                # Something happened since: the survey is worth nothing.
-                self._named = self._sum = None
+                # Something happened since: a survey is worth nothing.
+                self._sum = self._named = None
         elif isinstance(message, Waiting):
             self._named = message.names
         elif isinstance(message, Finish) and (self.status, "told") in TRANSITIONS:
             self._move("told")
             self.events.append(Finished())
 
-    def lost(self, peer: Node, reason: Reason, now: float) -> None:
+    def lost(self, peer: Node) -> None:
         """A peer is not waited for; what it said is forgotten."""
         self._reports.pop(peer, None)
         self._sum = None

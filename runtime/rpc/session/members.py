@@ -267,7 +267,8 @@ class Members:
         there = {each.node.incarnation for each in note.members}
         for each in list(self._members.values()):
             if each.node.incarnation not in there:
-                self._remove(each.node, Reason.LEFT)
+                # Of the keeper's members no more, and there perhaps all the same.
+                self._remove(each.node, Reason.LOST)
         for each in note.members:
             self._put(each)
 
@@ -316,7 +317,7 @@ class Members:
             self._move("keeper lost")
             self._wanted = self.node.id
             self._ask_at = now + _AGAIN_LATER
-        elif self.keeper is None and self.status == MEMBER:
+        elif self.keeper is None and self.status in (MEMBER, REJECTED):
             self._remove(peer, reason)
 
     def expired(self, peer: Node, now: float) -> None:

@@ -258,7 +258,8 @@ class References:
                 if rref not in self.owners.values:
                     return Fate.DEAD
             elif used.use in UNSENT | UNANSWERED:
-                fate = Fate.WAITS
+                if not self._created_here(used):
+                    fate = Fate.WAITS
             elif used.use not in SENDABLE:
                 return Fate.DEAD
         if outgoing.via is not None:
@@ -269,13 +270,18 @@ class References:
                 return Fate.WAITS
         return fate
 
+    def _created_here(self, used: Used) -> bool:
+        """Whether this worker is the owner, and knows of the value already."""
+        owned = self.owners.values.get(used.fork.rref)
+        return used.fork.owner == self.node and owned is not None and owned.told
+
     def _forked(self, outgoing: Outgoing) -> tuple[Fork, ...]:
         """A new fork for each reference, pinned or listed for the receiver."""
         forks = []
         for item in outgoing.carries:
             name, fork = self.new_id(), item if isinstance(item, Fork) else None
             used = None if fork is None else self.users.used.get(fork.fork)
-            if used is not None:
+            if used is not None and used.fork.owner != self.node:
                 self.children[name] = Child(outgoing.peer, used.fork.fork)
                 used.pins[name] = None
                 forks.append(used.fork._replace(fork=name))
@@ -419,6 +425,9 @@ class References:
         if incoming.creates is not None:
             self.holding[key] = incoming.creates
             self.owners.tell(incoming.creates)
+            if incoming.peer == self.node:
+                for used in tuple(self.users.of(self.node)):
+                    self._retry(used)
             for other, parked in tuple(self.incoming.items()):
                 if parked.parked and parked.target == incoming.creates:
                     parked.parked = False

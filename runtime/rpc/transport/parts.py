@@ -32,9 +32,10 @@ def _table(frames: int) -> Struct:
 
 def flat(buffer: Buffer) -> Buffer:
     """A buffer whose length is that of its bytes; only a scattered one is copied."""
-    if isinstance(buffer, memoryview):
-        return buffer.cast("B") if buffer.c_contiguous else buffer.tobytes()
-    return buffer
+    if isinstance(buffer, bytes | bytearray):
+        return buffer
+    view = memoryview(buffer)
+    return view.cast("B") if view.c_contiguous else view.tobytes()
 
 
 def joined(frames: Sequence[Buffer]) -> list[Buffer]:

@@ -355,6 +355,11 @@ class SocketTransport:
 
     def _end(self) -> None:
         """Let go of everything, once nobody uses it."""
+        address = parsed(self.endpoint)
+        if address.scheme == "ipc":
+            # While nobody else can have bound it.
+            with suppress(OSError):
+                os.unlink(address.path)
         for thread in self._threads:
             thread.join()
         for wake in self._wakes:

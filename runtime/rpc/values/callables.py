@@ -16,22 +16,20 @@ Rules:
 - a worker that takes registered functions only decodes nothing else.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle, provide
 from runtime.dispatch.namespace import OperatorPacket
 from runtime.errors.base import nearest
 from runtime.errors.call import CallError, NoMatchingOverload, OperatorChanged
-from runtime.errors.future import described, named
+from runtime.errors.future import described
 from runtime.errors.rpc import OnlyRegistered, RpcMisuse, Undecodable, UnknownCallable
-from runtime.jit import ScriptFunction
-from runtime.operators import calling, functions
-from runtime.operators.call import found, is_defined, sought
-from runtime.operators.words import again
+from runtime.locks import load
 from runtime.rpc.session.events import Payload
 from runtime.rpc.values import pickling, restricted
 from runtime.rpc.values.payload import NO_REFERENCES, Packed, References
@@ -39,8 +37,6 @@ from runtime.rpc.values.registered import REGISTRY, Registered
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
 from runtime.schema.types import FutureType, TupleType, fake
-from runtime.script.program import SHARED_PROGRAM
-from runtime.script.running.types import binder_of
 
 OPERATOR: Final = "operator"
 SCRIPT: Final = "function"
@@ -51,6 +47,8 @@ PYTHON: Final = "Python function"
 MARK = "_wrapped_async_rpc_function"
 # How errors call the parts of a call.
 _PARTS = ("function", "args", "kwargs", "profiled")
+# Where functions of `runtime` that are operators come from.
+_CALLING = "runtime.operators.calling"
 # What the full names of compiled functions begin with.
 _PROGRAMS = "__torch__."
 
@@ -113,13 +111,18 @@ def call_of(
         return _operator(function, given, named_)
     if isinstance(function, OperatorPacket):
         return _operator(_overload(function, given, named_), given, named_)
-    if isinstance(function, ScriptFunction):
+    if _is_compiled(function):
         _binder(function)(given, named_)
         return Call(SCRIPT, function.qualified_name, function, given, named_)
     public = _public(function)
     if public is not None:
         return _spoken(public, given, named_)
-    return Call(PYTHON, named(function), function, given, named_)
+    return Call(PYTHON, _name(function), function, given, named_)
+
+
+def _name(function: Any) -> str:
+    name = getattr(function, "__qualname__", None)
+    return name if isinstance(name, str) else type(function).__qualname__
 
 
 def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
@@ -180,20 +183,28 @@ def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHan
     raise NoMatchingOverload(operator=str(packet).replace(".", "::", 1), attempts=texts)
 
 
-def _binder(function: ScriptFunction) -> Any:
-    memo = function.function.memo
+def _is_compiled(function: Any) -> bool:
+    # Whoever has none has not loaded the class, which is at the top of much else.
+    jit: Any = sys.modules.get("runtime.jit.script_function")
+    return jit is not None and isinstance(function, jit.ScriptFunction)
+
+
+def _binder(function: Any) -> Any:
+    memo: dict[str, Any] = function.function.memo
     bind = memo.get("binder")
     if bind is None:
+        binder_of = load("runtime.script.running.types").binder_of
         bind = memo["binder"] = binder_of(function.schema)
     return bind
 
 
 def _public(function: Any) -> str | None:
     """The operator that a function of `runtime` is, None for any other function."""
-    if getattr(function, "__module__", None) != calling.__name__:
+    if getattr(function, "__module__", None) != _CALLING:
         return None
     name = getattr(function, "__name__", "")
-    if name in functions.OPERATORS and calling.function(name) is function:
+    functions: Any = load("runtime.operators.functions")
+    if name in functions.OPERATORS and load(_CALLING).function(name) is function:
         return str(name)
     return None
 
@@ -212,10 +223,11 @@ class _Binding:
 
 def _spoken(name: str, args: Args, kwargs: Kwargs) -> Call:
     """The call of a function of `runtime`, which may be in other words."""
+    core: Any = load("runtime.operators.call")
     writes = kwargs.get("out") is not None
-    binding = _Binding(found(f"{name}_out" if writes else name))
+    binding = _Binding(core.found(f"{name}_out" if writes else name))
     given = {**kwargs}
-    if "out" in given and not writes and sought(f"{name}_out") is not None:
+    if "out" in given and not writes and core.sought(f"{name}_out") is not None:
         del given["out"]
     try:
         return binding(*args, **given)
@@ -223,6 +235,7 @@ def _spoken(name: str, args: Args, kwargs: Kwargs) -> Call:
         if given.get("inplace"):
             # What is written to is there, and stays as it is here.
             raise
+        again = load("runtime.operators.words").again
         spoken: Call = again(binding, args, given, error)
         return spoken
 
@@ -244,14 +257,17 @@ def type_given(function: Any) -> str:
 
 
 def _schema(function: Any) -> Schema | None:
-    if isinstance(function, ScriptFunction | OperatorHandle):
+    if isinstance(function, OperatorHandle):
         return function.schema
     if isinstance(function, OperatorPacket):
         return None
+    if _is_compiled(function):
+        own: Schema = function.schema
+        return own
     public = _public(function)
     if public is None:
         return None
-    schema: Schema = found(public).schema
+    schema: Schema = load("runtime.operators.call").found(public).schema
     return schema
 
 
@@ -310,8 +326,8 @@ def unpack_call(
         raise _no_call()
     if not isinstance(function, tuple):
         if only_registered:
-            raise OnlyRegistered(found=f"`{named(function)}`")
-        return Call(PYTHON, named(function), function, args, kwargs, profiled=profiled)
+            raise OnlyRegistered(found=f"`{_name(function)}`")
+        return Call(PYTHON, _name(function), function, args, kwargs, profiled=profiled)
     if len(function) != 3 or not all(type(each) is str for each in function):
         raise _no_call()
     kind, name, schema = function
@@ -334,9 +350,9 @@ def _find_operator(name: str, schema: str) -> OperatorHandle:
     base, _, overload = name.partition(".")
     wanted = OperatorName(base, overload)
     dispatcher = default_dispatcher()
-    if not is_defined(dispatcher.state, wanted):
+    if not _is_defined(dispatcher, wanted):
         provide(wanted)
-    if not is_defined(dispatcher.state, wanted):
+    if not _is_defined(dispatcher, wanted):
         namespace = wanted.namespace or ""
         entries = dispatcher.state.namespaces.get(namespace, {}).values()
         names = sorted({str(each.name) for each in entries if each.definitions})
@@ -348,6 +364,12 @@ def _find_operator(name: str, schema: str) -> OperatorHandle:
     return handle
 
 
+def _is_defined(dispatcher: Dispatcher, name: OperatorName) -> bool:
+    """Whether there is such an operator: kernels alone make none."""
+    entry = dispatcher.state.entry(name)
+    return entry is not None and bool(entry.definitions)
+
+
 def _schema_text(handle: OperatorHandle) -> str:
     memo = handle.reading.memo
     text: str | None = memo.get("text")
@@ -356,25 +378,25 @@ def _schema_text(handle: OperatorHandle) -> str:
     return text
 
 
-def script_function(name: str) -> ScriptFunction:
+def script_function(name: str) -> Any:
     """The compiled function of a full name; its module is loaded if it has one.
 
     Raises:
         UnknownCallable: there is none.
     """
-    function = SHARED_PROGRAM.functions.get(name)
+    functions = load("runtime.script.program").SHARED_PROGRAM.functions
+    function = functions.get(name)
     if function is None:
         reason = _loaded(name)
-        function = SHARED_PROGRAM.functions.get(name)
+        function = functions.get(name)
     if function is None:
-        known = [*SHARED_PROGRAM.functions]
         raise UnknownCallable(
             kind=SCRIPT,
             name=name.removeprefix(_PROGRAMS).rpartition(".")[2],
-            near=nearest(name, known),
+            near=nearest(name, [*functions]),
             reason=reason,
         )
-    return ScriptFunction(function)
+    return load("runtime.jit.script_function").ScriptFunction(function)
 
 
 def _loaded(name: str) -> str:
@@ -389,7 +411,7 @@ def _loaded(name: str) -> str:
     return ""
 
 
-def _find_script(name: str, schema: str) -> ScriptFunction:
+def _find_script(name: str, schema: str) -> Any:
     return script_function(name)
 
 

@@ -1,0 +1,417 @@
+"""Joining: addresses, names, ranks; static and open groups, and who does not get in."""
+
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from runtime.errors.rpc import (
+    AddressUnusable,
+    AlreadyInitialized,
+    JoinTimeout,
+    KeysNeeded,
+    NotAdmitted,
+    NotInitialized,
+    NotUnique,
+    RpcMisuse,
+    UnknownWorker,
+)
+from runtime.rpc.agent import (
+    Agent,
+    Seat,
+    current_agent,
+    get_worker_info,
+    init_rpc,
+    is_initialized,
+    seat,
+    seated,
+    shutdown,
+)
+from runtime.rpc.agent.joining import Meeting, checked_name, checked_rank, join, meeting
+from runtime.rpc.agent.stopping import stop
+from runtime.rpc.identities import WorkerInfo
+from tests.rpc.worlds import HASTY, SECONDS, at_once, options, place, stopped, threads
+
+ENVIRONMENT = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "5555"}
+
+
+@pytest.mark.parametrize(
+    ("address", "found"),
+    [
+        ("tcp://10.0.0.1:5555", Meeting("tcp://10.0.0.1:5555", "tcp://*:0")),
+        ("tcp://127.0.0.1:5", Meeting("tcp://127.0.0.1:5", "tcp://127.0.0.1:0")),
+        ("tcp://localhost:5", Meeting("tcp://127.0.0.1:5", "tcp://127.0.0.1:0")),
+        ("tcp://[::1]:5", Meeting("tcp://[::1]:5", "tcp://[::1]:0")),
+        (
+            "tcp://h:5?rank=1&world_size=3",
+            Meeting("tcp://h:5", "tcp://*:0", 1, 3),
+        ),
+        ("ipc:///run/g", Meeting("ipc:///run/g/keeper", "ipc:///run/g/")),
+        ("file:///run/g/", Meeting("ipc:///run/g/keeper", "ipc:///run/g/")),
+        ("local://g", Meeting("local://g", "local://")),
+        ("env://", Meeting("tcp://10.0.0.1:5555", "tcp://*:0")),
+    ],
+)
+def test_addresses(address: str, found: Meeting) -> None:
+    assert meeting(address, environment=ENVIRONMENT) == found
+
+
+def test_what_is_given_counts_before_what_the_address_says() -> None:
+    where = meeting("tcp://h:5?rank=1&world_size=3", 2, 4)
+    assert (where.rank, where.world_size) == (2, 4)
+
+
+def test_the_environment_may_name_rank_and_size() -> None:
+    more = {**ENVIRONMENT, "RANK": "1", "WORLD_SIZE": "2"}
+    where = meeting("env://", environment=more)
+    assert (where.rank, where.world_size) == (1, 2)
+    where = meeting("env://", 0, 3, environment=more)
+    assert (where.rank, where.world_size) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("", "it names no way to meet"),
+        ("nowhere", "it names no way to meet"),
+        ("tcp://", "it lacks a host or a port"),
+        ("tcp://h", "it lacks a host or a port"),
+        ("tcp://h:70000", "Port out of range"),
+        ("tcp://h:1?rank=x", "invalid literal"),
+        ("ipc://folder", "it names no way to meet"),
+        ("ipc:///", "it names no way to meet"),
+        ("env://", "MASTER_ADDR and MASTER_PORT is not set"),
+    ],
+)
+def test_what_is_no_address(address: str, why: str) -> None:
+    with pytest.raises(RpcMisuse) as error:
+        meeting(address, environment={})
+    assert why in " ".join(str(error.value).split())
+
+
+@pytest.mark.parametrize("name", ["a", "A-b_c:1", "x" * 127])
+def test_names(name: str) -> None:
+    assert checked_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "\u00e9", "x" * 128, "a\n", None])
+def test_what_is_no_name(name: Any) -> None:
+    with pytest.raises(RpcMisuse) as error:
+        checked_name(name)
+    said = " ".join(str(error.value).split())
+    assert "Worker name must match ^[A-Za-z0-9-_:]*$" in said
+    assert "must be non-empty and shorter than 128 chars" in said
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [((-1, None), (-1, None)), ((None, 0), (-1, None)), ((1, 2), (1, 2))],
+)
+def test_ranks(given: tuple[Any, Any], found: tuple[int, int | None]) -> None:
+    assert checked_rank(*given) == found
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ((1 << 15, None), "RPC worker id out of bound of int16_t"),
+        ((2, 2), "a rank below the size of the group"),
+        ((0, -1), "a rank below the size of the group"),
+        (("0", 1), "a whole number"),
+        ((0, 1.5), "a whole number"),
+    ],
+)
+def test_what_is_no_rank(given: tuple[Any, Any], why: str) -> None:
+    with pytest.raises(RpcMisuse, match=why):
+        checked_rank(*given)
+
+
+def test_a_static_group_is_whole() -> None:
+    with threads("a", "b", "c") as agents:
+        for agent in agents:
+            assert [node.name for node in agent.nodes()] == ["a", "b", "c"]
+            assert [node.id for node in agent.nodes()] == [0, 1, 2]
+            assert agent.is_static
+        assert [agent.info for agent in agents] == [
+            WorkerInfo("a", 0),
+            WorkerInfo("b", 1),
+            WorkerInfo("c", 2),
+        ]
+
+
+def test_workers_are_found_by_name_number_and_info() -> None:
+    with threads("a", "b") as (a, b):
+        assert a.find("b") == a.find(1) == a.find(WorkerInfo("b", 1)) == b.node
+        assert a.find("a") == a.node
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ("worker2", "Worker `worker1` could not find destination name worker2."),
+        (99, "Worker `worker1` could not find destination id 99."),
+        (
+            WorkerInfo("worker1", 5),
+            "Worker `worker1` could not find destination worker1, id 5.",
+        ),
+    ],
+)
+def test_who_is_no_member(to: Any, said: str) -> None:
+    with threads("worker1") as (agent,), pytest.raises(UnknownWorker) as error:
+        agent.find(to)
+    assert str(error.value).startswith(said)
+    assert "worker1" in error.value.near or isinstance(to, WorkerInfo)
+
+
+@pytest.mark.parametrize("to", [1.5, None, True, ("a", 0)])
+def test_what_names_no_worker(to: Any) -> None:
+    cannot = pytest.raises(RpcMisuse, match="Cannot get WorkerInfo from name")
+    with threads("a") as (agent,), cannot:
+        agent.find(to)
+    assert issubclass(RpcMisuse, ValueError)
+
+
+def begun(
+    where: str, name: str, rank: int = -1, size: int | None = None, **more: Any
+) -> Agent:
+    return join(name, meeting(where, rank, size), options(**more), Seat())
+
+
+def comes_to(agent: Agent, members: int) -> bool:
+    return agent.wait_until(lambda: len(agent.nodes()) == members, SECONDS)
+
+
+@pytest.fixture
+def ending() -> Iterator[Callable[[Agent], Agent]]:
+    """Stops agents when a test is over."""
+    made: list[Agent] = []
+
+    def note(agent: Agent) -> Agent:
+        made.append(agent)
+        return agent
+
+    yield note
+    for agent in made:
+        if not agent.ended:
+            stop(agent, graceful=False)
+
+
+Ending = Callable[[Agent], Agent]
+
+
+def test_an_open_group_grows_and_shrinks(ending: Ending) -> None:
+    where = place()
+    a = ending(begun(where, "a"))
+    assert not a.is_static
+    assert [node.name for node in a.nodes()] == ["a"]
+    b = ending(begun(where, "b"))
+    c = ending(begun(where, "c", rank=7))
+    assert (b.info.id, c.info.id) == (1, 7)
+    assert comes_to(a, 3)
+    assert comes_to(b, 3)
+    stop(b, timeout=SECONDS)
+    for left in (a, c):
+        assert comes_to(left, 2)
+        assert [node.name for node in left.nodes()] == ["a", "c"]
+    # The name and the number are free again.
+    again = ending(begun(where, "b", rank=1))
+    assert again.info == WorkerInfo("b", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "rank", "why"),
+    [
+        ("b", 5, "RPC worker name b is not unique: worker 3 has it"),
+        ("x", 3, "RPC worker id 3 is not unique: worker b has it"),
+    ],
+)
+def test_names_and_numbers_are_unique(
+    name: str, rank: int, why: str, ending: Ending
+) -> None:
+    where = place()
+    ending(begun(where, "a"))
+    ending(begun(where, "b", 3))
+    sits = Seat()
+    with pytest.raises(NotUnique, match="is not unique") as error:
+        join(name, meeting(where, rank), options(), sits)
+    assert error.value.why == why
+    assert sits.agent is None
+
+
+def test_a_static_group_takes_no_more_than_its_size(ending: Ending) -> None:
+    where = place()
+    both = at_once(lambda: begun(where, "a", 0, 2), lambda: begun(where, "b", 1, 2))
+    for agent in both:
+        ending(agent)
+    with pytest.raises(NotAdmitted, match="all 2 workers of the group"):
+        begun(where, "c", -1, 2)
+
+
+def test_who_is_missing_is_named() -> None:
+    where = place()
+    with pytest.raises(JoinTimeout) as error:
+        begun(where, "a", 0, 3, join_timeout=0.1)
+    assert error.value.missing == ("the worker of rank 1", "the worker of rank 2")
+    with pytest.raises(JoinTimeout) as error:
+        begun(where, "b", 1, 3, join_timeout=0.1)
+    assert error.value.missing == ("an answer of the worker that keeps the address",)
+    assert not [each for each in threading.enumerate() if "rpc local" in each.name]
+
+
+def test_a_place_that_is_left_is_kept_by_the_next() -> None:
+    where = place()
+    first = begun(where, "a")
+    stop(first, graceful=False)
+    second = begun(where, "a")
+    assert second.info == WorkerInfo("a", 0)
+    stop(second, graceful=False)
+
+
+def test_a_place_of_another_group_is_waited_for() -> None:
+    where = place()
+    first = begun(where, "a", 0, 1)
+    began = threading.Event()
+
+    def second() -> Agent:
+        began.set()
+        return begun(where, "a", 0, 1)
+
+    def end() -> None:
+        assert began.wait(SECONDS)
+        stop(first)
+
+    agent, _ = at_once(second, end)
+    assert agent.info == WorkerInfo("a", 0)
+    stop(agent)
+
+
+def test_a_place_that_stays_taken_is_refused(
+    ending: Ending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("runtime.rpc.agent.joining._TAKEN", 0.05)
+    where = place()
+    ending(begun(where, "a", 0, 1))
+    with pytest.raises(AddressUnusable):
+        begun(where, "b", 0, 1)
+
+
+def test_the_others_go_on_without_the_keeper() -> None:
+    import operator
+
+    from runtime.rpc.agent import Request
+
+    with threads("a", "b", "c", settings=HASTY) as (a, b, c):
+        a.transport.close(0)
+        for each in (b, c):
+            assert comes_to(each, 2)
+        request = Request(operator.add, (1, 2))
+        assert b.call_and_wait(b.find("c"), request, timeout=SECONDS) == 3
+
+
+@pytest.mark.parametrize("how", ["ipc", "tcp"])
+def test_over_sockets(how: str, ending: Ending) -> None:
+    import operator
+
+    from runtime.rpc.agent import Request
+
+    with tempfile.TemporaryDirectory(prefix="rpc") as folder:
+        if how == "ipc":
+            where = f"ipc://{folder}/g"
+            first = ending(begun(where, "a"))
+        else:
+            first = ending(begun("tcp://127.0.0.1:0", "a", 0))
+            where = first.transport.endpoint.partition("#")[0]
+        second = ending(begun(where, "b", 1))
+        request = Request(operator.add, (1, 2))
+        assert second.call_and_wait(second.find("a"), request, timeout=SECONDS) == 3
+        stop(second, timeout=SECONDS)
+        stop(first, timeout=SECONDS)
+
+
+def test_other_machines_are_reached_with_keys_only() -> None:
+    with pytest.raises(KeysNeeded):
+        begun("tcp://0.0.0.0:0", "a", 0)
+
+
+class TestTheProcess:
+    """`init_rpc` and `shutdown`, in a seat of the test's own."""
+
+    @pytest.fixture(autouse=True)
+    def _seat(self) -> Iterator[None]:
+        with seated():
+            yield
+            if is_initialized():
+                shutdown(graceful=False)
+
+    def test_before_and_after(self) -> None:
+        for call in (get_worker_info, shutdown):
+            with pytest.raises(NotInitialized, match="RPC has not been initialized"):
+                call()
+        for _ in range(2):
+            where = options(init_method=place())
+            init_rpc("a", rank=0, world_size=1, rpc_backend_options=where)
+            assert get_worker_info() == get_worker_info("a") == WorkerInfo("a", 0)
+            shutdown()
+            with pytest.raises(NotInitialized):
+                get_worker_info()
+
+    def test_twice(self) -> None:
+        where = options(init_method=place())
+        init_rpc("a", rpc_backend_options=where)
+        with pytest.raises(AlreadyInitialized) as error:
+            init_rpc("b", rpc_backend_options=where)
+        assert str(error.value).startswith("RPC is already initialized")
+        assert error.value.name == "a"
+        shutdown()
+
+    def test_what_fails_leaves_nothing(self) -> None:
+        where = options(init_method=place(), join_timeout=0.05)
+        for _ in range(2):
+            with pytest.raises(JoinTimeout):
+                init_rpc("a", rank=0, world_size=2, rpc_backend_options=where)
+            assert not is_initialized()
+        with pytest.raises(RpcMisuse):
+            init_rpc("a b", rpc_backend_options=where)
+        assert not is_initialized()
+
+    def test_two_threads_at_once(self) -> None:
+        mine = seat()
+        where = options(init_method=place())
+        errors: list[Exception] = []
+
+        def begin(name: str) -> None:
+            with seated(mine):
+                try:
+                    init_rpc(name, rpc_backend_options=where)
+                except AlreadyInitialized as error:
+                    errors.append(error)
+
+        at_once(lambda: begin("a"), lambda: begin("b"))
+        assert len(errors) == 1
+        assert current_agent("test").name in ("a", "b")
+
+    def test_a_seat_of_ones_own(self) -> None:
+        where = place()
+        init_rpc("a", rpc_backend_options=options(init_method=where))
+        with seated():
+            assert not is_initialized()
+            init_rpc("b", rpc_backend_options=options(init_method=where))
+            assert get_worker_info().name == "b"
+            shutdown(timeout=SECONDS)
+        assert get_worker_info().name == "a"
+
+
+def test_a_forked_child_has_no_worker() -> None:
+    from tests.forking import in_child
+
+    with threads("a") as (agent,), seated(agent.seat):
+        assert is_initialized()
+
+        def check() -> bool:
+            return not is_initialized()
+
+        assert in_child(check)
+        assert is_initialized()
+        stopped(agent)

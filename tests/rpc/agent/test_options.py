@@ -1,0 +1,151 @@
+"""Options and backends: defaults, what is refused, how a backend is found."""
+
+import math
+from typing import Any
+
+import pytest
+
+from runtime.errors.rpc import RpcMisuse
+from runtime.rpc.agent import (
+    RpcBackendOptions,
+    backend_registered,
+    backend_type,
+    construct_rpc_backend_options,
+    init_backend,
+    register_backend,
+    timeout_seconds,
+)
+from runtime.rpc.agent import options as chapter
+from runtime.rpc.agent.options import chosen
+
+
+def test_defaults() -> None:
+    options = RpcBackendOptions()
+    assert (options.rpc_timeout, options.init_method) == (60.0, "env://")
+    assert options.num_worker_threads == 16
+    assert chapter.UNSET_RPC_TIMEOUT == -1.0
+    assert chapter.DEFAULT_SHUTDOWN_TIMEOUT == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"rpc_timeout": -1.0}, "RPC Timeout must be non-negative"),
+        ({"rpc_timeout": -5}, "RPC Timeout must be non-negative"),
+        ({"rpc_timeout": "1"}, "the timeout '1'"),
+        ({"num_worker_threads": 0}, "num_worker_threads must be positive, got 0"),
+        ({"num_worker_threads": 1.5}, "num_worker_threads must be positive, got 1.5"),
+        ({"max_calls_in_flight": 0}, "max_calls_in_flight must be positive, got 0"),
+        ({"max_payload": -1}, "max_payload must be positive, got -1"),
+        ({"init_method": 5}, "the address 5"),
+    ],
+)
+def test_what_no_worker_could_take(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(RpcMisuse) as error:
+        RpcBackendOptions(**wrong)
+    assert said in " ".join(str(error.value).split())
+
+
+@pytest.mark.parametrize(
+    ("given", "seconds"),
+    [
+        (-1, 60.0),
+        (0, None),
+        (0.0, None),
+        (math.inf, None),
+        (5, 5.0),
+        (0.5, 0.5),
+        (0.001, 0.001),
+        # Less than a millisecond is one: never for ever.
+        (0.0001, 0.001),
+        (0.0011, 0.002),
+    ],
+)
+def test_timeouts_are_in_whole_milliseconds(given: float, seconds: float) -> None:
+    assert timeout_seconds(given, 60.0, "rpc_sync") == seconds
+
+
+def test_the_default_may_be_for_ever() -> None:
+    assert timeout_seconds(-1, 0.0, "rpc_sync") is None
+
+
+@pytest.mark.parametrize("wrong", [-5, -0.001, math.nan, "1", None, True])
+def test_what_is_no_timeout(wrong: Any) -> None:
+    with pytest.raises(RpcMisuse, match="RPC Timeout must be non-negative"):
+        timeout_seconds(wrong, 60.0, "rpc_sync")
+
+
+class _Own(RpcBackendOptions):
+    pass
+
+
+@pytest.fixture
+def _backends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chapter, "_BACKENDS", {**chapter._BACKENDS})
+    monkeypatch.setattr(chapter, "_TYPE", chapter._TYPE)
+
+
+@pytest.mark.usefixtures("_backends")
+def test_a_backend_of_ones_own() -> None:
+    started: list[Any] = []
+    before = backend_type()
+
+    def start(*args: Any, **kwargs: Any) -> Any:
+        started.append((args, kwargs))
+
+    own = register_backend("OWN", _Own, start)
+    assert repr(own) == "BackendType.OWN"
+    assert backend_registered("OWN")
+    assert backend_type()["OWN"] is own
+    assert "OWN" not in before.__members__
+    made = construct_rpc_backend_options(own, rpc_timeout=3, num_worker_threads=2)
+    assert type(made) is _Own
+    assert (made.rpc_timeout, made.num_worker_threads) == (3, 2)
+    init_backend(own, 1, name="w")
+    assert started == [((1,), {"name": "w"})]
+    assert chosen(None, made, "EVERYORDER") == (own, made)
+    assert type(chosen(own, None, "EVERYORDER")[1]) is _Own
+    # A member of an older enumeration is the same backend.
+    old = before["EVERYORDER"]
+    assert chosen(old, None, "OWN")[0].handlers is own_handlers("EVERYORDER")
+
+
+def own_handlers(name: str) -> Any:
+    return chapter._BACKENDS[name]
+
+
+@pytest.mark.usefixtures("_backends")
+def test_a_name_is_taken_once() -> None:
+    with pytest.raises(RpcMisuse, match="RPC backend EVERYORDER: already"):
+        register_backend("EVERYORDER", RpcBackendOptions, lambda: None)  # type: ignore[arg-type,return-value]  # never called
+
+
+def test_without_either_it_is_the_default() -> None:
+    backend, options = chosen(None, None, "EVERYORDER")
+    assert backend.name == "EVERYORDER"
+    assert options == RpcBackendOptions()
+    assert not backend_registered("NONE")
+
+
+def test_the_name_that_programs_for_torch_give() -> None:
+    name = backend_type()["TENSORPIPE"]
+    assert name.handlers == backend_type()["EVERYORDER"].handlers
+
+
+@pytest.mark.parametrize(
+    ("backend", "options", "said"),
+    [
+        ("OWN", None, "Argument backend must be a member of BackendType"),
+        (
+            None,
+            {"rpc_timeout": 1},
+            "Argument rpc_backend_options must be an instance of RpcBackendOptions",
+        ),
+        (None, _Own(), "Could not infer backend for options"),
+    ],
+)
+def test_what_is_none(backend: Any, options: Any, said: str) -> None:
+    with pytest.raises(RpcMisuse) as error:
+        chosen(backend, options, "EVERYORDER")
+    assert said in " ".join(str(error.value).split())
+    assert isinstance(error.value, TypeError)
