@@ -38,6 +38,7 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution, is_async
 from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.profiling import is_profiling, record_function, to_here_key
 from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
@@ -103,6 +104,10 @@ class RRef(Generic[T]):
             ReferenceDead: it was never made, or its owner is out of reach.
             Exception: what the function raised that was to make it.
         """
+        if is_profiling():
+            me, owner = self._handle.agent.info.name, self.owner_name()
+            with record_function(to_here_key(me, owner)) as scope:
+                return scope.ends_with(self._fetched(timeout)).wait()
         return self._fetched(timeout).wait()
 
     def local_value(self) -> T:
