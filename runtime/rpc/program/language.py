@@ -11,8 +11,8 @@ from runtime.script.frontend import Section, register_section
 
 _WORDS = (
     "`rpc_async`, `rpc_sync` and `remote` of `runtime.rpc` are special forms: they\n"
-    "are known by their objects, whatever they are called. Workers are named by `to`; `d`\n"
-    "has arguments by their names, and `f` is a function that is compiled."
+    "are known by their objects, whatever they are called. Workers are named by\n"
+    "`to`; `d` has arguments by their names, and `f` is a function that is compiled."
 )
 _FORMS = (
     ("`rpc_async`", "`y = rpc.rpc_async(to, f, (x,), d, 5.0)`", "`Future[T]`"),
