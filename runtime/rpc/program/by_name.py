@@ -26,12 +26,13 @@ from runtime.rpc.agent import (
 from runtime.rpc.api import remote, rpc_async, rpc_sync
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.measuring import measured, measured_creation
-from runtime.rpc.profiling import is_profiling
+from runtime.rpc.profiling import is_profiling, record_function
 from runtime.rpc.program.calls import called
 from runtime.rpc.program.plug_in import plug_in
 from runtime.rpc.program.surface import Surface
 from runtime.rpc.references import RRef, handle_of, reference_of
 from runtime.rpc.values.callables import Named
+from runtime.script.emission import Manager, register_special_form
 from runtime.script.program import SHARED_PROGRAM
 
 To = str | WorkerInfo
@@ -158,3 +159,5 @@ SURFACE = Surface(
 def installed() -> Iterable[Callable[[], None]]:
     """Let programs have remote calls by the worker here; gives what takes that back."""
     yield plug_in(SURFACE).close
+    # What is measured of a program has scopes in it.
+    yield register_special_form(record_function, Manager(record_function)).close
