@@ -338,10 +338,12 @@ def _is_compiled_module(value: Any) -> bool:
 
 def _hinted(found: Any, hint: type) -> str:
     program: Any = load("runtime.script.program")
-    classes = program.SHARED_PROGRAM.classes
-    wanted = classes(hint, load("runtime.schema.written").Scope({}, classes=classes))
-    fits = load("runtime.schema.subtype").is_subtype
-    if wanted is None or not program.is_interface(hint) or not fits(found, wanted):
+    fits: Any = load("runtime.schema.subtype").is_subtype
+    wanted = None
+    if program.is_interface(hint):
+        load("runtime.jit").script(hint)
+        wanted = program.SHARED_PROGRAM.classes.known(hint)
+    if wanted is None or not fits(found, wanted):
         raise RpcMisuse(
             call="RRef",
             found=f"the type_hint `{hint.__name__}`",
