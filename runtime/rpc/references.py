@@ -150,7 +150,10 @@ class RRef(Generic[T]):
     def _get_type(self, timeout: float = ...) -> "type[T]": ...
 
     @overload
-    def _get_type(self, timeout: float, blocking: bool) -> "Any": ...
+    def _get_type(self, timeout: float = ..., *, blocking: bool) -> Any: ...
+
+    @overload
+    def _get_type(self, timeout: float, blocking: bool) -> Any: ...
 
     def _get_type(
         self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True
@@ -491,7 +494,9 @@ def _when_here(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
         else:
             result.set_result(given)
 
-    rref._handle.value.add_done_callback(now)
+    value = rref._handle.value
+    assert value is not None, "it runs on the owner"
+    value.add_done_callback(now)
     return result
 
 
