@@ -35,7 +35,7 @@ from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.handles import DELETED, LOST, NOT_CREATED, Handle, References
 from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.agent.requests import Job, Request, serve
-from runtime.rpc.agent.speaking import Speaker, wait_shortly
+from runtime.rpc.agent.speaking import LOOK_SECONDS, Speaker, wait_shortly
 from runtime.rpc.identities import Fork, ForkId, Node, RRefId, WorkerInfo
 from runtime.rpc.session.events import (
     Admitted,
@@ -529,10 +529,15 @@ class Agent(Speaker):
         with suppress(NotInitialized):
             self.do(self.session.leave, "shutdown")
         self.end("it was shut down")
+        # Futures are completed before their threads end.
+        self.wait_until(self._all_told, LOOK_SECONDS * 10)
         for handle in [*self.handles.values()]:
             handle.death = handle.death or DELETED
         self.transport.close()
         self.pool.close()
+
+    def _all_told(self) -> bool:
+        return not (self._events or self._answers or self._settling)
 
     def debug_info(self) -> dict[str, int]:
         """Counts of what there is, for people."""

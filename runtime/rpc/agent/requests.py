@@ -68,6 +68,8 @@ class Job:
 def serve(job: Job) -> None:
     """Do what was asked, and answer now or when it is there."""
     called = job.called
+    if job.agent.ended:
+        return
     if called.target is not None:
         _fetch(job)
     elif job.cancelled and called.creates is None:

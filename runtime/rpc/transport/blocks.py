@@ -348,6 +348,8 @@ def _opened(token: Buffer) -> tuple[int, int, int]:
         _check(os.stat(path), known)
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
         file = os.open(path, flags)
+    except BlockGone:
+        raise
     except OSError as error:
         why = f"the lender has closed it, or is closed to this process: {error}"
         raise BlockGone(why=why) from error

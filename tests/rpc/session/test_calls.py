@@ -7,7 +7,6 @@ import pytest
 from runtime.rpc.identities import Fork, Node
 from runtime.rpc.messages.kinds import Answer, Call, Cancel, Decline, Message
 from runtime.rpc.session.calls import TRANSITIONS, Calls
-from runtime.rpc.session.channel import Packet
 from runtime.rpc.session.events import (
     Answered,
     Called,
@@ -18,6 +17,7 @@ from runtime.rpc.session.events import (
     Freed,
     Reason,
 )
+from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.references import References
 from runtime.rpc.session.settings import Settings
 from tests.rpc.session.network import DELAY, Network
@@ -122,6 +122,19 @@ def test_deadlines_pass_in_their_order_and_only_those() -> None:
     calls.tick(2.0)
     assert told(calls) == [Failed(2, Reason.DEADLINE), Failed(3, Reason.DEADLINE)]
     assert calls.due() == 3.0
+
+
+def test_deadlines_of_calls_that_ended_are_not_kept() -> None:
+    """One call that lasts does not keep those of all that came after it."""
+    calls = machine()
+    calls.call(PEER, [], 0.0, deadline=50.0)
+    for number in range(2, 10_000):
+        calls.call(PEER, [], 0.0, deadline=60.0)
+        calls.receive(PEER, Answer(number, ()), 0.0)
+    assert len(calls._deadlines) < 1010
+    calls.tick(55.0)
+    assert told(calls)[-1] == Failed(1, Reason.DEADLINE)
+    assert calls.due() == float("inf")
 
 
 def test_too_many_calls_wait_for_others_to_end() -> None:

@@ -309,6 +309,21 @@ def test_a_user_gives_up_before_the_owner_gives_away() -> None:
         assert fenced < released, (first, lost, delay)
 
 
+def test_a_fenced_side_is_silent() -> None:
+    """What it said would prolong the lease that it has given up."""
+    pair = Pair()
+    pair.open()
+    pair["a"].tick(pair.now + 1.5)
+    assert pair["a"].state == FENCED
+    before = pair["a"].due()
+    pair.now += 1.5
+    pair.collect()
+    pair.say("b", 1)
+    answers = pair.deliver(len(pair.sent) - 1)
+    assert pair.kinds(answers) == ["RESET to b"]
+    assert (pair.heard("a"), pair["a"].due()) == ([], before)
+
+
 def test_who_was_given_up_is_told_and_a_new_session_begins() -> None:
     pair = Pair()
     pair.open()

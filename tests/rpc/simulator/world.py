@@ -497,7 +497,7 @@ class World:
         """
         for worker in self.workers:
             self.ask(worker, self._done)
-        self.until(self.time + 10.0)
+        self.until(self.time + QUIET)
         for worker in self.workers:
             agent = worker.agent
             if agent is not None and agent.admitted and not agent.finished:
