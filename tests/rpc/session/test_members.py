@@ -319,6 +319,27 @@ def test_notes_that_come_late_change_nothing() -> None:
     assert (members.events, members.letters[1:]) == ([], [])
 
 
+def test_who_was_a_member_stays_one_if_another_group_rejects_it() -> None:
+    members = member()
+    members.lost(KEEPER.node, Reason.LOST, 0.0)
+    assert members.due() == 1.0
+    members.events.clear()
+    members.note(9, Rejection("another group's"), 2.0)
+    assert (members.status, members.due(), members.events) == (
+        "MEMBER",
+        float("inf"),
+        [],
+    )
+
+
+def test_who_is_rejected_by_its_own_keeper_is_told() -> None:
+    members = member()
+    members.lost(KEEPER.node, Reason.LOST, 0.0)
+    members.note(1, Rejection("not unique"), 2.0)
+    assert members.events[-1] == Rejected("not unique")
+    assert (members.status, members.due()) == ("REJECTED", float("inf"))
+
+
 def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
     keeper = Members(Node("a", -1, 1), "a", "", lambda node: 0.0)
     keeper.keep(None, 0)
