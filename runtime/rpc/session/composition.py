@@ -291,16 +291,18 @@ class Composition:
                 references.verdicts.clear()
                 for verdict in verdicts:
                     calls.judge(verdict, now)
-            elif calls.out or references.out or self._members.out:
+            elif calls.out or references.out:
                 self._send(calls.out, now)
                 self._send(references.out, now)
-                self._send(self._members.out, now)
             elif (
                 self._members.changes
                 or self._members.letters
                 or self._members.node is not self.node
             ):
                 self._change(now)
+            elif self._members.out:
+                # Behind the changes: what is said to a new member has a channel.
+                self._send(self._members.out, now)
             elif self._ends:
                 self._end(now)
             elif self._loop:
