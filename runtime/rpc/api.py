@@ -35,7 +35,10 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution
 from runtime.rpc.identities import Node, WorkerInfo
+from runtime.rpc.measuring import measured, measured_creation
+from runtime.rpc.profiling import is_profiling
 from runtime.rpc.references import RRef, reference_of
+from runtime.rpc.values.callables import type_given
 from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
@@ -108,6 +111,8 @@ def rpc_sync(
             frames that it had there.
     """
     agent, node, request, seconds = _asked("rpc_sync", to, func, args, kwargs, timeout)
+    if is_profiling():
+        return measured("sync", agent, node, request, timeout=seconds).wait()
     return agent.call_and_wait(node, request, timeout=seconds)
 
 
@@ -145,7 +150,10 @@ def rpc_async(
             that `rpc_sync` raises is the future's error.
     """
     agent, node, request, seconds = _asked("rpc_async", to, func, args, kwargs, timeout)
-    future = agent.call(node, request, timeout=seconds)
+    if is_profiling():
+        future = measured("async", agent, node, request, timeout=seconds)
+    else:
+        future = agent.call(node, request, timeout=seconds)
     begun = getattr(_thread_local_var, "future_list", None)
     if begun is not None:
         begun.append(future)
@@ -188,7 +196,9 @@ def remote(
         NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
     """
     agent, node, request, seconds = _asked("remote", to, func, args, kwargs, timeout)
-    return reference_of(agent.remote(node, request, timeout=seconds))
+    create = measured_creation if is_profiling() else Agent.remote
+    made = create(agent, node, request, timeout=seconds)
+    return reference_of(made, type_given(func))
 
 
 @contextmanager
@@ -291,9 +301,7 @@ def _all_gather(
         if me == names[0]:
             return _kept_here(found, number, names, obj, seconds)
         asked = (number, names, me, obj)
-        told: dict[str, Any] = rpc_sync(
-            names[0], _arrive, asked, timeout=seconds or 0
-        )
+        told: dict[str, Any] = rpc_sync(names[0], _arrive, asked, timeout=seconds or 0)
         return told
     except TimeoutError as error:
         with _LOCK:

@@ -40,6 +40,7 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution, is_async
 from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.profiling import is_profiling, record_function, to_here_key
 from runtime.rpc.values import pack_error, unpack_error
 from runtime.script.plug_ins import ready
 
@@ -110,6 +111,11 @@ class RRef(Generic[T]):
         seconds = _seconds(handle, timeout, "to_here")
         if handle.is_owner:
             return _value_here(handle, "to_here", seconds)  # type: ignore[no-any-return]  # it is what was kept
+        if is_profiling():
+            key = to_here_key(handle.agent.info.name, self.owner_name())
+            with record_function(key) as scope:
+                fetched = handle.agent.fetch(handle, timeout=seconds)
+                return scope.ends_with(fetched).wait()  # type: ignore[no-any-return]  # as above
         return handle.agent.fetch(handle, timeout=seconds).wait()  # type: ignore[no-any-return]  # as above
 
     def local_value(self) -> T:
@@ -253,8 +259,10 @@ def _seconds(handle: Handle, timeout: float, call: str) -> float | None:
     return timeout_seconds(timeout, handle.agent.rpc_timeout, call)
 
 
-def reference_of(handle: Handle) -> RRef[Any]:
-    """The reference that stands for a handle."""
+def reference_of(handle: Handle, of: str = "") -> RRef[Any]:
+    """The reference that stands for a handle; its value is of the type `of`, if known."""
+    if of:
+        handle.fork = handle.fork._replace(type=of)
     made: RRef[Any] = object.__new__(RRef)
     made._begin(handle)
     return made
@@ -409,7 +417,8 @@ def _checked(kind: type, name: str) -> None:
         NoSuchMethod: the class lacks the name.
     """
     # A compiled module has its methods itself.
-    if not hasattr(kind, name) and not hasattr(kind, "__script_members__"):
+    modules: Any = load("runtime.script.modules")
+    if not hasattr(kind, name) and not issubclass(kind, modules.ScriptModule):
         raise NoSuchMethod(kind=kind.__name__, attribute=name)
 
 

@@ -39,7 +39,7 @@ class Pending:
     a thread that waits and reads it.
     """
 
-    __slots__ = ("future", "handle", "name", "seconds", "to", "waiter")
+    __slots__ = ("future", "handle", "name", "raw", "seconds", "to", "waiter")
 
     def __init__(
         self, to: Node, name: Callable[[], str], seconds: float | None
@@ -50,6 +50,8 @@ class Pending:
         self.future: Future[Any] | None = None
         self.handle: Handle | None = None
         self.waiter: SimpleQueue[Answered | Failed] | None = None
+        # Whether the answer is a payload, and no value.
+        self.raw = False
 
 
 def wait_for(waiter: "SimpleQueue[Answered | Failed]") -> Answered | Failed:

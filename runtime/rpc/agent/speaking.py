@@ -228,6 +228,10 @@ class Speaker:
             finally:
                 self._holder = 0
         self._drain()
+        self.ticked()
+
+    def ticked(self) -> None:
+        """Do what is to be done now and then, at once."""
 
     def _break(self, error: BaseException) -> None:
         """Stop: something came between while the session was told something."""

@@ -350,14 +350,14 @@ class Channel:
         return None
 
     def _heartbeat(self, found: Head, beat: Beat, now: float) -> Flaw | None:
-        if beat.echo > self.lease.stamp:
-            # Nothing of this number was sent.
-            return Flaw.BODY
         if (
             self.state in (OPEN, ANSWERING)
             and found.theirs == self._mine
             and found.mine == self._theirs
         ):
+            if beat.echo > self.lease.stamp:
+                # Nothing of this number was sent.
+                return Flaw.BODY
             self.lease.echoed(beat.echo)
         flaw = self._ours(found, now)
         if flaw is not None:

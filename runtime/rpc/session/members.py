@@ -222,9 +222,13 @@ class Members:
         self._announce(Member(node, join.endpoint, join.key))
 
     def _announce(self, member: Member) -> None:
+        others = [each for each in self._members.values() if each.node != self.node]
         self._tell(MemberJoined(member))
         self._put(member)
         self._admit(member)
+        # It may have the answer to an earlier request, and look at no other one.
+        for each in others:
+            self.out.append((member.node, MemberJoined(each)))
 
     def _tell(self, message: Message) -> None:
         """Tell all other members something."""

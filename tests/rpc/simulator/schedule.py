@@ -140,7 +140,9 @@ def _part(actions: tuple[Action, ...], kept: tuple[int, ...]) -> tuple[Action, .
 
 def _drawn(seed: int) -> tuple[int, tuple[Action, ...]]:
     random = Random(seed)
-    workers = random.choice((2, 3, 3, 3, 3, 4))
+    # Two schedules in three have scenes, in the middle of everything else.
+    scenes = [random.randrange(7) for _ in range(random.choice((0, 1, 2)))]
+    workers = 4 if {1, 2} & {*scenes} else random.choice((2, 3, 3, 3, 4))
     kinds = [
         kind
         for kind in WEIGHTS
@@ -158,6 +160,11 @@ def _drawn(seed: int) -> tuple[int, tuple[Action, ...]]:
         (kind,) = random.choices(kinds, weights)
         a, b, c, d = (random.randrange(1 << 16) for _ in range(4))
         actions.append(Action(round(after, 4), kind, a, b, c, d))
+    for scene in scenes:
+        place = random.randrange(len(actions))
+        actions.insert(
+            place, Action(0.01, "scene", scene, 0, 0, random.randrange(1 << 16))
+        )
     return workers, tuple(actions)
 
 
