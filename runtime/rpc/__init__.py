@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from runtime.rpc.agent import debug_info as get_debug_info
     from runtime.rpc.agent.local import local_workers
+    from runtime.rpc.agent.options import Settings
     from runtime.rpc.api import _all_gather as _all_gather
     from runtime.rpc.api import _barrier as _barrier
     from runtime.rpc.api import _wait_all as _wait_all
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
         _rpc_sync_torchscript as _rpc_sync_torchscript,
     )
     from runtime.rpc.references import RRef
-    from runtime.rpc.session.settings import Settings
     from runtime.rpc.values import register, register_reducer, use_pickler
 
     PyRRef = RRef
@@ -104,13 +104,13 @@ _LAZY = {
         "shutdown",
     ),
     "agent.local": ("local_workers",),
+    "agent.options": ("Settings",),
     "api": ("_all_gather", "_barrier", "_wait_all", "remote", "rpc_async", "rpc_sync"),
     "program.by_name": (
         *("_remote_torchscript", "_rpc_async_torchscript", "_rpc_sync_torchscript"),
     ),
     "profiling": ("profile", "record_function"),
     "references": ("RRef",),
-    "session.settings": ("Settings",),
     "values": ("register", "register_reducer", "use_pickler"),
 }
 _HOMES = {name: home for home, names in _LAZY.items() for name in names}
