@@ -49,8 +49,9 @@ from runtime.rpc.transport.interface import (
     closed_in_child,
 )
 from runtime.rpc.transport.keys import Keys, answered
+from runtime.rpc.transport.lending import Lending, NotAPacket
 from runtime.rpc.transport.links import News
-from runtime.rpc.transport.parts import LARGE, MOST_FRAMES, joined, parted
+from runtime.rpc.transport.parts import LARGE, MOST_FRAMES
 
 # A part from here on is not copied when it is sent: to be told that it has left costs
 # as much as to copy so much.
@@ -113,6 +114,7 @@ class SocketTransport:
         advertise: the host that others are told, where it listens everywhere.
         largest: bytes of one frame; a larger one is not sent, and who announces more
             is cut off.
+        lend: whether large frames go by blocks of memory, to who can open them.
         unprotected: listen at the loopback address without keys: whoever has an
             account on this machine may send.
 
@@ -130,6 +132,7 @@ class SocketTransport:
         advertise: str = "",
         largest: int = LARGEST,
         unprotected: bool = False,
+        lend: bool = True,
     ) -> None:
         self.key = keys.public if keys is not None else ""
         self._keys = keys
@@ -157,6 +160,7 @@ class SocketTransport:
             self._new.append(("", failures))
             self.endpoint = self._listen(parsed(address), advertise)
             self._in.bind(_WAKE)
+            self._lending = Lending(self.endpoint, self._send_parts, on=lend)
             self._wakes = tuple(_Peer(self._to(each)) for each in (_WAKE, _WATCH))
         except BaseException:
             self._context.destroy(linger=0)
@@ -268,29 +272,24 @@ class SocketTransport:
 
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
         """As `Transport.send`."""
+        self._send_parts(endpoint, self._lending.parts(endpoint, frames))
+
+    def _send_parts(self, endpoint: str, parts: list[Buffer]) -> None:
         peer = self._peers.get(endpoint) or self._connected(endpoint)
-        parts = joined(frames)
         with peer.lock:
             socket = peer.socket
             if socket is None or max(map(len, parts)) > self._largest:
                 self._lost += 1
                 return
+            last = len(parts) - 1
             try:
-                if len(parts) == 1:
-                    socket.send(parts[0], zmq.DONTWAIT)
-                else:
-                    self._send_parts(socket, parts)
+                for place, part in enumerate(parts):
+                    # Once the first is taken, the others are.
+                    flags = zmq.DONTWAIT | (zmq.SNDMORE if place < last else 0)
+                    socket.send(part, flags, copy=len(part) < UNCOPIED)
                 self._sent += 1
             except zmq.Again:
                 self._lost += 1
-
-    def _send_parts(self, socket: _Socket, parts: list[Buffer]) -> None:
-        last = parts.pop()
-        for part in parts:
-            # Once the first is taken, the others are.
-            flags = zmq.DONTWAIT | zmq.SNDMORE
-            socket.send(part, flags, copy=len(part) < UNCOPIED)
-        socket.send(last, zmq.DONTWAIT, copy=len(last) < UNCOPIED)
 
     def wake_at(self, seconds_from_now: float | None) -> None:
         """As `Transport.wake_at`."""
@@ -303,6 +302,7 @@ class SocketTransport:
             peer = self._peers.pop(endpoint, None)
         if peer is not None:
             _end(peer, 0)
+        self._lending.forget(endpoint)
 
     def counts(self) -> dict[str, int]:
         """As `Transport.counts`.
@@ -341,6 +341,7 @@ class SocketTransport:
         """Be closed: the process was forked, and the sockets are the parent's."""
         _INHERITED.append((self.__dict__.copy(), vars(garbage.gc).copy()))
         self._closed = True
+        self._lending.on = False
         self._peers = {}
         self._wakes = ()
         self._own = []
@@ -361,6 +362,7 @@ class SocketTransport:
         for socket in (*self._own, *(monitor for _, monitor in self._new)):
             socket.close()
         self._context.term()
+        self._lending.close()
 
     def _in_short(self) -> str:
         return self.endpoint.partition("#")[0]
@@ -452,6 +454,9 @@ class SocketTransport:
                     return
                 if packet is not None:
                     on_packet(*packet)
+                    # What nobody else looks at is given back now.
+                    packet = None
+                self._lending.give_back()
                 while self._links:
                     link = self._links.popleft()
                     if on_link is not None:
@@ -480,9 +485,12 @@ class SocketTransport:
             more = part.more
             if len(others) <= MOST_FRAMES:
                 others.append(part.buffer if len(part) >= LARGE else part.bytes)
-        frames = parted(first, others)
-        if frames is None:
+        try:
+            frames = self._lending.frames(first, others)
+        except NotAPacket:
             self._garbage += 1
+            return None
+        if frames is None:
             return None
         self._received += 1
         return frames, key
@@ -524,6 +532,8 @@ class SocketTransport:
         if not endpoint:
             self._refused += 1
         elif link := self._news.of_link(endpoint, event.name or ""):
+            if link.state is LinkState.DOWN:
+                self._lending.forget(endpoint)
             self._tell(link)
         return True
 

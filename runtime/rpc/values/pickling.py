@@ -26,6 +26,7 @@ from io import BytesIO
 from typing import Any, Protocol
 
 from runtime.errors.rpc import OnlyRegistered, RpcError, Undecodable, UnknownCallable
+from runtime.errors.storage import DeviceUnavailable
 from runtime.locks import load
 from runtime.rpc.session.events import Payload
 from runtime.rpc.values.payload import (
@@ -149,7 +150,8 @@ def unpack(
         OnlyRegistered: it could run code.
         UnknownCallable: it names what is not here.
         Undecodable: it cannot be read; the `__cause__` says more.
-        RpcError: a reference or a tensor cannot be had here.
+        DeviceUnavailable: a tensor is of a device that is not here.
+        RpcError: a reference cannot be had here.
     """
     frame = payload[0] if payload else b""
     kind = frame[-1] if frame else 0
@@ -165,7 +167,7 @@ def unpack(
             return _unpack_by(_SWAPPED.pickler, payload)
         if kind in (PLAIN, PICKLED):
             return _read(payload, kind, references, carries)
-    except RpcError:
+    except (RpcError, DeviceUnavailable):
         raise
     except Exception as error:
         text = f"{type(error).__name__}: {_text(error)}"

@@ -9,6 +9,7 @@ from typing import Any
 import runtime
 from runtime import Tensor, jit, rpc
 from runtime.futures import Future
+from runtime.rpc.profiling import record_function
 
 # References -------------------------------------------------------------------------
 
@@ -322,6 +323,41 @@ def passes_on(to: str, x: Tensor, y: Tensor) -> Future[Tensor]:
 @jit.script
 def no_future(x: Tensor) -> Tensor:
     return x
+
+
+# Profiles ---------------------------------------------------------------------------
+
+
+@jit.script
+def scoped(to: str, x: Tensor) -> Tensor:
+    with record_function("a scope"):
+        first = rpc.rpc_async(to, plus, (x,))
+        second = rpc.rpc_async(to, plus, (x,))
+        return first.wait() + second.wait()
+
+
+@jit.script
+def scoped_there(x: Tensor) -> Tensor:
+    with record_function("inside"):
+        return x + 1
+
+
+def _forked_plus(x: Tensor) -> Tensor:
+    return x + 1
+
+
+@jit.script
+def forked_plus(x: Tensor) -> Future[Tensor]:
+    return jit.fork(_forked_plus, x)
+
+
+def _calls_plus(to: str, x: Tensor) -> Tensor:
+    return rpc.rpc_sync(to, plus, (x,))
+
+
+@jit.script
+def forks_a_call(to: str, x: Tensor) -> Tensor:
+    return jit.wait(jit.fork(_calls_plus, to, x))
 
 
 # Held -------------------------------------------------------------------------------

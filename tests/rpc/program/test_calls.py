@@ -9,7 +9,8 @@ import pytest
 
 import runtime
 from runtime import Tensor, jit
-from runtime.errors.rpc import RpcMisuse, UnfitArguments
+from runtime import rpc as real
+from runtime.errors.rpc import NotInitialized, RpcMisuse, UnfitArguments
 from runtime.errors.script_running import NotOfType
 from runtime.rpc.identities import WorkerInfo
 from runtime.script.program import fork
@@ -196,6 +197,19 @@ def test_errors_come_as_they_are_with_the_frames_of_the_caller(fake: World) -> N
         (note,) = caught.value.__notes__
         assert "rpc.rpc_" in note
         assert "in f" in note or "in g" in note
+
+
+def test_without_a_worker() -> None:
+    """3.6: the program that asked, and what comes before."""
+
+    @jit.script
+    def f(to: str) -> int:
+        return real.rpc_sync(to, filled, (1,))
+
+    with pytest.raises(NotInitialized, match="RPC has not been initialized") as caught:
+        f("w1")
+    assert caught.value.call == "rpc_sync"
+    assert "in f" in caught.value.__notes__[0]
 
 
 def test_calls_of_forked_tasks(fake: World) -> None:

@@ -1,10 +1,15 @@
 """References in programs of workers: RRefAPITest, RRefTypingTest, LocalRRefTest."""
 
+import io
+import pickle
+
 import pytest
 
 import runtime
 from runtime import jit, rpc
-from runtime.errors.rpc import NotTheOwner, RpcMisuse
+from runtime.errors.archive import NotSaveable
+from runtime.errors.rpc import NotTheOwner, ReferenceNotSent, RpcMisuse
+from runtime.script import archive
 from tests.rpc.program import remote_programs as remote
 from tests.rpc.surface.bodies import OTHER, in_world
 
@@ -145,6 +150,19 @@ def test_create_script_module_on_remote() -> None:
     copy.n = 5
     assert copy(x()).tolist() == [6.0, 7.0]
     assert r.rpc_sync().forward(x()).tolist() == [3.0, 4.0]
+
+
+@in_world
+def test_rref_jit_pickle_not_supported() -> None:
+    """A reference is in no file: neither by itself, nor within a module."""
+    r = rpc.remote(OTHER, remote.plus, (x(),))
+    module = jit.script(remote.Summing([r]))
+    with pytest.raises(NotSaveable, match="An RRef cannot be saved"):
+        jit.save(module, io.BytesIO())
+    with pytest.raises(NotSaveable, match="An RRef cannot be saved"):
+        archive.save([r], io.BytesIO())
+    with pytest.raises(ReferenceNotSent):
+        pickle.dumps(r)
 
 
 @in_world

@@ -6,9 +6,9 @@ import pytest
 
 from runtime.rpc.identities import Node
 from runtime.rpc.messages.kinds import Finish, Idle, Survey, Waiting
-from runtime.rpc.session.channel import Packet
 from runtime.rpc.session.events import Answered, Called, Event, Finished
 from runtime.rpc.session.finishing import TRANSITIONS, Finishing
+from runtime.rpc.session.packets import Packet
 from tests.rpc.session.network import DELAY, Network
 
 A, B, C = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)

@@ -6,8 +6,8 @@ import pytest
 
 from runtime.rpc.messages.codec import decode, encode
 from runtime.rpc.messages.kinds import Answer, Call, Cancel, Part
-from runtime.rpc.session.channel import Packet
 from runtime.rpc.session.events import Answered, Called, Event, Failed, Lost, Reason
+from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.parts import Parts, split
 from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import size

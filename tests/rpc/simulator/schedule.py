@@ -162,7 +162,9 @@ def _drawn(seed: int) -> tuple[int, tuple[Action, ...]]:
         actions.append(Action(round(after, 4), kind, a, b, c, d))
     for scene in scenes:
         place = random.randrange(len(actions))
-        actions.insert(place, Action(0.01, "scene", scene, 0, 0, random.randrange(1 << 16)))
+        actions.insert(
+            place, Action(0.01, "scene", scene, 0, 0, random.randrange(1 << 16))
+        )
     return workers, tuple(actions)
 
 

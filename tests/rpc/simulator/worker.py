@@ -132,7 +132,10 @@ class Agent:
                 self.never.add(rref)
                 return number
             asked.fork = fork.fork
-            if not request.forward:
+            sure = self.confirmed | self.plain
+            if not request.forward and all(
+                item.fork in sure for item in carries if isinstance(item, Fork)
+            ):
                 self.plain.add(fork.fork)
             self.held[fork.fork] = fork
         return number

@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from random import Random
 
 from runtime.rpc.identities import Node
+from runtime.rpc.session.events import Lost, Reason
 from runtime.rpc.session.session import Session
 from runtime.rpc.session.settings import Settings
 from tests.rpc.simulator.laws import AT_REST, LAWS
@@ -34,7 +35,7 @@ QUIET = 25.0
 # Times are found again only so exactly.
 _EXACT = 1e-6
 # More steps than any schedule needs: some worker talks without end.
-_MOST = 200_000
+_MOST = 30_000
 
 MakeSession = Callable[..., Session]
 # When, in which order, whose, and what; nobody's is what happens to the world.
@@ -94,7 +95,9 @@ class World:
         ]
         # Somebody who comes under the name of another one, from elsewhere.
         number = random.randrange(1, schedule.workers)
-        self.intruder = Worker(schedule.workers, f"w{number}", "at://intruder", 7.0, 1.0)
+        self.intruder = Worker(
+            schedule.workers, f"w{number}", "at://intruder", 7.0, 1.0
+        )
         self.workers.append(self.intruder)
         # Those who are there from the beginning; others come by a `restart`.
         self.early = [
@@ -107,6 +110,8 @@ class World:
         self.counted = 0
         self.tokens = 0
         self.resting = False
+        # Somebody lost a member that did not leave.
+        self.cut_off = False
         self.ran: set[int] = set()
         self.told: dict[str, int] = {}
         self.sized = random.random() < 0.5
@@ -183,6 +188,8 @@ class World:
                 break
             for event in events:
                 agent.hear(event)
+                if isinstance(event, Lost) and event.reason is Reason.LOST:
+                    self.cut_off = True
             if agent.finished and not agent.leaving:
                 # At once, or a little later, as agents do.
                 agent.leaving = True

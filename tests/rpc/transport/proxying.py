@@ -48,8 +48,8 @@ class Proxy:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
 
-    def reset(self) -> None:
-        """Cut all connections by a reset, as a firewall does; new ones are let in."""
+    def reset(self) -> int:
+        """Cut all connections, as a firewall does, and say how many; new ones go on."""
         with self._lock:
             pairs, self._pairs = self._pairs, []
         for pair in pairs:
@@ -60,6 +60,7 @@ class Proxy:
                     # What waits in `recv` keeps a socket open: this wakes it.
                     each.shutdown(socket.SHUT_RD)
                 each.close()
+        return len(pairs)
 
     def close(self) -> None:
         with suppress(OSError):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import runtime
 from runtime import Parameter, Tensor
-from runtime.errors import Undecodable
+from runtime.errors import DeviceUnavailable, Undecodable
 from runtime.rpc.values import pack, restricted, unpack
 from runtime.rpc.values.tensors import IncomingTensors, OutgoingTensors
 from runtime.tensors.storage import Storage
@@ -106,6 +106,12 @@ def test_views_of_other_dtypes_too() -> None:
     assert first.storage() is second.storage()
     assert first.tolist() == [3, 4, 5, 6, 7]
     assert second.tolist() == bits[4:].tolist()
+    # What is sent begins where elements of each of them may begin.
+    narrow = runtime.arange(8, dtype="int16")
+    wide = narrow.view(runtime.int32)
+    first, second = there([narrow[1:], wide[1:]])
+    assert first.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert second.tolist() == wide[1:].tolist()
 
 
 @THERE
@@ -133,6 +139,11 @@ def test_what_is_repeated_is_sent_once(send: Any) -> None:
     assert found.strides == (1, 0)
     assert found[2, 9999].item() == 2
     assert bytes_sent(sent) < 200
+    # Also of elements that lie far apart.
+    apart = runtime.arange(1000)[::100].reshape(10, 1).expand(10, 3)
+    found = send(apart)
+    assert found.strides == (1, 0)
+    assert found.tolist() == apart.tolist()
 
 
 def test_a_storage_itself_is_sent_whole() -> None:
@@ -281,6 +292,20 @@ def test_any_view_arrives(
         assert (one.strides, other.tolist()) == (sent.strides, whole.tolist())
 
 
+def test_a_device_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its error says so, whichever codec wrote the tensor."""
+
+    def none(kind: str) -> Any:
+        raise DeviceUnavailable(device=kind, reason="there is none", remedy="")
+
+    for write in (pack, restricted.pack):
+        payload = write(runtime.ones(2)).payload
+        with monkeypatch.context() as patched:
+            patched.setattr("runtime.rpc.values.tensors.memory_of", none)
+            with pytest.raises(DeviceUnavailable):
+                unpack(payload)
+
+
 # Tables that nobody wrote.
 
 
@@ -340,6 +365,54 @@ def test_tables_are_checked() -> None:
             IncomingTensors(memoryview(whole), ()).storage(place)
         with pytest.raises(Undecodable):
             IncomingTensors(memoryview(whole), ()).view(place)
+
+
+def written(where: int, device: bytes, count: int, data: bytes, ndim: int = 1) -> bytes:
+    """A table of one storage of int64 and one view of one element."""
+    return b"".join(
+        (
+            struct.pack("<II", 1, 1),
+            struct.pack("<BBBQ", where, 4, len(device), count) + device + data,
+            struct.pack("<IBBQ", 0, 4, ndim, 0),
+            struct.pack(f"<{2 * ndim}q", *[1] * 2 * ndim),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "frames", "reason"),
+    [
+        (written(0, b"cpu", 8, bytes(8)), (), ""),
+        (written(1, b"cpu", 8, b""), (bytes(8),), ""),
+        (written(2, b"meta", 8, b""), (), ""),
+        (written(0, b"cpu", 8, bytes(8), 64), (), ""),
+        (written(0, b"cpu", 8, bytes(8), 65), (), "65 dimensions"),
+        (written(0, b"cpu", 9, bytes(9)), (), "9 bytes are no elements of 8 bytes"),
+        (written(1, b"cpu", 8, b""), (bytes(9),), "another size than it says"),
+        (written(2, b"cpu", 8, b""), (), "otherwise where the bytes of cpu are"),
+        (written(0, b"meta", 8, bytes(8)), (), "otherwise where the bytes of meta are"),
+        (written(0, b"nowhere", 8, bytes(8)), (), "a device that nobody knows"),
+        (written(0, b"cpu", 0, b""), (), "outside of its storage"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_wrong_with_a_table(
+    table: bytes, frames: tuple[bytes, ...], reason: str
+) -> None:
+    if not reason:
+        assert set(IncomingTensors(memoryview(table), frames).view(0)[2]) == {1}
+        return
+    with pytest.raises(Undecodable) as caught:
+        IncomingTensors(memoryview(table), frames).view(0)
+    assert reason in " ".join(str(caught.value).split())
+
+
+def test_integers_have_no_gradient() -> None:
+    """Whatever a payload says."""
+    found = IncomingTensors(memoryview(table(runtime.arange(3))), ())
+    assert not found.plain(Tensor, 0, False).requires_grad
+    with pytest.raises(Undecodable, match="no gradient"):
+        found.plain(Tensor, 0, True)
 
 
 @given(st.binary(max_size=200))
