@@ -186,7 +186,8 @@ def test_systems_without(blocks: Blocks[str], monkeypatch: pytest.MonkeyPatch) -
 
 def test_closed(blocks: Blocks[str], borrowed: Borrowed[str]) -> None:
     files = len(os.listdir("/proc/self/fd"))
-    (token,) = lent(blocks, b"a" * SIZE)
+    token, _ = lent(blocks, b"a" * SIZE, b"b" * SIZE)
+    assert blocks.returned(2, "peer")
     view = borrowed.open(token, "lender")
     sample = blocks.sample()
     blocks.close()
@@ -213,7 +214,8 @@ def test_a_token_that_was_changed(
     value = parts[place]
     others = [bytes(16)] if field == "nonce" else [value + 1000, 0, 2**32 - 1]
     if field == "length":
-        others = [value + 2 * PAGE + 40_000, 2**63]
+        room = parts[FIELDS.index("size")] - PAGE
+        others = [room + 1, 2**63]
     for other in others:
         parts[place] = other
         with pytest.raises(BlockGone):
@@ -282,6 +284,7 @@ def test_a_plain_file_is_not_mapped(
 def test_blocks_cannot_be_cut(blocks: Blocks[str]) -> None:
     pid, file, *_ = TOKEN.unpack(lent(blocks, b"a" * SIZE)[0])
     assert pid == os.getpid()
+    assert not os.get_inheritable(file)
     for size in (0, PAGE, 100 * SIZE):
         with pytest.raises(PermissionError):
             os.truncate(file, size)

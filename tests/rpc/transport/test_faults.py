@@ -105,7 +105,7 @@ def test_stopped(world: World) -> None:
     """Nothing waits for it; when it goes on, everything is there, in order."""
     program, endpoint = world.program()
     world.echo(endpoint, b"before")
-    program.run.send_signal(signal.SIGSTOP)
+    program.stop()
     sent = [b"%d" % number for number in range(5000)]
     for each in sent:
         world.ask(endpoint, each, b"x" * 500)
@@ -121,7 +121,7 @@ def test_stopped_and_full(world: World, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sockets, "MOST_WAITING", 50)
     program, endpoint = world.program()
     world.echo(endpoint, b"before")
-    program.run.send_signal(signal.SIGSTOP)
+    program.stop()
     many = 20_000
     for number in range(many):
         world.ask(endpoint, b"%d" % number, b"x" * 5000)
@@ -137,7 +137,7 @@ def test_stopped_and_full(world: World, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_stopped_peer_does_not_hold_up_the_end(world: World) -> None:
     program, endpoint = world.program()
     world.echo(endpoint, b"before")
-    program.run.send_signal(signal.SIGSTOP)
+    program.stop()
     for _ in range(100):
         world.ask(endpoint, b"x" * 1_000_000)
     world.worker.close(linger=0.1)
@@ -147,7 +147,7 @@ def test_a_stopped_peer_does_not_hold_up_the_end(world: World) -> None:
 def test_a_stopped_peer_holds_up_nobody_else(world: World) -> None:
     (program, endpoint), (_, other) = world.program(), world.program()
     world.echo(endpoint, b"before")
-    program.run.send_signal(signal.SIGSTOP)
+    program.stop()
     for _ in range(100):
         world.ask(endpoint, b"x" * 1_000_000)
     world.echo(other, b"still here")

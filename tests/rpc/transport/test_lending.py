@@ -311,7 +311,7 @@ def test_a_borrower_that_is_killed() -> None:
             return len(one._lending._reach) == 2
 
         inbox.until(has_borrowed)
-        programs[0].run.send_signal(signal.SIGSTOP)
+        programs[0].stop()
         for _ in range(5):
             one.send(endpoints[0], [me, LARGE])
         assert lent(one) >= 5
