@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import BlockGone
@@ -90,6 +90,7 @@ def test_small_frames_are_never_lent(two: Two) -> None:
     assert two.one.blocks.counts()["lent"] == 0
 
 
+@settings(max_examples=20)
 @given(st.lists(st.booleans(), min_size=1, max_size=9))
 def test_any_places(large: list[bool]) -> None:
     with closing(Two()) as two:
