@@ -322,6 +322,10 @@ class Borrowed(Generic[PeerT]):
         finalize(memory, self._dead.append, (lender, lending)).atexit = False
         return memoryview(memory)[_PAGE:]
 
+    def waiting(self) -> bool:
+        """Whether `take_returns` would give any."""
+        return bool(self._dead)
+
     def take_returns(self) -> list[tuple[PeerT, int]]:
         """Lenders and lendings whose last view has died since this was last asked."""
         dead = self._dead

@@ -5,7 +5,6 @@ import pytest
 from runtime.rpc.identities import Node
 from runtime.rpc.messages.kinds import Member, MemberJoined, MemberLeft
 from runtime.rpc.messages.notes import Admission, Join, Rejection
-from runtime.rpc.session.channel import Packet
 from runtime.rpc.session.events import (
     Admitted,
     Answered,
@@ -16,6 +15,7 @@ from runtime.rpc.session.events import (
     Rejected,
 )
 from runtime.rpc.session.members import TRANSITIONS, Members
+from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
 from runtime.rpc.wire import Kind
 from tests.rpc.session.network import DELAY, Network
@@ -301,6 +301,15 @@ def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
     # Another endpoint in the same life is not answered.
     keeper.note(2, Join("b", "elsewhere"), 0.0)
     assert len(keeper.letters) == 2
+
+
+def test_the_endpoint_of_another_s_key_does_not_take_its_place() -> None:
+    keeper = Members(Node("a", -1, 1), "a", "", lambda node: float("inf"))
+    keeper.keep(None, 0)
+    keeper.note(2, Join("b", "b", "its key"), 0.0)
+    keeper.note(5, Join("b", "b", "another key"), 0.0)
+    assert keeper.events[2:] == []
+    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]
 
 
 def test_who_has_the_same_key_is_the_next_life() -> None:
