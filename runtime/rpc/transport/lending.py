@@ -176,7 +176,8 @@ class Lending:
             ValueError, StructError: no such packet is sent.
         """
         if kind == Kind.LENT:
-            return self._open(peer, secret, *more)
+            where, tokens, *rest = more
+            return self._open((peer, secret), where, tokens, rest)
         if kind == Kind.SAMPLE:
             (sample,) = more
             if self.borrowed.reaches(sample):
@@ -193,19 +194,18 @@ class Lending:
         return None
 
     def _open(
-        self, peer: str, secret: bytes, where: Buffer, tokens: Buffer, *rest: Buffer
+        self, lender: _Peer, where: Buffer, tokens: Buffer, frames: list[Buffer]
     ) -> list[Buffer] | None:
         """The frames of a packet, with what was lent in its places."""
         places = [place for (place,) in _PLACE.iter_unpack(where)]
-        sorted_out = places == sorted({*places}) and len(tokens) == TOKEN * len(places)
-        if not places or not sorted_out or places[-1] >= len(rest) + len(places):
+        in_order = places == sorted({*places}) and len(tokens) == TOKEN * len(places)
+        if not places or not in_order or places[-1] >= len(frames) + len(places):
             raise ValueError(places)
-        frames = [*rest]
         try:
             for number, place in enumerate(places):
                 token = tokens[number * TOKEN :][:TOKEN]
-                frames.insert(place, self.borrowed.open(token, (peer, secret)))
+                frames.insert(place, self.borrowed.open(token, lender))
         except BlockGone:
-            self._say(Kind.CANNOT, peer, secret)
+            self._say(Kind.CANNOT, *lender)
             return None
         return frames

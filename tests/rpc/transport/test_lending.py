@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import BlockGone
@@ -90,6 +90,7 @@ def test_small_frames_are_never_lent(two: Two) -> None:
     assert two.one.blocks.counts()["lent"] == 0
 
 
+@settings(max_examples=20)
 @given(st.lists(st.booleans(), min_size=1, max_size=9))
 def test_any_places(large: list[bool]) -> None:
     with closing(Two()) as two:
@@ -211,7 +212,7 @@ WORDS = st.binary(max_size=70) | st.sampled_from(
 )
 
 
-@given(st.integers(0, 255), st.lists(WORDS, max_size=6))
+@given(st.integers(0, 6) | st.integers(0, 255), st.lists(WORDS, max_size=6))
 def test_anything_is_a_packet_or_none(kind: int, frames: list[Buffer]) -> None:
     with closing(Two()) as two:
         parts = joined(frames, kind)
@@ -232,6 +233,48 @@ def test_packets_that_were_changed(data: st.DataObject) -> None:
         wire[place] ^= data.draw(st.integers(1, 255))
         with suppress(NotAPacket):
             two.two.frames(bytes(wire), [])
+
+
+def _lent(places: list[int], tokens: int, *frames: bytes) -> list[Buffer]:
+    where = b"".join(place.to_bytes(4, "little") for place in places)
+    return joined([b"one", b"s" * 16, where, bytes(TOKEN * tokens), *frames], Kind.LENT)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        joined([b"one"], Kind.LENT),
+        joined([b"one", b"s"], Kind.LENT),
+        joined([b"one", b"s", bytes(4)], Kind.LENT),
+        joined([b"one", b"s", bytes(5), bytes(TOKEN)], Kind.LENT),
+        _lent([], 0),
+        _lent([0], 0),
+        _lent([0], 2),
+        _lent([0, 0], 2, b"a"),
+        _lent([1, 0], 2, b"a"),
+        _lent([1], 1),
+        _lent([2], 1, b"a"),
+        joined([b"\xff", b"s"], Kind.REACHES),
+        joined([b"x" * 1025, b"s"], Kind.REACHES),
+        joined([b"one", b"s", b"more"], Kind.REACHES),
+        joined([b"one", b"s", b"more"], Kind.CANNOT),
+        joined([b"one", b"s"], Kind.SAMPLE),
+        joined([b"one", b"s", b"", b""], Kind.SAMPLE),
+        joined([b"one", b"s"], Kind.RETURNED),
+        joined([b"one", b"s", b"odd"], Kind.RETURNED),
+        joined([b"one", b"s"], 6),
+    ],
+)
+def test_what_nobody_sends(two: Two, parts: list[Buffer]) -> None:
+    with pytest.raises(NotAPacket):
+        two.came(parts)
+    assert two.said == []
+
+
+def test_tokens_of_nothing(two: Two) -> None:
+    assert two.came(_lent([0], 1)) is None
+    assert two.came(_lent([1], 1, b"a")) is None
+    assert kinds(two.said) == [("one", Kind.CANNOT)] * 2
 
 
 @pytest.fixture(params=["ipc", "tcp"])
@@ -311,7 +354,7 @@ def test_a_borrower_that_is_killed() -> None:
             return len(one._lending._reach) == 2
 
         inbox.until(has_borrowed)
-        programs[0].run.send_signal(signal.SIGSTOP)
+        programs[0].stop()
         for _ in range(5):
             one.send(endpoints[0], [me, LARGE])
         assert lent(one) >= 5
