@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import count
+from logging import getLogger
 from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any, Literal
@@ -25,6 +26,8 @@ from runtime.rpc.agent.options import RpcBackendOptions, Settings
 from runtime.rpc.agent.starting import init_rpc, shutdown
 from runtime.rpc.agent.stopping import lives, stop
 from runtime.rpc.identities import WorkerInfo
+
+LOG = getLogger("runtime.rpc")
 
 How = Literal["threads", "spawn", "fork"]
 
@@ -117,10 +120,12 @@ class _Threads:
     def _join(self, name: str, where: Any, options: RpcBackendOptions) -> None:
         try:
             agent = join(name, where, options, Seat(), self.is_over)
-        except RpcError:
+        except RpcError as error:
+            if not self._over:
+                LOG.warning("%s: %s", name, error)
             # The first one is told that nobody comes.
             self._over = True
-            raise
+            return
         lives(agent)
         self._agents.append(agent)
 

@@ -291,23 +291,25 @@ class Composition:
                 references.verdicts.clear()
                 for verdict in verdicts:
                     calls.judge(verdict, now)
-            elif calls.out or references.out or self._members.out:
+            elif calls.out or references.out:
                 self._send(calls.out, now)
                 self._send(references.out, now)
-                self._send(self._members.out, now)
             elif (
                 self._members.changes
                 or self._members.letters
                 or self._members.node is not self.node
             ):
                 self._change(now)
+            elif self._members.out:
+                # Behind the changes: what is said to a new member has a channel.
+                self._send(self._members.out, now)
             elif self._ends:
                 self._end(now)
             elif self._loop:
                 body, tail = self._loop.popleft()
                 written = decode(memoryview(body), tuple(tail))
                 self._deliver(self.node, written, now)
-            elif self._finishing.status != "RUNNING" or self._finishing.asked():
+            elif self._finishing.due(self.node):
                 if not self._look(now):
                     return
             else:
@@ -462,6 +464,7 @@ class Composition:
             )
             frame = start + of_note(letter.note)
             self._packets.append(Packet(letter.endpoint, [frame]))
+        self._finishing.stirred = True
         changes = members.changes[:]
         members.changes.clear()
         for change in changes:

@@ -14,8 +14,8 @@ Rules:
 - a packet whose blocks cannot be opened is lost, as packets are;
 - the random number is known to the two alone: nobody else can give back what was lent;
 - a link that broke or was forgotten begins anew, and what was lent by it is closed;
-- views die wherever they die; that they have is told with the next packet that comes
-  or goes, which there is every half second.
+- views die wherever they die; that they have is told when the next packet comes, which
+  is soon between workers.
 """
 
 import os

@@ -341,6 +341,7 @@ class SocketTransport:
         """Be closed: the process was forked, and the sockets are the parent's."""
         _INHERITED.append((self.__dict__.copy(), vars(garbage.gc).copy()))
         self._closed = True
+        self._lending.on = False
         self._peers = {}
         self._wakes = ()
         self._own = []
@@ -453,6 +454,8 @@ class SocketTransport:
                     return
                 if packet is not None:
                     on_packet(*packet)
+                    # What nobody else looks at is given back now.
+                    packet = None
                 self._lending.give_back()
                 while self._links:
                     link = self._links.popleft()
