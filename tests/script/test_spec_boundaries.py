@@ -35,22 +35,12 @@ PACKAGES = (
     "runtime.script.tracing",
     "runtime.jit",
 )
-EACH_FIRST = """
-import os, sys
-# Others' packages are loaded once.
-import ml_dtypes, numba, numpy
-for name in {packages}:
-    child = os.fork()
-    if child == 0:
-        __import__(name)
-        os._exit("runtime.rpc" in sys.modules)
-    print(name, os.waitpid(child, 0)[1])
-"""
 
 
-def test_each_package_may_be_imported_first() -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_package_may_be_imported_first(package: str) -> None:
     """0.15: in a process that has loaded nothing of ours, and without `runtime.rpc`."""
-    program = EACH_FIRST.format(packages=PACKAGES)
+    program = f"import {package}, sys; print('runtime.rpc' in sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", program],
         capture_output=True,
@@ -58,8 +48,7 @@ def test_each_package_may_be_imported_first() -> None:
         check=False,
         env=unmeasured(),
     )
-    assert ran.stderr == ""
-    assert ran.stdout.splitlines() == [f"{name} 0" for name in PACKAGES]
+    assert (ran.stdout, ran.stderr) == ("False\n", "")
 
 
 CALL = """\
