@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.counting import unmeasured
+
 pytestmark = pytest.mark.skipif(
     find_spec("numba_cuda") is None, reason="needs the extra `cuda`: numba-cuda"
 )
@@ -24,9 +26,7 @@ def test_kernels_in_the_simulator(share: str) -> None:
     blocks take twice as long if they are watched.
     """
     variables = {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
-    outside = dict(os.environ)
-    if share == "--thinned":
-        outside = {k: v for k, v in outside.items() if "COVERAGE_PROCESS" not in k}
+    outside = unmeasured() if share == "--thinned" else dict(os.environ)
     command = (sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider")
     done = subprocess.run(
         [*command, share, str(SIMULATED)],

@@ -1,5 +1,7 @@
 """Whole schemas from text: accepted, refused, and the two laws of the parser."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,9 @@ from runtime.schema.schema import Schema
 from runtime.schema.tokenizer import KEYWORDS
 from runtime.schema.types import NAMED_BASES
 from tests.counting import calls_of
+
+# How many examples of a law `make test` looks at, and `make test-long`.
+FEW, MANY = 80, 600
 
 
 @pytest.mark.parametrize(
@@ -238,13 +243,20 @@ def _escape(item: str) -> str:
     return head + equals + default
 
 
-@settings(max_examples=300)
+@settings(max_examples=FEW)
 @given(schema_texts())
 def test_law_what_is_parsed_prints_as_text_that_parses_to_it(text: str) -> None:
+    prints_back(text)
+
+
+def prints_back(text: str) -> None:
     schema = parse_schema(text)
     again = parse_schema(str(schema))
     assert again == schema
     assert str(again) == str(schema)
+
+
+ANY_TEXT = st.text(max_size=60)
 
 
 def _is_total(text: str) -> None:
@@ -259,8 +271,8 @@ def _is_total(text: str) -> None:
     assert parse_schema_or_name(str(parsed)) == parsed
 
 
-@settings(max_examples=300)
-@given(st.text(max_size=60))
+@settings(max_examples=FEW)
+@given(ANY_TEXT)
 def test_law_any_text_is_a_schema_or_one_error(text: str) -> None:
     _is_total(text)
 
@@ -273,23 +285,45 @@ PIECES = st.sampled_from(
         *("None", "True", "if", "cpu", "__torch__", "\\", "#", "\n"),
     ]
 )
+PHRASES = st.lists(PIECES, max_size=40).map(" ".join)
 
 
-@settings(max_examples=300)
-@given(st.lists(PIECES, max_size=40).map(" ".join))
+@settings(max_examples=FEW)
+@given(PHRASES)
 def test_law_any_words_are_a_schema_or_one_error(text: str) -> None:
     _is_total(text)
 
 
-@settings(max_examples=300)
+@settings(max_examples=FEW)
 @given(schema_texts(), st.data())
 def test_law_a_damaged_schema_is_a_schema_or_one_error(
     text: str, data: st.DataObject
 ) -> None:
+    _is_total(damaged(text, data))
+
+
+def damaged(text: str, data: st.DataObject) -> str:
+    """The text with a few signs replaced by others."""
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 4)))
     piece = data.draw(st.one_of(st.just(""), PIECES, st.text(max_size=2)))
-    _is_total(text[:start] + piece + text[end:])
+    return str(text[:start] + piece + text[end:])
+
+
+@pytest.mark.long
+@settings(max_examples=MANY)
+@given(schema_texts())
+def test_laws_of_more_schemas(text: str) -> None:
+    prints_back(text)
+
+
+@pytest.mark.long
+@settings(max_examples=MANY)
+@given(ANY_TEXT, PHRASES, schema_texts(), st.data())
+def test_laws_of_more_texts(any_: str, words: str, text: str, data: Any) -> None:
+    _is_total(any_)
+    _is_total(words)
+    _is_total(damaged(text, data))
 
 
 @pytest.mark.parametrize("piece", ["(", "[", "f(", "int[", "Dict(", "Tensor(a|", "'"])

@@ -16,9 +16,11 @@ Rules:
 
 import ast
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from runtime import autograd, futures
+from runtime.errors.key import UnknownDevice
 from runtime.locks import load
 from runtime.schema.declaration import DeclaredType, EnumType
 from runtime.schema.device import Device
@@ -139,7 +141,14 @@ def _cast(e: Emitter, node: ast.Call) -> Sugared:
 
 
 def _device(e: Emitter, node: ast.Call) -> Sugared:
-    return sugar_of(Device.parse(ast.literal_eval(node.args[0])), e)
+    """A device as it is written, or one that the program makes."""
+    match node:
+        case ast.Call(args=[ast.Constant(value=str(text))], keywords=[]):
+            with suppress(UnknownDevice):
+                return sugar_of(Device.parse(text), e)
+    given = [e.expression(each) for each in node.args]
+    named = {str(each.arg): e.expression(each.value) for each in node.keywords}
+    return sugar_of(Device, e).call(e, Arguments(given, named))
 
 
 def _float(e: Emitter, node: ast.Call) -> Sugared:

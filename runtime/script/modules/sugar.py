@@ -25,14 +25,7 @@ from typing import Any, NoReturn
 from runtime.modules import Module, ModuleDict, Sequential
 from runtime.modules.walking import joined
 from runtime.schema.declaration import InterfaceType, ModuleType
-from runtime.schema.types import (
-    DictType,
-    ListType,
-    NoneType_,
-    StrType,
-    TensorType,
-    Type,
-)
+from runtime.schema.types import DictType, ListType, NoneType_, StrType, TensorType
 from runtime.script.emission import (
     Arguments,
     Emitter,
@@ -288,23 +281,19 @@ class ModuleValue(SimpleValue):
             e.fail(f"the index of {self.says()} is no literal", _LITERALS)
         return SugaredTuple(part)
 
-    def chosen(self, e: Emitter, index: Sugared, wanted: Type) -> Sugared:
+    def chosen(self, e: Emitter, index: Sugared, wanted: Any) -> Sugared:
         """One of the modules, all of which have to be of the interface."""
         known, _ = constant_of(index)
         if known or self.container is None:
             return self.subscript(e, index)
         message = f"a module of type {{}} in {self.says()} is none of {wanted}"
-        modules = [e.fit(each.value(e), wanted, message) for each in self._modules(e)]
+        inputs = [e.fit(each.value(e), wanted, message) for each in self._modules(e)]
+        kind, of = "prim::ListConstruct", ListType(wanted)
         if self.container is ModuleDict:
-            pairs = [
-                part
-                for name, module in zip(self._names(), modules, strict=True)
-                for part in (e.constant(name), module)
-            ]
-            table = DictType(StrType, wanted)
-            made = e.node("prim::DictConstruct", pairs, (table,))
-        else:
-            made = e.node("prim::ListConstruct", modules, (ListType(wanted),))
+            kind, of = "prim::DictConstruct", DictType(StrType, wanted)  # type: ignore[assignment]  # either is a type
+            keys = map(e.constant, self._names())
+            inputs = [part for pair in zip(keys, inputs, strict=True) for part in pair]
+        made = e.node(kind, inputs, (of,))
         return sugar_of_value(made.output).subscript(e, index)
 
     def set_subscript(self, e: Emitter, index: Sugared, value: Sugared) -> None:
