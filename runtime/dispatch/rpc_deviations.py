@@ -96,4 +96,53 @@ RPC = (
         "a thread that waits makes way for one more",
         "calls in a circle are programs",
     ),
+    Deviation(
+        "a program with remote calls, saved",
+        "its text has no operands, and does not load",
+        "is written whole, and loads as it was",
+        "what is saved is meant to be loaded",
+    ),
+    Deviation(
+        "arguments by name of a program's remote call",
+        "their types are not looked at; keys that are no texts fail an assertion",
+        "are held against the schema before anything is sent; keys are texts, or the "
+        "program is refused",
+        "a mistake is told where it was made",
+    ),
+    Deviation(
+        "an argument without default that a program's remote call gives by name",
+        "is missing, whatever the dictionary has",
+        "is given, if the dictionary is written in the very call; else missing",
+        "what is written there is known",
+    ),
+    Deviation(
+        "an argument of a program's remote call by place and by name",
+        "an assertion fails if it has a default",
+        "is refused by name, whether it has a default or not",
+        "it is the caller's mistake",
+    ),
+    Deviation(
+        "a worker of another type, or a timeout that is an int, in a program",
+        "an assertion fails when the program runs",
+        "the program is refused; what may be a worker is asked when it runs",
+        "the types are known",
+    ),
+    Deviation(
+        "`to_here()` of a program without a timeout",
+        "60 seconds, as when the program was compiled",
+        "the default of the worker when the program runs",
+        "so it is in Python",
+    ),
+    Deviation(
+        "what another worker's function gives a program",
+        "is taken for what the function of this name gives here",
+        "is held against the type of that",
+        "the other worker may have another function of this name",
+    ),
+    Deviation(
+        "dictionaries and lists that are annotated with Any",
+        "values of one type, or a union of them and a warning",
+        "values of any types",
+        "it is written that they may be",
+    ),
 )

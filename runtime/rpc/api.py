@@ -19,7 +19,7 @@ Rules:
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import local
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from runtime.errors.future import FutureTimeout
@@ -35,7 +35,10 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution
 from runtime.rpc.identities import Node, WorkerInfo
+from runtime.rpc.measuring import measured, measured_creation
+from runtime.rpc.profiling import is_profiling
 from runtime.rpc.references import RRef, reference_of
+from runtime.rpc.values.callables import type_given
 from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
@@ -64,17 +67,37 @@ def _asked(
     """The worker here, the one there, what is asked, and how long that may take."""
     agent = current_agent(call)
     seconds = timeout_seconds(timeout, agent.rpc_timeout, call)
-    request = Request(func, args or (), kwargs or {})
+    request = Request(func, args or (), kwargs or {})  # type: ignore[arg-type]  # it is looked at when it is written
     return agent, agent.find(to), request, seconds
+
+
+@overload
+def rpc_sync(
+    to: To,
+    func: Callable[..., Future[T]],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> T: ...
+
+
+@overload
+def rpc_sync(
+    to: To,
+    func: Callable[..., T],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> T: ...
 
 
 def rpc_sync(
     to: To,
-    func: Callable[..., T],
+    func: Callable[..., Any],
     args: Arguments = None,
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
-) -> T:
+) -> Any:
     """What `func(*args, **kwargs)` gives on the worker `to`.
 
     `to` is a name, a number or an info.  `timeout` is in seconds; 0 is for ever, -1 the
@@ -88,17 +111,38 @@ def rpc_sync(
             frames that it had there.
     """
     agent, node, request, seconds = _asked("rpc_sync", to, func, args, kwargs, timeout)
-    value: T = agent.call_and_wait(node, request, timeout=seconds)
-    return value
+    if is_profiling():
+        return measured("sync", agent, node, request, timeout=seconds).wait()
+    return agent.call_and_wait(node, request, timeout=seconds)
+
+
+@overload
+def rpc_async(
+    to: To,
+    func: Callable[..., Future[T]],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> Future[T]: ...
+
+
+@overload
+def rpc_async(
+    to: To,
+    func: Callable[..., T],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> Future[T]: ...
 
 
 def rpc_async(
     to: To,
-    func: Callable[..., T],
+    func: Callable[..., Any],
     args: Arguments = None,
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
-) -> Future[T]:
+) -> Future[Any]:
     """A future of what `func(*args, **kwargs)` gives on the worker `to`.
 
     Raises:
@@ -106,20 +150,43 @@ def rpc_async(
             that `rpc_sync` raises is the future's error.
     """
     agent, node, request, seconds = _asked("rpc_async", to, func, args, kwargs, timeout)
-    future = agent.call(node, request, timeout=seconds)
+    if is_profiling():
+        future = measured("async", agent, node, request, timeout=seconds)
+    else:
+        future = agent.call(node, request, timeout=seconds)
     begun = getattr(_thread_local_var, "future_list", None)
     if begun is not None:
         begun.append(future)
     return future
 
 
+@overload
+def remote(
+    to: To,
+    func: Callable[..., Future[T]],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> RRef[T]: ...
+
+
+@overload
 def remote(
     to: To,
     func: Callable[..., T],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> RRef[T]: ...
+
+
+def remote(
+    to: To,
+    func: Callable[..., Any],
     args: Arguments = None,
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
-) -> RRef[T]:
+) -> RRef[Any]:
     """A reference to what `func(*args, **kwargs)` gives on the worker `to`, at once.
 
     The worker keeps the value as long as anybody refers to it.  What the function
@@ -129,7 +196,9 @@ def remote(
         NotInitialized, UnknownWorker, RpcMisuse: the call cannot be made.
     """
     agent, node, request, seconds = _asked("remote", to, func, args, kwargs, timeout)
-    return reference_of(agent.remote(node, request, timeout=seconds))
+    create = measured_creation if is_profiling() else Agent.remote
+    made = create(agent, node, request, timeout=seconds)
+    return reference_of(made, type_given(func))
 
 
 @contextmanager
@@ -140,7 +209,8 @@ def _wait_all() -> Iterator[None]:
         BaseException: the first error among them; or what was raised inside.
     """
     outer = getattr(_thread_local_var, "future_list", None)
-    _thread_local_var.future_list = begun = []
+    begun: list[Future[Any]] = []
+    _thread_local_var.future_list = begun
     try:
         yield
         wait_all(begun)
@@ -231,7 +301,8 @@ def _all_gather(
         if me == names[0]:
             return _kept_here(found, number, names, obj, seconds)
         asked = (number, names, me, obj)
-        return {**rpc_sync(names[0], _arrive, asked, timeout=seconds or 0)}
+        told: dict[str, Any] = rpc_sync(names[0], _arrive, asked, timeout=seconds or 0)
+        return told
     except TimeoutError as error:
         with _LOCK:
             # Whoever tries again means the same gathering.

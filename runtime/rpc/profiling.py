@@ -22,6 +22,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import get_ident
 from time import perf_counter_ns
@@ -30,6 +31,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from runtime.errors.rpc import RpcMisuse
 from runtime.futures import Future, call_end_callbacks
+from runtime.rpc.values.callables import MARK
 
 T = TypeVar("T")
 
@@ -222,6 +224,22 @@ class calling(record_function):  # noqa: N801  # as its base
         """Take what `Collector.plain` gave at the callee; before the call ends."""
         self._remote = tuple(tuple(each) for each in events)
 
+    def value_of(self, both: Future[Any]) -> Future[Any]:
+        """A future of the value alone, of what `run_profiled` gave at the callee."""
+        value: Future[Any] = Future()
+
+        def tell(told: Future[Any]) -> None:
+            error = told.error()
+            if error is not None:
+                value.set_error_if_needed(error)
+                return
+            found, events = told.value()
+            self.add_remote(events)
+            value.set_result(found)
+
+        both.add_done_callback(tell)
+        return value
+
     def _event(self, profiler: profile, start: int, end: int) -> Event:
         remote = [_Plain(*each) for each in self._remote]
         if not remote:
@@ -281,6 +299,44 @@ class Collector(profile):
             tuple(_Plain(e.name, e.start, e.end, e.thread, e.worker))
             for e in self.events
         )
+
+
+def run_profiled(
+    name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Any, tuple[Any, ...]]:
+    """Where a call runs: what the function gives, and what was measured.
+
+    Raises:
+        BaseException: what the function raises.
+    """
+    collector = Collector()
+    value = collector.run(name, partial(function, *args, **kwargs))
+    return value, collector.plain()
+
+
+def run_profiled_later(
+    name: str, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> Any:
+    """As `run_profiled`, for a function whose result comes later: a future of both."""
+    collector = Collector()
+    value = collector.run(name, partial(function, *args, **kwargs))
+    if not isinstance(value, Future):
+        # Whoever called it says what is wrong with that.
+        return value
+    both: Future[tuple[Any, tuple[Any, ...]]] = Future()
+
+    def tell(told: Future[Any]) -> None:
+        error = told.error()
+        if error is None:
+            both.set_result((told.value(), collector.plain()))
+        else:
+            both.set_error_if_needed(error)
+
+    value.add_done_callback(tell)
+    return both
+
+
+run_profiled_later.__dict__[MARK] = run_profiled_later
 
 
 # The table.

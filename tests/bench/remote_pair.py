@@ -98,7 +98,9 @@ def torchs(way: str, folder: str, rank: int, workers: int, name: str) -> Any:
     return rpc
 
 
-def work(engine: str, way: str, folder: str, rank: int, workers: int, what: Any) -> None:
+def work(
+    engine: str, way: str, folder: str, rank: int, workers: int, what: Any
+) -> None:
     """One process, from its start to its end."""
     make = ours if engine == "ours" else torchs
     rpc = make(way, folder, rank, workers, f"w{rank}")
@@ -116,7 +118,9 @@ def main(arguments: list[str]) -> int:
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         processes = [
-            context.Process(target=work, args=(engine, way, folder, n, int(workers), what))
+            context.Process(
+                target=work, args=(engine, way, folder, n, int(workers), what)
+            )
             for n in range(int(workers))
         ]
         for each in processes:

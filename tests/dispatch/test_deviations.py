@@ -37,9 +37,52 @@ DEAD_CODE = "../script/passes/test_dead_code.py::test_dead_code"
 TRACING = "../script/tracing/"
 ARCHIVE = "../script/archive/"
 PROGRAMS = "../script/emission/test_programs.py::test_does_what_python_does"
+RPC = "../rpc/surface/"
 COMPILE = "../script/emission/test_compile.py::"
 
 TESTS: dict[str, str] = {
+    # Remote calls
+    "the class of an error of a remote call": (
+        f"{RPC}test_errors.py::test_an_error_has_the_class_of_the_original_and_is_a_runtime_error"
+    ),
+    "letters beyond ASCII in the text of a remote error": (
+        f"{RPC}test_errors.py::test_texts_of_several_lines_and_other_letters_arrive_as_they_are"
+    ),
+    "timeouts below a millisecond": (
+        f"{RPC}test_timeouts.py::test_less_than_a_millisecond_is_one"
+    ),
+    "negative timeouts": (f"{RPC}test_timeouts.py::test_what_is_no_timeout"),
+    "the default timeout, read again": (
+        f"{RPC}test_timeouts.py::test_the_default_is_for_calls_that_name_none"
+    ),
+    "several references whose making timed out": (
+        f"{RPC}test_timeouts.py::test_a_reference_whose_making_was_not_answered_in_time_is_dead"
+    ),
+    "the type of a value, asked once without waiting": (
+        f"{RPC}test_references.py::test_a_type_is_kept_and_never_a_future"
+    ),
+    "`remote` of what cannot be called": (
+        f"{RPC}test_calls.py::test_what_cannot_be_called_is_refused_at_once"
+    ),
+    "a reference to a tuple": (
+        f"{RPC}test_references.py::test_a_reference_to_a_tuple_is_sent"
+    ),
+    "names of workers with a hyphen": (f"{RPC}test_ends.py::test_names_with_hyphens"),
+    "an asynchronously executed function whose future has an error": (
+        f"{RPC}test_async_execution.py::test_a_future_that_is_completed_with_an_error_raises_it"
+    ),
+    "keywords of a remote call that are no texts": (
+        f"{RPC}test_calls.py::test_what_are_no_arguments_is_refused_at_once"
+    ),
+    "functions of remote calls that have no name": (
+        f"{RPC}test_calls.py::test_functions_without_a_name_travel_whole"
+    ),
+    "`backward` of a reference": (
+        f"{RPC}test_references.py::test_backward_for_a_user_runs_on_the_owner"
+    ),
+    "requests that wait for one another": (
+        f"{RPC}test_calls.py::test_calls_in_a_circle_end_though_all_threads_wait"
+    ),
     # Programs
     "the middle of a chain of comparisons": PROGRAMS,
     "the target of an augmented assignment": PROGRAMS,

@@ -26,11 +26,7 @@ SPEC_AWAITS = "script/test_spec_awaits"
 RUN = "script/running"
 
 # What no test shows, and why.
-MISSING: dict[str, str] = {
-    "6.4 a reference of another process": (
-        "its type is inferred by trying it; remote references come with remote calls"
-    ),
-}
+MISSING: dict[str, str] = {}
 
 # section -> its rows
 ROWS: dict[str, Rows] = {
@@ -243,7 +239,11 @@ ROWS: dict[str, Rows] = {
             "script/program/test_inference::test_types",
             "script/program/test_inference::test_reasons",
         ),
-        ("a reference of another process",),
+        (
+            "a reference of another process",
+            "rpc/program/test_references::test_types_of_references_by_looking_at_them",
+            "rpc/program/test_references_in_worlds::test_the_types_of_references_are_known",
+        ),
     ),
     "6.5": (
         ("graphs", "script/ir/test_graph::test_what_a_graph_is_made_of"),

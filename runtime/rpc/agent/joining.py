@@ -55,6 +55,10 @@ _TAKEN = 10.0
 _PATIENCE = 5.0
 
 
+Make = Callable[[Session, Transport, RpcBackendOptions, Seat], Agent]
+Wrap = Callable[[Transport], Transport]
+
+
 @dataclass(frozen=True, slots=True)
 class Meeting:
     """Where workers meet: `endpoint` is the keeper's, the others listen `beside` it.
@@ -193,10 +197,13 @@ def join(
     options: RpcBackendOptions,
     sits: Seat,
     over: Callable[[], bool] = lambda: False,
+    make: Make = Agent,
+    wrap: Wrap = lambda transport: transport,
 ) -> Agent:
     """A worker that is a member and has its seat; of a static group, when it is whole.
 
-    `over` says that nobody needs it any more.
+    `over` says that nobody needs it any more; `make` and `wrap` make it and its
+    transport something else than they are.
 
     Raises:
         JoinTimeout: it is not in time, or `over`; who is missing is named.
@@ -207,8 +214,9 @@ def join(
     began = monotonic()
     until = began + options.join_timeout
     while True:
-        keeps, transport = _listening(where, options, min(until, began + _TAKEN))
-        agent = _made(name, transport, options, sits)
+        keeps, bare = _listening(where, options, min(until, began + _TAKEN))
+        transport = wrap(bare)
+        agent = make(_session(name, transport, options), transport, options, sits)
         sits.agent = agent
         try:
             agent.start()
@@ -338,15 +346,12 @@ def _missing(agent: Agent) -> tuple[str, ...]:
     return tuple(f"the worker of rank {n}" for n in range(size) if n not in there)
 
 
-def _made(
-    name: str, transport: Transport, options: RpcBackendOptions, sits: Seat
-) -> Agent:
-    session = Session(
+def _session(name: str, transport: Transport, options: RpcBackendOptions) -> Session:
+    return Session(
         name,
         incarnation=randbits(63),
         endpoint=transport.endpoint,
         key=transport.key,
-        settings=options.session,
+        settings=options.settings,
         now=monotonic(),
     )
-    return Agent(session, transport, options, sits)

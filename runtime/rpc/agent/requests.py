@@ -19,7 +19,9 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.future import described, named
@@ -66,13 +68,20 @@ class Job:
 def serve(job: Job) -> None:
     """Do what was asked, and answer now or when it is there."""
     called = job.called
+    if job.agent.ended:
+        return
     if called.target is not None:
         _fetch(job)
+    elif job.agent.lending.is_asked(called.payload):
+        said = job.agent.lending.answer(called.peer, called.payload)
+        job.agent.reply(job, (said,), (), failed=False)
     elif job.cancelled and called.creates is None:
         # The session drops it, and knows that this worker is done with it.
+        job.agent.lending.drop(called.peer, called.payload)
         job.agent.reply(job, (b"",), (), failed=True)
     else:
         _run(job)
+    job.agent.lending.give_back()
 
 
 def _fetch(job: Job) -> None:
@@ -90,20 +99,29 @@ def _fetch(job: Job) -> None:
 
 def _run(job: Job) -> None:
     agent, called = job.agent, job.called
+    request = None
     try:
-        request = agent.codec.unpack_request(called.payload, called.carries)
+        payload = agent.lending.incoming(called.peer, called.payload)
+        request = agent.codec.unpack_request(payload, called.carries)
+        del payload
         result = request.run()
         if getattr(request.function, MARK, None) is not None:
             if not isinstance(result, Future):
                 raise NotAFuture(function=request.name, found=described(result))
             # What the request keeps alive ends here, not with the future.
-            del request
+            request = None
             if job.value is not None:
                 _hand_on(job.value, result)
             _answer_later(job, result)
+            error = result.error()
+            if error is not None:
+                # What ran while it was set has ended.
+                _free_frames(error)
             return
-        del request
+        request = None
     except BaseException as error:
+        # An error keeps this frame, which may not keep what the request does.
+        request = None
         # An end of the process is none that somebody else may ask for.
         _settle_error(job, _without_this_frame(error))
     else:
@@ -158,6 +176,7 @@ def _settle_value(job: Job, result: object) -> None:
 
 def _settle_error(job: Job, error: BaseException) -> None:
     if job.value is not None:
+        _free_frames(error)
         job.value.set_error_if_needed(error)
         _answer(job, None)
     else:
@@ -177,4 +196,34 @@ def _answer(job: Job, result: object) -> None:
 def _answer_error(job: Job, error: BaseException) -> None:
     agent = job.agent
     payload, carries = agent.codec.pack_error(error, agent.info)
+    _free_frames(error)
     agent.reply(job, payload, carries, failed=True)
+
+
+def _free_frames(error: BaseException) -> None:
+    """Let go of what the frames have that an error passed; their lines stay.
+
+    The error may be the value of a reference that these frames have: it would be kept
+    until somebody collects garbage.
+    """
+    for each in _chain(error):
+        trace = each.__traceback__
+        if trace is not None:
+            clear_frames(trace)
+            frame = trace.tb_frame.f_back
+            with suppress(RuntimeError):  # it runs
+                while frame is not None:
+                    frame.clear()
+                    frame = frame.f_back
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """An error, its causes, and what they were raised beside."""
+    found: dict[int, BaseException] = {}
+    left: list[BaseException | None] = [error]
+    while left:
+        each = left.pop()
+        if each is not None and id(each) not in found:
+            found[id(each)] = each
+            left += (each.__cause__, each.__context__)
+    return [*found.values()]

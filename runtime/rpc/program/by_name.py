@@ -18,17 +18,21 @@ from typing import Any, TypeVar
 from runtime.futures import Future
 from runtime.rpc.agent import (
     UNSET_RPC_TIMEOUT,
+    Agent,
     Request,
     current_agent,
     timeout_seconds,
 )
 from runtime.rpc.api import remote, rpc_async, rpc_sync
 from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.measuring import measured, measured_creation
+from runtime.rpc.profiling import is_profiling, record_function
 from runtime.rpc.program.calls import called
 from runtime.rpc.program.plug_in import plug_in
 from runtime.rpc.program.surface import Surface
 from runtime.rpc.references import RRef, handle_of, reference_of
 from runtime.rpc.values.callables import Named
+from runtime.script.emission import Manager, register_special_form
 from runtime.script.program import SHARED_PROGRAM
 
 To = str | WorkerInfo
@@ -59,13 +63,16 @@ def call_program(
     seconds = timeout_seconds(timeout, agent.rpc_timeout, call)
     request = Request(Named(name), args, kwargs, name)
     node = agent.find(to)
+    if mode == "remote":
+        create = measured_creation if is_profiling() else Agent.remote
+        return reference_of(create(agent, node, request, timeout=seconds), type)
+    if is_profiling():
+        how = "async_jit" if mode == "async" else mode
+        future = measured(how, agent, node, request, timeout=seconds)
+        return future if mode == "async" else future.wait()
     if mode == "sync":
         return agent.call_and_wait(node, request, timeout=seconds)
-    if mode == "async":
-        return agent.call(node, request, timeout=seconds)
-    handle = agent.remote(node, request, timeout=seconds)
-    handle.fork = handle.fork._replace(type=type)
-    return reference_of(handle)
+    return agent.call(node, request, timeout=seconds)
 
 
 def _type_of(rref: Any) -> str:
@@ -152,3 +159,5 @@ SURFACE = Surface(
 def installed() -> Iterable[Callable[[], None]]:
     """Let programs have remote calls by the worker here; gives what takes that back."""
     yield plug_in(SURFACE).close
+    # What is measured of a program has scopes in it.
+    yield register_special_form(record_function, Manager(record_function)).close

@@ -50,6 +50,7 @@ from runtime.script.emission import (
     Arguments,
     Emitter,
     FunctionOfProgram,
+    PythonFunction,
     SimpleValue,
     Sugared,
     SugaredTuple,
@@ -59,7 +60,6 @@ from runtime.script.emission import (
     register_special_form,
     sugar_of_value,
 )
-from runtime.script.emission.builtins import PythonFunction
 from runtime.script.emission.expressions import elements_of, for_type
 from runtime.script.ir import Value, register_kind
 from runtime.script.program import Function, mark_of

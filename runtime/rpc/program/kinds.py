@@ -103,9 +103,7 @@ def _call(node: Node) -> Outcome:
         return f"the timeout is of type {given[TIMEOUT]}"
     if "function" not in node.attributes:
         return _own(node)
-    schema = getattr(node.attributes["function"], "schema", None)
-    if not isinstance(schema, Schema):
-        return "the function that is called has no schema"
+    schema: Schema = node.attributes["function"].schema
     fault = _unfit(schema, args.elements)
     return fault or (GIVES[node.kind](result_of(schema)),)
 

@@ -10,13 +10,14 @@ from runtime.schema.types import Type
 from runtime.script.frontend import Section, register_section
 
 _WORDS = (
-    "`rpc_async`, `rpc_sync` and `remote` of `runtime.rpc` are special forms: they are "
-    "known by their objects, whatever they are called, once `runtime.rpc` is imported."
+    "`rpc_async`, `rpc_sync` and `remote` of `runtime.rpc` are special forms: they\n"
+    "are known by their objects, whatever they are called. Workers are named by\n"
+    "`to`; `d` has arguments by their names, and `f` is a function that is compiled."
 )
 _FORMS = (
     ("`rpc_async`", "`y = rpc.rpc_async(to, f, (x,), d, 5.0)`", "`Future[T]`"),
     ("`rpc_sync`", "`y = rpc.rpc_sync(to, f, (x,))`", "`T`, what `f` gives"),
-    ("`remote`", "`y = rpc.remote(to, f)`", "`RRef[T]`"),
+    ("`remote`", "`y = rpc.remote(to, f, (x,))`", "`RRef[T]`"),
 )
 _REFUSED = (
     (

@@ -309,7 +309,7 @@ class Composition:
                 body, tail = self._loop.popleft()
                 written = decode(memoryview(body), tuple(tail))
                 self._deliver(self.node, written, now)
-            elif self._finishing.status != "RUNNING" or self._finishing.asked():
+            elif self._finishing.due(self.node):
                 if not self._look(now):
                     return
             else:
@@ -464,6 +464,7 @@ class Composition:
             )
             frame = start + of_note(letter.note)
             self._packets.append(Packet(letter.endpoint, [frame]))
+        self._finishing.stirred = True
         changes = members.changes[:]
         members.changes.clear()
         for change in changes:

@@ -5,8 +5,10 @@ names no session of the peer, as it is for the next one; a RESET names the one t
 over.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from runtime.rpc.messages.kinds import KINDS
 from runtime.rpc.messages.notes import Note, of_note
 from runtime.rpc.session.events import Buffer
 from runtime.rpc.session.outbox import Sent
@@ -78,3 +80,13 @@ class Writer:
             acknowledged,
         )
         self._packets.append(Packet(self._endpoint, [header + of_note(note)]))
+
+
+def message_name(frames: Sequence[Buffer]) -> str:
+    """How the message in a packet of a channel is called; "" where there is none."""
+    first = memoryview(frames[0])
+    head = HEADER.unpack_from(first)
+    if head[2] != _DATA or first.nbytes == HEADER.size:
+        return ""
+    kind = KINDS.get(first[HEADER.size])
+    return kind.__name__ if kind is not None else ""

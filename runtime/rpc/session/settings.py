@@ -35,7 +35,7 @@ class Settings:
     # Calls that wait for an answer of one peer; what is more waits here.
     calls: int = 4096
     # What is larger is sent in pieces: it may not keep signs of life from coming.
-    packet: int = 64 << 20
+    packet: int = 96 << 20
     # What is larger than this is acknowledged at once, as others wait for its room.
     bulky: int = 1 << 20
     # The bytes of one call's or answer's payload that are taken here.

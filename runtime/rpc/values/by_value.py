@@ -42,10 +42,11 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # it has no types
     def __init__(
         self, file: io.BytesIO, beside: Callable[[Any], bool], table: Mapping[type, Any]
     ) -> None:
-        super().__init__(file, protocol=_PROTOCOL, buffer_callback=beside)
         own = cloudpickle.Pickler._dispatch_table
         kept = {kind: each for kind, each in own.items() if kind not in _NOT_SENT}
+        # Before the pickler is made, which looks at it once.
         self.dispatch_table = ChainMap(table, kept)  # type: ignore[arg-type]  # read only
+        super().__init__(file, protocol=_PROTOCOL, buffer_callback=beside)
         self._values: dict[int, _Value] = {}
 
     def reducer_override(self, obj: Any) -> Any:
@@ -101,9 +102,7 @@ def _texts(obj: Any) -> Iterator[str]:
     if isinstance(obj, FunctionType):
         yield from _of_code(obj.__code__)
     elif isinstance(obj, type):
-        yield from (
-            f"{each.__module__}.{each.__qualname__}" for each in obj.__mro__[1:]
-        )
+        yield from (each.__qualname__ for each in obj.__mro__)
         for name, each in sorted(vars(obj).items()):
             inner = getattr(each, "__func__", each)
             if isinstance(inner, FunctionType):

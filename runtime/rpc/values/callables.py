@@ -16,38 +16,41 @@ Rules:
 - a worker that takes registered functions only decodes nothing else.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
-from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle, provide
 from runtime.dispatch.namespace import OperatorPacket
 from runtime.errors.base import nearest
 from runtime.errors.call import CallError, NoMatchingOverload, OperatorChanged
-from runtime.errors.future import described, named
+from runtime.errors.future import described
 from runtime.errors.rpc import OnlyRegistered, RpcMisuse, Undecodable, UnknownCallable
-from runtime.jit import ScriptFunction
-from runtime.operators import calling, functions
-from runtime.operators.call import found, is_defined, sought
-from runtime.operators.words import again
+from runtime.locks import load
 from runtime.rpc.session.events import Payload
 from runtime.rpc.values import pickling, restricted
 from runtime.rpc.values.payload import NO_REFERENCES, Packed, References
 from runtime.rpc.values.registered import REGISTRY, Registered
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
-from runtime.script.program import SHARED_PROGRAM
-from runtime.script.running.types import binder_of
+from runtime.schema.types import FutureType, TupleType, fake
 
 OPERATOR: Final = "operator"
 SCRIPT: Final = "function"
 REGISTERED: Final = "registered function"
 PYTHON: Final = "Python function"
 
+# The attribute by which a function is known whose result comes later.
+MARK = "_wrapped_async_rpc_function"
 # How errors call the parts of a call.
 _PARTS = ("function", "args", "kwargs", "profiled")
+# Where functions of `runtime` that are operators come from.
+_OPERATORS = "runtime.operators"
+_CALLING = f"{_OPERATORS}.calling"
 # What the full names of compiled functions begin with.
 _PROGRAMS = "__torch__."
 
@@ -110,13 +113,18 @@ def call_of(
         return _operator(function, given, named_)
     if isinstance(function, OperatorPacket):
         return _operator(_overload(function, given, named_), given, named_)
-    if isinstance(function, ScriptFunction):
+    if _is_compiled(function):
         _binder(function)(given, named_)
         return Call(SCRIPT, function.qualified_name, function, given, named_)
     public = _public(function)
     if public is not None:
         return _spoken(public, given, named_)
-    return Call(PYTHON, named(function), function, given, named_)
+    return Call(PYTHON, _name(function), function, given, named_)
+
+
+def _name(function: Any) -> str:
+    name = getattr(function, "__qualname__", None)
+    return name if isinstance(name, str) else type(function).__qualname__
 
 
 def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
@@ -177,22 +185,49 @@ def _overload(packet: OperatorPacket, args: Args, kwargs: Kwargs) -> OperatorHan
     raise NoMatchingOverload(operator=str(packet).replace(".", "::", 1), attempts=texts)
 
 
-def _binder(function: ScriptFunction) -> Any:
-    memo = function.function.memo
+def _is_compiled(function: Any) -> bool:
+    # Whoever has none has not loaded the class, which is at the top of much else.
+    jit: Any = sys.modules.get("runtime.jit.script_function")
+    return jit is not None and isinstance(function, jit.ScriptFunction)
+
+
+def _binder(function: Any) -> Any:
+    memo: dict[str, Any] = function.function.memo
     bind = memo.get("binder")
     if bind is None:
+        binder_of = load("runtime.script.running.types").binder_of
         bind = memo["binder"] = binder_of(function.schema)
     return bind
 
 
 def _public(function: Any) -> str | None:
     """The operator that a function of `runtime` is, None for any other function."""
-    if getattr(function, "__module__", None) != calling.__name__:
+    if getattr(function, "__module__", None) != _CALLING:
         return None
     name = getattr(function, "__name__", "")
-    if name in functions.OPERATORS and calling.function(name) is function:
+    loaded = _operators()
+    if name in loaded.names and loaded.function(name) is function:
         return str(name)
     return None
+
+
+class _Operators(NamedTuple):
+    """What is needed of the built-in operators."""
+
+    names: tuple[str, ...]
+    function: Callable[[str], Any]
+    found: Callable[[str], OperatorHandle]
+    sought: Callable[[str], OperatorHandle | None]
+    again: Callable[..., Any]
+
+
+@cache
+def _operators() -> _Operators:
+    functions, core = load(f"{_OPERATORS}.functions"), load(f"{_OPERATORS}.call")
+    calling, words = load(_CALLING), load(f"{_OPERATORS}.words")
+    return _Operators(
+        functions.OPERATORS, calling.function, core.found, core.sought, words.again
+    )
 
 
 class _Binding:
@@ -209,10 +244,11 @@ class _Binding:
 
 def _spoken(name: str, args: Args, kwargs: Kwargs) -> Call:
     """The call of a function of `runtime`, which may be in other words."""
+    core = _operators()
     writes = kwargs.get("out") is not None
-    binding = _Binding(found(f"{name}_out" if writes else name))
+    binding = _Binding(core.found(f"{name}_out" if writes else name))
     given = {**kwargs}
-    if "out" in given and not writes and sought(f"{name}_out") is not None:
+    if "out" in given and not writes and core.sought(f"{name}_out") is not None:
         del given["out"]
     try:
         return binding(*args, **given)
@@ -220,8 +256,38 @@ def _spoken(name: str, args: Args, kwargs: Kwargs) -> Call:
         if given.get("inplace"):
             # What is written to is there, and stays as it is here.
             raise
-        spoken: Call = again(binding, args, given, error)
+        spoken: Call = core.again(binding, args, given, error)
         return spoken
+
+
+def type_given(function: Any) -> str:
+    """The type of what a function gives, as schemas have it; "" if nobody knows.
+
+    Of a function whose result comes later, that of the result.
+    """
+    later = getattr(function, MARK, None)
+    schema = _schema(function if later is None else later)
+    if schema is None:
+        return ""
+    given = tuple([fake(each.type) for each in schema.returns])
+    whole = given[0] if len(given) == 1 else TupleType(given)
+    if later is None:
+        return str(whole)
+    return str(whole.element) if isinstance(whole, FutureType) else ""
+
+
+def _schema(function: Any) -> Schema | None:
+    if isinstance(function, OperatorHandle):
+        return function.schema
+    if isinstance(function, OperatorPacket):
+        return None
+    if _is_compiled(function):
+        own: Schema = function.schema
+        return own
+    public = _public(function)
+    if public is None:
+        return None
+    return _operators().found(public).schema
 
 
 # On the way.
@@ -279,8 +345,8 @@ def unpack_call(
         raise _no_call()
     if not isinstance(function, tuple):
         if only_registered:
-            raise OnlyRegistered(found=f"`{named(function)}`")
-        return Call(PYTHON, named(function), function, args, kwargs, profiled=profiled)
+            raise OnlyRegistered(found=f"`{_name(function)}`")
+        return Call(PYTHON, _name(function), function, args, kwargs, profiled=profiled)
     if len(function) != 3 or not all(type(each) is str for each in function):
         raise _no_call()
     kind, name, schema = function
@@ -303,9 +369,9 @@ def _find_operator(name: str, schema: str) -> OperatorHandle:
     base, _, overload = name.partition(".")
     wanted = OperatorName(base, overload)
     dispatcher = default_dispatcher()
-    if not is_defined(dispatcher.state, wanted):
+    if not _is_defined(dispatcher, wanted):
         provide(wanted)
-    if not is_defined(dispatcher.state, wanted):
+    if not _is_defined(dispatcher, wanted):
         namespace = wanted.namespace or ""
         entries = dispatcher.state.namespaces.get(namespace, {}).values()
         names = sorted({str(each.name) for each in entries if each.definitions})
@@ -317,6 +383,12 @@ def _find_operator(name: str, schema: str) -> OperatorHandle:
     return handle
 
 
+def _is_defined(dispatcher: Dispatcher, name: OperatorName) -> bool:
+    """Whether there is such an operator: kernels alone make none."""
+    entry = dispatcher.state.entry(name)
+    return entry is not None and bool(entry.definitions)
+
+
 def _schema_text(handle: OperatorHandle) -> str:
     memo = handle.reading.memo
     text: str | None = memo.get("text")
@@ -325,25 +397,25 @@ def _schema_text(handle: OperatorHandle) -> str:
     return text
 
 
-def script_function(name: str) -> ScriptFunction:
+def script_function(name: str) -> Any:
     """The compiled function of a full name; its module is loaded if it has one.
 
     Raises:
         UnknownCallable: there is none.
     """
-    function = SHARED_PROGRAM.functions.get(name)
+    functions = load("runtime.script.program").SHARED_PROGRAM.functions
+    function = functions.get(name)
     if function is None:
         reason = _loaded(name)
-        function = SHARED_PROGRAM.functions.get(name)
+        function = functions.get(name)
     if function is None:
-        known = [*SHARED_PROGRAM.functions]
         raise UnknownCallable(
             kind=SCRIPT,
             name=name.removeprefix(_PROGRAMS).rpartition(".")[2],
-            near=nearest(name, known),
+            near=nearest(name, [*functions]),
             reason=reason,
         )
-    return ScriptFunction(function)
+    return load("runtime.jit.script_function").ScriptFunction(function)
 
 
 def _loaded(name: str) -> str:
@@ -358,7 +430,7 @@ def _loaded(name: str) -> str:
     return ""
 
 
-def _find_script(name: str, schema: str) -> ScriptFunction:
+def _find_script(name: str, schema: str) -> Any:
     return script_function(name)
 
 

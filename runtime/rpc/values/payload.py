@@ -13,10 +13,12 @@ Rules:
 
 import struct
 from collections.abc import Sequence
+from functools import cache
 from threading import local
 from typing import Any, NamedTuple, Protocol
 
 from runtime.errors.rpc import Undecodable
+from runtime.locks import load
 from runtime.rpc.session.events import Buffer, Payload
 from runtime.rpc.values.tensors import IncomingTensors, OutgoingTensors
 
@@ -60,6 +62,21 @@ class _None:
 
 
 NO_REFERENCES: References = _None()
+
+
+class Mute:
+    """References that are known and not asked, for who looks whether a value fits."""
+
+    def __init__(self, references: References) -> None:
+        self.kinds = references.kinds
+
+    def carry(self, reference: Any) -> Any:
+        """Nothing."""
+        return None
+
+    def receive(self, carried: Any) -> Any:
+        """Nothing."""
+        return None
 
 
 class Outgoing:
@@ -111,6 +128,12 @@ class Outgoing:
         return table + sizes, [*frames, *(self.buffers or ())]
 
 
+@cache
+def _whole() -> None:
+    """Let what arrives be computed with, also where no tensor was before."""
+    load("runtime.whole")
+
+
 class Incoming:
     """What is kept while a payload is read.
 
@@ -142,6 +165,7 @@ class Incoming:
     def tensors(self) -> IncomingTensors:
         """The tensors of the payload.  Raises `Undecodable`."""
         if self._tensors is None:
+            _whole()
             self._tensors = IncomingTensors(*self._table)
         return self._tensors
 

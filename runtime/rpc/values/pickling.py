@@ -18,13 +18,15 @@ Rules:
 import copyreg
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 from typing import Any, Protocol
 
 from runtime.errors.rpc import OnlyRegistered, RpcError, Undecodable, UnknownCallable
-from runtime.jit import ScriptFunction
+from runtime.errors.storage import DeviceUnavailable
 from runtime.locks import load
 from runtime.rpc.session.events import Payload
 from runtime.rpc.values.payload import (
@@ -35,6 +37,7 @@ from runtime.rpc.values.payload import (
     RESTRICTED,
     SWAPPED,
     Incoming,
+    Mute,
     Outgoing,
     Packed,
     References,
@@ -44,8 +47,6 @@ from runtime.rpc.values.payload import (
 from runtime.rpc.values.restricted import read
 from runtime.rpc.values.tensors import SMALL, sent, usable
 from runtime.rpc.values.unsendable import unsendable
-from runtime.script.modules import Compiled, ScriptModule
-from runtime.script.program import Function
 from runtime.tensors.copying import _restored as restored_tensor
 from runtime.tensors.copying import reduced
 from runtime.tensors.storage import Storage
@@ -129,7 +130,8 @@ def pack(
         reason = error
     finally:
         CURRENT.outgoing = before
-    raise unsendable(value, root, _is_refused, reason) from reason
+    refused_part = partial(_is_refused, Mute(references))
+    raise unsendable(value, root, refused_part, reason) from reason
 
 
 def unpack(
@@ -148,7 +150,8 @@ def unpack(
         OnlyRegistered: it could run code.
         UnknownCallable: it names what is not here.
         Undecodable: it cannot be read; the `__cause__` says more.
-        RpcError: a reference or a tensor cannot be had here.
+        DeviceUnavailable: a tensor is of a device that is not here.
+        RpcError: a reference cannot be had here.
     """
     frame = payload[0] if payload else b""
     kind = frame[-1] if frame else 0
@@ -164,7 +167,7 @@ def unpack(
             return _unpack_by(_SWAPPED.pickler, payload)
         if kind in (PLAIN, PICKLED):
             return _read(payload, kind, references, carries)
-    except RpcError:
+    except (RpcError, DeviceUnavailable):
         raise
     except Exception as error:
         text = f"{type(error).__name__}: {_text(error)}"
@@ -273,10 +276,9 @@ def _unpack_by(pickler: Pickler | None, payload: Payload) -> Any:
     return pickler.deserialize(bytes(payload[0][:-1]), [*payload[1:]])
 
 
-def _is_refused(value: Any) -> bool:
-    """Whether neither pickler writes the value; no reference is asked."""
+def _is_refused(mute: References, value: Any) -> bool:
+    """Whether neither pickler writes the value."""
     before = CURRENT.outgoing
-    mute = _Mute(before)
     try:
         for write in (_by_name, _by_value):
             try:
@@ -287,19 +289,6 @@ def _is_refused(value: Any) -> bool:
         return True
     finally:
         CURRENT.outgoing = before
-
-
-class _Mute:
-    """References that are not asked."""
-
-    def __init__(self, message: Outgoing | None) -> None:
-        self.kinds = () if message is None else message.references.kinds
-
-    def carry(self, reference: Any) -> Any:
-        return None
-
-    def receive(self, carried: Any) -> Any:
-        return None
 
 
 # The reducers.
@@ -358,13 +347,12 @@ def _reduce_script_function(function: Any) -> Any:
     return _script_function, (function.qualified_name,)
 
 
-def _script_function(name: str) -> ScriptFunction:
-    found: ScriptFunction = load("runtime.rpc.values.callables").script_function(name)
-    return found
+def _script_function(name: str) -> Any:
+    return load("runtime.rpc.values.callables").script_function(name)
 
 
 def _refuse_method(method: Any) -> Any:
-    raise pickle.PicklingError(f"`{method.name}` is of a module, which runs it")
+    raise pickle.PicklingError(f"`{method.name}` is a part of a program")
 
 
 class Table(dict[type, Reducer]):
@@ -375,11 +363,26 @@ class Table(dict[type, Reducer]):
             return _reduce_reference
         if issubclass(kind, Tensor) and _reduces_as_tensors(kind):
             return _reduce_tensor
-        if issubclass(kind, ScriptModule):
-            return _reduce_module
-        if issubclass(kind, Compiled):
-            return _refuse_method
-        return copyreg.dispatch_table[kind]
+        compiled = _reducer_of_compiled(kind)
+        return copyreg.dispatch_table[kind] if compiled is None else compiled
+
+
+def _reducer_of_compiled(kind: type) -> Reducer | None:
+    """The reducer of what programs are made of; None of all else."""
+    # Whoever has none of that has not loaded it.
+    modules: Any = sys.modules.get("runtime.script.modules.script_module")
+    if modules is None:
+        return None
+    if issubclass(kind, modules.ScriptModule):
+        return _reduce_module
+    jit: Any = sys.modules.get("runtime.jit.script_function")
+    if jit is not None and issubclass(kind, jit.ScriptFunction):
+        return _reduce_script_function
+    script: Any = load("runtime.script.modules.script_method")
+    program: Any = load("runtime.script.program")
+    if issubclass(kind, (script.Compiled, program.Function)):
+        return _refuse_method
+    return None
 
 
 def _reduces_as_tensors(kind: Any) -> bool:
@@ -393,8 +396,6 @@ TABLE = Table(
     {
         Tensor: _reduce_tensor,
         Storage: _reduce_storage,
-        ScriptFunction: _reduce_script_function,
-        Function: _refuse_method,
     }
 )
 # Classes whose reducer is somebody's own.

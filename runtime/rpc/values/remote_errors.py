@@ -225,14 +225,20 @@ def _error(record: _Record, trusted: bool) -> RemoteError:
     error = _of_class(record, members, trusted)
     if error is None:
         error = RemoteError(**_fields(record))
+    around: dict[str, Any] = {"__suppress_context__": bool(record.suppress)}
     if record.notes:
-        error.__notes__ = [*record.notes]
-    if record.cause is not None:
-        error.__cause__ = _error(_checked(record.cause), trusted)
-    if record.context is not None:
-        error.__context__ = _error(_checked(record.context), trusted)
-    error.__suppress_context__ = bool(record.suppress)
+        around["__notes__"] = [*record.notes]
+    for name, each in (("__cause__", record.cause), ("__context__", record.context)):
+        if each is not None:
+            around[name] = _error(_checked(each), trusted)
+    # A cause suppresses the context, unless it is said again.
+    for name, each in sorted(around.items()):
+        _set(error, name, each)
     return error
+
+
+# Past the class, which may have its own.
+_set = object.__setattr__
 
 
 def _fields(record: _Record) -> dict[str, Any]:
@@ -299,7 +305,7 @@ def _give(
     except Exception:  # the exception is worth more than one attribute of it
         return
     if any(name in names and isinstance(error, kind) for kind, names in _MORE):
-        setattr(error, name, value)
+        _set(error, name, value)
     else:
         own[name] = value
 

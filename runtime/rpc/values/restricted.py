@@ -15,17 +15,18 @@ Rules:
 """
 
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from runtime.errors.future import described
 from runtime.errors.rpc import Undecodable
-from runtime.modules import Parameter
+from runtime.locks import load
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.values.payload import (
     NO_REFERENCES,
     RESTRICTED,
     Incoming,
+    Mute,
     Outgoing,
     Packed,
     References,
@@ -33,6 +34,7 @@ from runtime.rpc.values.payload import (
 from runtime.rpc.values.unsendable import unsendable
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
+from runtime.schema.excerpt import described
 from runtime.tensors.handled import HANDLED
 from runtime.tensors.keys_of import keys_of
 from runtime.tensors.storage import Storage
@@ -49,6 +51,15 @@ _COMPLEX = struct.Struct("<dd")
 _SMALL_INT = struct.Struct("<q")
 
 
+class Row(NamedTuple):
+    """What is written of a class, and read again."""
+
+    tag: int
+    kind: type
+    encode: "Callable[[_Writer, Any], None]"
+    decode: "Callable[[_Reader], Any]"
+
+
 class _Writer:
     """What is written, and how deep the writer is in containers."""
 
@@ -63,11 +74,18 @@ class _Writer:
         """Write a value with its tag."""
         row = _BY_CLASS.get(type(value))
         if row is None:
-            if not isinstance(value, self.message.references.kinds):
-                raise _Refused(value, "its class has no place in the restricted codec")
-            row = _REFERENCE
+            row = self._rare(value)
         self.out.append(row.tag)
         row.encode(self, value)
+
+    def _rare(self, value: Any) -> Row:
+        if isinstance(value, self.message.references.kinds):
+            return _REFERENCE
+        modules: Any = sys.modules.get("runtime.modules.parameter")
+        # Whoever has a parameter has loaded the class.
+        if modules is None or type(value) is not modules.Parameter:
+            raise _Refused(value, "its class has no place in the restricted codec")
+        return _PARAMETER
 
     def count(self, count: int) -> None:
         """Write a number from 0 on, in groups of seven bits."""
@@ -172,15 +190,6 @@ class _Reader:
         found = [self.value() for _ in range(self.elements())]
         self.depth -= 1
         return found
-
-
-class Row(NamedTuple):
-    """What is written of a class, and read again."""
-
-    tag: int
-    kind: type
-    encode: Callable[[_Writer, Any], None]
-    decode: Callable[[_Reader], Any]
 
 
 def _nothing(writer: _Writer, value: Any) -> None:
@@ -321,12 +330,15 @@ def _encode_tensor(writer: _Writer, value: Tensor) -> None:
     writer.out.append(value._requires_grad)
 
 
-def _decoder_of_tensors(kind: type[Tensor]) -> Callable[[_Reader], Tensor]:
-    def decode(reader: _Reader) -> Tensor:
-        place, requires_grad = reader.count(), _decode_bool(reader)
-        return reader.message.tensors.plain(kind, place, requires_grad)
+def _decode_tensor(reader: _Reader) -> Tensor:
+    place, requires_grad = reader.count(), _decode_bool(reader)
+    return reader.message.tensors.plain(Tensor, place, requires_grad)
 
-    return decode
+
+def _decode_parameter(reader: _Reader) -> Tensor:
+    kind: type[Tensor] = load("runtime.modules.parameter").Parameter
+    place, requires_grad = reader.count(), _decode_bool(reader)
+    return reader.message.tensors.plain(kind, place, requires_grad)
 
 
 def _encode_reference(writer: _Writer, value: Any) -> None:
@@ -335,6 +347,10 @@ def _encode_reference(writer: _Writer, value: Any) -> None:
 
 def _decode_reference(reader: _Reader) -> Any:
     return reader.message.reference(reader.count())
+
+
+class _Parameter:
+    """Stands for `runtime.Parameter` in the table."""
 
 
 # The table.  A tag is the place of its row, and no row ever moves.
@@ -350,8 +366,9 @@ _ROWS: tuple[tuple[type, Any, Any], ...] = (
     (list, _Writer.inside, _Reader.inside),
     (tuple, _Writer.inside, lambda reader: tuple(reader.inside())),
     (dict, _encode_dict, _decode_dict),
-    (Tensor, _encode_tensor, _decoder_of_tensors(Tensor)),
-    (Parameter, _encode_tensor, _decoder_of_tensors(Parameter)),
+    (Tensor, _encode_tensor, _decode_tensor),
+    # A class of a higher area: it is asked for when there is one.
+    (_Parameter, _encode_tensor, _decode_parameter),
     (Device, _encode_device, _decode_device),
     (DType, _encode_code, _decoder_of(DType)),
     (Layout, _encode_code, _decoder_of(Layout)),
@@ -364,28 +381,16 @@ ROWS = tuple(Row(tag, *each) for tag, each in enumerate(_ROWS))
 _DECODERS = tuple(row.decode for row in ROWS)
 _BY_CLASS = {row.kind: row for row in ROWS}
 _REFERENCE = _BY_CLASS.pop(References)
+_PARAMETER = _BY_CLASS.pop(_Parameter)
 
 
 def fits(value: Any, references: References = NO_REFERENCES) -> bool:
     """Whether the codec writes a value: all of its parts, no reference asked."""
     try:
-        _Writer(Outgoing(_Mute(references))).value(value)
+        _Writer(Outgoing(Mute(references))).value(value)
     except _Refused:
         return False
     return True
-
-
-class _Mute:
-    """References that are not asked."""
-
-    def __init__(self, references: References) -> None:
-        self.kinds = references.kinds
-
-    def carry(self, reference: Any) -> Any:
-        return None
-
-    def receive(self, carried: Any) -> Any:
-        return None
 
 
 def pack(

@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from runtime.errors.key import UnknownDevice
 from runtime.errors.rpc import Undecodable
 from runtime.rpc.session.events import Buffer
 from runtime.schema.codes import DType
@@ -266,7 +267,7 @@ class IncomingTensors:
 
         Raises:
             Undecodable: there is none.
-            DeviceUnavailable, UnknownDevice: its device is not here.
+            DeviceUnavailable: its device is not here.
         """
         if not 0 <= place < len(self._rows):
             raise _damaged("it lacks a storage")
@@ -315,7 +316,10 @@ def _storage(dtype: DType, device: str, count: int, raw: Buffer | None) -> Stora
     size = itemsize(dtype)
     if count % size:
         raise _damaged(f"{count} bytes are no elements of {size} bytes")
-    place = resolved(device)
+    try:
+        place = resolved(device)
+    except UnknownDevice as error:
+        raise _damaged("a storage is on a device that nobody knows") from error
     if (raw is None) is not (place.type == "meta"):
         raise _damaged(f"it says otherwise where the bytes of {device} are")
     if raw is None:

@@ -5,6 +5,8 @@ from runtime.script.emission import values as _values  # noqa: F401  # as above
 from runtime.script.emission.builtins import (
     CLASSES,
     ExceptionClass,
+    Manager,
+    PythonFunction,
     register_annotate,
 )
 from runtime.script.emission.calls import Form, bound_values, call_forms, together
@@ -71,8 +73,10 @@ __all__ = [
     "Form",
     "FunctionOfProgram",
     "Iteration",
+    "Manager",
     "ObjectValue",
     "Primitive",
+    "PythonFunction",
     "Registration",
     "SimpleValue",
     "Special",

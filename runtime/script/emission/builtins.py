@@ -280,7 +280,7 @@ def _annotated(e: Emitter, written: Any, inner: Any, narrows: bool) -> Sugared:
     return e.compiler.sugar(e.cast(value, wanted))
 
 
-class _Manager(Sugared):
+class Manager(Sugared):
     """A class of Python whose objects are context managers, made when entered."""
 
     __slots__ = ("python",)
@@ -321,7 +321,7 @@ def install_builtins() -> None:
     for python in FUNCTIONS:
         register_special_form(python, Primitive(python))
     for python in (no_grad, enable_grad, inference_mode, set_grad_enabled):
-        register_special_form(python, _Manager(python))
+        register_special_form(python, Manager(python))
     register_sugar(FunctionType, PythonFunction)
     register_sugar(BuiltinFunctionType, _builtin)
     register_sugar(type, class_sugar)

@@ -2,7 +2,7 @@
 
 True only here: which state of a thread belongs to the program that it runs.  The keys
 that are included and excluded, whether it records, inference, autocast, the modes that
-dispatch to Python, and the run that collects warnings.
+dispatch to Python, the run that collects warnings, and the variables of its context.
 
 Rules:
 - a task runs as if the thread that forked it ran it at the moment of the fork;
@@ -15,6 +15,7 @@ a few small dictionaries, and a task that runs where it was forked finds it ther
 """
 
 import threading
+from contextvars import copy_context
 from typing import Any
 
 from runtime.autograd.autocast import STATE as AUTOCAST
@@ -45,13 +46,15 @@ _MODES, _INFERENCE = 3, 4
 class Carried:
     """The state of the thread that makes it."""
 
-    __slots__ = ("_dicts", "_presence", "copies")
+    __slots__ = ("_dicts", "_presence", "context", "copies")
 
     def __init__(self) -> None:
         self._dicts = dicts = _MINE.dicts
         self.copies: Dicts = [each.copy() for each in dicts]
         active = dicts[_INFERENCE].get("active")
         self._presence = Presence(INFERRING) if active else None
+        # What areas above keep for a thread, in variables of its context.
+        self.context = copy_context()
 
     def is_here(self) -> bool:
         """Whether the state of this thread is this very one, in the same thread."""

@@ -85,7 +85,10 @@ class Forked(Future[Any]):
             if not state.is_here():
                 before = Carried()
                 state.carry()
-            value = function(*arguments)
+            if before is state:
+                value = function(*arguments)
+            else:
+                value = state.context.run(function, *arguments)
             if not before.is_here():
                 before.carry()
             self._drop()

@@ -4,13 +4,16 @@
 gives copies to others by pretending.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from runtime import rpc
 from runtime.futures import Future
 from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.program import Plugged, Surface, plug_in
+from runtime.rpc.program import Surface, plug_in, plug_in_workers
 from runtime.script.program import SHARED_PROGRAM
 from runtime.script.running import call
 
@@ -116,18 +119,26 @@ class World:
         future.set_result(value)
         return future
 
-    def plugged(self) -> Plugged:
-        """Programs have this world as their remote calls."""
-        return plug_in(
-            Surface(
-                rpc_async,
-                rpc_sync,
-                remote,
-                _rpc_async_torchscript,
-                _rpc_sync_torchscript,
-                _remote_torchscript,
-                RRef,
-                lambda rref: rref.type,
-                self.call,
-            )
+    @contextmanager
+    def plugged(self) -> Iterator["World"]:
+        """Programs have this world as their remote calls, and no worker's."""
+        rpc._PROGRAMS.close()
+        try:
+            with plug_in(self.surface()):
+                yield self
+        finally:
+            rpc._PROGRAMS = plug_in_workers()
+
+    def surface(self) -> Surface:
+        """The names of this module, and this world."""
+        return Surface(
+            rpc_async,
+            rpc_sync,
+            remote,
+            _rpc_async_torchscript,
+            _rpc_sync_torchscript,
+            _remote_torchscript,
+            RRef,
+            lambda rref: rref.type,
+            self.call,
         )

@@ -45,15 +45,16 @@ def test_what_no_worker_is() -> None:
             with pytest.raises(UnknownWorker, match="could not find destination") as e:
                 call(to, remote.nothing)
             assert found in str(e.value)
-    for to in (1.5, None, b"worker1"):
+    wrong: tuple[Any, ...] = (1.5, None, b"worker1")
+    for each in wrong:
         with pytest.raises(ValueError, match="worker"):
-            rpc.rpc_sync(to, remote.nothing)  # type: ignore[arg-type]
+            rpc.rpc_sync(each, remote.nothing)
 
 
 @in_world
 def test_keywords_name_all_arguments_of_a_call() -> None:
     for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
-        given = call(
+        given: Any = call(
             to=OTHER,
             func=remote.subtract,
             args=(7, 3),
@@ -69,17 +70,19 @@ def test_keywords_name_all_arguments_of_a_call() -> None:
 
 @in_world
 def test_arguments_may_be_absent_empty_or_a_list() -> None:
-    for args in (None, (), []):
-        for kwargs in (None, {}):
+    absent: tuple[Any, ...] = (None, (), [])
+    for args in absent:
+        for kwargs in (None, dict[str, Any]()):
             assert rpc.rpc_sync(OTHER, remote.worker_name, args, kwargs) == OTHER
     assert rpc.rpc_sync(OTHER, remote.add, [2, 3]) == 5
 
 
 @in_world
 def test_what_cannot_be_called_is_refused_at_once() -> None:
+    three: Any = 3
     for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
         with pytest.raises(TypeError, match="function should be callable"):
-            call(OTHER, 3)  # type: ignore[arg-type]
+            call(OTHER, three)
 
 
 @in_world

@@ -20,8 +20,7 @@ FILES = sorted(path.relative_to(RUNTIME).as_posix() for path in RUNTIME.rglob("*
 SEEN = [
     file
     for file in FILES
-    if file.startswith("rpc/program/")
-    or file.startswith(("futures/", "script/", "jit/"))
+    if file.startswith(("rpc/program/", "futures/", "script/", "jit/"))
     or (file.startswith("rpc/") and file.count("/") == 1)
 ]
 

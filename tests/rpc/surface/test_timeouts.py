@@ -1,6 +1,7 @@
 """How long a call has, and what becomes of it afterwards."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -15,14 +16,13 @@ LATE = "RPC ran for more than set timeout"
 
 @in_world
 def test_a_call_that_takes_too_long() -> None:
-    for number, ask in enumerate(
-        (
-            lambda name: rpc.rpc_sync(OTHER, remote.pass_gate, (name,), timeout=0.05),
-            lambda name: rpc.rpc_async(
-                OTHER, remote.pass_gate, (name,), timeout=0.05
-            ).wait(),
-        )
-    ):
+    asks: tuple[Any, ...] = (
+        lambda name: rpc.rpc_sync(OTHER, remote.pass_gate, (name,), timeout=0.05),
+        lambda name: rpc.rpc_async(
+            OTHER, remote.pass_gate, (name,), timeout=0.05
+        ).wait(),
+    )
+    for number, ask in enumerate(asks):
         name = f"late {number}"
         with pytest.raises(RpcTimeout, match=LATE) as e:
             ask(name)

@@ -70,6 +70,10 @@ class Inbox:
     def until_packets(self, many: int) -> None:
         self.until(lambda: len(self.packets) >= many)
 
+    def tagged(self) -> list[bytes]:
+        """The first frames of packets that have more than one."""
+        return [each[0] for each in self.packets if len(each) > 1]
+
     def until_link(self, endpoint: str, state: LinkState) -> Link:
         def told() -> list[Link]:
             return [

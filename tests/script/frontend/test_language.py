@@ -2,6 +2,9 @@
 
 import ast
 import runpy
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,11 +17,14 @@ from runtime.script.frontend import (
     INNER,
     RESTRICTIONS,
     Construct,
+    Section,
     check,
     construct_of,
     place_of,
     read_text,
     reference,
+    register_section,
+    sections,
 )
 from tests.script.frontend.programs import (
     REFUSED,
@@ -115,7 +121,9 @@ def test_what_is_said_points_into_the_program(name: str) -> None:
 
 def test_the_reference_is_the_one_of_the_tables() -> None:
     kept = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
-    assert reference() == kept
+    # What stands behind it is of plug-ins, which have tests of their own.
+    assert kept.startswith(reference())
+    assert kept[len(reference()) :].startswith("\n## ")
     for row in [*ROWS, *(each.construct for each in RESTRICTIONS)]:
         assert f"| {row.name} | ".replace("`|`", "`\\|`") in kept
 
@@ -195,9 +203,24 @@ def test_what_has_no_place_is_at_the_beginning() -> None:
     assert place_of(ast.Add(), source, (whole,)) == (0, 5)
 
 
-def test_the_module_prints_the_reference(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_module("runtime.script.frontend", run_name="__main__")
-    assert capsys.readouterr().out == reference()
+def test_the_module_prints_the_reference(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["frontend", "runtime.script.frontend"])
+    with added_section():
+        runpy.run_module("runtime.script.frontend", run_name="__main__")
+        assert capsys.readouterr().out == reference() + sections()
+        assert "\n## A plug-in\n\nWords.\n\n| a |\n| --- |\n| b\\|c |\n" in sections()
+    assert "A plug-in" not in sections()
+
+
+@contextmanager
+def added_section() -> Iterator[None]:
+    """The reference has a section of a plug-in."""
+    remove = register_section(Section("A plug-in", "Words.", [(("a",), [("b|c",)])]))
+    yield
+    remove()
+    remove()
 
 
 def test_parts_of_refused_constructs_are_refused_as_those() -> None:

@@ -1,0 +1,149 @@
+"""Programs where remote calls are not there, or come later: each in a fresh process."""
+
+import subprocess
+import sys
+
+import pytest
+
+PLAIN = """
+def twice(x: Tensor) -> Tensor:
+    return x + x
+
+def plain(x: Tensor, n: int) -> Tensor:
+    return twice(x) * n
+"""
+CALLS = """
+def calls(to: str, x: Tensor) -> Tensor:
+    return rpc_sync(to, calls, (to, x))
+"""
+TYPED = """
+def typed(r: RRef[Tensor]) -> int:
+    return 1
+"""
+PROGRAM = """
+import io, sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name == "runtime.rpc" or name.startswith("runtime.rpc."):
+            raise ModuleNotFoundError(f"no {{name}}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+import runtime
+from runtime import jit
+from runtime.script.ir import kinds
+
+unit = jit.CompilationUnit({plain!r})
+print(unit.plain(runtime.tensor([1.0, 2.0]), 3).tolist())
+buffer = io.BytesIO()
+jit.save(unit.plain, buffer)
+buffer.seek(0)
+print(jit.load(buffer)(runtime.tensor([1.0]), 1).tolist())
+for text in {calls!r}, {typed!r}:
+    try:
+        jit.CompilationUnit(text)
+    except Exception as error:
+        print(type(error).__name__, "-", str(error).splitlines()[0])
+print([*kinds._ADDED], [n for n in sys.modules if n.startswith("runtime.rpc")])
+"""
+
+
+def run(program: str) -> list[str]:
+    """What a program prints, in a process of its own."""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert ran.stderr == ""
+    return ran.stdout.splitlines()
+
+
+def test_without_the_package_everything_else_works() -> None:
+    """3.9, P14: names of remote calls are unknown names, like any others."""
+    program = PROGRAM.format(plain=PLAIN, calls=CALLS, typed=TYPED)
+    assert run(program) == [
+        "[6.0, 12.0]",
+        "[2.0]",
+        "UnknownName - `rpc_sync` means nothing here:",
+        "AnnotationError - `RRef` is not defined here:",
+        "[] []",
+    ]
+
+
+ORDER = """
+import sys
+for name in {order!r}:
+    __import__(name)
+from runtime.rpc import RRef, rpc_sync
+from runtime import jit
+from runtime.schema import annotation
+from runtime.script.emission import sugar
+from runtime.script.ir import kinds
+from runtime.script.program import inference
+from runtime.script.running import steps, types
+from runtime.script.archive import expressions, spelling
+from runtime.script.frontend import sections
+print(sorted(kinds._ADDED), sorted(spelling.ADDED), len(types._ADDED))
+print(sugar.special_form(rpc_sync).says(), annotation._WRAPPERS[RRef])
+print(sorted(each.__name__ for each in inference._ADDED), len(sections()) > 100)
+print(all(kind in steps._MAKERS for kind in kinds._ADDED))
+print(all(kind in expressions.FORMS for kind in kinds._ADDED))
+"""
+# The compiler first, or remote calls, or a part of them that names what programs have.
+ORDERS = (
+    ("runtime.jit", "runtime.rpc"),
+    ("runtime.rpc", "runtime.jit"),
+    ("runtime.rpc.references", "runtime.jit"),
+    ("runtime.rpc.api", "runtime.script.archive"),
+)
+
+
+@pytest.mark.long
+def test_the_order_of_imports_makes_no_difference() -> None:
+    """0.5: whoever is first finds the same in the end."""
+    told = {tuple(run(ORDER.format(order=order))) for order in ORDERS}
+    assert len(told) == 1
+    (lines,) = told
+    assert lines[0].count("prim::") == 10
+    assert lines[3:] == ("True", "True")
+
+
+def test_remote_calls_load_no_compiler_before_they_are_named() -> None:
+    lines = run(
+        """
+import sys
+import runtime.rpc
+print("runtime.script.emission" in sys.modules, "runtime.rpc.api" in sys.modules)
+import runtime.jit
+from runtime.script.ir import kinds
+print(len(kinds._ADDED), "runtime.rpc.api" in sys.modules)
+runtime.rpc.rpc_sync
+print(len(kinds._ADDED))
+"""
+    )
+    assert lines == ["False False", "0 False", "10"]
+
+
+def test_other_plug_ins_are_added_when_their_area_is_ready() -> None:
+    """Nobody knows of remote calls there: an area has a name, and is ready or not."""
+    from runtime.script.plug_ins import ready, register_plug_in
+
+    told: list[str] = []
+
+    def install() -> list[object]:
+        told.append("added")
+        return [lambda: told.append("first"), lambda: told.append("second")]
+
+    before = register_plug_in("tests.an_area", install)  # type: ignore[arg-type]  # they give nothing
+    assert told == []
+    ready("tests.an_area")
+    ready("tests.an_area")
+    assert told == ["added"]
+    before.close()
+    before.close()
+    assert told == ["added", "second", "first"]
+    with register_plug_in("tests.an_area", install):  # type: ignore[arg-type]  # as above
+        assert told[3:] == ["added"]
+    assert told[3:] == ["added", "second", "first"]
+    register_plug_in("tests.never", install).close()  # type: ignore[arg-type]  # as above
+    ready("tests.never")
+    assert len(told) == 6
