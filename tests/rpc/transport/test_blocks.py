@@ -64,8 +64,10 @@ def test_a_block_is_lent_again(blocks: Blocks[str], borrowed: Borrowed[str]) -> 
     view = borrowed.open(first, "lender")
     part = view[100:200]
     del view
+    assert not borrowed.waiting()
     assert borrowed.take_returns() == []
     del part
+    assert borrowed.waiting()
     (back,) = borrowed.take_returns()
     assert borrowed.take_returns() == []
     assert back[0] == "lender"
