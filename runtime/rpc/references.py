@@ -116,7 +116,7 @@ class RRef(Generic[T]):
             with record_function(key) as scope:
                 fetched = handle.agent.fetch(handle, timeout=seconds)
                 return scope.ends_with(fetched).wait()  # type: ignore[no-any-return]  # as above
-        return handle.agent.fetch(handle, timeout=seconds).wait()  # type: ignore[no-any-return]  # as above
+        return handle.agent.fetch_and_wait(handle, timeout=seconds)  # type: ignore[no-any-return]  # as above
 
     def local_value(self) -> T:
         """The value itself, on its owner.
