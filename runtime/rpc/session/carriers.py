@@ -77,6 +77,17 @@ class Incoming:
     target: RRefId | None = None
     parked: bool = False
 
+    def state(self) -> Hashable:
+        """Everything, as a value."""
+        return (
+            self.peer,
+            tuple(self.forks),
+            tuple(sorted(self.awaited)),
+            self.creates,
+            self.target,
+            self.parked,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Child:

@@ -504,10 +504,11 @@ class Composition:
             return
         self._numbers[node.incarnation] = channel.numbers()
         self._resent += channel.resent
-        if reason is Reason.LOST and (until := channel.counts()) > now:
+        until = max(channel.counts(), self._leases.pop(node, now))
+        if reason is Reason.LOST and until > now:
             # It may be there all the same, and cut off.
             self._ends.append(End(node, reason))
-            self._leases[node] = max(until, self._leases.get(node, until))
+            self._leases[node] = until
         else:
             channel.over(reason)
             self._ends.append(End(node, reason))
@@ -520,7 +521,9 @@ class Composition:
         while self._ends:
             end = self._ends.pop(0)
             if end.reason is None:
-                self._references.expired(end.node, now)
+                # What a lease of before is for is released with that.
+                if end.node not in self._leases:
+                    self._references.expired(end.node, now)
             else:
                 self._calls.lost(end.node, end.reason, now)
                 self._references.lost(end.node, end.reason, now)

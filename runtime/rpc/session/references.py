@@ -583,15 +583,7 @@ class References:
                 for key, waiting in sorted(self.outgoing.items(), key=repr)
             ),
             tuple(
-                (
-                    repr(key),
-                    incoming.peer,
-                    tuple(incoming.forks),
-                    tuple(sorted(incoming.awaited)),
-                    incoming.creates,
-                    incoming.target,
-                    incoming.parked,
-                )
+                (repr(key), incoming.state())
                 for key, incoming in sorted(self.incoming.items(), key=repr)
             ),
             tuple(
