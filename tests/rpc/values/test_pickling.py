@@ -263,6 +263,14 @@ def test_paths_lead_into_what_a_function_closes_over() -> None:
     assert caught.value.path == "function.<locals>.guard"
 
 
+def test_paths_do_not_go_round() -> None:
+    loop: list[Any] = []
+    loop += [loop, LOCK]
+    with pytest.raises(Unsendable) as caught:
+        pack(loop)
+    assert caught.value.path == "[1]"
+
+
 def test_what_is_nested_too_deeply_is_refused() -> None:
     deep: Any = []
     for _ in range(100_000):
