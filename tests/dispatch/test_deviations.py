@@ -42,6 +42,18 @@ COMPILE = "../script/emission/test_compile.py::"
 
 TESTS: dict[str, str] = {
     # Remote calls
+    "a worker that ended without a word, or was cut off": (
+        f"{RPC}test_ends.py::test_a_worker_that_died"
+    ),
+    "a graceful shutdown to which somebody never comes": (
+        f"{RPC}test_ends.py::test_who_never_comes_to_the_end_is_named"
+    ),
+    "packets that are lost": (
+        f"{RPC}test_ends.py::test_lost_packets_delay_and_lose_nothing"
+    ),
+    "whoever reaches the port of a worker": (
+        "../rpc/transport/test_addresses.py::test_without_keys_only_at_loopback"
+    ),
     "the class of an error of a remote call": (
         f"{RPC}test_errors.py::test_an_error_has_the_class_of_the_original_and_is_a_runtime_error"
     ),

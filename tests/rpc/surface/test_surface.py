@@ -64,6 +64,7 @@ def test_it_is_cheap_to_import() -> None:
     assert ran(program) == "[]\n"
 
 
+@pytest.mark.long
 def test_without_the_extra_it_says_so() -> None:
     """Nothing else needs it: calls within one process work."""
     program = """
