@@ -365,8 +365,12 @@ class Calls:
             self._references.done(("call", peer, call))
 
     def refuse(self, peer: Node, message: Message, now: float) -> None:
-        """A call or an answer came that is larger than is taken here."""
-        assert isinstance(message, Call | Answer), "nothing else has a payload"
+        """A call or an answer came that is larger than is taken here.
+
+        Nothing else has a payload, so nothing follows from it.
+        """
+        if not isinstance(message, Call | Answer):
+            return
         if message.carries:
             key = ("oversized", peer, message.call)
             if self._references.arrive(key, peer, message.carries, now) is Fate.READY:

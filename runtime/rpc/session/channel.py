@@ -344,7 +344,12 @@ class Channel:
         self.lease.echo = max(self.lease.echo, found.sequence)
         if self.state != OPEN:
             self.lease.echoed(found.acknowledged)
-            self._open("welcome", now, self._began)
+            since = max(self._began, self.lease.proven)
+            if now >= since + self._settings.dead:
+                # It answers what was said long ago: it is asked again.
+                self._again(now)
+            else:
+                self._open("welcome", now, since)
         else:
             self._note(Kind.PONG, self._beat(now))
         return None

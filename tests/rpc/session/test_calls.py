@@ -272,6 +272,24 @@ def test_a_call_whose_reference_is_not_confirmed_yet_waits() -> None:
     session.cancel(use, network.now)
 
 
+def test_a_call_that_waits_ends_when_its_reference_dies() -> None:
+    network = Network()
+    network.group("a", "b", "c")
+    network.serve = lambda name, called: None
+    session = network.sessions["a"]
+    made = network.call("a", "b", b"make", creates=session.new_id(), timeout=0.3)
+    fork = session.fork_of(made)
+    use = session.call(
+        network.node("c"), [b"x"], carries=[fork], deadline=None, now=network.now
+    )
+    network.run(1.0)
+    assert network.told("a", Failed) == [
+        Failed(made, Reason.DEADLINE),
+        Failed(use, Reason.REFERENCE),
+    ]
+    assert network.told("c", Called) == []
+
+
 def test_a_reference_that_is_dead_ends_the_call_that_carries_it() -> None:
     network = Network()
     network.group("a", "b", "c")

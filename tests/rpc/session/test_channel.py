@@ -324,6 +324,40 @@ def test_a_fenced_side_is_silent() -> None:
     assert (pair.heard("a"), pair["a"].due()) == ([], before)
 
 
+def test_a_message_alone_does_not_open_what_began_long_ago() -> None:
+    """It says that some WELCOME came; not that it was not the first one."""
+    pair = Pair()
+    pair.say("a", 1)
+    pair.deliver(0)
+    notes = [each for _ in range(8) for each in pair.tick(0.25)]
+    assert pair["b"].state == ANSWERING
+    hello = [each for each in notes if pair.kinds([each]) == ["HELLO to b"]][-1]
+    (welcome,) = pair.deliver(hello)
+    pong, data = pair.deliver(welcome)
+    assert pair.kinds([pong, data]) == ["PONG to b", "DATA to b"]
+    pair.deliver(data)
+    assert (pair["b"].state, pair.heard("b")) == (ANSWERING, [])
+    pair.deliver(pong)
+    assert pair["b"].state == OPEN
+    pair.run(1.0)
+    assert pair.heard("b") == [1]
+    assert pair.sides["b"].ends == []
+
+
+def test_an_answer_to_what_was_said_long_ago_does_not_open() -> None:
+    pair = Pair()
+    pair.say("a", 1)
+    (welcome,) = pair.deliver(0)
+    for _ in range(8):
+        pair.tick(0.25)
+    (hello,) = pair.deliver(welcome)
+    assert pair.kinds([hello]) == ["HELLO to b"]
+    assert pair["a"].state == OPENING
+    pair.run(1.0, [hello])
+    assert pair.heard("b") == [1]
+    assert pair.sides["a"].ends == pair.sides["b"].ends == []
+
+
 def test_one_who_leaves_after_it_was_given_up_ends_what_waits_for_it() -> None:
     pair = Pair()
     pair.open()

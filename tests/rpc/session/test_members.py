@@ -112,6 +112,9 @@ def test_a_name_whose_worker_is_gone_is_given_again() -> None:
     session = same_name(network, "elsewhere")
     network.run(4.0)
     assert session.node == Node("b", 1, 99)
+    # Nothing is kept of the dispute.
+    state = network.sessions["a"]._members.state(network.now)
+    assert state == (*state[:-1], ())  # type: ignore[index]  # it is a tuple
     assert network.told("a", Lost) == [Lost(gone, Reason.LOST)]
 
 
@@ -182,6 +185,32 @@ def test_all_hear_of_who_is_started_anew() -> None:
     network.call("b", "c", b"hello")
     network.run(1.0)
     assert len(network.told("c", Joined)) == 2
+
+
+def test_two_who_lose_each_other_stay_members_and_find_each_other_again() -> None:
+    network = Network()
+    network.group("a", "b", "c")
+    network.call("b", "c", b"x")
+    network.run(0.5)
+    cut = True
+
+    def hook(source: str, target: str, packet: Packet) -> tuple[float, ...]:
+        return () if cut and "a" not in (source, target) else (DELAY,)
+
+    network.hook = hook
+    lost = network.call("b", "c", b"x", timeout=None)
+    network.run(4.0)
+    assert network.told("b", Failed) == [Failed(lost, Reason.LOST)]
+    assert network.told("b", Lost) == network.told("c", Lost) == []
+    again = network.call("b", "c", b"x", timeout=None)
+    cut = False
+    network.run(2.0)
+    answered = network.told("b", Answered)[-1]
+    assert isinstance(answered, Answered)
+    assert answered.call == again
+    network.call("c", "b", b"x")
+    network.run(0.1)
+    assert len(network.told("c", Answered)) == 1
 
 
 def test_who_was_frozen_joins_again_in_the_same_life() -> None:
@@ -288,6 +317,27 @@ def test_notes_that_come_late_change_nothing() -> None:
     members.note(7, Join("x", "x"), 0.0)
     assert members.state(0.0) == before
     assert (members.events, members.letters[1:]) == ([], [])
+
+
+def test_who_was_a_member_stays_one_if_another_group_rejects_it() -> None:
+    members = member()
+    members.lost(KEEPER.node, Reason.LOST, 0.0)
+    assert members.due() == 1.0
+    members.events.clear()
+    members.note(9, Rejection("another group's"), 2.0)
+    assert (members.status, members.due(), members.events) == (
+        "MEMBER",
+        float("inf"),
+        [],
+    )
+
+
+def test_who_is_rejected_by_its_own_keeper_is_told() -> None:
+    members = member()
+    members.lost(KEEPER.node, Reason.LOST, 0.0)
+    members.note(1, Rejection("not unique"), 2.0)
+    assert members.events[-1] == Rejected("not unique")
+    assert (members.status, members.due()) == ("REJECTED", float("inf"))
 
 
 def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runtime.rpc.identities import Fork
 from runtime.rpc.messages.kinds import KINDS, Accept, Call, MemberJoined, Registered
@@ -59,7 +59,7 @@ def knows(worker: Worker, other: Worker) -> bool:
     return other.agent.session.node in worker.agent.members
 
 
-def request(world: World, **words: object) -> Request:
+def request(world: World, **words: Any) -> Request:
     """A request of its own."""
     world.tokens += 1
     return Request(world.tokens)._replace(**words)
@@ -73,7 +73,7 @@ def asks(
     *,
     creates: bool = False,
     within: float | None = None,
-    **words: object,
+    **words: Any,
 ) -> Fork | None:
     """Have a worker call another one; the reference of what is created."""
     made: list[Fork] = []
