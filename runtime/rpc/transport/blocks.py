@@ -53,8 +53,6 @@ _NAME = "everyorder-rpc"
 _NONCE = 16
 # Process, file, lending, device, inode, bytes of the block, bytes lent, random number.
 _TOKEN = Struct(f"<IIQQQQQ{_NONCE}s")
-# Bytes of a token.
-TOKEN = _TOKEN.size
 _SEALS = ("F_SEAL_SHRINK", "F_SEAL_GROW", "F_SEAL_SEAL")
 # Of Linux 6.3 on (`linux/memfd.h`); Python has no name for it.
 _MFD_NOEXEC_SEAL = 0x8

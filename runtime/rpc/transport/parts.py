@@ -5,9 +5,8 @@ Each part costs both sides a call and a switch of threads, copying a few thousan
 does not; large frames are not copied.
 
 Rules: the first part is a table of 32-bit words, little-endian, and the small frames:
-how many frames there are, and in the highest byte what kind of packet it is; then the
-length of each, or `_APART` for one that follows as a part of its own.  What does not
-fit exactly is no packet.
+how many frames there are, then the length of each, or `_APART` for one that follows as
+a part of its own.  What does not fit exactly is no packet.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,6 @@ MOST_FRAMES = 1 << 16
 # In the table, a frame that is a part of its own.
 _APART = 0xFFFFFFFF
 _WORD = Struct("<I")
-_KIND_AT, _MANY = 24, 0x00FFFFFF
 # Of packets with few frames, which nearly all are.
 _TABLES = tuple(Struct(f"<{1 + n}I") for n in range(9))
 
@@ -40,13 +38,13 @@ def flat(buffer: Buffer) -> Buffer:
     return view.cast("B") if view.c_contiguous else view.tobytes()
 
 
-def joined(frames: Sequence[Buffer], kind: int = 0) -> list[Buffer]:
-    """The parts by which a packet of a kind, 0 to 255, travels.
+def joined(frames: Sequence[Buffer]) -> list[Buffer]:
+    """The parts by which a packet travels.
 
     >>> joined([b"ab", b"c"])
     [b'\\x02\\x00\\x00\\x00\\x02\\x00\\x00\\x00\\x01\\x00\\x00\\x00abc']
     """
-    lengths = [len(frames) | kind << _KIND_AT]
+    lengths = [len(frames)]
     small: list[Buffer] = [b""]
     parts: list[Buffer] = [b""]
     for each in frames:
@@ -62,12 +60,11 @@ def joined(frames: Sequence[Buffer], kind: int = 0) -> list[Buffer]:
     return parts
 
 
-def parted(first: bytes, others: Sequence[Buffer]) -> tuple[int, list[Buffer]] | None:
-    """The kind and the frames of a packet; None where the parts are none of ours."""
+def parted(first: bytes, others: Sequence[Buffer]) -> list[Buffer] | None:
+    """The frames of a packet; None where the parts are no packet of ours."""
     if len(first) < _WORD.size:
         return None
-    (word,) = _WORD.unpack_from(first)
-    many = word & _MANY
+    (many,) = _WORD.unpack_from(first)
     table = _table(many) if many <= MOST_FRAMES else None
     if table is None or len(first) < table.size:
         return None
@@ -83,6 +80,4 @@ def parted(first: bytes, others: Sequence[Buffer]) -> tuple[int, list[Buffer]] |
         else:
             frames.append(first[at : at + length])
             at += length
-    if at != len(first) or apart != len(others):
-        return None
-    return word >> _KIND_AT, frames
+    return frames if at == len(first) and apart == len(others) else None

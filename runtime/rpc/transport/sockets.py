@@ -49,9 +49,8 @@ from runtime.rpc.transport.interface import (
     closed_in_child,
 )
 from runtime.rpc.transport.keys import Keys, answered
-from runtime.rpc.transport.lending import Lending, NotAPacket
 from runtime.rpc.transport.links import News
-from runtime.rpc.transport.parts import LARGE, MOST_FRAMES
+from runtime.rpc.transport.parts import LARGE, MOST_FRAMES, joined, parted
 
 # A part from here on is not copied when it is sent: to be told that it has left costs
 # as much as to copy so much.
@@ -114,7 +113,6 @@ class SocketTransport:
         advertise: the host that others are told, where it listens everywhere.
         largest: bytes of one frame; a larger one is not sent, and who announces more
             is cut off.
-        lend: whether large frames go by blocks of memory, to who can open them.
         unprotected: listen at the loopback address without keys: whoever has an
             account on this machine may send.
 
@@ -132,7 +130,6 @@ class SocketTransport:
         advertise: str = "",
         largest: int = LARGEST,
         unprotected: bool = False,
-        lend: bool = True,
     ) -> None:
         self.key = keys.public if keys is not None else ""
         self._keys = keys
@@ -160,7 +157,6 @@ class SocketTransport:
             self._new.append(("", failures))
             self.endpoint = self._listen(parsed(address), advertise)
             self._in.bind(_WAKE)
-            self._lending = Lending(self.endpoint, self._send_parts, on=lend)
             self._wakes = tuple(_Peer(self._to(each)) for each in (_WAKE, _WATCH))
         except BaseException:
             self._context.destroy(linger=0)
@@ -272,10 +268,8 @@ class SocketTransport:
 
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
         """As `Transport.send`."""
-        self._send_parts(endpoint, self._lending.parts(endpoint, frames))
-
-    def _send_parts(self, endpoint: str, parts: list[Buffer]) -> None:
         peer = self._peers.get(endpoint) or self._connected(endpoint)
+        parts = joined(frames)
         with peer.lock:
             socket = peer.socket
             if socket is None or max(map(len, parts)) > self._largest:
@@ -302,7 +296,6 @@ class SocketTransport:
             peer = self._peers.pop(endpoint, None)
         if peer is not None:
             _end(peer, 0)
-        self._lending.forget(endpoint)
 
     def counts(self) -> dict[str, int]:
         """As `Transport.counts`.
@@ -341,7 +334,6 @@ class SocketTransport:
         """Be closed: the process was forked, and the sockets are the parent's."""
         _INHERITED.append((self.__dict__.copy(), vars(garbage.gc).copy()))
         self._closed = True
-        self._lending.on = False
         self._peers = {}
         self._wakes = ()
         self._own = []
@@ -362,7 +354,6 @@ class SocketTransport:
         for socket in (*self._own, *(monitor for _, monitor in self._new)):
             socket.close()
         self._context.term()
-        self._lending.close()
 
     def _in_short(self) -> str:
         return self.endpoint.partition("#")[0]
@@ -454,9 +445,8 @@ class SocketTransport:
                     return
                 if packet is not None:
                     on_packet(*packet)
-                    # What nobody else looks at is given back now.
+                    # Large frames live as long as somebody looks at them.
                     packet = None
-                self._lending.give_back()
                 while self._links:
                     link = self._links.popleft()
                     if on_link is not None:
@@ -485,12 +475,9 @@ class SocketTransport:
             more = part.more
             if len(others) <= MOST_FRAMES:
                 others.append(part.buffer if len(part) >= LARGE else part.bytes)
-        try:
-            frames = self._lending.frames(first, others)
-        except NotAPacket:
-            self._garbage += 1
-            return None
+        frames = parted(first, others)
         if frames is None:
+            self._garbage += 1
             return None
         self._received += 1
         return frames, key
@@ -532,8 +519,6 @@ class SocketTransport:
         if not endpoint:
             self._refused += 1
         elif link := self._news.of_link(endpoint, event.name or ""):
-            if link.state is LinkState.DOWN:
-                self._lending.forget(endpoint)
             self._tell(link)
         return True
 

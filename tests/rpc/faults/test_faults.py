@@ -1,5 +1,6 @@
 """Calls under fault, on real processes: each ends once, in a result or in an error."""
 
+import os
 import signal
 import socket
 from collections import Counter
@@ -23,7 +24,7 @@ from runtime.rpc.transport.keys import Keys
 from tests.rpc.faults import bodies
 from tests.rpc.transport.inbox import folder
 from tests.rpc.transport.proxying import Proxy
-from tests.rpc.worlds import HASTY, SECONDS, at_once, options, processes
+from tests.rpc.worlds import HASTY, SECONDS, Process, at_once, options, processes
 
 # What may come of a call beside its result.
 ERRORS = (RpcTimeout, WorkerLost, UnknownWorker)
@@ -72,6 +73,12 @@ def asked(worker: str, body: Any, numbers: range, **more: Any) -> Ends:
     return ends
 
 
+def stop_running(other: Process) -> None:
+    """Stop a process as Ctrl-Z does; it has stopped when this returns."""
+    other.signal(signal.SIGSTOP)
+    os.waitpid(other.pid, os.WUNTRACED)
+
+
 def test_killed_while_it_is_asked() -> None:
     """Its calls fail, those of others go on, and nothing is left."""
     shared = {*Path("/dev/shm").iterdir()}
@@ -93,7 +100,7 @@ def test_killed_while_it_is_asked() -> None:
 def test_stopped_for_a_moment() -> None:
     """It was only slow: every call has its result, and was run once."""
     with processes("spawn", ["w0", "w1"]) as (_, others):
-        others[0].signal(signal.SIGSTOP)
+        stop_running(others[0])
         ends = asked("w1", bodies.double, range(300))
         late = asked("w1", bodies.double, range(300, 310), timeout=0.2)
         assert set(late.wait().values()) == {RpcTimeout}
@@ -111,7 +118,7 @@ def test_stopped_for_too_long() -> None:
     with processes("spawn", ["w0", "w1", "w2"], session=HASTY) as (_, others):
         held = asked("w1", bodies.hold, range(50))
         others[0].ask(bodies.open_gate)
-        others[0].signal(signal.SIGSTOP)
+        stop_running(others[0])
         more = asked("w1", bodies.double, range(50))
         results = [*held.wait().values(), *more.wait().values()]
         assert WorkerLost in results

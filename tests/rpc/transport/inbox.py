@@ -6,6 +6,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -129,6 +130,11 @@ class Process:
         assert self.run.stdin is not None
         self.run.stdin.write(line + "\n")
         self.run.stdin.flush()
+
+    def stop(self) -> None:
+        """Stop it as Ctrl-Z does; it has stopped when this returns."""
+        self.run.send_signal(signal.SIGSTOP)
+        os.waitpid(self.run.pid, os.WUNTRACED)
 
     def ended(self) -> int:
         assert self.run.stdin is not None

@@ -86,6 +86,7 @@ def test_killed(world: World) -> None:
     assert states[:3] == [LinkState.UP, LinkState.DOWN, LinkState.ABSENT]
 
 
+@pytest.mark.long
 def test_one_that_comes_back_gets_what_waited(world: World) -> None:
     program, endpoint = world.program()
     world.echo(endpoint, b"before")
@@ -105,7 +106,7 @@ def test_stopped(world: World) -> None:
     """Nothing waits for it; when it goes on, everything is there, in order."""
     program, endpoint = world.program()
     world.echo(endpoint, b"before")
-    program.run.send_signal(signal.SIGSTOP)
+    program.stop()
     sent = [b"%d" % number for number in range(5000)]
     for each in sent:
         world.ask(endpoint, each, b"x" * 500)
@@ -116,12 +117,13 @@ def test_stopped(world: World) -> None:
     assert world.worker.counts()["lost"] == 0
 
 
+@pytest.mark.long
 def test_stopped_and_full(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What does not fit is lost and counted; nothing waits, here or at the end."""
     monkeypatch.setattr(sockets, "MOST_WAITING", 50)
     program, endpoint = world.program()
     world.echo(endpoint, b"before")
-    program.run.send_signal(signal.SIGSTOP)
+    program.stop()
     many = 20_000
     for number in range(many):
         world.ask(endpoint, b"%d" % number, b"x" * 5000)
@@ -137,17 +139,18 @@ def test_stopped_and_full(world: World, monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_stopped_peer_does_not_hold_up_the_end(world: World) -> None:
     program, endpoint = world.program()
     world.echo(endpoint, b"before")
-    program.run.send_signal(signal.SIGSTOP)
+    program.stop()
     for _ in range(100):
         world.ask(endpoint, b"x" * 1_000_000)
     world.worker.close(linger=0.1)
     assert not world.worker._threads[0].is_alive()
 
 
+@pytest.mark.long
 def test_a_stopped_peer_holds_up_nobody_else(world: World) -> None:
     (program, endpoint), (_, other) = world.program(), world.program()
     world.echo(endpoint, b"before")
-    program.run.send_signal(signal.SIGSTOP)
+    program.stop()
     for _ in range(100):
         world.ask(endpoint, b"x" * 1_000_000)
     world.echo(other, b"still here")
@@ -267,7 +270,7 @@ worker.send(sys.argv[1] + "nobody", [b"x" * 1_000_000])
 """
 
 
-@pytest.mark.parametrize("ending", ["", "worker.close()", "import os; os._exit(0)"])
+@pytest.mark.parametrize("ending", ["", "worker.close()"])
 def test_a_program_that_ends_ends(ending: str) -> None:
     """Whether it closes its worker or not; nothing is printed."""
     with folder() as home:

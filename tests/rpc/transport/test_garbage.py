@@ -24,8 +24,8 @@ FRAMES = st.lists(SIZES.map(bytes), max_size=12)
 
 
 def again(parts: list[Buffer]) -> list[bytes] | None:
-    packet = parted(bytes(parts[0]), parts[1:])
-    return None if packet is None else [bytes(each) for each in packet[1]]
+    frames = parted(bytes(parts[0]), parts[1:])
+    return None if frames is None else [bytes(each) for each in frames]
 
 
 @given(FRAMES)
