@@ -17,7 +17,9 @@ from runtime.rpc.values import restricted, unpack
 from runtime.rpc.values.restricted import DEEPEST, ROWS
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
+from runtime.tensors.instance import instance_of
 from runtime.tensors.making import wrap_number
+from runtime.tensors.wrapper import WrapperStorage
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received
 
 # The sizes and the kind, behind what was written.
@@ -187,6 +189,11 @@ def test_tensors_with_keys_of_their_own() -> None:
         plain.with_keyset(plain.keyset.remove("AutogradCPU")),
     ):
         assert not restricted.fits(value)
+    place = WrapperStorage("Wrapper", plain.device, plain.dtype, 2), 0, (1,)
+    bare = instance_of(
+        runtime.Tensor, (2,), plain.dtype, plain.device, plain.key_bits, place
+    )
+    assert not restricted.fits(bare)
     with runtime.inference_mode():
         sent = runtime.ones(2)
     found = there(sent)
