@@ -260,7 +260,7 @@ def _seconds(handle: Handle, timeout: float, call: str) -> float | None:
 
 
 def reference_of(handle: Handle, of: str = "") -> RRef[Any]:
-    """The reference that stands for a handle; its value is of the type `of`, if known."""
+    """The reference that stands for a handle; its value is of type `of`, if known."""
     if of:
         handle.fork = handle.fork._replace(type=of)
     made: RRef[Any] = object.__new__(RRef)

@@ -23,6 +23,7 @@ Rules:
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from runtime.rpc.functions import is_async
 from runtime.rpc.program import references
 from runtime.rpc.program.kinds import (
     ASYNC,
@@ -240,6 +241,11 @@ def function_of(e: Emitter, name: str, callee: Sugared) -> Function:
     if isinstance(callee, FunctionOfProgram):
         return callee.function
     if isinstance(callee, PythonFunction):
+        if is_async(callee.python):
+            e.fail(
+                f"`{name}` is given {callee.says()}, whose result comes later",
+                "Call it from Python, or give the function that it marks.",
+            )
         mark = mark_of(callee.python)
         if mark is None or mark.value == "export":
             return e.compiler.called(e, callee.python)

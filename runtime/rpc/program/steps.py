@@ -6,14 +6,14 @@ Rules:
 - what comes back from another worker is held against the type that the program says: a
   future when it is waited for, a reference when it is asked for its value;
 - an exception from another worker is raised as it comes, with the frames of the program
-  that asked.
+  that asked;
+- a cast may lie: what a program took for a reference, or a worker, is asked for its
+  class before it is asked for anything else.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from runtime.errors.future import described
-from runtime.errors.rpc import RpcMisuse
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.program.boundary import tests
 from runtime.rpc.program.calls import called
@@ -46,11 +46,11 @@ def makers(surface: Surface) -> Mapping[str, Maker]:
 
     return {
         **dict.fromkeys(_MODES, call),
-        "prim::rref_to_here": _value("to_here"),
-        "prim::rref_local_value": _value("local_value"),
+        "prim::rref_to_here": _value("to_here", surface.rref),
+        "prim::rref_local_value": _value("local_value", surface.rref),
         "prim::worker_info": _worker,
         **{
-            f"prim::rref_{name}": _asked(name)
+            f"prim::rref_{name}": _asked(name, surface.rref)
             for name in ("is_owner", "owner", "owner_name", "confirmed_by_owner")
         },
     }
@@ -81,34 +81,43 @@ def _call(node: Node, surface: Surface) -> Function:
     return call
 
 
-def _value(name: str) -> Maker:
+def _value(name: str, kind: type) -> Maker:
     """The value of a reference, which is of the type that the program says."""
 
     def maker(node: Node) -> Function:
-        of = node.output.type
+        of, given = node.output.type, node.inputs[0].type
 
         def ask(rref: Any, *timeout: float) -> Any:
-            value = getattr(rref, name)(*timeout)
-            return checked(value, of, "A reference")
+            # Its method is called, whatever a program took for a reference.
+            if not isinstance(rref, kind):
+                checked(rref, given, "A program")
+            return checked(getattr(rref, name)(*timeout), of, "A reference")
 
         return ask
 
     return maker
 
 
-def _asked(name: str) -> Maker:
-    return lambda node: lambda rref: getattr(rref, name)()
+def _asked(name: str, kind: type) -> Maker:
+    def maker(node: Node) -> Function:
+        given = node.inputs[0].type
+
+        def ask(rref: Any) -> Any:
+            if not isinstance(rref, kind):
+                checked(rref, given, "A program")
+            return getattr(rref, name)()
+
+        return ask
+
+    return maker
 
 
 def _worker(node: Node) -> Function:
-    name = node.attributes["name"]
+    name, given = node.attributes["name"], node.inputs[0].type
 
     def ask(worker: Any) -> Any:
-        # A cast may have lied.
         if not isinstance(worker, WorkerInfo):
-            raise RpcMisuse(
-                call=name, found=described(worker), wanted="a worker: its WorkerInfo"
-            )
+            checked(worker, given, "A program")
         return getattr(worker, name)
 
     return ask

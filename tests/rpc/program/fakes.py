@@ -123,10 +123,12 @@ class World:
     def plugged(self) -> Iterator["World"]:
         """Programs have this world as their remote calls, and no worker's."""
         rpc._PROGRAMS.close()
+        WORLDS.append(self)
         try:
             with plug_in(self.surface()):
                 yield self
         finally:
+            WORLDS.remove(self)
             rpc._PROGRAMS = plug_in_workers()
 
     def surface(self) -> Surface:
@@ -140,5 +142,10 @@ class World:
             _remote_torchscript,
             RRef,
             lambda rref: rref.type,
-            self.call,
+            # What was compiled in a world before this one calls in this one.
+            lambda *given: (WORLDS[-1] if WORLDS else self).call(*given),
         )
+
+
+# The worlds that are plugged, the outermost first.
+WORLDS: list[World] = []

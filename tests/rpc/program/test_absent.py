@@ -121,29 +121,3 @@ print(len(kinds._ADDED))
 """
     )
     assert lines == ["False False", "0 False", "10"]
-
-
-def test_other_plug_ins_are_added_when_their_area_is_ready() -> None:
-    """Nobody knows of remote calls there: an area has a name, and is ready or not."""
-    from runtime.script.plug_ins import ready, register_plug_in
-
-    told: list[str] = []
-
-    def install() -> list[object]:
-        told.append("added")
-        return [lambda: told.append("first"), lambda: told.append("second")]
-
-    before = register_plug_in("tests.an_area", install)  # type: ignore[arg-type]  # they give nothing
-    assert told == []
-    ready("tests.an_area")
-    ready("tests.an_area")
-    assert told == ["added"]
-    before.close()
-    before.close()
-    assert told == ["added", "second", "first"]
-    with register_plug_in("tests.an_area", install):  # type: ignore[arg-type]  # as above
-        assert told[3:] == ["added"]
-    assert told[3:] == ["added", "second", "first"]
-    register_plug_in("tests.never", install).close()  # type: ignore[arg-type]  # as above
-    ready("tests.never")
-    assert len(told) == 6

@@ -4,7 +4,9 @@
 # Remote calls of Python give what they give.
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,11 +27,14 @@ from runtime.script.emission import sugar
 from runtime.script.frontend import language
 from runtime.script.ir import (
     KINDS,
+    Effect,
+    Sharing,
     check,
     copy_graph,
     parse_graph,
     printed,
 )
+from runtime.script.ir import kinds as ir_kinds
 from runtime.script.ir.kinds import kind_names
 from runtime.script.passes import OPTIMIZE, Aliases, run_passes
 from runtime.script.program import Function, Program, fork, inference, wait
@@ -158,6 +163,42 @@ def test_calls_are_neither_left_out_nor_merged() -> None:
         *("prim::rpc_remote", "prim::rpc_remote"),
         *("prim::rref_to_here", "prim::rref_to_here"),
     ]
+
+
+def weakened(*names: str) -> AbstractContextManager[None]:
+    """Some kinds say that they do nothing besides: a planted fault."""
+
+    @contextmanager
+    def planted() -> Iterator[None]:
+        before = dict(ir_kinds._ADDED)
+        for name in names:
+            row = before[name]
+            ir_kinds._ADDED[name] = replace(
+                row, effects=Effect.NONE, sharing=Sharing.NOTHING
+            )
+        try:
+            yield
+        finally:
+            ir_kinds._ADDED.update(before)
+
+    return planted()
+
+
+@pytest.mark.usefixtures("fake")
+def test_a_kind_without_its_effects_is_found() -> None:
+    def f(to: str, r: RRef[Tensor]) -> bool:
+        rpc.rpc_async(to, nothing)
+        rpc.rpc_sync(to, nothing)
+        rpc.remote(to, nothing)
+        r.to_here()
+        r.local_value()
+        return r.confirmed_by_owner() == r.confirmed_by_owner()
+
+    whole = remote_kinds(f)
+    assert len(whole) == 7
+    for name in {*whole}:
+        with weakened(name):
+            assert remote_kinds(f).count(name) < whole.count(name)
 
 
 @pytest.mark.usefixtures("fake")

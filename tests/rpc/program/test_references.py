@@ -13,8 +13,13 @@ from runtime.errors.call import WrongArgumentType
 from runtime.errors.script_running import NotOfType
 from runtime.rpc.identities import WorkerInfo
 from runtime.schema.parser import parse_type
-from runtime.script.program import Uninferred, ignore, inferred_type, interface
-from tests.rpc.program import fakes as rpc
+from runtime.script.program import (
+    Uninferred,
+    ignore,
+    inferred_type,
+    interface,
+    unchecked_cast,
+)
 from tests.rpc.program.fakes import RRef, World
 
 X = runtime.tensor([1.0, 2.0])
@@ -264,16 +269,38 @@ def test_a_worker_is_one_of_a_program(fake: World) -> None:
     assert fake.calls == []
 
 
+class Sly:
+    """An object of Python's with methods of these names."""
+
+    def to_here(self) -> int:
+        raise AssertionError("nobody calls it")
+
+    local_value = is_owner = owner_name = to_here
+    name = "sly"
+
+
 def test_a_cast_that_lies_is_found() -> None:
-    from runtime.errors.rpc import RpcMisuse
-    from runtime.script.program import unchecked_cast
+    """Nothing of an object is run that is no reference."""
 
-    @jit.script
-    def f(x: Any) -> int:
-        return unchecked_cast(WorkerInfo, x).id
+    def here(x: Any) -> int:
+        return unchecked_cast(RRef[int], x).to_here()
 
-    assert f(WorkerInfo("w", 3)) == 3
-    with pytest.raises(RpcMisuse) as caught:
-        f(3)
-    assert caught.value.found == "an object of type int"
-    assert rpc.RRef is RRef
+    def local(x: Any) -> int:
+        return unchecked_cast(RRef[int], x).local_value()
+
+    def mine(x: Any) -> bool:
+        return unchecked_cast(RRef[int], x).is_owner()
+
+    def name(x: Any) -> str:
+        return unchecked_cast(WorkerInfo, x).name
+
+    for f, wanted in ((here, 3), (local, 3), (mine, True)):
+        made = jit.script(f)
+        assert made(RRef(3, "int")) == wanted
+        with pytest.raises(NotOfType) as caught:
+            made(Sly())
+        assert (caught.value.what, caught.value.expected) == ("A program", "RRef(int)")
+    made = jit.script(name)
+    assert made(WorkerInfo("w", 3)) == "w"
+    with pytest.raises(NotOfType, match="WorkerInfo"):
+        made(Sly())

@@ -22,6 +22,7 @@ from typing import Any, Dict, List, Optional
 import runtime
 from runtime import Tensor
 from runtime.futures import Future
+from runtime.rpc.functions import async_execution
 from runtime.rpc.identities import WorkerInfo
 from runtime.script.program import ignore
 from tests.rpc.program import fakes as rpc

@@ -1,0 +1,262 @@
+"""Plug-ins: what others add to the compiler, without a line of it that knows them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+
+from runtime import jit
+from runtime.errors.schema import UnknownKind
+from runtime.schema.annotation import (
+    annotated_type,
+    register_annotation,
+    register_wrapper,
+)
+from runtime.schema.types import (
+    ClassType,
+    FutureType,
+    IntType,
+    StrType,
+)
+from runtime.script.archive import graph_code, recompiled, register_form, register_word
+from runtime.script.emission import (
+    Arguments,
+    Emitter,
+    SpecialForm,
+    Sugared,
+    arguments_of,
+    register_forms,
+    sugar_of_value,
+)
+from runtime.script.ir import (
+    Attribute,
+    Count,
+    Effect,
+    Form,
+    Kind,
+    Node,
+    check,
+    known_kind,
+    parse_graph,
+    printed,
+    register_kind,
+    row_of,
+)
+from runtime.script.plug_ins import ready, register_plug_in
+from runtime.script.program import (
+    Program,
+    Uninferred,
+    ignore,
+    inferred_type,
+    register_inference,
+)
+from runtime.script.running import register_step, register_test, taker
+from runtime.script.running import test_of as is_one
+
+AT = ContextVar("AT", default=0)
+
+
+class Holder:
+    """What a plug-in has a type for."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def shout(text: str) -> str:
+    """What a plug-in has a kind for."""
+    raise AssertionError("programs have their own")
+
+
+def _shout(e: Emitter, arguments: Arguments) -> Sugared:
+    (text,) = arguments_of(e, "shout", ("text",), arguments)
+    made = e.node("prim::shout", (text.value(e),), (StrType,), {"mark": "!"})
+    return sugar_of_value(made.output)
+
+
+def _step(node: Node) -> Callable[..., Any]:
+    mark = node.attributes["mark"]
+    return lambda text: text.upper() + mark
+
+
+ROW = Kind(
+    name="prim::shout",
+    inputs=Count(1, 1),
+    outputs=Count(1, 1),
+    infer=lambda node: (StrType,),
+    attributes=(Attribute("mark", Form.TEXT),),
+    effects=Effect.IO,
+)
+
+
+@contextmanager
+def shouting() -> Iterator[None]:
+    """Programs may shout."""
+    removes = [
+        register_kind(ROW),
+        register_step("prim::shout", _step),
+        register_form("prim::shout", lambda node, texts, _: f"shout({texts[0]})"),
+        register_word("shout", shout),
+    ]
+    forms = register_forms(SpecialForm("shout", _shout, shout))
+    yield
+    for each in (*removes, *(form.close for form in forms)):
+        each()
+        each()
+
+
+def shouts(shout_: str) -> str:
+    return shout(shout_) + "?"
+
+
+def test_a_kind_of_nodes() -> None:
+    """What it is, what it does, how it is written; and none of it afterwards."""
+    with shouting():
+        made = jit.script(shouts)
+        assert made("a") == "A!?"
+        assert known_kind("prim::shout") is row_of("prim::shout") is ROW
+        drawn = printed(made.graph, places=False).text
+        assert '%2 : str = prim::shout[mark="!"](%shout_.1)' in drawn
+        read = parse_graph(drawn)
+        check(read)
+        assert printed(read, places=False).text == drawn
+        assert graph_code(made.graph).endswith("return shout(shout_) + '?'\n")
+        assert jit.script(recompiled(made.function, Program()))("b") == "B!?"
+        with pytest.raises(AssertionError, match="already"):
+            register_kind(ROW)
+        with pytest.raises(AssertionError, match="already"):
+            register_step("prim::shout", _step)
+        with pytest.raises(AssertionError, match="already"):
+            register_word("shout", shout)
+    assert row_of("prim::shout") is None
+    with pytest.raises(UnknownKind) as caught:
+        parse_graph(drawn)
+    assert caught.value.kind == "prim::shout"
+    # What was laid out before goes on.
+    assert made("c") == "C!?"
+
+
+def test_a_kind_is_no_operator_and_there_once() -> None:
+    for name, words in (("prim::If", "already"), ("demo::x", "operators")):
+        row = Kind(name=name, inputs=ROW.inputs, outputs=ROW.outputs, infer=ROW.infer)
+        with pytest.raises(AssertionError, match=words):
+            register_kind(row)
+    with pytest.raises(AssertionError, match="already"):
+        register_step("prim::wait", _step)
+    with pytest.raises(AssertionError, match="already"):
+        register_word("wait", shout)
+
+
+def test_tests_of_types() -> None:
+    """Without one every value is of the type; with one, what it says."""
+    made = ClassType("plug_ins.Thing")
+    remove = register_test(made, lambda _: lambda value: isinstance(value, Holder))
+    one = Holder(3)
+    assert (is_one(made)(one), is_one(made)(3)) == (True, False)
+    assert taker(made)(one) is one
+    assert taker(made)(3) != 3
+    with pytest.raises(AssertionError, match="already"):
+        register_test(made, lambda _: lambda value: True)
+    remove()
+    remove()
+    assert is_one(made)(3)
+
+
+def test_types_of_values() -> None:
+    assert isinstance(inferred_type(Holder(3)), Uninferred)
+
+    class Below(Holder):
+        pass
+
+    def infer(value: Holder, program: Program) -> Any:
+        return FutureType(IntType)
+
+    remove = register_inference(Holder, infer)
+    assert str(inferred_type([Holder(3), Below(4)])) == "Future(int)[]"
+    with pytest.raises(AssertionError, match="already"):
+        register_inference(Holder, infer)
+    remove()
+    remove()
+    assert isinstance(inferred_type(Below(3)), Uninferred)
+
+
+def test_annotations_are_taken_back() -> None:
+    class Box:
+        pass
+
+    remove = register_annotation(Box, StrType)
+    assert annotated_type(Box) is StrType
+    remove()
+    remove()
+    assert annotated_type(Box) is None
+    remove = register_wrapper(Box, FutureType, IntType)
+    assert str(annotated_type(Box)) == "Future(int)"
+    remove()
+    remove()
+    assert annotated_type(Box) is None
+
+
+def test_displays_are_as_wide_as_what_they_are_written_for() -> None:
+    """Values of types without a common one, where the annotation takes them."""
+
+    def f(x: int) -> tuple[dict[str, Any], list[Any], int]:
+        d: dict[str, Any] = {"a": x, "b": "text"}
+        xs: list[Any] = [x, "text", [x]]
+        ys = jit.annotate(list[int | str], [x, "a"])
+        return d, xs, len(ys)
+
+    def g(x: int) -> int:
+        d: dict[str, int] = {"a": x, "b": "text"}  # type: ignore[dict-item]  # so it is
+        return len(d)
+
+    assert jit.script(f)(3) == ({"a": 3, "b": "text"}, [3, "text", [3]], 2)
+    with pytest.raises(TypeError, match="values of this dictionary"):
+        jit.script(g)
+
+
+@ignore
+def at() -> int:
+    return AT.get()
+
+
+def asks() -> int:
+    return at()
+
+
+def test_a_task_has_the_variables_of_the_context_that_forked_it() -> None:
+    @jit.script
+    def f() -> jit.Future[int]:
+        return jit.fork(asks)
+
+    token = AT.set(3)
+    future = f()
+    AT.reset(token)
+    assert AT.get() == 0
+    # Whoever runs it: a thread of the pool, or this one.
+    assert future.wait() == 3
+
+
+def test_other_plug_ins_are_added_when_their_area_is_ready() -> None:
+    """Nobody knows of remote calls there: an area has a name, and is ready or not."""
+    told: list[str] = []
+
+    def install() -> list[object]:
+        told.append("added")
+        return [lambda: told.append("first"), lambda: told.append("second")]
+
+    before = register_plug_in("tests.an_area", install)  # type: ignore[arg-type]  # they give nothing
+    assert told == []
+    ready("tests.an_area")
+    ready("tests.an_area")
+    assert told == ["added"]
+    before.close()
+    before.close()
+    assert told == ["added", "second", "first"]
+    with register_plug_in("tests.an_area", install):  # type: ignore[arg-type]  # as above
+        assert told[3:] == ["added"]
+    assert told[3:] == ["added", "second", "first"]
+    register_plug_in("tests.never", install).close()  # type: ignore[arg-type]  # as above
+    ready("tests.never")
+    assert len(told) == 6
