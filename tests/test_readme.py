@@ -165,6 +165,7 @@ PROGRAMS = (
     "FlopCounterMode() as counter",
     "asyncio.run(main())",
     "jit.load(file)",
+    "rpc.local_workers(",
 )
 
 

@@ -539,3 +539,17 @@ class UnfitArguments(RpcError, TypeError):
     def render(self) -> str:
         """What is wrong, and what the function takes."""
         return page(f"{self.fault}.", ("it takes", self.schema))
+
+
+@dataclass(eq=False, kw_only=True)
+class SentInVain(RpcError):
+    """A faulty agent was told to fail this attempt to send; nothing was sent."""
+
+    message: str
+    call: str
+
+    def render(self) -> str:
+        """What was to be sent, and that it was no accident."""
+        return page(
+            f"Send attempt failed intentionally for {self.message}: {self.call}."
+        )

@@ -26,36 +26,37 @@ if TYPE_CHECKING:
         init_rpc,
         is_initialized,
         register_backend,
+        set_rpc_timeout,
         shutdown,
     )
     from runtime.rpc.agent import debug_info as get_debug_info
     from runtime.rpc.agent.local import local_workers
-    from runtime.rpc.agent import set_rpc_timeout as _set_rpc_timeout
-    from runtime.rpc.api import (
-        _all_gather,
-        _barrier,
-        _wait_all,
-        remote,
-        rpc_async,
-        rpc_sync,
+    from runtime.rpc.agent.options import Settings
+    from runtime.rpc.api import _all_gather as _all_gather
+    from runtime.rpc.api import _barrier as _barrier
+    from runtime.rpc.api import _wait_all as _wait_all
+    from runtime.rpc.api import remote, rpc_async, rpc_sync
+    from runtime.rpc.profiling import profile, record_function
+    from runtime.rpc.program.by_name import _remote_torchscript as _remote_torchscript
+    from runtime.rpc.program.by_name import (
+        _rpc_async_torchscript as _rpc_async_torchscript,
     )
     from runtime.rpc.program.by_name import (
-        _remote_torchscript,
-        _rpc_async_torchscript,
-        _rpc_sync_torchscript,
+        _rpc_sync_torchscript as _rpc_sync_torchscript,
     )
-    from runtime.rpc.profiling import profile, record_function
     from runtime.rpc.references import RRef
     from runtime.rpc.values import register, register_reducer, use_pickler
 
     PyRRef = RRef
     TensorPipeRpcBackendOptions = RpcBackendOptions
+    _set_rpc_timeout = set_rpc_timeout
 
 __all__ = [
     "BackendType",
     "PyRRef",
     "RRef",
     "RpcBackendOptions",
+    "Settings",
     "TensorPipeRpcBackendOptions",
     "WorkerInfo",
     "api",
@@ -103,6 +104,7 @@ _LAZY = {
         "shutdown",
     ),
     "agent.local": ("local_workers",),
+    "agent.options": ("Settings",),
     "api": ("_all_gather", "_barrier", "_wait_all", "remote", "rpc_async", "rpc_sync"),
     "program.by_name": (
         *("_remote_torchscript", "_rpc_async_torchscript", "_rpc_sync_torchscript"),

@@ -19,7 +19,7 @@ Rules:
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import local
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 from weakref import WeakKeyDictionary
 
 from runtime.errors.future import FutureTimeout
@@ -67,17 +67,37 @@ def _asked(
     """The worker here, the one there, what is asked, and how long that may take."""
     agent = current_agent(call)
     seconds = timeout_seconds(timeout, agent.rpc_timeout, call)
-    request = Request(func, args or (), kwargs or {})
+    request = Request(func, args or (), kwargs or {})  # type: ignore[arg-type]  # it is looked at when it is written
     return agent, agent.find(to), request, seconds
+
+
+@overload
+def rpc_sync(
+    to: To,
+    func: Callable[..., Future[T]],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> T: ...
+
+
+@overload
+def rpc_sync(
+    to: To,
+    func: Callable[..., T],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> T: ...
 
 
 def rpc_sync(
     to: To,
-    func: Callable[..., T],
+    func: Callable[..., Any],
     args: Arguments = None,
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
-) -> T:
+) -> Any:
     """What `func(*args, **kwargs)` gives on the worker `to`.
 
     `to` is a name, a number or an info.  `timeout` is in seconds; 0 is for ever, -1 the
@@ -92,19 +112,37 @@ def rpc_sync(
     """
     agent, node, request, seconds = _asked("rpc_sync", to, func, args, kwargs, timeout)
     if is_profiling():
-        found: T = measured("sync", agent, node, request, timeout=seconds).wait()
-        return found
-    value: T = agent.call_and_wait(node, request, timeout=seconds)
-    return value
+        return measured("sync", agent, node, request, timeout=seconds).wait()
+    return agent.call_and_wait(node, request, timeout=seconds)
+
+
+@overload
+def rpc_async(
+    to: To,
+    func: Callable[..., Future[T]],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> Future[T]: ...
+
+
+@overload
+def rpc_async(
+    to: To,
+    func: Callable[..., T],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> Future[T]: ...
 
 
 def rpc_async(
     to: To,
-    func: Callable[..., T],
+    func: Callable[..., Any],
     args: Arguments = None,
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
-) -> Future[T]:
+) -> Future[Any]:
     """A future of what `func(*args, **kwargs)` gives on the worker `to`.
 
     Raises:
@@ -122,13 +160,33 @@ def rpc_async(
     return future
 
 
+@overload
+def remote(
+    to: To,
+    func: Callable[..., Future[T]],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> RRef[T]: ...
+
+
+@overload
 def remote(
     to: To,
     func: Callable[..., T],
+    args: Arguments = ...,
+    kwargs: Named = ...,
+    timeout: float = ...,
+) -> RRef[T]: ...
+
+
+def remote(
+    to: To,
+    func: Callable[..., Any],
     args: Arguments = None,
     kwargs: Named = None,
     timeout: float = UNSET_RPC_TIMEOUT,
-) -> RRef[T]:
+) -> RRef[Any]:
     """A reference to what `func(*args, **kwargs)` gives on the worker `to`, at once.
 
     The worker keeps the value as long as anybody refers to it.  What the function
@@ -151,7 +209,8 @@ def _wait_all() -> Iterator[None]:
         BaseException: the first error among them; or what was raised inside.
     """
     outer = getattr(_thread_local_var, "future_list", None)
-    _thread_local_var.future_list = begun = []
+    begun: list[Future[Any]] = []
+    _thread_local_var.future_list = begun
     try:
         yield
         wait_all(begun)
@@ -242,7 +301,8 @@ def _all_gather(
         if me == names[0]:
             return _kept_here(found, number, names, obj, seconds)
         asked = (number, names, me, obj)
-        return {**rpc_sync(names[0], _arrive, asked, timeout=seconds or 0)}
+        told: dict[str, Any] = rpc_sync(names[0], _arrive, asked, timeout=seconds or 0)
+        return told
     except TimeoutError as error:
         with _LOCK:
             # Whoever tries again means the same gathering.

@@ -20,11 +20,13 @@ from functools import partial
 from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar, overload
 from weakref import finalize
 
+from runtime.errors.future import FutureTimeout
 from runtime.errors.rpc import (
     NoSuchMethod,
     NotTheOwner,
     ReferenceNotSent,
     RpcMisuse,
+    RpcTimeout,
 )
 from runtime.futures import Future
 from runtime.locks import load
@@ -39,6 +41,7 @@ from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution, is_async
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.profiling import is_profiling, record_function, to_here_key
+from runtime.rpc.values import pack_error, unpack_error
 from runtime.script.plug_ins import ready
 
 T = TypeVar("T")
@@ -104,11 +107,16 @@ class RRef(Generic[T]):
             ReferenceDead: it was never made, or its owner is out of reach.
             Exception: what the function raised that was to make it.
         """
+        handle = self._handle
+        seconds = _seconds(handle, timeout, "to_here")
+        if handle.is_owner:
+            return _value_here(handle, "to_here", seconds)  # type: ignore[no-any-return]  # it is what was kept
         if is_profiling():
-            me, owner = self._handle.agent.info.name, self.owner_name()
-            with record_function(to_here_key(me, owner)) as scope:
-                return scope.ends_with(self._fetched(timeout)).wait()
-        return self._fetched(timeout).wait()
+            key = to_here_key(handle.agent.info.name, self.owner_name())
+            with record_function(key) as scope:
+                fetched = handle.agent.fetch(handle, timeout=seconds)
+                return scope.ends_with(fetched).wait()  # type: ignore[no-any-return]  # as above
+        return handle.agent.fetch(handle, timeout=seconds).wait()  # type: ignore[no-any-return]  # as above
 
     def local_value(self) -> T:
         """The value itself, on its owner.
@@ -124,12 +132,7 @@ class RRef(Generic[T]):
                 worker=self._handle.agent.info.name,
                 owner=self.owner_name(),
             )
-        return self._handle.value.wait()
-
-    def _fetched(self, timeout: float) -> Future[T]:
-        handle = self._handle
-        seconds = _seconds(handle, timeout, "to_here")
-        return handle.agent.fetch(handle, timeout=seconds)
+        return _value_here(self._handle, "local_value", None)  # type: ignore[no-any-return]  # it is what was kept
 
     def _get_future(self) -> Future[None]:
         """A future that is complete once the value was asked for at its owner."""
@@ -153,7 +156,10 @@ class RRef(Generic[T]):
     def _get_type(self, timeout: float = ...) -> "type[T]": ...
 
     @overload
-    def _get_type(self, timeout: float, blocking: bool) -> "Any": ...
+    def _get_type(self, timeout: float = ..., *, blocking: bool) -> Any: ...
+
+    @overload
+    def _get_type(self, timeout: float, blocking: bool) -> Any: ...
 
     def _get_type(
         self, timeout: float = UNSET_RPC_TIMEOUT, blocking: bool = True
@@ -254,7 +260,7 @@ def _seconds(handle: Handle, timeout: float, call: str) -> float | None:
 
 
 def reference_of(handle: Handle, of: str = "") -> RRef[Any]:
-    """The reference that stands for a handle; its value is of the type `of`, if known."""
+    """The reference that stands for a handle; its value is of type `of`, if known."""
     if of:
         handle.fork = handle.fork._replace(type=of)
     made: RRef[Any] = object.__new__(RRef)
@@ -268,6 +274,40 @@ def handle_of(value: Any) -> Handle | None:
 
 
 set_reference_class(reference_of, handle_of, RRef)
+
+
+def _value_here(handle: Handle, call: str, seconds: float | None) -> Any:
+    """The value of an owner's reference, as soon as it is made.
+
+    An error of making it is raised as a new exception: the one that is kept would keep
+    the frames that it passes, and with them references to itself.
+
+    Raises:
+        RpcTimeout: it is not made in time.
+        ReferenceDead: it is dead.
+        RemoteError: what the function raised, of its class, too.
+    """
+    handle.check(call)
+    value = handle.value
+    assert value is not None, "it is the owner's"
+    if not value.done():
+        try:
+            value.then(_nothing).wait(seconds)
+        except FutureTimeout:
+            assert seconds is not None, "else there is an end only"
+            raise RpcTimeout(
+                call=call,
+                worker=handle.owner.name,
+                milliseconds=round(seconds * 1000),
+            ) from None
+    error = value.error()
+    if error is not None:
+        raise unpack_error(pack_error(error, handle.agent.info).payload)
+    return value.value()
+
+
+def _nothing(future: object) -> None:
+    """Stands for a callback."""
 
 
 # Types ------------------------------------------------------------------------------
@@ -309,10 +349,12 @@ def _is_compiled_module(value: Any) -> bool:
 
 def _hinted(found: Any, hint: type) -> str:
     program: Any = load("runtime.script.program")
-    classes = program.SHARED_PROGRAM.classes
-    wanted = classes(hint, load("runtime.schema.written").Scope({}, classes=classes))
-    fits = load("runtime.schema.subtype").is_subtype
-    if wanted is None or not program.is_interface(hint) or not fits(found, wanted):
+    fits: Any = load("runtime.schema.subtype").is_subtype
+    wanted = None
+    if program.is_interface(hint):
+        load("runtime.jit").script(hint)
+        wanted = program.SHARED_PROGRAM.classes.known(hint)
+    if wanted is None or not fits(found, wanted):
         raise RpcMisuse(
             call="RRef",
             found=f"the type_hint `{hint.__name__}`",
@@ -446,6 +488,11 @@ def _when_here(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
     result: Future[Any] = Future()
 
     def now(told: Future[Any]) -> None:
+        failed = told.error()
+        if failed is not None:
+            # Not raised: it would keep the frames that it passes.
+            result.set_error_if_needed(failed)
+            return
         try:
             given = act(told.value())
         except Exception as error:
@@ -456,7 +503,9 @@ def _when_here(rref: RRef[Any], act: Callable[[Any], Any]) -> Future[Any]:
         else:
             result.set_result(given)
 
-    rref._handle.value.add_done_callback(now)
+    value = rref._handle.value
+    assert value is not None, "it runs on the owner"
+    value.add_done_callback(now)
     return result
 
 

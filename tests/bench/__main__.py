@@ -21,6 +21,7 @@ from tests.bench.remote_calls import REMOTE_ROWS
 from tests.bench.row import Row
 from tests.bench.rows import ROWS as HARNESS_ROWS
 from tests.bench.script_running import RUNNING_ROWS
+from tests.bench.sessions import SESSION_ROWS
 from tests.bench.training import TRAINING_ROWS
 
 ROWS = (
@@ -34,6 +35,7 @@ ROWS = (
     *COMPILING_ROWS,
     *ARCHIVE_ROWS,
     *TRAINING_ROWS,
+    *SESSION_ROWS,
     *REMOTE_ROWS,
     kernels,
 )

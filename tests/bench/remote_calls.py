@@ -37,8 +37,15 @@ SIDES = {
 def told(engine: str, way: str, workers: int, *what: str) -> dict[str, float]:
     """What one program measured."""
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.bench.remote_pair", engine, way, str(workers)]
-        + list(what),
+        [
+            sys.executable,
+            "-m",
+            "tests.bench.remote_pair",
+            engine,
+            way,
+            f"{workers}",
+            *what,
+        ],
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

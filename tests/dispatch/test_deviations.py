@@ -37,9 +37,89 @@ DEAD_CODE = "../script/passes/test_dead_code.py::test_dead_code"
 TRACING = "../script/tracing/"
 ARCHIVE = "../script/archive/"
 PROGRAMS = "../script/emission/test_programs.py::test_does_what_python_does"
+RPC = "../rpc/surface/"
 COMPILE = "../script/emission/test_compile.py::"
 
 TESTS: dict[str, str] = {
+    # Remote calls
+    "a worker that ended without a word, or was cut off": (
+        f"{RPC}test_ends.py::test_a_worker_that_died"
+    ),
+    "a graceful shutdown to which somebody never comes": (
+        f"{RPC}test_ends.py::test_who_never_comes_to_the_end_is_named"
+    ),
+    "packets that are lost": (
+        f"{RPC}test_ends.py::test_lost_packets_delay_and_lose_nothing"
+    ),
+    "whoever reaches the port of a worker": (
+        "../rpc/transport/test_addresses.py::test_without_keys_only_at_loopback"
+    ),
+    "the class of an error of a remote call": (
+        f"{RPC}test_errors.py::test_an_error_has_the_class_of_the_original_and_is_a_runtime_error"
+    ),
+    "letters beyond ASCII in the text of a remote error": (
+        f"{RPC}test_errors.py::test_texts_of_several_lines_and_other_letters_arrive_as_they_are"
+    ),
+    "timeouts below a millisecond": (
+        f"{RPC}test_timeouts.py::test_less_than_a_millisecond_is_one"
+    ),
+    "negative timeouts": (f"{RPC}test_timeouts.py::test_what_is_no_timeout"),
+    "the default timeout, read again": (
+        f"{RPC}test_timeouts.py::test_the_default_is_for_calls_that_name_none"
+    ),
+    "several references whose making timed out": (
+        f"{RPC}test_timeouts.py::test_a_reference_whose_making_was_not_answered_in_time_is_dead"
+    ),
+    "the type of a value, asked once without waiting": (
+        f"{RPC}test_references.py::test_a_type_is_kept_and_never_a_future"
+    ),
+    "`remote` of what cannot be called": (
+        f"{RPC}test_calls.py::test_what_cannot_be_called_is_refused_at_once"
+    ),
+    "a reference to a tuple": (
+        f"{RPC}test_references.py::test_a_reference_to_a_tuple_is_sent"
+    ),
+    "names of workers with a hyphen": (f"{RPC}test_ends.py::test_names_with_hyphens"),
+    "an asynchronously executed function whose future has an error": (
+        f"{RPC}test_async_execution.py::test_a_future_that_is_completed_with_an_error_raises_it"
+    ),
+    "keywords of a remote call that are no texts": (
+        f"{RPC}test_calls.py::test_what_are_no_arguments_is_refused_at_once"
+    ),
+    "functions of remote calls that have no name": (
+        f"{RPC}test_calls.py::test_functions_without_a_name_travel_whole"
+    ),
+    "`backward` of a reference": (
+        f"{RPC}test_references.py::test_backward_for_a_user_runs_on_the_owner"
+    ),
+    "requests that wait for one another": (
+        f"{RPC}test_calls.py::test_calls_in_a_circle_end_though_all_threads_wait"
+    ),
+    # Remote calls of programs
+    "a program with remote calls, saved": (
+        "../rpc/program/test_graphs.py::test_a_program_is_saved_and_loaded"
+    ),
+    "arguments by name of a program's remote call": (
+        "../rpc/program/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
+    ),
+    "an argument without default that a program's remote call gives by name": (
+        "../rpc/program/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
+    ),
+    "an argument of a program's remote call by place and by name": (
+        "../rpc/program/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
+    ),
+    "a worker of another type, or a timeout that is an int, in a program": (
+        "../rpc/program/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
+    ),
+    "`to_here()` of a program without a timeout": (
+        "../rpc/program/test_references.py::test_the_timeout_of_to_here"
+    ),
+    "what another worker's function gives a program": (
+        "../rpc/program/test_calls.py::test_results_are_held_against_their_types"
+    ),
+    "dictionaries and lists that are annotated with Any": (
+        "../rpc/program/test_calls_in_worlds.py::test_args_and_kwargs_contain_different_types"
+    ),
     # Programs
     "the middle of a chain of comparisons": PROGRAMS,
     "the target of an augmented assignment": PROGRAMS,

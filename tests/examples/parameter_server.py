@@ -113,7 +113,9 @@ def lead() -> tuple[list[float], list[float]]:
 
 def work(name: str, rank: int, folder: str) -> None:
     """One process, from its start to its end."""
-    options = rpc.TensorPipeRpcBackendOptions(init_method=f"ipc://{folder}")
+    # Four processes on a busy machine are slow, and not lost.
+    patient = rpc.Settings(dead=30.0, expire=40.0)
+    options = rpc.RpcBackendOptions(init_method=f"ipc://{folder}/w", session=patient)
     rpc.init_rpc(
         name, rank=rank, world_size=1 + len(TRAINERS), rpc_backend_options=options
     )

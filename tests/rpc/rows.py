@@ -496,9 +496,7 @@ ROWS: dict[str, Rows] = {
             f"{GROUPS}::test_barriers_of_several_threads_at_once",
         ),
     ),
-    "8 dead peers": (
-        ("an error at the caller", f"{ENDS}::test_a_worker_that_died"),
-    ),
+    "8 dead peers": (("an error at the caller", f"{ENDS}::test_a_worker_that_died"),),
     "8 picklers": (
         (
             "reducers of a class, the first one wins",

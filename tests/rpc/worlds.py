@@ -29,7 +29,7 @@ from runtime.rpc.session.settings import Settings
 # For what would never end; machines are busy.
 SECONDS = 60.0
 # Workers that a busy machine keeps from running are not lost.
-PATIENT = Settings(heartbeat=2.0, dead=30.0, expire=40.0, connect=60.0)
+PATIENT = Settings(heartbeat=0.3, dead=30.0, expire=40.0, connect=60.0)
 # Workers that are lost soon, where that is what is tested.
 HASTY = Settings(heartbeat=0.1, dead=0.5, expire=0.8, connect=0.5)
 

@@ -5,7 +5,7 @@ and listened to is `speaking`.
 
     call, call_and_wait   another worker runs a function; its result comes here
     remote, fetch         its result stays there; a copy of it is fetched
-    own, handle           references that begin here, or came with a message
+    own, handle           references that begin here, or came with a message (`holding`)
     reply                 what somebody asked of this worker is answered
 
 Rules:
@@ -32,31 +32,31 @@ from runtime.futures.outcome import Error, Outcome, Value
 from runtime.rpc.agent.answers import Pending, failure, wait_for
 from runtime.rpc.agent.codec import Codec
 from runtime.rpc.agent.current import Seat
-from runtime.rpc.agent.handles import DELETED, LOST, NOT_CREATED, Handle, References
+from runtime.rpc.agent.handles import DELETED, NOT_CREATED, Handle, References
+from runtime.rpc.agent.holding import Holder
+from runtime.rpc.agent.lending import Lending
 from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.agent.requests import Job, Request, serve
-from runtime.rpc.agent.speaking import Speaker, wait_shortly
-from runtime.rpc.identities import Fork, ForkId, Node, RRefId, WorkerInfo
+from runtime.rpc.agent.speaking import LOOK_SECONDS, wait_shortly
+from runtime.rpc.identities import Fork, Node, RRefId, WorkerInfo
 from runtime.rpc.session.events import (
     Admitted,
     Answered,
     Buffer,
     Called,
     Cancelled,
-    Confirmed,
-    Died,
     Event,
     Failed,
     Finished,
-    Freed,
     Joined,
     Lost,
+    Payload,
     Reason,
     Rejected,
     Warned,
 )
 from runtime.rpc.session.session import Session
-from runtime.rpc.transport import Transport
+from runtime.rpc.transport import Link, LinkState, Transport
 from runtime.rpc.values import Packed
 
 LOG = getLogger("runtime.rpc")
@@ -70,7 +70,7 @@ def _complete(told: tuple[Future[Any], Outcome]) -> None:
         future.set_error_if_needed(outcome.error)
 
 
-class Agent(Speaker):
+class Agent(Holder):
     """A worker: calls others, and does what others ask of it.
 
     `node` is its life as a member, as soon as it is one; `seat` is where its request
@@ -89,26 +89,27 @@ class Agent(Speaker):
         # Of calls that name none, in seconds.
         self.rpc_timeout = options.rpc_timeout
         self.codec = Codec(References(self), registered_only=options.registered_only)
+        self.lending = Lending(
+            self, wanted=options.shared_memory, largest=options.settings.largest
+        )
+        # Who does not trust this worker, and what was wrong with packets that came.
+        self.refused: set[str] = set()
+        self.complaints: list[str] = []
         self.admitted: Admitted | None = None
         self.rejected: Rejected | None = None
         self.finished = False
         self._pending: dict[int, Pending] = {}
         self._jobs: dict[tuple[Node, int], Job] = {}
-        self._owned: dict[RRefId, Future[Any]] = {}
-        # References that died before anybody had a handle.
-        self._stillborn: dict[ForkId, Reason] = {}
         self._answers: deque[tuple[Pending, Answered | Failed]] = deque()
         self._settling = False
         self._rooms: deque[SimpleQueue[None]] = deque()
         self._nodes: dict[str | int, Node] = {}
-        self.handlers = {
+        self._endpoints: dict[Node, str] = {}
+        self.handlers |= {
             Called: self._called,
             Answered: self._answered,
             Failed: self._answered,
             Cancelled: self._cancelled,
-            Confirmed: self._confirmed,
-            Died: self._died,
-            Freed: self._freed,
             Joined: self._joined,
             Lost: self._lost,
             Admitted: self._admitted,
@@ -118,11 +119,6 @@ class Agent(Speaker):
         }
 
     # Who is there --------------------------------------------------------------------
-
-    @property
-    def node(self) -> Node:
-        """This worker's life, as others know it; its id is -1 until it is a member."""
-        return self.session.node
 
     @property
     def info(self) -> WorkerInfo:
@@ -194,7 +190,7 @@ class Agent(Speaker):
             call = self._ask(pending, *self._packed(request))
             event = wait_for(waiter)
         except BaseException:
-            self._give_up(call, waiter)
+            self._give_up(pending, call, waiter)
             raise
         return self._read(pending, event)
 
@@ -227,37 +223,6 @@ class Agent(Speaker):
         self._ask(pending, (b"",), (), target=handle.fork.rref)
         return future
 
-    def own(self, value: Future[Any], type: str = "") -> Handle:  # noqa: A002
-        """A reference of this worker to a value of its own.
-
-        Raises:
-            NotInitialized: this worker has stopped.
-        """
-        self.refuse_to_wait("RRef")
-        session = self.session
-
-        def act(_: float) -> RRefId:
-            rref = session.new_id()
-            session.own(rref)
-            self._owned[rref] = value
-            return rref
-
-        rref = self.do(act, "RRef")
-        return Handle(self, Fork(rref, rref, self.node, type), own=True, value=value)
-
-    def handle(self, fork: Fork) -> Handle:
-        """The handle of a reference that came with a call or an answer."""
-        value = None
-        if fork.owner == self.node:
-            value = self._owned.get(fork.rref)
-            assert value is not None, "it is listed, so it is kept"
-        made = Handle(self, fork, value=value)
-        self.handles[fork.fork] = made
-        reason = self._stillborn.pop(fork.fork, None)
-        if reason is not None:
-            made.death = LOST.format(reason=reason.value)
-        return made
-
     def _packed(self, request: Request) -> Packed:
         return self.codec.pack_request(request.function, request.args, request.kwargs)
 
@@ -275,6 +240,7 @@ class Agent(Speaker):
         deadline = None if seconds is None else monotonic() + seconds
         if len(self._pending) >= self.options.max_calls_in_flight:
             self._make_room(deadline)
+        payload = self.lending.outgoing(to, payload)
 
         def act(now: float) -> int:
             creates = None if created is None else session.new_id()
@@ -287,29 +253,25 @@ class Agent(Speaker):
                 creates=creates,
                 target=target,
             )
-            if created is not None:
-                self._create(pending, call, creates, created)
+            if created is not None and creates is not None:
+                pending.handle = self.create(call, creates, pending.to, created)
             self._pending[call] = pending
             return call
 
         call = self.do(act, "call")
         return -1 if call is None else call
 
-    def _create(
-        self, pending: Pending, call: int, rref: RRefId | None, created: Future[None]
-    ) -> None:
-        """Make the handle of a value that a call creates."""
-        assert rref is not None, "a call that creates names what"
+    def ask_raw(self, to: Node, said: bytes) -> Future[Payload]:
+        """A future of the payload that answers a request of this worker itself."""
+        pending = Pending(to, lambda: "a request about memory", None)
+        pending.raw = True
+        future: Future[Payload] = Future()
+        pending.future = future
         try:
-            fork = self.session.fork_of(call)
-        except KeyError:
-            # It has ended already, and so it is told in a moment.
-            fork = Fork(rref, rref, pending.to)
-        value: Future[Any] | None = None
-        if fork.owner == self.node:
-            value = self._owned.setdefault(fork.rref, Future())
-        pending.handle = Handle(self, fork, value=value, created=created)
-        self.handles[fork.fork] = pending.handle
+            self._ask(pending, (said,), ())
+        except NotInitialized as error:
+            future.set_error_if_needed(error)
+        return future
 
     def _make_room(self, deadline: float | None) -> None:
         """Wait until fewer calls are in flight; request threads need not.
@@ -325,16 +287,20 @@ class Agent(Speaker):
             self._rooms.append(waiter)
             wait_shortly(waiter)
 
-    def _give_up(self, call: int, waiter: "SimpleQueue[Answered | Failed]") -> None:
+    def _give_up(
+        self, pending: Pending, call: int, waiter: "SimpleQueue[Answered | Failed]"
+    ) -> None:
         """End a call that nobody waits for any more."""
-        if call >= 0 and self._pending.pop(call, None) is not None:
+        pending.waiter = None
+        if not waiter.empty():
+            self._return(pending, waiter.get())
+        elif call >= 0 and not self.ended:
             self.do(lambda now: self.session.cancel(call, now), "call")
-        elif not waiter.empty():
-            self._return(waiter.get())
 
-    def _return(self, event: Answered | Failed) -> None:
+    def _return(self, pending: Pending, event: Answered | Failed) -> None:
         """Give back what came with an answer that nobody reads."""
         if isinstance(event, Answered):
+            self.lending.drop(pending.to, event.payload)
             for fork in event.carries:
                 self.handle(fork).drop()
 
@@ -351,6 +317,7 @@ class Agent(Speaker):
         called = job.called
         if self._jobs.pop((called.peer, called.call), None) is None or self.ended:
             return
+        payload = self.lending.outgoing(called.peer, payload)
 
         def act(now: float) -> None:
             self.session.reply(
@@ -374,6 +341,9 @@ class Agent(Speaker):
             value = self._owned.get(event.target)
         job = Job(self, event, value)
         self._jobs[event.peer, event.call] = job
+        self._begin(job)
+
+    def _begin(self, job: Job) -> None:
         self.pool.put(serve, job)
 
     def _cancelled(self, event: Cancelled) -> None:
@@ -382,13 +352,13 @@ class Agent(Speaker):
             job.cancelled = True
 
     def _answered(self, event: Answered | Failed) -> None:
-        pending = self._pending.pop(event.call, None)
+        pending = self._pending.pop(event.call)
         if self._rooms:
             self._rooms.popleft().put(None)
-        if pending is None:
-            self._return(event)
-        elif pending.waiter is not None:
+        if pending.waiter is not None:
             pending.waiter.put(event)
+        elif pending.future is None and pending.handle is None:
+            self._return(pending, event)
         else:
             self._answers.append((pending, event))
             if not self._settling:
@@ -435,34 +405,24 @@ class Agent(Speaker):
             raise failure(pending, event)
         if handle is not None:
             handle.confirmed = True
-        return self.codec.unpack_answer(event.payload, event.carries, event.failed)
-
-    def _confirmed(self, event: Confirmed) -> None:
-        handle = self.handles.get(event.fork.fork)
-        if handle is not None:
-            handle.confirmed = True
-
-    def _died(self, event: Died) -> None:
-        handle = self.handles.get(event.fork.fork)
-        if handle is None:
-            self._stillborn[event.fork.fork] = event.reason
-        elif not handle.death:
-            created = handle.confirmed
-            lost = LOST.format(reason=event.reason.value)
-            handle.death = lost if created else NOT_CREATED
-
-    def _freed(self, event: Freed) -> None:
-        future = self._owned.pop(event.rref, None)
-        if future is not None:
-            box = [future]
-            del future
-            self.pool.put(list.clear, box)
+        payload = self.lending.incoming(pending.to, event.payload)
+        if pending.raw:
+            return payload
+        return self.codec.unpack_answer(payload, event.carries, event.failed)
 
     def _joined(self, event: Joined) -> None:
+        endpoint = self.session.endpoint_of(event.node)
+        if endpoint:
+            self._endpoints[event.node] = endpoint
         self._nodes[event.node.name] = self._nodes[event.node.id] = event.node
         self.look()
 
     def _lost(self, event: Lost) -> None:
+        self.lending.lost(event.node)
+        endpoint = self._endpoints.pop(event.node, "")
+        if endpoint and endpoint not in self._endpoints.values():
+            # Nobody is to be tried to be reached there for ever.
+            self.transport.forget(endpoint)
         for key in (event.node.name, event.node.id):
             if self._nodes.get(key) == event.node:
                 del self._nodes[key]
@@ -483,7 +443,23 @@ class Agent(Speaker):
         self.look()
 
     def _warned(self, event: Warned) -> None:
-        LOG.warning("%s: %s (from %s)", self.name, event.what, event.source or "?")
+        self.complaints.append(event.what)
+        source = f" (from {event.source})" if event.source else ""
+        LOG.info("%s dropped a packet: %s%s", self.name, event.what, source)
+
+    def on_link(self, link: Link) -> None:
+        """A link changed: whoever joins is told why it is not heard."""
+        if link.state is LinkState.REFUSED:
+            self.refused.add(link.endpoint)
+            self.look()
+            LOG.warning("%s and %s: %s", self.name, link.endpoint, link.state.value)
+        elif link.state is LinkState.STRANGER:
+            LOG.warning("%s: %s (key %s)", self.name, link.state.value, link.key)
+
+    def ticked(self) -> None:
+        """Have memory given back that nobody looks at any more."""
+        if self.lending.has_returns():
+            self.pool.put(Lending.give_back, self.lending)
 
     def last_events(self, why: str) -> list[Event]:
         """Every call that has no answer ends."""
@@ -510,29 +486,21 @@ class Agent(Speaker):
             return ()
         return tuple(self.do(lambda _: self.session.unfinished(), "shutdown"))
 
-    def give_up_references(self) -> None:
-        """Give back every reference; those that programs have are dead from now on."""
-        for handle in [*self.handles.values()]:
-            handle.death = DELETED
-            handle.drop()
-        self.do(lambda _: None, "shutdown")
-
-    def leaks(self) -> tuple[str, ...]:
-        """A line for each reference of others to a value of this worker."""
-        if self.ended:
-            return ()
-        forks = self.do(lambda _: self.session.listed(), "shutdown")
-        return tuple(f"Leaking RRef {rref} with fork Id {fork}" for rref, fork in forks)
-
     def close(self) -> None:
         """Leave, and end every thread; what waits fails.  Closed twice is closed."""
         with suppress(NotInitialized):
             self.do(self.session.leave, "shutdown")
         self.end("it was shut down")
+        # Futures are completed before their threads end.
+        self.wait_until(self._all_told, LOOK_SECONDS * 10)
         for handle in [*self.handles.values()]:
             handle.death = handle.death or DELETED
         self.transport.close()
         self.pool.close()
+        self.lending.close()
+
+    def _all_told(self) -> bool:
+        return not (self._events or self._answers or self._settling)
 
     def debug_info(self) -> dict[str, int]:
         """Counts of what there is, for people."""

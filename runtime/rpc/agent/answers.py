@@ -4,7 +4,7 @@ True only here: which error stands for which reason of a session.
 """
 
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from runtime.errors.rpc import (
@@ -20,11 +20,14 @@ from runtime.rpc.agent.pool import WAITS
 from runtime.rpc.identities import Node
 from runtime.rpc.session.events import Answered, Failed, Reason
 
+# Seconds after which Ctrl-C is heard in any case.
+_SLICE = 1.0
+
 _REASONS: dict[Reason, str] = {
     Reason.LOST: "the connection was lost",
     Reason.RESTARTED: "it was started anew",
     Reason.LEFT: "it left",
-    Reason.STOPPED: "the worker here stopped, and RPC is no longer running on it",
+    Reason.STOPPED: "RPC is no longer running on this node",
     Reason.CANCELLED: "the call was given up",
 }
 
@@ -36,7 +39,7 @@ class Pending:
     a thread that waits and reads it.
     """
 
-    __slots__ = ("future", "handle", "name", "seconds", "to", "waiter")
+    __slots__ = ("future", "handle", "name", "raw", "seconds", "to", "waiter")
 
     def __init__(
         self, to: Node, name: Callable[[], str], seconds: float | None
@@ -47,11 +50,18 @@ class Pending:
         self.future: Future[Any] | None = None
         self.handle: Handle | None = None
         self.waiter: SimpleQueue[Answered | Failed] | None = None
+        # Whether the answer is a payload, and no value.
+        self.raw = False
 
 
 def wait_for(waiter: "SimpleQueue[Answered | Failed]") -> Answered | Failed:
     """The end of a call, which always comes."""
-    return waiter.get()
+    while True:
+        try:
+            # In slices: a signal that comes just before it sleeps would not be heard.
+            return waiter.get(timeout=_SLICE)
+        except Empty:  # once a second
+            continue
 
 
 WAITS.add(wait_for.__code__)

@@ -25,7 +25,7 @@ NOT_CREATED = (
     "not exist on its owner"
 )
 LOST = "its owner cannot be reached: {reason}"
-DELETED = "its worker was shut down, and it has been deleted"
+DELETED = "it has been deleted, as its worker was shut down"
 
 
 class Handle:

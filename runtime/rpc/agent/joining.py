@@ -55,6 +55,10 @@ _TAKEN = 10.0
 _PATIENCE = 5.0
 
 
+Make = Callable[[Session, Transport, RpcBackendOptions, Seat], Agent]
+Wrap = Callable[[Transport], Transport]
+
+
 @dataclass(frozen=True, slots=True)
 class Meeting:
     """Where workers meet: `endpoint` is the keeper's, the others listen `beside` it.
@@ -193,10 +197,13 @@ def join(
     options: RpcBackendOptions,
     sits: Seat,
     over: Callable[[], bool] = lambda: False,
+    make: Make = Agent,
+    wrap: Wrap = lambda transport: transport,
 ) -> Agent:
     """A worker that is a member and has its seat; of a static group, when it is whole.
 
-    `over` says that nobody needs it any more.
+    `over` says that nobody needs it any more; `make` and `wrap` make it and its
+    transport something else than they are.
 
     Raises:
         JoinTimeout: it is not in time, or `over`; who is missing is named.
@@ -207,8 +214,9 @@ def join(
     began = monotonic()
     until = began + options.join_timeout
     while True:
-        keeps, transport = _listening(where, options, min(until, began + _TAKEN))
-        agent = _made(name, transport, options, sits)
+        keeps, bare = _listening(where, options, min(until, began + _TAKEN))
+        transport = wrap(bare)
+        agent = make(_session(name, transport, options), transport, options, sits)
         sits.agent = agent
         try:
             agent.start()
@@ -294,7 +302,7 @@ def _become_member(
 
     def is_over() -> bool:
         nonlocal ended
-        ended = bool(agent.ended) or over()
+        ended = bool(agent.ended) or over() or where.endpoint in agent.refused
         return ended or agent.rejected is not None
 
     def is_admitted() -> bool:
@@ -316,6 +324,9 @@ def _become_member(
         raise _rejected(agent.name, where, agent.rejected.why)
     if whole and not ended:
         return True
+    if where.endpoint in agent.refused:
+        why = "the two do not trust each other's keys"
+        raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
     raise JoinTimeout(
         name=agent.name,
         address=where.endpoint,
@@ -332,21 +343,18 @@ def _rejected(name: str, where: Meeting, why: str) -> RpcError:
 
 def _missing(agent: Agent) -> tuple[str, ...]:
     if agent.admitted is None:
-        return ("an answer of the worker that keeps the address",)
+        return ("an answer of the worker that keeps the address", *agent.complaints)
     there = {node.id for node in agent.nodes()}
     size = agent.admitted.world_size or 0
     return tuple(f"the worker of rank {n}" for n in range(size) if n not in there)
 
 
-def _made(
-    name: str, transport: Transport, options: RpcBackendOptions, sits: Seat
-) -> Agent:
-    session = Session(
+def _session(name: str, transport: Transport, options: RpcBackendOptions) -> Session:
+    return Session(
         name,
         incarnation=randbits(63),
         endpoint=transport.endpoint,
         key=transport.key,
-        settings=options.session,
+        settings=options.settings,
         now=monotonic(),
     )
-    return Agent(session, transport, options, sits)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import count
+from logging import getLogger
 from multiprocessing.process import BaseProcess
 from threading import Thread
 from typing import Any, Literal
@@ -21,14 +22,18 @@ from runtime.errors.rpc import AlreadyInitialized, RpcError, RpcMisuse
 from runtime.rpc.agent.agent import Agent
 from runtime.rpc.agent.current import Seat, seat
 from runtime.rpc.agent.joining import checked_name, join, meeting
-from runtime.rpc.agent.options import RpcBackendOptions
+from runtime.rpc.agent.options import RpcBackendOptions, Settings
 from runtime.rpc.agent.starting import init_rpc, shutdown
 from runtime.rpc.agent.stopping import lives, stop
 from runtime.rpc.identities import WorkerInfo
 
+LOG = getLogger("runtime.rpc")
+
 How = Literal["threads", "spawn", "fork"]
 
 _NUMBERS = count()
+# Workers here end by this block alone, and a busy machine may hold any of them up.
+_NEAR = Settings(dead=60.0, expire=70.0)
 # A process that was told to end, and is at something, has so long.
 _END_SECONDS = 10.0
 
@@ -55,7 +60,7 @@ def local_workers(
     own = seat()
     if own.agent is not None:
         raise AlreadyInitialized(name=own.agent.name)
-    options = options or RpcBackendOptions()
+    options = options or RpcBackendOptions(session=_NEAR)
     with ExitStack() as stack:
         if how == "threads":
             place = f"local://local-{next(_NUMBERS)}"
@@ -115,10 +120,12 @@ class _Threads:
     def _join(self, name: str, where: Any, options: RpcBackendOptions) -> None:
         try:
             agent = join(name, where, options, Seat(), self.is_over)
-        except RpcError:
+        except RpcError as error:
+            if not self._over:
+                LOG.warning("%s: %s", name, error)
             # The first one is told that nobody comes.
             self._over = True
-            raise
+            return
         lives(agent)
         self._agents.append(agent)
 

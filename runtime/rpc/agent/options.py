@@ -9,14 +9,14 @@ a worker starts.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.errors.rpc import RpcMisuse
-from runtime.rpc.session.settings import Settings
+from runtime.rpc.session.settings import Settings as Settings
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent
@@ -96,6 +96,13 @@ class RpcBackendOptions:
     # For programs that name them: the only device is the CPU.
     device_maps: Mapping[str, Mapping[object, object]] = field(default_factory=dict)
     devices: Iterable[object] = ()
+
+    @property
+    def settings(self) -> Settings:
+        """What a session goes by: `session`, and limits that are given beside it."""
+        if self.max_payload is None:
+            return self.session
+        return replace(self.session, largest=self.max_payload)
 
     def __post_init__(self) -> None:
         call = type(self).__name__

@@ -61,6 +61,8 @@ class Pool:
     def put(self, function: Callable[[Any], object], argument: Any) -> None:
         """Have a thread call `function(argument)`; whoever comes first runs first."""
         with self._lock:
+            if self._closed:
+                return
             self._free -= 1
             short = self._free < 0
         self._queue.put((function, argument))
@@ -74,19 +76,14 @@ class Pool:
             return len(self._threads), max(free, 0), max(-free, 0)
 
     def close(self, timeout: float = 1.0) -> bool:
-        """Let the threads end, each after what it is at; whether all of them did.
+        """Let the threads end, after all that was put; whether they did in time.
 
-        Requests that no thread has taken are not run.
+        What is put after that is dropped.
         """
-        self._closed = True
         self._ending.set()
         with self._lock:
+            self._closed = True
             threads = [*self._threads]
-        try:
-            while True:
-                self._queue.get_nowait()
-        except Empty:
-            pass
         for _ in threads:
             self._queue.put(None)
         share = timeout
@@ -115,7 +112,8 @@ class Pool:
                 self._watcher = thread
             else:
                 return
-        thread.start()
+            # Under the lock: who closes waits for all that there are.
+            thread.start()
 
     def _made(self) -> Thread:
         """One more thread, not started; it counts from now on."""
@@ -160,8 +158,7 @@ class Pool:
         while not self._ending.wait(_LOOK_SECONDS):
             if self._free < 0:
                 idle = 0.0
-                for thread in self._needed():
-                    thread.start()
+                self._replace()
                 continue
             idle += _LOOK_SECONDS
             if idle >= _IDLE_SECONDS:
@@ -170,8 +167,8 @@ class Pool:
                         self._watcher = None
                         return
 
-    def _needed(self) -> list[Thread]:
-        """Threads in the place of those that wait, as many as there are requests."""
+    def _replace(self) -> None:
+        """Start threads in the place of those that wait, as requests need them."""
         frames = sys._current_frames()
         with self._lock:
             waiting = 0
@@ -180,4 +177,5 @@ class Pool:
                 waiting += frame is not None and frame.f_code in WAITS
             del frames
             room = min(self._size + waiting, MOST) - len(self._threads)
-            return [self._made() for _ in range(min(room, -self._free))]
+            for _ in range(min(room, -self._free)):
+                self._made().start()

@@ -68,13 +68,20 @@ class Job:
 def serve(job: Job) -> None:
     """Do what was asked, and answer now or when it is there."""
     called = job.called
+    if job.agent.ended:
+        return
     if called.target is not None:
         _fetch(job)
+    elif job.agent.lending.is_asked(called.payload):
+        said = job.agent.lending.answer(called.peer, called.payload)
+        job.agent.reply(job, (said,), (), failed=False)
     elif job.cancelled and called.creates is None:
         # The session drops it, and knows that this worker is done with it.
+        job.agent.lending.drop(called.peer, called.payload)
         job.agent.reply(job, (b"",), (), failed=True)
     else:
         _run(job)
+    job.agent.lending.give_back()
 
 
 def _fetch(job: Job) -> None:
@@ -94,7 +101,9 @@ def _run(job: Job) -> None:
     agent, called = job.agent, job.called
     request = None
     try:
-        request = agent.codec.unpack_request(called.payload, called.carries)
+        payload = agent.lending.incoming(called.peer, called.payload)
+        request = agent.codec.unpack_request(payload, called.carries)
+        del payload
         result = request.run()
         if getattr(request.function, MARK, None) is not None:
             if not isinstance(result, Future):

@@ -14,16 +14,19 @@ Rules:
   or the receiving thread, says so to it;
 - code that comes in between while this very thread tells the session something (a
   finalizer, a handler of a signal) may call: it is told when that is over;
-- an exception that comes in between then (Ctrl-C) ends the worker: what the session
-  knew may be half of it.  All that waits is told, and the others see the worker leave.
+- Ctrl-C is held back for so long.  Any other exception that comes in between then, of
+  a handler of another signal, ends the worker: what the session knew may be half of it.
+  All that waits is told, and the others see the worker leave.
 """
 
+import _signal  # type: ignore[import-not-found]  # `signal` wraps it in enumerations
 from collections import deque
 from collections.abc import Callable
 from logging import getLogger
 from queue import Empty, SimpleQueue
-from threading import get_ident, local
+from threading import get_ident, local, main_thread
 from time import monotonic
+from types import FrameType
 from typing import Any
 
 from runtime.errors.rpc import NotInitialized, RpcError, RpcMisuse
@@ -34,7 +37,7 @@ from runtime.rpc.agent.pool import WAITS, Pool
 from runtime.rpc.identities import ForkId
 from runtime.rpc.session.events import Buffer, Event
 from runtime.rpc.session.session import Session
-from runtime.rpc.transport import Transport
+from runtime.rpc.transport import Link, Transport
 
 LOG = getLogger("runtime.rpc")
 
@@ -53,6 +56,29 @@ def wait_shortly(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) -> 
 
 
 WAITS.add(wait_shortly.__code__)
+
+
+class _undisturbed:  # noqa: N801  # as a function it would take three times as long
+    """A block of the main thread that Ctrl-C does not interrupt, but its end."""
+
+    __slots__ = ("_before", "_came")
+
+    def __enter__(self) -> None:
+        self._came: tuple[int, FrameType | None] | None = None
+        before = _signal.getsignal(_signal.SIGINT)
+        # Anything else does not raise, or is not Python's.
+        self._before = before if callable(before) else None
+        if self._before is not None:
+            _signal.signal(_signal.SIGINT, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._came = number, frame
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            _signal.signal(_signal.SIGINT, self._before)
+            if self._came is not None:
+                self._before(*self._came)
 
 
 class Speaker:
@@ -89,7 +115,10 @@ class Speaker:
 
     def start(self) -> None:
         """Begin to receive."""
-        self.transport.start(self._on_packet, self._on_time)
+        self.transport.start(self._on_packet, self._on_time, self.on_link)
+
+    def on_link(self, link: Link) -> None:
+        """A link changed; on the receiving thread."""
 
     def is_request_thread(self) -> bool:
         """Whether this thread runs requests of this worker."""
@@ -124,6 +153,16 @@ class Speaker:
         if self._holder == me:
             self._later.append(act)
             return None
+        if me == main_thread().ident:
+            with _undisturbed():
+                result = self._told(act, call, me)
+        else:
+            result = self._told(act, call, me)
+        if self._events or self._trash:
+            self._heed()
+        return result
+
+    def _told(self, act: Callable[[float], Any], call: str, me: int) -> Any:
         with self._lock:
             if self.ended:
                 raise NotInitialized(call=call)
@@ -139,8 +178,6 @@ class Speaker:
                 raise
             finally:
                 self._holder = 0
-        if self._events or self._trash:
-            self._heed()
         return result
 
     def _flush(self, now: float) -> None:
@@ -194,6 +231,10 @@ class Speaker:
             finally:
                 self._holder = 0
         self._drain()
+        self.ticked()
+
+    def ticked(self) -> None:
+        """Do what is to be done now and then, at once."""
 
     def _break(self, error: BaseException) -> None:
         """Stop: something came between while the session was told something."""

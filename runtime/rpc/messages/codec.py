@@ -4,7 +4,7 @@ True only here: the layout of each message.  The body of a DATA packet is the nu
 its kind in one byte, then its fields; the buffers of a payload follow as frames of
 their own, but for the first one, which ends the body where it is small.
 
-Rules: calls and answers are written and read by hand, as all else waits for them; the
+Rules: what has a payload is written and read by hand, as all else waits for it; the
 others by the table `FIELDS`, a reader and a writer for each field.  A list of
 references has `references` at most.  What is read is a view of what came: nothing is
 copied.
@@ -16,7 +16,7 @@ from struct import Struct, error
 from typing import Any
 
 from runtime.rpc.identities import Fork
-from runtime.rpc.messages.kinds import KINDS, Answer, Call, Member, Message
+from runtime.rpc.messages.kinds import KINDS, Answer, Call, Member, Message, Part
 from runtime.rpc.session.events import Payload, Reason
 from runtime.rpc.wire import (
     BYTE,
@@ -43,6 +43,7 @@ REFERENCES = 4096
 
 _CALL = Struct("<BQBI")
 _ANSWER = Struct("<BQB")
+_PART = Struct("<BHQQ")
 _CREATES, _TARGET, _DEADLINE, _CARRIES, _INLINE, _FAILED = 1, 2, 4, 8, 16, 32
 _OF_CALL = _CREATES | _TARGET | _DEADLINE | _CARRIES | _INLINE
 _OF_ANSWER = _CARRIES | _INLINE | _FAILED
@@ -98,7 +99,7 @@ _NAMES: _Field = (
     of_names,
 )
 
-# The fields of each kind, in order; of calls and answers see above.
+# The fields of each kind, in order; of calls, answers and parts see below.
 FIELDS: dict[str, tuple[tuple[str, _Field], ...]] = {
     "Decline": (("call", _NUMBER), ("reason", _REASON), ("detail", _DETAIL)),
     "Cancel": (("call", _NUMBER),),
@@ -145,6 +146,10 @@ def encode(message: Message) -> tuple[bytes, Sequence[Buffer]]:
     if kind is Answer:
         assert isinstance(message, Answer), "its class is"
         return _of_answer(message)
+    if kind is Part:
+        assert isinstance(message, Part), "its class is"
+        start = _PART.pack(16, message.frame, message.size, message.offset)
+        return start, message.payload
     number, fields = _WRITERS[kind]
     return number + b"".join([write(get(message)) for get, write in fields]), _NOTHING
 
@@ -205,6 +210,8 @@ def decode(
         return _call(body, payload, references)
     if number == 2:
         return _answer(body, payload, references)
+    if number == 16:
+        return _part(body, payload)
     if number not in _READERS or payload:
         raise Malformed
     kind, fields = _READERS[number]
@@ -212,6 +219,13 @@ def decode(
     message = kind(*[read(reader) for read in fields])
     reader.end()
     return message
+
+
+def _part(body: memoryview, payload: Payload) -> Part:
+    if body.nbytes != _PART.size or len(payload) != 1:
+        raise Malformed
+    _, frame, whole, offset = _PART.unpack(body)
+    return Part(frame, whole, offset, tuple(payload))
 
 
 def _call(body: memoryview, payload: Payload, references: int) -> Call:

@@ -6,6 +6,7 @@ kind is a part of the format.
     calls        Call, Answer, Decline, Cancel
     references   Register, Registered, Refused, Accept, Delete
     members      MemberJoined, MemberLeft, Idle, Survey, Waiting, Finish
+    payloads     Part
 
 All of them travel on a channel: once, and in order.  What is said without one (who asks
 to join, and who is asked whether he is there) is `runtime.rpc.messages.notes`.
@@ -159,6 +160,20 @@ class Finish:
     """All are done, and nothing is in flight."""
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a frame of the call or answer that follows: too large for a packet.
+
+    `size` is that of the frame, `offset` where the piece belongs; `payload` is one
+    buffer.
+    """
+
+    frame: int
+    size: int
+    offset: int
+    payload: Payload
+
+
 Message = (
     Call
     | Answer
@@ -175,6 +190,7 @@ Message = (
     | Survey
     | Waiting
     | Finish
+    | Part
 )
 
 # The numbers are those of the format: a new kind gets a new one.
@@ -194,4 +210,5 @@ KINDS: dict[int, type[Message]] = {
     13: Survey,
     14: Waiting,
     15: Finish,
+    16: Part,
 }

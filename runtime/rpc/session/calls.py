@@ -26,7 +26,7 @@ Rules:
 from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from math import ceil, inf
 
 from runtime.rpc.identities import Fork, Node, RRefId
@@ -62,6 +62,9 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     (CALLED, "end"): ENDED,
     (REPLIED, "end"): ENDED,
 }
+
+# So many deadlines of calls that have ended are kept before they are cleared out.
+_ENDED = 1000
 
 Carries = Sequence[Fork | RRefId]
 
@@ -130,9 +133,13 @@ class Calls:
         if creates is not None:
             fork = self._references.plan(("call", peer, number), peer, creates)
         out = _Out(number, peer, payload, carries, deadline, creates, target, fork)
-        self._outs[number] = out
+        outs = self._outs
+        outs[number] = out
         if deadline is not None:
             heappush(self._deadlines, (deadline, number))
+            if len(self._deadlines) > 2 * len(self._outs) + _ENDED:
+                self._deadlines = [each for each in self._deadlines if each[1] in outs]
+                heapify(self._deadlines)
         if largest is not None and size(payload) > largest:
             self._fail(out, Reason.TOO_LARGE, now)
         elif carries or target is not None:
@@ -358,8 +365,12 @@ class Calls:
             self._references.done(("call", peer, call))
 
     def refuse(self, peer: Node, message: Message, now: float) -> None:
-        """A call or an answer came that is larger than is taken here."""
-        assert isinstance(message, Call | Answer), "nothing else has a payload"
+        """A call or an answer came that is larger than is taken here.
+
+        Nothing else has a payload, so nothing follows from it.
+        """
+        if not isinstance(message, Call | Answer):
+            return
         if message.carries:
             key = ("oversized", peer, message.call)
             if self._references.arrive(key, peer, message.carries, now) is Fate.READY:

@@ -32,12 +32,14 @@ from typing import NamedTuple
 from runtime.rpc.identities import Node
 from runtime.rpc.messages.codec import encode
 from runtime.rpc.messages.kinds import Message
-from runtime.rpc.messages.notes import EARLY, NOTHING, Beat, Hello, Note, of_note
+from runtime.rpc.messages.notes import EARLY, NOTHING, Beat, Hello, Note
 from runtime.rpc.session.events import Buffer, Reason
 from runtime.rpc.session.lease import Lease
 from runtime.rpc.session.outbox import Outbox, Sent
+from runtime.rpc.session.packets import Packet, Writer
+from runtime.rpc.session.parts import Parts
 from runtime.rpc.session.settings import Settings
-from runtime.rpc.wire import HEADER, MARK, VERSION, Flaw, Head, Kind, head
+from runtime.rpc.wire import Flaw, Head, Kind, size
 
 CLOSED, OPENING, ANSWERING, OPEN, FENCED = (
     "CLOSED",
@@ -70,14 +72,6 @@ TRANSITIONS: dict[tuple[str, str], str] = {
 
 # A question that stays without an answer is asked again after this times as long.
 _SLOWER = 2.0
-_DATA = int(Kind.DATA)
-
-
-class Packet(NamedTuple):
-    """What is to be sent: the endpoint, and the frames."""
-
-    endpoint: str
-    frames: list[Buffer]
 
 
 class End(NamedTuple):
@@ -111,7 +105,6 @@ class Channel:
         self.endpoint = endpoint
         self.key = key
         self.largest: int | None = None
-        self.packets = packets
         self.ends = ends
         self.state = CLOSED
         self.resent = 0
@@ -119,8 +112,7 @@ class Channel:
         self.taken = 0
         # When this side was last put on the list of those that have something to do.
         self.armed = inf
-        self._me = me
-        self._group = group
+        self._writer = Writer(packets, endpoint, group, me, node.incarnation)
         self._settings = settings
         # One of the two asks for signs of life more often, and the other gets them.
         first = me < node.incarnation
@@ -129,12 +121,15 @@ class Channel:
         self._mine, self._theirs = numbers
         self._outbox = Outbox(settings)
         self.lease = Lease(settings)
+        # Of the message that comes next.
+        self.parts = Parts()
         self._clear()
 
     def _clear(self) -> None:
         """As before the first message of a session."""
         self._outbox.restart()
         self.lease.clear()
+        self.parts.clear()
         self._received = 0
         self._early: dict[int, Message] = {}
         self._owed = 0
@@ -255,7 +250,7 @@ class Channel:
         if sequence == self._received + 1 and not self._early:
             message = decode(frames)
             self._received = sequence
-            self._owe(now)
+            self._owe(frames, now)
             return (message,)
         if sequence > self._received + self._settings.window:
             return Flaw.SEQUENCE
@@ -268,7 +263,7 @@ class Channel:
         while self._received + 1 in self._early:
             self._received += 1
             turn.append(self._early.pop(self._received))
-        self._owe(now)
+        self._owe(frames, now)
         return turn
 
     def note(self, found: Head, note: Note, now: float) -> Flaw | None:
@@ -311,21 +306,7 @@ class Channel:
 
     def _stale(self, found: Head) -> Flaw:
         """The peer counts on a session that is over: it is told so."""
-        self.packets.append(
-            Packet(
-                self.endpoint,
-                [
-                    head(
-                        Kind.RESET,
-                        self._group,
-                        self._me,
-                        self.node.incarnation,
-                        self._mine,
-                        found.mine,
-                    )
-                ],
-            )
-        )
+        self._writer.note(Kind.RESET, NOTHING, self._mine, found.mine, 0, 0)
         return Flaw.SESSION
 
     def _hello(self, found: Head, hello: Hello, now: float) -> Flaw | None:
@@ -335,7 +316,8 @@ class Channel:
             if self.state != ANSWERING:
                 return Flaw.SESSION
         else:
-            if self.state in (OPEN, FENCED):
+            if self.state in (ANSWERING, OPEN, FENCED):
+                # The peer has given up the session before.
                 self._end(None if self.state == FENCED else Reason.LOST, expired=True)
             if self.state != OPENING:
                 self._mine += 1
@@ -362,20 +344,25 @@ class Channel:
         self.lease.echo = max(self.lease.echo, found.sequence)
         if self.state != OPEN:
             self.lease.echoed(found.acknowledged)
-            self._open("welcome", now, self._began)
+            since = max(self._began, self.lease.proven)
+            if now >= since + self._settings.dead:
+                # It answers what was said long ago: it is asked again.
+                self._again(now)
+            else:
+                self._open("welcome", now, since)
         else:
             self._note(Kind.PONG, self._beat(now))
         return None
 
     def _heartbeat(self, found: Head, beat: Beat, now: float) -> Flaw | None:
-        if beat.echo > self.lease.stamp:
-            # Nothing of this number was sent.
-            return Flaw.BODY
         if (
             self.state in (OPEN, ANSWERING)
             and found.theirs == self._mine
             and found.mine == self._theirs
         ):
+            if beat.echo > self.lease.stamp:
+                # Nothing of this number was sent.
+                return Flaw.BODY
             self.lease.echoed(beat.echo)
         flaw = self._ours(found, now)
         if flaw is not None:
@@ -440,27 +427,7 @@ class Channel:
         message.stamp = self.lease.stamp
         self._owed = 0
         self._acknowledge_at = inf
-        self.packets.append(
-            Packet(
-                self.endpoint,
-                [
-                    HEADER.pack(
-                        MARK,
-                        VERSION,
-                        _DATA,
-                        self._group,
-                        self._me,
-                        self.node.incarnation,
-                        self._mine,
-                        self._theirs,
-                        message.sequence,
-                        self._received,
-                    )
-                    + message.body,
-                    *message.tail,
-                ],
-            )
-        )
+        self._writer.message(message, self._mine, self._theirs, self._received)
 
     def _acknowledged(self, sequence: int, now: float) -> None:
         time = self._outbox.acknowledge(sequence)
@@ -473,11 +440,13 @@ class Channel:
         if self._outbox.queue:
             self._pump(now)
 
-    def _owe(self, now: float) -> None:
+    def _owe(self, frames: Sequence[Buffer], now: float) -> None:
         self._owed += 1
         if self._owed == 1:
             self._acknowledge_at = now + self._settings.acknowledge
-        elif self._owed >= self._settings.acknowledge_each:
+        if self._owed >= self._settings.acknowledge_each or (
+            len(frames) > 1 and size(frames) > self._settings.bulky
+        ):
             self._note(Kind.PONG, self._beat(now, stamped=False))
 
     def _beat(self, now: float, *, stamped: bool = True) -> Beat:
@@ -518,24 +487,8 @@ class Channel:
             self._owed = 0
             self._acknowledge_at = inf
         number = self._received if acknowledged is None else acknowledged
-        self.packets.append(
-            Packet(
-                self.endpoint,
-                [
-                    head(
-                        kind,
-                        self._group,
-                        self._me,
-                        self.node.incarnation,
-                        self._mine,
-                        self._theirs if kind != Kind.HELLO else 0,
-                        sequence,
-                        number,
-                    )
-                    + of_note(note)
-                ],
-            )
-        )
+        theirs = 0 if kind == Kind.HELLO else self._theirs
+        self._writer.note(kind, note, self._mine, theirs, sequence, number)
 
     # What it looks like.
 

@@ -18,6 +18,7 @@ Rules:
 
 from collections import Counter, deque
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from heapq import heappop, heappush
 from math import inf
 from typing import NamedTuple
@@ -37,6 +38,7 @@ from runtime.rpc.messages.kinds import (
     MemberJoined,
     MemberLeft,
     Message,
+    Part,
     Refused,
     Register,
     Registered,
@@ -45,10 +47,12 @@ from runtime.rpc.messages.kinds import (
 )
 from runtime.rpc.messages.notes import Join, note, of_note
 from runtime.rpc.session.calls import Calls
-from runtime.rpc.session.channel import Channel, End, Packet
+from runtime.rpc.session.channel import Channel, End
 from runtime.rpc.session.events import Buffer, Event, Reason, Warned
 from runtime.rpc.session.finishing import Finishing
 from runtime.rpc.session.members import Members
+from runtime.rpc.session.packets import Packet
+from runtime.rpc.session.parts import split
 from runtime.rpc.session.references import References
 from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import HEADER, Flaw, Head, Kind, Malformed, head, parse, size
@@ -170,8 +174,14 @@ class Composition:
             self._flaw(messages, key)
             messages = ()
         for message in messages:
+            if type(message) is Part:
+                channel.parts.take(message, self.settings.largest)
+                continue
             channel.taken += TAKES.get(type(message), CALLS) <= REFERENCES
-            self._deliver(channel.node, message, now)
+            whole: Message | _Oversized = message
+            if channel.parts:
+                whole = channel.parts.complete(message) or _Oversized(message)
+            self._deliver(channel.node, whole, now)
             self._settle(now)
         if not messages:
             self._settle(now)
@@ -182,9 +192,10 @@ class Composition:
         now = self._now = max(now, self._now)
         timers = self._timers
         while timers and timers[0][0] <= now:
-            _, incarnation = heappop(timers)
+            time, incarnation = heappop(timers)
             channel = self._channels.get(incarnation)
-            if channel is not None:
+            # Others were put on the list before there was something earlier.
+            if channel is not None and channel.armed == time:
                 channel.armed = inf
                 if channel.due() <= now:
                     channel.tick(now)
@@ -280,23 +291,25 @@ class Composition:
                 references.verdicts.clear()
                 for verdict in verdicts:
                     calls.judge(verdict, now)
-            elif calls.out or references.out or self._members.out:
+            elif calls.out or references.out:
                 self._send(calls.out, now)
                 self._send(references.out, now)
-                self._send(self._members.out, now)
             elif (
                 self._members.changes
                 or self._members.letters
                 or self._members.node is not self.node
             ):
                 self._change(now)
+            elif self._members.out:
+                # Behind the changes: what is said to a new member has a channel.
+                self._send(self._members.out, now)
             elif self._ends:
                 self._end(now)
             elif self._loop:
                 body, tail = self._loop.popleft()
                 written = decode(memoryview(body), tuple(tail))
                 self._deliver(self.node, written, now)
-            elif self._finishing.status != "RUNNING" or self._finishing.asked():
+            elif self._finishing.due(self.node):
                 if not self._look(now):
                     return
             else:
@@ -336,7 +349,13 @@ class Composition:
             channel = self._channels.get(peer.incarnation)
             if channel is not None:
                 whole = len(body) + size(tail) if tail else len(body)
-                channel.send(body, tail, whole, now, TAKES[type(message)] <= REFERENCES)
+                counted = TAKES[type(message)] <= REFERENCES
+                if whole > self.settings.packet:
+                    *parts, (body, tail) = split(body, tail, self.settings.packet)
+                    for part, frames in parts:
+                        channel.send(part, frames, size(frames), now, False)
+                    whole = len(body)
+                channel.send(body, tail, whole, now, counted)
                 self._arm(channel)
             elif peer == self.node:
                 self._loop.append((body, [bytes(each) for each in tail]))
@@ -367,7 +386,13 @@ class Composition:
             raise Malformed
         body = memoryview(frames[0])[_BODY:]
         message = decode(body, frames[1:], settings.references)
-        if len(frames) > 1 and size(frames) > settings.largest:
+        if (
+            size(frames) > settings.largest
+            and isinstance(message, Call | Answer)
+            and size(message.payload) > settings.largest
+        ):
+            # Its payload is not kept.
+            message = replace(message, payload=())
             return _Oversized(message)  # type: ignore[return-value]  # see _deliver
         return message
 
@@ -439,6 +464,7 @@ class Composition:
             )
             frame = start + of_note(letter.note)
             self._packets.append(Packet(letter.endpoint, [frame]))
+        self._finishing.stirred = True
         changes = members.changes[:]
         members.changes.clear()
         for change in changes:
@@ -450,8 +476,10 @@ class Composition:
     def _joined(self, member: Member) -> None:
         incarnation = member.node.incarnation
         old = self._channels.get(incarnation)
-        if old is not None:
+        if old is not None and old.node == member.node:
             return
+        if old is not None:
+            self._left(old.node, Reason.RESTARTED, self._now)
         channel = Channel(
             member.node,
             member.endpoint,

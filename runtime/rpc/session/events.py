@@ -41,7 +41,8 @@ class Called:
 
     `call` and `peer` name it in `Session.reply`.  `creates` is the value that `remote`
     makes here: this worker is its owner from now on, and the caller its first user.
-    `target` is the value that is fetched.  `deadline` is in this worker's clock.
+    `target` is the value that is fetched.  `deadline` is in this worker's clock.  It is
+    replied to once, also if it is `Cancelled` meanwhile: nobody hears it then.
     """
 
     peer: Node

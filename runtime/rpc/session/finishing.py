@@ -43,18 +43,26 @@ class Finishing:
         self._reports: dict[Node, Idle] = {}
         self._sum: int | None = None
         self._named: tuple[str, ...] | None = None
+        # Whether something came since the last look, besides messages being counted.
+        self.stirred = True
 
     def _move(self, what: str) -> None:
         self.status = TRANSITIONS[self.status, what]
 
     def done(self) -> None:
         """This worker is done."""
+        self.stirred = True
         if self.status == RUNNING:
             self._move("done")
 
-    def asked(self) -> bool:
-        """Whether somebody has reported to this worker."""
-        return bool(self._reports)
+    def due(self, me: Node) -> bool:
+        """Whether a look may find something: as long as others work, it does not."""
+        if self.status == RUNNING:
+            return self.stirred and bool(self._reports)
+        if self.status != DONE or self.stirred or not self._named:
+            return True
+        # Who is done and has said so waits for those who are named.
+        return self._told is None or self._told[0] == me
 
     def unfinished(self, me: Node, members: tuple[Node, ...]) -> tuple[str, ...]:
         """Who is not done yet, as far as it is known here."""
@@ -82,6 +90,7 @@ class Finishing:
         `counts` are messages sent and received; `unacknowledged` says that some
         message is not known to have come.
         """
+        self.stirred = False
         if self.status == FINISHED or not members:
             return
         if self.status == FINISHING:
@@ -146,6 +155,7 @@ class Finishing:
         self, peer: Node, message: Message, counts: tuple[int, int], busy: bool
     ) -> None:
         """A message came; how things are here is told with it."""
+        self.stirred = True
         if isinstance(message, Survey):
             self._told = (peer, *counts, busy)
             self.out.append((peer, Idle(message.wave, *counts, busy)))
@@ -163,6 +173,7 @@ class Finishing:
 
     def lost(self, peer: Node) -> None:
         """A peer is not waited for; what it said is forgotten."""
+        self.stirred = True
         self._reports.pop(peer, None)
         self._sum = None
         if self._told is not None and self._told[0] == peer:

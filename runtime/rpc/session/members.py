@@ -7,9 +7,9 @@ travels on the channels of the keeper: each member hears of it once, and in orde
 
 Rules:
 - a name and a number belong to one member.  Who joins with those of another one takes
-  them over if it is the other's next life (the endpoint or the key is the same); else
-  it is rejected when the other is known to be there after it asked, and admitted when
-  the other is lost;
+  them over if it is the other's next life (the key is the same; the endpoint, where
+  there are no keys); else it is rejected when the other is known to be there after it
+  asked, and admitted when the other is lost;
 - in a group of `world_size` there are so many at most;
 - whoever the keeper loses is a member no more, and is told so by nobody: it finds that
   its own keeper is lost, and asks to be admitted again, in the same life;
@@ -188,7 +188,8 @@ class Members:
             if each.node.name == join.name or each.node.id == join.id
         ]
         for other in others:
-            if other.endpoint == join.endpoint or (join.key and other.key == join.key):
+            same = join.key or other.endpoint == join.endpoint
+            if same and other.key == join.key:
                 if other.node != self.node:
                     self._remove(other.node, Reason.RESTARTED)
                 continue
@@ -221,9 +222,13 @@ class Members:
         self._announce(Member(node, join.endpoint, join.key))
 
     def _announce(self, member: Member) -> None:
+        others = [each for each in self._members.values() if each.node != self.node]
         self._tell(MemberJoined(member))
         self._put(member)
         self._admit(member)
+        # It may have the answer to an earlier request, and look at no other one.
+        for each in others:
+            self.out.append((member.node, MemberJoined(each)))
 
     def _tell(self, message: Message) -> None:
         """Tell all other members something."""

@@ -250,15 +250,14 @@ class References:
     def _fate(self, outgoing: Outgoing) -> Fate:
         fate = Fate.READY
         for item in outgoing.carries:
-            rref, fork = item, None
+            used = None
             if isinstance(item, Fork):
-                rref, fork = item.rref, item.fork
-            used = None if fork is None else self.users.used.get(fork)
+                used = self.users.used.get(item.fork)
             if used is None:
-                if rref not in self.owners.values:
+                if not self._owned(item):
                     return Fate.DEAD
             elif used.use in UNSENT | UNANSWERED:
-                if not self._created_here(used):
+                if used.fork.owner != self.node or not self._owned(used.fork.rref):
                     fate = Fate.WAITS
             elif used.use not in SENDABLE:
                 return Fate.DEAD
@@ -270,10 +269,13 @@ class References:
                 return Fate.WAITS
         return fate
 
-    def _created_here(self, used: Used) -> bool:
-        """Whether this worker is the owner, and knows of the value already."""
-        owned = self.owners.values.get(used.fork.rref)
-        return used.fork.owner == self.node and owned is not None and owned.told
+    def _owned(self, item: Fork | RRefId) -> bool:
+        """Whether this worker has the value, and lists the reference if it is one."""
+        rref = item.rref if isinstance(item, Fork) else item
+        if isinstance(item, Fork) and self.owners.listed.get(item.fork) != rref:
+            return False
+        owned = self.owners.values.get(rref)
+        return owned is not None and owned.told
 
     def _forked(self, outgoing: Outgoing) -> tuple[Fork, ...]:
         """A new fork for each reference, pinned or listed for the receiver."""

@@ -34,6 +34,10 @@ class Settings:
     window_bytes: int = 64 << 20
     # Calls that wait for an answer of one peer; what is more waits here.
     calls: int = 4096
+    # What is larger is sent in pieces: it may not keep signs of life from coming.
+    packet: int = 96 << 20
+    # What is larger than this is acknowledged at once, as others wait for its room.
+    bulky: int = 1 << 20
     # The bytes of one call's or answer's payload that are taken here.
     largest: int = 1 << 30
     # The frames of a packet, and the references that it carries.
@@ -45,4 +49,6 @@ class Settings:
         assert min(times) > 0, "a time is positive"
         assert self.heartbeat < self.dead < self.expire, "see the rules above"
         assert self.acknowledge < self.probe, "an answer has the time to come"
-        assert min(self.window, self.window_bytes, self.calls) > 0, "something fits"
+        assert min(self.window, self.window_bytes, self.calls, self.packet) > 0, (
+            "something fits"
+        )

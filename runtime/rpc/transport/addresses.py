@@ -64,7 +64,7 @@ def parsed(text: str) -> Address:
         host, _, port = where.rpartition(":")
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
-        elif ":" in host:
+        elif not {*":[]"}.isdisjoint(host):
             host = ""
         if host and port.isascii() and port.isdigit() and int(port) < 1 << 16:
             return Address("tcp", host, int(port), key=key)

@@ -83,11 +83,6 @@ def _available() -> int:
     return 0
 
 
-def is_token(frame: Buffer) -> bool:
-    """Whether a frame may be a token; whether it is one, `Borrowed.open` finds out."""
-    return len(frame) == _TOKEN.size
-
-
 @dataclass(slots=True, eq=False)
 class _Block:
     """A block of this process: its file, and its memory."""
@@ -296,7 +291,7 @@ class Borrowed(Generic[PeerT]):
     def __init__(self) -> None:
         self._dead: deque[tuple[PeerT, int]] = deque()
 
-    def reaches(self, sample: bytes) -> bool:
+    def reaches(self, sample: Buffer) -> bool:
         """Whether the blocks of whoever sent this sample can be opened here."""
         try:
             os.close(_opened(sample)[0])
@@ -325,6 +320,10 @@ class Borrowed(Generic[PeerT]):
         finalize(memory, self._dead.append, (lender, lending)).atexit = False
         return memoryview(memory)[_PAGE:]
 
+    def waiting(self) -> bool:
+        """Whether `take_returns` would give any."""
+        return bool(self._dead)
+
     def take_returns(self) -> list[tuple[PeerT, int]]:
         """Lenders and lendings whose last view has died since this was last asked."""
         dead = self._dead
@@ -348,6 +347,8 @@ def _opened(token: Buffer) -> tuple[int, int, int]:
         _check(os.stat(path), known)
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
         file = os.open(path, flags)
+    except BlockGone:
+        raise
     except OSError as error:
         why = f"the lender has closed it, or is closed to this process: {error}"
         raise BlockGone(why=why) from error

@@ -21,6 +21,7 @@ Rules:
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from zmq import curve_keypair, curve_public
@@ -55,7 +56,9 @@ def _read_key(folder: int, where: str, name: str, forbidden: int) -> str:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise FolderUnsafe(path=path, why=error.strerror or "it is a link") from error
+        raise FolderUnsafe(
+            path=path, why=f"it is a link, or {error.strerror}"
+        ) from error
     try:
         status = os.fstat(file)
         why = unsafe(status, forbidden)
@@ -71,23 +74,18 @@ def _read_key(folder: int, where: str, name: str, forbidden: int) -> str:
     return text
 
 
-def _write_key(folder: int, name: str, key: str, mode: int) -> bool:
-    """Whether the key is in the file now; False where the file was there before.
-
-    A file is seen whole or not at all.
-    """
+def _write_key(folder: int, name: str, key: str, mode: int) -> None:
+    """Have a key in a file, unless the file is there; nobody sees a part of it."""
     draft = f".{name}.{os.getpid()}.{os.urandom(8).hex()}"
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=folder)
     try:
         os.write(file, key.encode() + b"\n")
         os.fsync(file)
-        os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except FileExistsError:
-        return False
+        with suppress(FileExistsError):
+            os.link(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
     finally:
         os.close(file)
         os.unlink(draft, dir_fd=folder)
-    return True
 
 
 def _drawn() -> tuple[str, str]:
@@ -133,12 +131,12 @@ class Keys:
         where = private_folder(folder, create=True)
         opened = os.open(where, FOLDER_FLAGS)
         try:
-            public, secret = _drawn()
-            if _write_key(opened, "secret.key", secret, 0o600):
-                _write_key(opened, "public.key", public, 0o644)
+            _write_key(opened, "secret.key", _drawn()[1], 0o600)
+            keys = cls.load(where)
+            _write_key(opened, "public.key", keys.public, 0o644)
         finally:
             os.close(opened)
-        return cls.load(where)
+        return keys
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> "Keys":

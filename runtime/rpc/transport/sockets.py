@@ -49,17 +49,18 @@ from runtime.rpc.transport.interface import (
     closed_in_child,
 )
 from runtime.rpc.transport.keys import Keys, answered
+from runtime.rpc.transport.links import News
 from runtime.rpc.transport.parts import LARGE, MOST_FRAMES, joined, parted
 
 # A part from here on is not copied when it is sent: to be told that it has left costs
 # as much as to copy so much.
 UNCOPIED = 256 * 1024
-# Of one part, unless it is said otherwise; who announces more is cut off.
+# Of one frame, unless it is said otherwise.
 LARGEST = 2 << 30
 # Packets that wait for one peer; sessions have fewer under way.
 MOST_WAITING = 1 << 17
-# Strangers that are told of, one by one; the others are counted.
-MOST_STRANGERS = 100
+# Bytes that encryption adds to a part, and more than a table of few frames has.
+_MARGIN = 64 * 1024
 # Of all sockets of a transport; each peer takes three.
 _SOCKETS = 8192
 # Milliseconds: the first pause before a broken link is tried again, and the longest.
@@ -73,14 +74,6 @@ _DOMAIN = b"everyorder"
 _ZAP = "inproc://zeromq.zap.01"
 _WAKE, _WATCH = "inproc://wake", "inproc://watch"
 
-_STATES: dict[int, LinkState] = {
-    zmq.EVENT_HANDSHAKE_SUCCEEDED: LinkState.UP,
-    zmq.EVENT_DISCONNECTED: LinkState.DOWN,
-    zmq.EVENT_CLOSED: LinkState.ABSENT,
-    zmq.EVENT_HANDSHAKE_FAILED_AUTH: LinkState.REFUSED,
-    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL: LinkState.REFUSED,
-    zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL: LinkState.REFUSED,
-}
 _FAILURES = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
@@ -118,7 +111,8 @@ class SocketTransport:
         address: where it listens (`runtime.rpc.transport.addresses`).
         keys: its own, and whom it lets in; needed for `tcp`.
         advertise: the host that others are told, where it listens everywhere.
-        largest: bytes of one frame; who announces more is cut off.
+        largest: bytes of one frame; a larger one is not sent, and who announces more
+            is cut off.
         unprotected: listen at the loopback address without keys: whoever has an
             account on this machine may send.
 
@@ -147,7 +141,7 @@ class SocketTransport:
         # For the thread that tells, and for the one that watches.
         self._links: deque[Link] = deque()
         self._new: deque[tuple[str, _Socket]] = deque()
-        self._strangers: set[str] = set()
+        self._news = News()
         self._closed = False
         self._threads: tuple[threading.Thread, ...] = ()
         self._sent = self._received = self._lost = self._garbage = self._refused = 0
@@ -199,7 +193,7 @@ class SocketTransport:
     def _listen(self, address: Address, advertise: str) -> str:
         """Bind; the endpoint that others are told."""
         server, keys = self._in, self._keys
-        server.set(zmq.MAXMSGSIZE, self._largest)
+        server.set(zmq.MAXMSGSIZE, self._largest + _MARGIN)
         server.set(zmq.HANDSHAKE_IVL, _HANDSHAKE)
         if keys is not None:
             # Without an answer to whether a key may come in, none may.
@@ -278,25 +272,18 @@ class SocketTransport:
         parts = joined(frames)
         with peer.lock:
             socket = peer.socket
-            if socket is None:
+            if socket is None or max(map(len, parts)) > self._largest:
                 self._lost += 1
                 return
+            last = len(parts) - 1
             try:
-                if len(parts) == 1:
-                    socket.send(parts[0], zmq.DONTWAIT)
-                else:
-                    self._send_parts(socket, parts)
+                for place, part in enumerate(parts):
+                    # Once the first is taken, the others are.
+                    flags = zmq.DONTWAIT | (zmq.SNDMORE if place < last else 0)
+                    socket.send(part, flags, copy=len(part) < UNCOPIED)
                 self._sent += 1
             except zmq.Again:
                 self._lost += 1
-
-    def _send_parts(self, socket: _Socket, parts: list[Buffer]) -> None:
-        last = parts.pop()
-        for part in parts:
-            # Once the first is taken, the others are.
-            flags = zmq.DONTWAIT | zmq.SNDMORE
-            socket.send(part, flags, copy=len(part) < UNCOPIED)
-        socket.send(last, zmq.DONTWAIT, copy=len(last) < UNCOPIED)
 
     def wake_at(self, seconds_from_now: float | None) -> None:
         """As `Transport.wake_at`."""
@@ -458,6 +445,8 @@ class SocketTransport:
                     return
                 if packet is not None:
                     on_packet(*packet)
+                    # Large frames live as long as somebody looks at them.
+                    packet = None
                 while self._links:
                     link = self._links.popleft()
                     if on_link is not None:
@@ -500,46 +489,38 @@ class SocketTransport:
     # The thread that watches.
 
     def _watch(self) -> None:
-        watched: dict[Any, tuple[str, LinkState | None]] = {}
+        watched: dict[Any, str] = {}
         poller = zmq.Poller()
         poller.register(self._zap, zmq.POLLIN)
         poller.register(self._watched, zmq.POLLIN)
         while not self._closed:
             while self._new:
                 endpoint, monitor = self._new.popleft()
-                watched[monitor] = endpoint, None
+                watched[monitor] = endpoint
                 poller.register(monitor, zmq.POLLIN)
             for socket, _ in poller.poll():
                 if socket is self._zap:
                     self._let_in()
                 elif socket is self._watched:
                     socket.recv()
-                else:
-                    event = parse_monitor_message(socket.recv_multipart())["event"]
-                    endpoint, told = watched[socket]
-                    if event == zmq.EVENT_MONITOR_STOPPED:
-                        poller.unregister(socket)
-                        del watched[socket]
-                        socket.close()
-                    elif endpoint:
-                        watched[socket] = endpoint, self._saw(endpoint, event, told)
-                    else:
-                        self._refused += 1
+                elif not self._saw(socket, watched[socket]):
+                    poller.unregister(socket)
+                    del watched[socket]
+                    socket.close()
         for monitor in watched:
             monitor.close()
 
-    def _saw(
-        self, endpoint: str, event: int, told: LinkState | None
-    ) -> LinkState | None:
-        """Tell what became of a link, once; what is known of it now."""
-        state = _STATES.get(event)
-        if state is None or state is told:
-            return told
-        if told is LinkState.REFUSED and state is not LinkState.UP:
-            # It is tried again, and will be refused again.
-            return told
-        self._tell(Link(endpoint, state))
-        return state
+    def _saw(self, monitor: _Socket, endpoint: str) -> bool:
+        """Tell the next event of a link; whether there will be others."""
+        event = zmq.Event(parse_monitor_message(monitor.recv_multipart())["event"])
+        if event == zmq.EVENT_MONITOR_STOPPED:
+            self._news.forget(endpoint)
+            return False
+        if not endpoint:
+            self._refused += 1
+        elif link := self._news.of_link(endpoint, event.name or ""):
+            self._tell(link)
+        return True
 
     def _let_in(self) -> None:
         """Answer whether a key may come in."""
@@ -548,9 +529,8 @@ class SocketTransport:
         self._zap.send_multipart(answer)
         if why:
             self._refused += 1
-            if key not in self._strangers and len(self._strangers) < MOST_STRANGERS:
-                self._strangers.add(key)
-                self._tell(Link("", LinkState.STRANGER, key, why))
+            if link := self._news.of_stranger(key, why):
+                self._tell(link)
 
 
 def _end(peer: _Peer, linger: float) -> None:

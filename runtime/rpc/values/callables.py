@@ -19,6 +19,7 @@ Rules:
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, Final, NamedTuple
 
@@ -48,7 +49,8 @@ MARK = "_wrapped_async_rpc_function"
 # How errors call the parts of a call.
 _PARTS = ("function", "args", "kwargs", "profiled")
 # Where functions of `runtime` that are operators come from.
-_CALLING = "runtime.operators.calling"
+_OPERATORS = "runtime.operators"
+_CALLING = f"{_OPERATORS}.calling"
 # What the full names of compiled functions begin with.
 _PROGRAMS = "__torch__."
 
@@ -203,10 +205,29 @@ def _public(function: Any) -> str | None:
     if getattr(function, "__module__", None) != _CALLING:
         return None
     name = getattr(function, "__name__", "")
-    functions: Any = load("runtime.operators.functions")
-    if name in functions.OPERATORS and load(_CALLING).function(name) is function:
+    loaded = _operators()
+    if name in loaded.names and loaded.function(name) is function:
         return str(name)
     return None
+
+
+class _Operators(NamedTuple):
+    """What is needed of the built-in operators."""
+
+    names: tuple[str, ...]
+    function: Callable[[str], Any]
+    found: Callable[[str], OperatorHandle]
+    sought: Callable[[str], OperatorHandle | None]
+    again: Callable[..., Any]
+
+
+@cache
+def _operators() -> _Operators:
+    functions, core = load(f"{_OPERATORS}.functions"), load(f"{_OPERATORS}.call")
+    calling, words = load(_CALLING), load(f"{_OPERATORS}.words")
+    return _Operators(
+        functions.OPERATORS, calling.function, core.found, core.sought, words.again
+    )
 
 
 class _Binding:
@@ -223,7 +244,7 @@ class _Binding:
 
 def _spoken(name: str, args: Args, kwargs: Kwargs) -> Call:
     """The call of a function of `runtime`, which may be in other words."""
-    core: Any = load("runtime.operators.call")
+    core = _operators()
     writes = kwargs.get("out") is not None
     binding = _Binding(core.found(f"{name}_out" if writes else name))
     given = {**kwargs}
@@ -235,8 +256,7 @@ def _spoken(name: str, args: Args, kwargs: Kwargs) -> Call:
         if given.get("inplace"):
             # What is written to is there, and stays as it is here.
             raise
-        again = load("runtime.operators.words").again
-        spoken: Call = again(binding, args, given, error)
+        spoken: Call = core.again(binding, args, given, error)
         return spoken
 
 
@@ -267,8 +287,7 @@ def _schema(function: Any) -> Schema | None:
     public = _public(function)
     if public is None:
         return None
-    schema: Schema = load("runtime.operators.call").found(public).schema
-    return schema
+    return _operators().found(public).schema
 
 
 # On the way.

@@ -49,9 +49,6 @@ _MORE: tuple[tuple[type[BaseException], tuple[str, ...]], ...] = (
     (AttributeError, ("name",)),
 )
 
-# What of an exception is known whoever sent it.
-_KNOWN = ("builtins", "runtime.errors.")
-
 # A class of Python's own, not made by a `class` statement (Py_TPFLAGS_HEAPTYPE).
 _MADE = 1 << 9
 
@@ -77,6 +74,13 @@ class _Record(NamedTuple):
     suppress: bool = False
     members: Any = None
 
+
+# The classes of the fields of a record.
+_TEXT, _SEVERAL, _OPTIONAL = (str,), (tuple,), (tuple, type(None))
+_KINDS: tuple[tuple[type, ...], ...] = (
+    *(_TEXT, _TEXT, _TEXT, _SEVERAL, _SEVERAL, _SEVERAL, _SEVERAL),
+    *(_OPTIONAL, _OPTIONAL, (bool,), _OPTIONAL),
+)
 
 # How an argument travels.
 _AS_IT_IS, _PICKLED = "value", "pickled"
@@ -209,12 +213,21 @@ def unpack_error(payload: Payload, *, trusted: bool = True) -> RemoteError:
 
 
 def _checked(value: Any) -> _Record:
+    """A value as a record.  Raises TypeError and ValueError, whatever it is."""
+    # Nothing but these is looked into: a tensor, say, could have endless elements.
+    if type(value) is not tuple:
+        raise TypeError("no record")
     record = _Record(*value)
-    texts = (record.module, record.qualname, record.text)
-    hops = all(type(who) is type(frames) is str for who, frames in record.hops)
-    notes = all(type(each) is str for each in record.notes)
-    if not hops or not notes or not all(type(each) is str for each in texts):
-        raise TypeError("texts")
+    if not all(type(each) in kinds for each, kinds in zip(record, _KINDS, strict=True)):
+        raise TypeError("fields")
+    for pair in record.hops:
+        if type(pair) is not tuple or [type(each) for each in pair] != [str, str]:
+            raise TypeError("hops")
+    for pair in record.state:
+        if type(pair) is not tuple or len(pair) != 2 or type(pair[0]) is not str:
+            raise TypeError("state")
+    if not all(type(each) is str for each in record.notes):
+        raise TypeError("notes")
     return record
 
 
@@ -289,6 +302,8 @@ def _given(
 
 def _received(sent: Any, trusted: bool) -> Any:
     """An argument or attribute.  Raises whatever reading it raises."""
+    if type(sent) is not tuple:
+        raise ValueError("nothing was sent")
     how, value = sent
     if how == _AS_IT_IS:
         return value
@@ -312,7 +327,8 @@ def _give(
 
 def _found(module: str, qualname: str, trusted: bool) -> type[Exception] | None:
     """The class of that name if it is one of exceptions."""
-    if module.startswith(_KNOWN) and (module == "builtins" or module in sys.modules):
+    known = module == "builtins" or module.startswith("runtime.errors.")
+    if known and module in sys.modules:
         found: Any = sys.modules[module]
     elif trusted:
         found = import_module(module)

@@ -36,7 +36,7 @@ from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
 from runtime.schema.excerpt import described
 from runtime.tensors.handled import HANDLED
-from runtime.tensors.keys_of import keys_of
+from runtime.tensors.keys_of import inference_keys_of, keys_of
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 
@@ -320,9 +320,10 @@ def _decode_worker(reader: _Reader) -> WorkerInfo:
 
 
 def _encode_tensor(writer: _Writer, value: Tensor) -> None:
-    bits = value.key_bits & ~HANDLED
-    # Keys of its own, or a storage of its own kind: pickle knows them, this does not.
-    if bits != keys_of(value._device.type).bits or value.number is not None:
+    bits, device = value.key_bits & ~HANDLED, value._device.type
+    # One of inference mode arrives as one of the mode that its reader is in.
+    plain = bits in (keys_of(device).bits, inference_keys_of(device).bits)
+    if not plain or value.number is not None:
         raise _Refused(value, "its keys are not those of a plain tensor")
     if type(value.storage()) is not Storage:
         raise _Refused(value, "it has no elements")

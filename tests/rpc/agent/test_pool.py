@@ -139,7 +139,7 @@ def test_a_defect_is_logged_and_the_thread_goes_on(
     assert [each.message for each in caplog.records] == ["a request ended by a defect"]
 
 
-def test_close_waits_for_requests_and_runs_no_more() -> None:
+def test_close_waits_for_requests_and_takes_no_more() -> None:
     pool = Pool("w", 1)
     began, free = threading.Event(), threading.Event()
     ran: list[int] = []
@@ -153,9 +153,10 @@ def test_close_waits_for_requests_and_runs_no_more() -> None:
     assert began.wait(SECONDS)
     pool.put(ran.append, 2)
     assert not pool.close(0.01)
+    pool.put(ran.append, 3)
     free.set()
     assert pool.close(SECONDS)
-    assert ran == [1]
+    assert ran == [1, 2]
     assert pool.counts()[0] == 0
 
 

@@ -16,6 +16,7 @@ from runtime.rpc.messages import (
     MemberJoined,
     MemberLeft,
     Message,
+    Part,
     Refused,
     Register,
     Registered,
@@ -84,6 +85,9 @@ EVERY: dict[type[Message], st.SearchStrategy[Message]] = {
     Survey: st.builds(Survey, NUMBERS),
     Waiting: st.builds(Waiting, st.lists(NAMES, max_size=3).map(tuple)),
     Finish: st.just(Finish()),
+    Part: st.builds(
+        Part, st.integers(0, 65535), NUMBERS, NUMBERS, st.tuples(st.binary(max_size=9))
+    ),
 }
 
 BEATS = st.builds(Beat, NUMBERS, NUMBERS, st.lists(NUMBERS, max_size=5).map(tuple))

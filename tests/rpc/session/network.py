@@ -9,8 +9,8 @@ from heapq import heappop, heappush
 from itertools import count
 
 from runtime.rpc.identities import Node, RRefId
-from runtime.rpc.session.channel import Packet
 from runtime.rpc.session.events import Buffer, Called, Event
+from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
 from runtime.rpc.session.settings import Settings
 

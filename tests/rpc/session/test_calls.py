@@ -7,7 +7,7 @@ import pytest
 from runtime.rpc.identities import Fork, Node
 from runtime.rpc.messages.kinds import Answer, Call, Cancel, Decline, Message
 from runtime.rpc.session.calls import TRANSITIONS, Calls
-from runtime.rpc.session.channel import Packet
+from runtime.rpc.session.carriers import Verdict
 from runtime.rpc.session.events import (
     Answered,
     Called,
@@ -18,6 +18,7 @@ from runtime.rpc.session.events import (
     Freed,
     Reason,
 )
+from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.references import References
 from runtime.rpc.session.settings import Settings
 from tests.rpc.session.network import DELAY, Network
@@ -122,6 +123,19 @@ def test_deadlines_pass_in_their_order_and_only_those() -> None:
     calls.tick(2.0)
     assert told(calls) == [Failed(2, Reason.DEADLINE), Failed(3, Reason.DEADLINE)]
     assert calls.due() == 3.0
+
+
+def test_deadlines_of_calls_that_ended_are_not_kept() -> None:
+    """One call that lasts does not keep those of all that came after it."""
+    calls = machine()
+    calls.call(PEER, [], 0.0, deadline=50.0)
+    for number in range(2, 10_000):
+        calls.call(PEER, [], 0.0, deadline=60.0)
+        calls.receive(PEER, Answer(number, ()), 0.0)
+    assert len(calls._deadlines) < 1010
+    calls.tick(55.0)
+    assert told(calls)[-1] == Failed(1, Reason.DEADLINE)
+    assert calls.due() == float("inf")
 
 
 def test_too_many_calls_wait_for_others_to_end() -> None:
@@ -258,6 +272,24 @@ def test_a_call_whose_reference_is_not_confirmed_yet_waits() -> None:
     session.cancel(use, network.now)
 
 
+def test_a_call_that_waits_ends_when_its_reference_dies() -> None:
+    network = Network()
+    network.group("a", "b", "c")
+    network.serve = lambda name, called: None
+    session = network.sessions["a"]
+    made = network.call("a", "b", b"make", creates=session.new_id(), timeout=0.3)
+    fork = session.fork_of(made)
+    use = session.call(
+        network.node("c"), [b"x"], carries=[fork], deadline=None, now=network.now
+    )
+    network.run(1.0)
+    assert network.told("a", Failed) == [
+        Failed(made, Reason.DEADLINE),
+        Failed(use, Reason.REFERENCE),
+    ]
+    assert network.told("c", Called) == []
+
+
 def test_a_reference_that_is_dead_ends_the_call_that_carries_it() -> None:
     network = Network()
     network.group("a", "b", "c")
@@ -365,3 +397,53 @@ def test_twenty_thousand_calls_wait_without_being_sent() -> None:
     counts = session.counts()
     assert counts["calls"] == 20_000
     assert counts["queued"] == network.settings.calls - network.settings.window
+
+
+@pytest.mark.parametrize("end", ["confirmed", "dead", "cancelled"])
+def test_an_answer_waits_for_the_reference_that_it_carries(end: str) -> None:
+    network = Network()
+    network.group("a", "b", "c")
+    network.serve = lambda name, called: None
+    call = network.call("a", "b", b"give", timeout=None)
+    callee, third = network.sessions["b"], network.sessions["c"]
+    made = network.call("b", "c", b"make", creates=callee.new_id(), timeout=None)
+    fork = callee.fork_of(made)
+    network.run(0.1)
+    callee.reply(network.node("a"), call, [b"y"], carries=[fork], now=network.now)
+    network.run(0.5)
+    assert network.told("a", *_ENDS) == []
+    if end == "confirmed":
+        third.reply(network.node("b"), made, [], now=network.now)
+        network.run(0.5)
+        (answered,) = network.told("a", *_ENDS)
+        assert isinstance(answered, Answered)
+        assert [each.rref for each in answered.carries] == [fork.rref]
+    elif end == "dead":
+        callee.cancel(made, network.now)
+        network.run(0.5)
+        assert network.told("a", *_ENDS) == [Failed(call, Reason.REFERENCE)]
+    else:
+        network.sessions["a"].cancel(call, network.now)
+        network.run(0.5)
+        assert network.told("a", *_ENDS) == [Failed(call, Reason.CANCELLED)]
+        third.reply(network.node("b"), made, [], now=network.now)
+        network.run(0.5)
+        callee.drop(fork.fork, network.now)
+        network.run(0.5)
+        assert network.told("c", Freed) == [Freed(fork.rref)]
+    assert callee.counts()["called"] == callee.counts()["carriers"] == 0
+
+
+@pytest.mark.parametrize("what", ["call", "answer"])
+def test_what_ended_before_its_verdict_is_not_sent(what: str) -> None:
+    references = References(ME)
+    references.joined(PEER)
+    calls = Calls(references, Settings())
+    rref = references.new_id()
+    references.own(rref)
+    key = (what, PEER, 9)
+    fate, forks = references.carry(key, PEER, [rref])
+    calls.judge(Verdict(key, False, fate, forks), 0.0)
+    assert sent(calls) == []
+    references.disown(rref)
+    assert references.events == [Freed(rref)]

@@ -309,6 +309,73 @@ def test_a_user_gives_up_before_the_owner_gives_away() -> None:
         assert fenced < released, (first, lost, delay)
 
 
+def test_a_fenced_side_is_silent() -> None:
+    """What it said would prolong the lease that it has given up."""
+    pair = Pair()
+    pair.open()
+    pair["a"].tick(pair.now + 1.5)
+    assert pair["a"].state == FENCED
+    before = pair["a"].due()
+    pair.now += 1.5
+    pair.collect()
+    pair.say("b", 1)
+    answers = pair.deliver(len(pair.sent) - 1)
+    assert pair.kinds(answers) == ["RESET to b"]
+    assert (pair.heard("a"), pair["a"].due()) == ([], before)
+
+
+def test_a_message_alone_does_not_open_what_began_long_ago() -> None:
+    """It says that some WELCOME came; not that it was not the first one."""
+    pair = Pair()
+    pair.say("a", 1)
+    pair.deliver(0)
+    notes = [each for _ in range(8) for each in pair.tick(0.25)]
+    assert pair["b"].state == ANSWERING
+    hello = [each for each in notes if pair.kinds([each]) == ["HELLO to b"]][-1]
+    (welcome,) = pair.deliver(hello)
+    pong, data = pair.deliver(welcome)
+    assert pair.kinds([pong, data]) == ["PONG to b", "DATA to b"]
+    pair.deliver(data)
+    assert (pair["b"].state, pair.heard("b")) == (ANSWERING, [])
+    pair.deliver(pong)
+    assert pair["b"].state == OPEN
+    pair.run(1.0)
+    assert pair.heard("b") == [1]
+    assert pair.sides["b"].ends == []
+
+
+def test_an_answer_to_what_was_said_long_ago_does_not_open() -> None:
+    pair = Pair()
+    pair.say("a", 1)
+    (welcome,) = pair.deliver(0)
+    for _ in range(8):
+        pair.tick(0.25)
+    (hello,) = pair.deliver(welcome)
+    assert pair.kinds([hello]) == ["HELLO to b"]
+    assert pair["a"].state == OPENING
+    pair.run(1.0, [hello])
+    assert pair.heard("b") == [1]
+    assert pair.sides["a"].ends == pair.sides["b"].ends == []
+
+
+def test_one_who_leaves_after_it_was_given_up_ends_what_waits_for_it() -> None:
+    pair = Pair()
+    pair.open()
+    pair["a"].tick(pair.now + 1.5)
+    pair.say("a", 1)
+    assert (pair["a"].state, pair["a"].queued()) == (FENCED, 1)
+    pair["a"].over(Reason.LEFT)
+    node = pair.nodes["b"]
+    assert pair.sides["a"].ends == [
+        End(node, Reason.LOST),
+        End(node, None),
+        End(node, Reason.LEFT),
+        End(node, None),
+    ]
+    assert (pair["a"].state, pair["a"].queued()) == (CLOSED, 0)
+    assert pair["a"].due() == float("inf")
+
+
 def test_who_was_given_up_is_told_and_a_new_session_begins() -> None:
     pair = Pair()
     pair.open()
@@ -328,6 +395,18 @@ def test_who_was_given_up_is_told_and_a_new_session_begins() -> None:
     pair.run(1.0, [len(pair.sent) - 2, len(pair.sent) - 1])
     assert (pair.heard("a"), pair.heard("b")) == ([8], [7])
     assert pair["a"].numbers() == pair["b"].numbers() == (2, 2)
+
+
+def test_a_question_in_an_old_session_is_answered_by_its_end() -> None:
+    pair = Pair()
+    pair.open()
+    pair["a"].over(Reason.LOST)
+    ping = pair.kinds(pair.tick(0.4) + pair.tick(0.8))
+    assert ping == ["PING to a"]
+    (reset,) = pair.deliver(len(pair.sent) - 1)
+    assert pair.kinds([reset]) == ["RESET to b"]
+    pair.deliver(reset)
+    assert pair["b"].state == CLOSED
 
 
 def test_who_begins_anew_ends_the_session_of_the_other() -> None:

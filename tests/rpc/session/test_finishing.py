@@ -6,9 +6,9 @@ import pytest
 
 from runtime.rpc.identities import Node
 from runtime.rpc.messages.kinds import Finish, Idle, Survey, Waiting
-from runtime.rpc.session.channel import Packet
 from runtime.rpc.session.events import Answered, Called, Event, Finished
 from runtime.rpc.session.finishing import TRANSITIONS, Finishing
+from runtime.rpc.session.packets import Packet
 from tests.rpc.session.network import DELAY, Network
 
 A, B, C = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)
@@ -93,7 +93,7 @@ def test_nothing_ends_where_something_happened_since(second: Idle) -> None:
 
 def test_who_is_done_hears_who_is_not() -> None:
     finishing = asking((B, Idle(0, 0, 0)))
-    assert finishing.out == [(B, Waiting(("c",)))]
+    assert finishing.out == [(B, Waiting(("c",))), (C, Waiting(("c",)))]
     assert finishing.unfinished(A, ALL) == ("c",)
     member = Finishing()
     member.done()
@@ -127,6 +127,17 @@ def test_who_is_done_reports_when_it_is_idle_and_what_changed() -> None:
     other.lost(A)
     other.look(C, (B, C), (0, 0), busy=False, unacknowledged=False)
     assert other.out == [(A, Idle(0, 0, 0)), (B, Idle(0, 0, 0))]
+
+
+def test_who_asks_is_told_again_after_it_was_lost() -> None:
+    """It may be there again, in a session that knows nothing of reports."""
+    member = Finishing()
+    member.done()
+    for _ in range(2):
+        member.look(B, ALL, (0, 0), busy=False, unacknowledged=False)
+    member.lost(A)
+    member.look(B, ALL, (0, 0), busy=False, unacknowledged=False)
+    assert member.out == [(A, Idle(0, 0, 0)), (A, Idle(0, 0, 0))]
 
 
 def test_the_end_waits_for_calls_in_flight_and_for_references() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.rpc.session.channel import Packet
 from runtime.rpc.session.events import Answered, Buffer, Called, Failed, Reason, Warned
+from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
 from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import HEADER, Flaw, Kind, head

@@ -5,7 +5,6 @@ import pytest
 from runtime.rpc.identities import Node
 from runtime.rpc.messages.kinds import Member, MemberJoined, MemberLeft
 from runtime.rpc.messages.notes import Admission, Join, Rejection
-from runtime.rpc.session.channel import Packet
 from runtime.rpc.session.events import (
     Admitted,
     Answered,
@@ -16,6 +15,7 @@ from runtime.rpc.session.events import (
     Rejected,
 )
 from runtime.rpc.session.members import TRANSITIONS, Members
+from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
 from runtime.rpc.wire import Kind
 from tests.rpc.session.network import DELAY, Network
@@ -112,6 +112,9 @@ def test_a_name_whose_worker_is_gone_is_given_again() -> None:
     session = same_name(network, "elsewhere")
     network.run(4.0)
     assert session.node == Node("b", 1, 99)
+    # Nothing is kept of the dispute.
+    state = network.sessions["a"]._members.state(network.now)
+    assert state == (*state[:-1], ())  # type: ignore[index]  # it is a tuple
     assert network.told("a", Lost) == [Lost(gone, Reason.LOST)]
 
 
@@ -182,6 +185,32 @@ def test_all_hear_of_who_is_started_anew() -> None:
     network.call("b", "c", b"hello")
     network.run(1.0)
     assert len(network.told("c", Joined)) == 2
+
+
+def test_two_who_lose_each_other_stay_members_and_find_each_other_again() -> None:
+    network = Network()
+    network.group("a", "b", "c")
+    network.call("b", "c", b"x")
+    network.run(0.5)
+    cut = True
+
+    def hook(source: str, target: str, packet: Packet) -> tuple[float, ...]:
+        return () if cut and "a" not in (source, target) else (DELAY,)
+
+    network.hook = hook
+    lost = network.call("b", "c", b"x", timeout=None)
+    network.run(4.0)
+    assert network.told("b", Failed) == [Failed(lost, Reason.LOST)]
+    assert network.told("b", Lost) == network.told("c", Lost) == []
+    again = network.call("b", "c", b"x", timeout=None)
+    cut = False
+    network.run(2.0)
+    answered = network.told("b", Answered)[-1]
+    assert isinstance(answered, Answered)
+    assert answered.call == again
+    network.call("c", "b", b"x")
+    network.run(0.1)
+    assert len(network.told("c", Answered)) == 1
 
 
 def test_who_was_frozen_joins_again_in_the_same_life() -> None:
@@ -290,6 +319,27 @@ def test_notes_that_come_late_change_nothing() -> None:
     assert (members.events, members.letters[1:]) == ([], [])
 
 
+def test_who_was_a_member_stays_one_if_another_group_rejects_it() -> None:
+    members = member()
+    members.lost(KEEPER.node, Reason.LOST, 0.0)
+    assert members.due() == 1.0
+    members.events.clear()
+    members.note(9, Rejection("another group's"), 2.0)
+    assert (members.status, members.due(), members.events) == (
+        "MEMBER",
+        float("inf"),
+        [],
+    )
+
+
+def test_who_is_rejected_by_its_own_keeper_is_told() -> None:
+    members = member()
+    members.lost(KEEPER.node, Reason.LOST, 0.0)
+    members.note(1, Rejection("not unique"), 2.0)
+    assert members.events[-1] == Rejected("not unique")
+    assert (members.status, members.due()) == ("REJECTED", float("inf"))
+
+
 def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
     keeper = Members(Node("a", -1, 1), "a", "", lambda node: 0.0)
     keeper.keep(None, 0)
@@ -301,6 +351,15 @@ def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
     # Another endpoint in the same life is not answered.
     keeper.note(2, Join("b", "elsewhere"), 0.0)
     assert len(keeper.letters) == 2
+
+
+def test_the_endpoint_of_another_s_key_does_not_take_its_place() -> None:
+    keeper = Members(Node("a", -1, 1), "a", "", lambda node: float("inf"))
+    keeper.keep(None, 0)
+    keeper.note(2, Join("b", "b", "its key"), 0.0)
+    keeper.note(5, Join("b", "b", "another key"), 0.0)
+    assert keeper.events[2:] == []
+    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]
 
 
 def test_who_has_the_same_key_is_the_next_life() -> None:

@@ -15,7 +15,8 @@ from runtime.rpc.session.events import (
     Joined,
     Reason,
 )
-from tests.rpc.session.network import Network
+from runtime.rpc.session.packets import Packet
+from tests.rpc.session.network import DELAY, Network
 
 
 def text(event: Event) -> str:
@@ -124,3 +125,44 @@ def test_all_finish_together_and_those_who_do_not_are_named() -> None:
     for name, session in network.sessions.items():
         assert network.told(name, Finished) == [Finished()]
         assert session.unfinished() == ()
+
+
+def test_twenty_four_workers_call_each_other_and_finish() -> None:
+    network = Network()
+    names = [f"w{number}" for number in range(24)]
+    sessions = network.group(*names, world_size=24)
+    for source in names:
+        for target in names:
+            network.call(source, target, source.encode())
+    network.run(1.0)
+    for source in names:
+        assert [told for _, told in answers(network, source)] == [f"echo {source}"] * 24
+    for session in sessions:
+        session.finish(network.now)
+    network.until(lambda: all(network.told(name, Finished) for name in names))
+    assert all(session.garbage() == {} for session in sessions)
+
+
+def play() -> tuple[object, ...]:
+    """A run, as everything that was sent and told."""
+    network = Network()
+    sent: list[object] = []
+
+    def hook(source: str, target: str, packet: Packet) -> tuple[float, ...]:
+        sent.append((source, target, [bytes(each) for each in packet.frames]))
+        return (DELAY,)
+
+    network.hook = hook
+    sessions = network.group("a", "b", "c")
+    for source in "abc":
+        for target in "abc":
+            rref = network.sessions[source].new_id()
+            network.call(source, target, b"x", creates=rref)
+    network.run(2.0)
+    states = [session.state() for session in sessions]
+    told = [[type(event) for event in network.events[name]] for name in "abc"]
+    return sent, states, told
+
+
+def test_the_same_calls_give_the_same_packets_events_and_states() -> None:
+    assert play() == play()

@@ -115,7 +115,10 @@ def members_agree(world: World) -> str | None:
         if agent is None or agent.session.node not in group:
             continue
         seen = {agent.session.node, *agent.members}
-        if seen != group or set(agent.session.members()) != group:
+        if set(agent.session.members()) != seen:
+            return f"{worker.name} has {agent.session.members()}, and was told {seen}"
+        # Who was cut off may believe in somebody who has gone meanwhile.
+        if not group <= seen if world.cut_off else seen != group:
             return f"{worker.name} has {seen}, {world.workers[0].name} {group}"
     return None
 

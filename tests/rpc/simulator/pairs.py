@@ -55,7 +55,9 @@ def everything() -> list[Pair]:
 class _Counted(dict[Any, Any]):
     """A table that counts what is looked up in it."""
 
-    def __init__(self, table: dict[Any, Any], machine: str, seen: Counter[Pair]) -> None:
+    def __init__(
+        self, table: dict[Any, Any], machine: str, seen: Counter[Pair]
+    ) -> None:
         super().__init__(table)
         self.machine = machine
         self.seen = seen

@@ -40,6 +40,8 @@ WEIGHTS = {
     "finish": 1,
 }
 ALWAYS = frozenset({"call", "remote", "drop"})
+# In how many schedules those are that leave others little to do.
+RARE = {"finish": 0.15, "leave": 0.3, "intrude": 0.3}
 
 
 class Action(NamedTuple):
@@ -138,20 +140,31 @@ def _part(actions: tuple[Action, ...], kept: tuple[int, ...]) -> tuple[Action, .
 
 def _drawn(seed: int) -> tuple[int, tuple[Action, ...]]:
     random = Random(seed)
-    workers = random.choice((2, 3, 3, 3, 3, 4))
-    kinds = [kind for kind in WEIGHTS if kind in ALWAYS or random.random() < 0.65]
+    # Two schedules in three have scenes, in the middle of everything else.
+    scenes = [random.randrange(7) for _ in range(random.choice((0, 1, 2)))]
+    workers = 4 if {1, 2} & {*scenes} else random.choice((2, 3, 3, 3, 4))
+    kinds = [
+        kind
+        for kind in WEIGHTS
+        if kind in ALWAYS or random.random() < RARE.get(kind, 0.65)
+    ]
     weights = [WEIGHTS[kind] * random.choice((0.3, 1, 1, 3)) for kind in kinds]
     # Some schedules are one burst, others have time to lose each other.
     pace = random.choice((0.004, 0.01, 0.1, 0.3))
     slow = random.choice((0.02, 0.1, 0.2))
     actions = []
-    for _ in range(random.randrange(12, 49)):
+    for _ in range(random.choice((12, 24, 36, 48, 60))):
         after = random.expovariate(1 / pace)
         if random.random() < slow:
             after += random.choice((0.2, 1.0, 2.2, 6.0))
         (kind,) = random.choices(kinds, weights)
         a, b, c, d = (random.randrange(1 << 16) for _ in range(4))
         actions.append(Action(round(after, 4), kind, a, b, c, d))
+    for scene in scenes:
+        place = random.randrange(len(actions))
+        actions.insert(
+            place, Action(0.01, "scene", scene, 0, 0, random.randrange(1 << 16))
+        )
     return workers, tuple(actions)
 
 

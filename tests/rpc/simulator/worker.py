@@ -69,6 +69,8 @@ class Agent:
     confirmed: set[ForkId] = field(default_factory=set)
     # An event may be on its way when they are dropped.
     dropped: set[ForkId] = field(default_factory=set)
+    # What calls were to create that ended at once.
+    never: set[RRefId] = field(default_factory=set)
     # Of those that calls create: what these do does not depend on other calls.
     plain: set[ForkId] = field(default_factory=set)
     values: dict[RRefId, Value] = field(default_factory=dict)
@@ -125,10 +127,15 @@ class Agent:
             try:
                 fork = self.session.fork_of(number)
             except KeyError:
-                # The call has ended already.
+                # The call has ended already; that its value died is still to come.
+                assert rref is not None, "it creates"
+                self.never.add(rref)
                 return number
             asked.fork = fork.fork
-            if not request.forward:
+            sure = self.confirmed | self.plain
+            if not request.forward and all(
+                item.fork in sure for item in carries if isinstance(item, Fork)
+            ):
                 self.plain.add(fork.fork)
             self.held[fork.fork] = fork
         return number
@@ -326,7 +333,8 @@ class Agent:
             asked.then()
 
     def _died(self, fork: Fork) -> None:
-        if self.held.pop(fork.fork, None) is None and fork.fork not in self.dropped:
+        known = fork.fork in self.dropped or fork.rref in self.never
+        if self.held.pop(fork.fork, None) is None and not known:
             raise Broken("only what is held dies")
         self.confirmed.discard(fork.fork)
 

@@ -17,11 +17,13 @@ from heapq import heappop, heappush
 from random import Random
 
 from runtime.rpc.identities import Node
+from runtime.rpc.session.events import Lost, Reason
 from runtime.rpc.session.session import Session
 from runtime.rpc.session.settings import Settings
 from tests.rpc.simulator.laws import AT_REST, LAWS
 from tests.rpc.simulator.network import DELAYS, Link, Network, Weather
 from tests.rpc.simulator.program import Request
+from tests.rpc.simulator.scenes import SCENES
 from tests.rpc.simulator.schedule import Action, Schedule
 from tests.rpc.simulator.worker import Agent, Broken
 
@@ -33,13 +35,11 @@ QUIET = 25.0
 # Times are found again only so exactly.
 _EXACT = 1e-6
 # More steps than any schedule needs: some worker talks without end.
-_MOST = 200_000
+_MOST = 30_000
 
 MakeSession = Callable[..., Session]
-# When, in which order, whose, and what: or links that are no longer cut.
-Task = tuple[
-    float, int, "Worker", Agent | None, "Callable[[], None] | set[Link]"
-]
+# When, in which order, whose, and what; nobody's is what happens to the world.
+Task = tuple[float, int, "Worker | None", Agent | None, Callable[[], None]]
 
 
 @dataclass(slots=True)
@@ -95,7 +95,9 @@ class World:
         ]
         # Somebody who comes under the name of another one, from elsewhere.
         number = random.randrange(1, schedule.workers)
-        self.intruder = Worker(schedule.workers, f"w{number}", "at://intruder", 7.0, 1.0)
+        self.intruder = Worker(
+            schedule.workers, f"w{number}", "at://intruder", 7.0, 1.0
+        )
         self.workers.append(self.intruder)
         # Those who are there from the beginning; others come by a `restart`.
         self.early = [
@@ -107,6 +109,9 @@ class World:
         self.tasks: list[Task] = []
         self.counted = 0
         self.tokens = 0
+        self.resting = False
+        # Somebody lost a member that did not leave.
+        self.cut_off = False
         self.ran: set[int] = set()
         self.told: dict[str, int] = {}
         self.sized = random.random() < 0.5
@@ -183,6 +188,8 @@ class World:
                 break
             for event in events:
                 agent.hear(event)
+                if isinstance(event, Lost) and event.reason is Reason.LOST:
+                    self.cut_off = True
             if agent.finished and not agent.leaving:
                 # At once, or a little later, as agents do.
                 agent.leaving = True
@@ -242,10 +249,11 @@ class World:
 
     def _task(self) -> None:
         _, _, worker, agent, what = heappop(self.tasks)
-        if isinstance(what, set):
-            self.network.cut -= what
+        if worker is None or agent is None:
+            if not self.resting:
+                what()
             return
-        if worker.agent is not agent or agent is None:
+        if worker.agent is not agent:
             return
         if worker.frozen:
             self.later(worker, agent, 0.05, what)
@@ -377,10 +385,26 @@ class World:
         # About as long as leases are, or until somebody heals it.
         lasts = (None, 0.4, 1.3, 1.6, 1.8, 2.1, 2.6)[action.d % 7]
         if lasts is not None:
-            keeper = self.workers[0]
-            self.counted += 1
-            task = (self.time + lasts, self.counted, keeper, None, links)
-            heappush(self.tasks, task)
+
+            def heal() -> None:
+                self.network.cut -= links
+
+            self.at_last(lasts, heal)
+
+    def _scene(self, action: Action) -> None:
+        scene = SCENES[action.a % len(SCENES)](self, Random(action.d))
+
+        def go_on() -> None:
+            wait = next(scene, None)
+            if wait is not None:
+                self.at_last(wait, go_on)
+
+        go_on()
+
+    def at_last(self, wait: float, what: Callable[[], None]) -> None:
+        """Something happens to the world after a while, until it comes to rest."""
+        self.counted += 1
+        heappush(self.tasks, (self.time + wait, self.counted, None, None, what))
 
     def _heal(self, action: Action) -> None:
         self.network.cut.clear()
@@ -389,10 +413,14 @@ class World:
         worker = self._one(action.a)
         # Without the first one nobody is admitted: it lives longer than others.
         if worker.number or action.b % 4 == 0:
-            worker.agent, worker.frozen, worker.due = None, False, None
-            worker.inbox.clear()
+            self.kill(worker)
             if action.c % 2:
                 self._restart(action)
+
+    def kill(self, worker: Worker) -> None:
+        """A worker is no more, and says nothing."""
+        worker.agent, worker.frozen, worker.due = None, False, None
+        worker.inbox.clear()
 
     def _restart(self, action: Action) -> None:
         worker = self._one(action.a)
@@ -459,6 +487,7 @@ class World:
         Raises:
             Broken: something is.
         """
+        self.resting = True
         self.network.calm()
         for worker in self.workers:
             self.thaw(worker)
@@ -497,7 +526,7 @@ class World:
         """
         for worker in self.workers:
             self.ask(worker, self._done)
-        self.until(self.time + 10.0)
+        self.until(self.time + QUIET)
         for worker in self.workers:
             agent = worker.agent
             if agent is not None and agent.admitted and not agent.finished:

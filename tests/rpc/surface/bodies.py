@@ -6,14 +6,13 @@ here, with the text that it had there.
 """
 
 import gc
+import importlib
 from collections.abc import Callable, Iterable
 from threading import Event
 from typing import Any
 
-import pytest
-
 from runtime import rpc
-from tests.rpc.surface.world import World
+from tests.rpc.worlds import Process
 
 NAMES = ("worker0", "worker1", "worker2")
 OTHER, THIRD = NAMES[1:]
@@ -52,10 +51,8 @@ def on_all(names: Iterable[str], func: Callable[..., Any], *args: Any) -> list[A
 def in_world(body: Callable[[], None]) -> Callable[..., None]:
     """A test whose body runs in `worker0`, in a world of forked and of spawned ones."""
 
-    def test(world: World) -> None:
-        told = world.ask(body.__module__, body.__name__)
-        if told is not None:
-            pytest.fail(told, pytrace=False)
+    def test(world: Process) -> None:
+        world.do(run_body, body.__module__, body.__name__)
 
     test.__name__ = body.__name__
     test.__qualname__ = body.__qualname__
@@ -63,3 +60,8 @@ def in_world(body: Callable[[], None]) -> Callable[..., None]:
     test.__doc__ = body.__doc__
     test.body = body  # type: ignore[attr-defined]
     return test
+
+
+def run_body(module: str, name: str) -> None:
+    """Run the body of a test in this process."""
+    getattr(importlib.import_module(module), name).body()

@@ -45,15 +45,16 @@ def test_what_no_worker_is() -> None:
             with pytest.raises(UnknownWorker, match="could not find destination") as e:
                 call(to, remote.nothing)
             assert found in str(e.value)
-    for to in (1.5, None, b"worker1"):
+    wrong: tuple[Any, ...] = (1.5, None, b"worker1")
+    for each in wrong:
         with pytest.raises(ValueError, match="worker"):
-            rpc.rpc_sync(to, remote.nothing)  # type: ignore[arg-type]
+            rpc.rpc_sync(each, remote.nothing)
 
 
 @in_world
 def test_keywords_name_all_arguments_of_a_call() -> None:
     for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
-        given = call(
+        given: Any = call(
             to=OTHER,
             func=remote.subtract,
             args=(7, 3),
@@ -69,17 +70,19 @@ def test_keywords_name_all_arguments_of_a_call() -> None:
 
 @in_world
 def test_arguments_may_be_absent_empty_or_a_list() -> None:
-    for args in (None, (), []):
-        for kwargs in (None, {}):
+    absent: tuple[Any, ...] = (None, (), [])
+    for args in absent:
+        for kwargs in (None, dict[str, Any]()):
             assert rpc.rpc_sync(OTHER, remote.worker_name, args, kwargs) == OTHER
     assert rpc.rpc_sync(OTHER, remote.add, [2, 3]) == 5
 
 
 @in_world
 def test_what_cannot_be_called_is_refused_at_once() -> None:
+    three: Any = 3
     for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
         with pytest.raises(TypeError, match="function should be callable"):
-            call(OTHER, 3)  # type: ignore[arg-type]
+            call(OTHER, three)
 
 
 @in_world
@@ -96,7 +99,9 @@ def test_operators_are_called_by_their_schema() -> None:
     x, y = runtime.ones(2, 2), runtime.full((2, 2), 3.0)
     for each in every_way(runtime.add, x, y):
         assert each.tolist() == [[4, 4], [4, 4]]
-    assert [each.tolist() for each in every_way(runtime.add, x, 1)] == [[[2, 2]] * 2] * 3
+    assert [each.tolist() for each in every_way(runtime.add, x, 1)] == [
+        [[2, 2]] * 2
+    ] * 3
     places = runtime.tensor([[0, 1], [2, 0]])
     assert rpc.rpc_sync(OTHER, runtime.nonzero, (places,)).tolist() == [[0, 1], [1, 0]]
     assert rpc.rpc_sync(OTHER, runtime.ops.core.add, (x, y)).tolist() == [[4, 4]] * 2
@@ -183,7 +188,11 @@ def test_a_tensor_that_occurs_twice_is_one_tensor() -> None:
 @in_world
 def test_strides_and_requires_grad_are_kept() -> None:
     x = runtime.arange(6.0).reshape(2, 3).t()
-    assert rpc.rpc_sync(OTHER, remote.shape_and_strides, (x,)) == ([3, 2], [1, 3], False)
+    assert rpc.rpc_sync(OTHER, remote.shape_and_strides, (x,)) == (
+        [3, 2],
+        [1, 3],
+        False,
+    )
     back = rpc.rpc_sync(OTHER, remote.identity, (x,))
     assert (back.tolist(), [*back.stride()]) == (x.tolist(), [1, 3])
     leaf = runtime.ones(2, requires_grad=True)

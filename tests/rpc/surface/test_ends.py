@@ -1,7 +1,5 @@
 """How workers start and end, and what is left of calls and references then."""
 
-import gc
-import logging
 import os
 import signal
 import threading
@@ -16,17 +14,22 @@ from runtime.errors.rpc import (
     JoinTimeout,
     NotInitialized,
     NotUnique,
+    ReferenceDead,
     ReferencesLeaked,
     RpcMisuse,
     ShutdownTimeout,
     WorkerLost,
 )
 from runtime.rpc.agent import seated
+from runtime.rpc.session.settings import Settings
+from runtime.rpc.transport import LocalTransport
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import until
-from tests.rpc.surface.world import World
+from tests.rpc.worlds import PATIENT, processes
 
 _GROUPS = count()
+# Late enough for busy machines.
+MORTAL = Settings(heartbeat=0.5, dead=5.0, expire=7.0, connect=20.0)
 SECONDS = 60
 
 
@@ -35,19 +38,22 @@ def joined(name: str, rank: int, size: int | None, group: str, **more: Any) -> N
     rpc.init_rpc(name, rank=rank, world_size=size, rpc_backend_options=options)
 
 
-def together(*bodies: Callable[[], Any], ends: bool = True) -> list[Any]:
+def together(
+    *bodies: Callable[[], Any], ends: bool = True, group: str = "", **more: Any
+) -> list[Any]:
     """What each worker of a group gives: threads of this process, each one worker.
 
     Their names are worker0, worker1, ...; what one raises is raised here.
     """
-    group = f"ends{next(_GROUPS)}"
+    group = group or f"ends{next(_GROUPS)}"
+    more = {"session": PATIENT, **more}
     results: list[Any] = [None] * len(bodies)
     errors: list[BaseException] = []
 
     def work(rank: int, body: Callable[[], Any]) -> None:
         try:
             with seated():
-                joined(f"worker{rank}", rank, len(bodies), group)
+                joined(f"worker{rank}", rank, len(bodies), group, **more)
                 try:
                     results[rank] = body()
                     if ends:
@@ -146,25 +152,26 @@ def test_who_never_came_is_named() -> None:
         joined("a", 0, 2, f"ends{next(_GROUPS)}", join_timeout=0.2)
 
 
+GATE = threading.Event()
+DONE: list[int] = []
+
+
+def slow(number: int) -> int:
+    assert GATE.wait(SECONDS)
+    DONE.append(number)
+    return number
+
+
 def test_the_end_waits_for_what_others_still_do() -> None:
-    gates = threading.Event()
-    done: list[int] = []
-
-    def slow(number: int) -> int:
-        assert gates.wait(SECONDS)
-        done.append(number)
-        return number
-
     def first() -> list[Any]:
         # Begun, and not waited for before the end.
         return [rpc.rpc_async("worker1", slow, (n,)) for n in range(3)]
 
-    def second() -> None:
-        gates.set()
-
-    futures, _, _ = together(first, second, nothing)
-    assert sorted(done) == [0, 1, 2]
+    futures, _, _ = together(first, GATE.set, nothing)
+    assert sorted(DONE) == [0, 1, 2]
     assert [each.wait() for each in futures] == [0, 1, 2]
+    GATE.clear()
+    DONE.clear()
 
 
 def test_the_end_at_once() -> None:
@@ -222,38 +229,105 @@ def test_a_reference_after_the_end() -> None:
     assert "UserRRef" in repr(user)
 
 
-def test_references_that_are_left_at_the_end(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_references_that_are_left_at_the_end() -> None:
     """They are told, and keep nobody from ending."""
     kept: list[Any] = []
+    ended = threading.Event()
 
     def keeps() -> None:
         kept.append(rpc.remote("worker1", remote.add, (1, 2)))
-        kept[0].to_here()
-        with caplog.at_level(logging.ERROR, "runtime.rpc"):
-            rpc.shutdown(graceful=False)
+        assert kept[0].to_here() == 3
+        rpc.rpc_sync("worker1", remote.open_gate, ("left",))
+        # In good order its references are given up.
+        rpc.shutdown()
+        ended.set()
 
     def has_it() -> None:
-        assert until(lambda: remote.owners() == 1)
-        try:
-            rpc.shutdown(timeout=5, ignore_leaks=False)
-        except (ReferencesLeaked, ShutdownTimeout):
-            pass
+        remote.pass_gate("left")
+        assert remote.owners() == 1
+        rpc.shutdown(ignore_leaks=False)
         assert not rpc.is_initialized()
 
     together(keeps, has_it, ends=False)
+    assert ended.is_set()
     kept.clear()
-    gc.collect()
+
+
+def test_a_reference_that_is_never_given_up_is_told() -> None:
+    keeps, stays = threading.Event(), threading.Event()
+    kept: list[Any] = []
+
+    def user() -> None:
+        kept.append(rpc.remote("worker1", remote.add, (1, 2)))
+        assert kept[0].to_here() == 3
+        keeps.set()
+        assert stays.wait(SECONDS)
+        rpc.shutdown(graceful=False)
+
+    def owner() -> None:
+        assert keeps.wait(SECONDS)
+        try:
+            with pytest.raises((ReferencesLeaked, ShutdownTimeout)):
+                rpc.shutdown(timeout=0.3, ignore_leaks=False)
+        finally:
+            stays.set()
+        assert not rpc.is_initialized()
+
+    together(user, owner, ends=False)
+    kept.clear()
 
 
 def test_lost_packets_delay_and_lose_nothing() -> None:
-    pytest.importorskip("runtime.rpc.transport")
+    """11.4: references that are shared and dropped while packets get lost."""
+    group = f"ends{next(_GROUPS)}"
+    hasty = Settings(
+        heartbeat=0.05, dead=30.0, expire=40.0, probe=0.02, acknowledge=0.01
+    )
+    count_ = 0
+
+    class Lossy(LocalTransport):
+        """Loses every third packet."""
+
+        def send(self, endpoint: str, frames: Any) -> None:
+            nonlocal count_
+            count_ += 1
+            if count_ % 3:
+                super().send(endpoint, frames)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("runtime.rpc.agent.joining.LocalTransport", Lossy)
+
+        def user() -> None:
+            for number in range(3):
+                rref = rpc.remote("worker1", remote.add, (number, 1))
+                assert rpc.rpc_sync("worker2", remote.fetch, (rref,)) == number + 1
+                del rref
+            assert until(lambda: rpc.rpc_sync("worker1", remote.owners) == 0)
+
+        together(user, nothing, nothing, group=group, session=hasty)
+    assert count_ > 20
 
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-class TestDead:
-    """Of processes, as threads do not die alone."""
+@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
+def test_a_worker_that_died(how: str) -> None:
+    """Its callers are told, and whoever refers to its values."""
+    with processes(how, ("a", "b"), session=MORTAL) as (_, _others):
+        rref = rpc.remote("b", remote.add, (1, 2))
+        assert rref.to_here() == 3
+        waiting = rpc.rpc_async("b", remote.pass_gate, ("never",))
+        with pytest.raises(WorkerLost) as e:
+            rpc.rpc_sync("b", die)
+        assert (e.value.worker, isinstance(e.value, ConnectionError)) == ("b", True)
+        with pytest.raises(WorkerLost):
+            waiting.wait(SECONDS)
+        with pytest.raises(ReferenceDead):
+            rref.to_here()
+        with pytest.raises(RuntimeError):
+            rpc.rpc_sync("b", remote.nothing)
+        # Whoever is left goes on.
+        assert rpc.rpc_sync("a", remote.add, (1, 1)) == 2
+        rpc.shutdown(graceful=False)

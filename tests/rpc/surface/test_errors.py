@@ -1,6 +1,7 @@
 """What goes wrong on another worker, as its caller gets it."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -13,14 +14,15 @@ from tests.rpc.surface import scripted
 from tests.rpc.surface.bodies import OTHER, THIRD, in_world
 
 
-def caught(func: object, *args: object) -> list[Exception]:
+def caught(func: Any, *args: Any) -> list[Exception]:
     """The errors of a call made in the three ways."""
     errors: list[Exception] = []
-    for way in (
-        lambda: rpc.rpc_sync(OTHER, func, args),  # type: ignore[arg-type]
-        lambda: rpc.rpc_async(OTHER, func, args).wait(),  # type: ignore[arg-type]
-        lambda: rpc.remote(OTHER, func, args).to_here(),  # type: ignore[arg-type]
-    ):
+    ways: tuple[Any, ...] = (
+        lambda: rpc.rpc_sync(OTHER, func, args),
+        lambda: rpc.rpc_async(OTHER, func, args).wait(),
+        lambda: rpc.remote(OTHER, func, args).to_here(),
+    )
+    for way in ways:
         with pytest.raises(Exception) as e:  # noqa: PT011  # asked by the caller
             way()
         assert isinstance(e.value, Exception)

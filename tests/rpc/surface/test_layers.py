@@ -15,15 +15,12 @@ RUNTIME = Path(__file__).parents[3] / "runtime"
 BELOW = ("rpc/wire/", "rpc/messages/", "rpc/session/")
 # Who may know sockets.
 SOCKETS = ("rpc/transport/",)
-FILES = sorted(
-    path.relative_to(RUNTIME).as_posix() for path in RUNTIME.rglob("*.py")
-)
+FILES = sorted(path.relative_to(RUNTIME).as_posix() for path in RUNTIME.rglob("*.py"))
 # What programs see, and what is done for them.
 SEEN = [
     file
     for file in FILES
-    if file.startswith("rpc/program/")
-    or file.startswith(("futures/", "script/", "jit/"))
+    if file.startswith(("rpc/program/", "futures/", "script/", "jit/"))
     or (file.startswith("rpc/") and file.count("/") == 1)
 ]
 

@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -36,11 +38,12 @@ def test_a_proxy_is_used_many_times() -> None:
 @in_world
 def test_all_kinds_of_methods_with_keywords() -> None:
     rref = rpc.remote(OTHER, remote.Account, (1,))
-    for of in (
+    ways: tuple[Any, ...] = (
         lambda name, *a, **k: getattr(rref.rpc_sync(), name)(*a, **k),
         lambda name, *a, **k: getattr(rref.rpc_async(), name)(*a, **k).wait(),
         lambda name, *a, **k: getattr(rref.remote(), name)(*a, **k).to_here(),
-    ):
+    )
+    for of in ways:
         before = rref.to_here().balance
         assert of("pay", 2, times=3) == before + 6
         assert of("sum", 1, y=2) == 3
@@ -62,9 +65,9 @@ def test_a_name_that_the_class_lacks() -> None:
         # What an object sets is not of its class.
         for name in ("nope", "owned"):
             for ask in (
-                lambda name=name: getattr(rref.rpc_sync(), name)(),
-                lambda name=name: getattr(rref.rpc_async(), name)().wait(),
-                lambda name=name: getattr(rref.remote(), name)(),
+                partial(lambda r, n: getattr(r.rpc_sync(), n)(), rref, name),
+                partial(lambda r, n: getattr(r.rpc_async(), n)().wait(), rref, name),
+                partial(lambda r, n: getattr(r.remote(), n)(), rref, name),
             ):
                 with pytest.raises(AttributeError) as e:
                     ask()
@@ -75,22 +78,24 @@ def test_a_name_that_the_class_lacks() -> None:
 @in_world
 def test_a_method_that_raises() -> None:
     rref = rpc.remote(OTHER, remote.Account)
-    for ask in (
+    asks: tuple[Any, ...] = (
         lambda: rref.rpc_sync().fail(),
         lambda: rref.rpc_async().fail().wait(),
         lambda: rref.remote().fail().to_here(),
-    ):
+    )
+    for ask in asks:
         with pytest.raises(ValueError, match="no account"):
             ask()
 
 
 @in_world
 def test_a_value_that_failed() -> None:
-    for ask in (
+    asks: tuple[Any, ...] = (
         lambda rref: rref.rpc_sync().pay(1),
         lambda rref: rref.rpc_async().pay(1).wait(),
         lambda rref: rref.remote().pay(1).to_here(),
-    ):
+    )
+    for ask in asks:
         rref = rpc.remote(OTHER, remote.raises, (ValueError, "Expected error"))
         with pytest.raises(ValueError, match="Expected error"):
             ask(rref)
@@ -98,20 +103,22 @@ def test_a_value_that_failed() -> None:
 
 @in_world
 def test_the_timeout_covers_the_type_and_the_call() -> None:
-    rref = rpc.remote(OTHER, remote.slow_account, ("proxy type",))
-    for ask in (
+    rref: Any = rpc.remote(OTHER, remote.slow_account, ("proxy type",))
+    asks: tuple[Any, ...] = (
         lambda: rref.rpc_sync(0.05).pay(1),
         lambda: rref.rpc_async(0.05).pay(1).wait(),
         lambda: rref.remote(0.05).pay(1),
-    ):
+    )
+    for ask in asks:
         with pytest.raises(RuntimeError, match="RPC ran for more than"):
             ask()
     rpc.rpc_sync(OTHER, remote.open_gate, ("proxy type",))
     assert rref.rpc_sync().pay(1) == 6
-    for ask in (
+    asks = (
         lambda: rref.rpc_sync(0.05).slow("proxy call"),
         lambda: rref.rpc_async(0.05).slow("proxy call").wait(),
-    ):
+    )
+    for ask in asks:
         with pytest.raises(RuntimeError, match="RPC ran for more than"):
             ask()
     rpc.rpc_sync(OTHER, remote.open_gate, ("proxy call",))
@@ -119,7 +126,7 @@ def test_the_timeout_covers_the_type_and_the_call() -> None:
 
 @in_world
 def test_an_asynchronous_proxy_does_not_wait_for_the_type() -> None:
-    rref = rpc.remote(OTHER, remote.slow_account, ("not waiting",))
+    rref: Any = rpc.remote(OTHER, remote.slow_account, ("not waiting",))
     future = rref.rpc_async().pay(1)
     assert not future.done()
     rpc.rpc_sync(OTHER, remote.open_gate, ("not waiting",))
@@ -128,7 +135,7 @@ def test_an_asynchronous_proxy_does_not_wait_for_the_type() -> None:
 
 @in_world
 def test_calls_on_a_value_that_is_being_made_take_no_thread_of_the_owner() -> None:
-    rref = rpc.remote(OTHER, remote.slow_account, ("threads",))
+    rref: Any = rpc.remote(OTHER, remote.slow_account, ("threads",))
     futures = [rref.rpc_async().pay(1) for _ in range(40)]
     # There are fewer threads than calls, and one is left for this.
     rpc.rpc_sync(OTHER, remote.open_gate, ("threads",))
@@ -138,11 +145,12 @@ def test_calls_on_a_value_that_is_being_made_take_no_thread_of_the_owner() -> No
 @in_world
 def test_methods_that_are_executed_asynchronously() -> None:
     rref = rpc.remote(OTHER, remote.AsyncAccount, (5,))
-    for of in (
+    ways: tuple[Any, ...] = (
         lambda name, *a: getattr(rref.rpc_sync(), name)(*a),
         lambda name, *a: getattr(rref.rpc_async(), name)(*a).wait(),
         lambda name, *a: getattr(rref.remote(), name)(*a).to_here(),
-    ):
+    )
+    for of in ways:
         assert of("static_add", THIRD, 1, 2) == 103
         assert of("class_add", THIRD, 1, 2) == 15
         assert of("bound_add", THIRD, 1) == 6

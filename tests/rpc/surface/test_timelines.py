@@ -87,6 +87,9 @@ def test_an_owner_shares_with_a_user() -> None:
     rpc.rpc_sync(OTHER, remote.keep_reference, ("of worker0", own))
     assert until(lambda: counts(SELF) == (1, 1))
     rpc.rpc_sync(OTHER, remote.forget, ("of worker0",))
+    # The owner has its own reference.
+    assert until(lambda: counts(SELF) == (1, 0))
+    del own
     assert until(lambda: counts(SELF) == (0, 0))
 
 

@@ -6,6 +6,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,10 @@ class Inbox:
     def until_packets(self, many: int) -> None:
         self.until(lambda: len(self.packets) >= many)
 
+    def tagged(self) -> list[bytes]:
+        """The first frames of packets that have more than one."""
+        return [each[0] for each in self.packets if len(each) > 1]
+
     def until_link(self, endpoint: str, state: LinkState) -> Link:
         def told() -> list[Link]:
             return [
@@ -125,6 +130,11 @@ class Process:
         assert self.run.stdin is not None
         self.run.stdin.write(line + "\n")
         self.run.stdin.flush()
+
+    def stop(self) -> None:
+        """Stop it as Ctrl-Z does; it has stopped when this returns."""
+        self.run.send_signal(signal.SIGSTOP)
+        os.waitpid(self.run.pid, os.WUNTRACED)
 
     def ended(self) -> int:
         assert self.run.stdin is not None

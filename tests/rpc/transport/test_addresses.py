@@ -52,7 +52,13 @@ NONE = {
 for _text in (
     *("tcp://", "tcp://host", "tcp://host:", "tcp://:80", "tcp://host:65536"),
     *("tcp://host:-1", "tcp://::1:80", "tcp://host:x", "tcp://host:1:2"),
-    "tcp://host:\u0663",
+    *(
+        "tcp://host:\u0663",
+        "tcp://[::1:80",
+        "tcp://::1]:80",
+        "tcp://[h:80",
+        "tcp://h]:1",
+    ),
 ):
     NONE[_text] = "it is written `tcp://HOST:PORT`, with a port below 65536"
 

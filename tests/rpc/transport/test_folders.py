@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runtime.errors import FolderUnsafe
-from runtime.rpc.transport.folders import locked_folder, private_folder
+from runtime.rpc.transport.folders import FOLDER_FLAGS, locked_folder, private_folder
 from tests.forking import in_child, needs_fork
 from tests.rpc.transport.inbox import folder
 
@@ -57,6 +57,22 @@ def test_a_link(home: Path) -> None:
     (home / "link").symlink_to(home / "real")
     assert why(home / "link") == "it is a link"
     assert why(home / "link", create=True) == "it is a link"
+
+
+def test_what_is_missing_is_not_made_unless_asked(home: Path) -> None:
+    with pytest.raises(FolderUnsafe):
+        private_folder(home / "missing")
+    assert [*home.iterdir()] == []
+
+
+def test_a_folder_is_opened_as_nothing_else(home: Path) -> None:
+    """What was put in its place since it was checked is refused."""
+    (home / "link").symlink_to(home)
+    (home / "file").touch()
+    for name in ("link", "file"):
+        with pytest.raises(OSError, match="Not a directory"):
+            os.open(home / name, FOLDER_FLAGS)
+    os.close(os.open(home, FOLDER_FLAGS))
 
 
 def test_no_folder(home: Path) -> None:

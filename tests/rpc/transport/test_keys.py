@@ -24,13 +24,37 @@ def modes(where: Path) -> dict[str, int]:
 
 
 def test_a_pair_is_made_once(home: Path) -> None:
-    keys = Keys.create(home)
+    previous = os.umask(0o002)
+    try:
+        keys = Keys.create(home)
+    finally:
+        os.umask(previous)
     assert modes(home) == {"secret.key": 0o600, "public.key": 0o644}
     assert home.stat().st_mode & 0o777 == 0o700
     assert Keys.create(home) == Keys.load(home) == keys
     assert keys.keeper == keys.public == (home / "public.key").read_text().strip()
     assert keys.secret == (home / "secret.key").read_text().strip()
     assert Keys.drawn() != Keys.drawn()
+    (home / "public.key").unlink()
+    Keys.create(home)
+    assert (home / "public.key").read_text() == keys.public + "\n"
+
+
+def test_a_pair_that_is_kept_nowhere() -> None:
+    keys = Keys.drawn()
+    assert (keys.keeper, keys.folder, keys.others) == (keys.public, "", frozenset())
+    assert Keys.drawn(keeper=keys.public).keeper == keys.public
+
+
+def test_no_file_is_left_open(home: Path) -> None:
+    Keys.create(home)
+    (home / "allowed").mkdir()
+    before = os.listdir("/dev/fd")
+    keys = Keys.create(home)
+    keys.allows(Keys.drawn().public)
+    (home / "allowed" / "a.key").write_text(Keys.drawn().public)
+    keys.allows(Keys.drawn().public)
+    assert os.listdir("/dev/fd") == before
 
 
 @needs_fork
@@ -102,8 +126,10 @@ def test_a_secret_behind_a_link(home: Path) -> None:
     Keys.create(home)
     (home / "secret.key").rename(home / "elsewhere")
     (home / "secret.key").symlink_to(home / "elsewhere")
-    with pytest.raises(FolderUnsafe, match=r"secret\.key"):
+    with pytest.raises(FolderUnsafe) as raised:
         Keys.load(home)
+    assert raised.value.path == str(home / "secret.key")
+    assert raised.value.why.startswith("it is a link, or ")
 
 
 def test_a_secret_that_is_no_file(home: Path) -> None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import zmq
 
-from runtime.rpc.transport import Link, LinkState, sockets
+from runtime.rpc.transport import Link, LinkState, links
 from runtime.rpc.transport.keys import Keys
 from runtime.rpc.transport.parts import joined
 from runtime.rpc.transport.sockets import SocketTransport
@@ -35,7 +35,7 @@ class World:
 
     def transport(self, keys: Keys) -> tuple[SocketTransport, Inbox]:
         made, inbox = SocketTransport("tcp://127.0.0.1:0", keys), Inbox()
-        self._ends.enter_context(closing(made))
+        self._ends.callback(made.close, linger=0)
         inbox.start(made)
         return made, inbox
 
@@ -136,8 +136,8 @@ def test_a_worker_with_the_wrong_key(world: World) -> None:
     false = f"{world.where}#{STRANGER.public}"
     friend, inbox = world.transport(FRIEND)
     friend.send(false, [b"for another one"])
-    inbox.until_link(false, LinkState.DOWN)
-    assert [each.state for each in inbox.links] == [LinkState.DOWN]
+    inbox.until_link(false, LinkState.REFUSED)
+    assert [each.state for each in inbox.links] == [LinkState.REFUSED]
     world.only()
 
 
@@ -227,7 +227,7 @@ def test_a_worker_does_not_send_into_an_open_folder() -> None:
 def test_strangers_are_told_until_there_are_many(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sockets, "MOST_STRANGERS", 2)
+    monkeypatch.setattr(links, "MOST_STRANGERS", 2)
     for _ in range(4):
         refused = world.worker.counts()["refused"]
         world.socket(Keys.drawn())

@@ -47,7 +47,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
 
         def made() -> Transport:
             transport = kinds[request.param]()
-            ends.callback(transport.close)
+            ends.callback(transport.close, linger=0)
             return transport
 
         yield made

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import runtime
 from runtime import Library, ops
@@ -346,6 +348,23 @@ def test_what_is_no_call_is_not_called(value: Any) -> None:
     for write in (pack, restricted.pack):
         with pytest.raises(Undecodable):
             unpack_call(write(value).payload)
+
+
+CALL = bytes(
+    pack_call(call_of(programs.greeted, ("you", [ONES]), {"k": 1.5})).payload[0]
+)
+
+
+@settings(max_examples=200)
+@given(st.integers(0, len(CALL) - 2), st.binary(max_size=4), st.integers(0, 4))
+def test_any_change_of_a_call(at: int, change: bytes, gone: int) -> None:
+    """A call of what is registered, or an error of ours: nothing else comes out."""
+    payload = [CALL[:at] + change + CALL[at + gone : -1] + CALL[-1:]]
+    try:
+        found = unpack_call(payload, only_registered=True)
+    except (Undecodable, OnlyRegistered, UnknownCallable):
+        return
+    assert found.function is programs.greeted
 
 
 def test_results() -> None:

@@ -479,6 +479,28 @@ def test_what_is_no_error(value: Any) -> None:
         unpack_error(restricted.pack(value).payload)
 
 
+def test_tensors_are_no_records() -> None:
+    """One without elements may say that it has endlessly many rows."""
+    endless = runtime.ones(0).expand(2**40, 0)
+    for value in (
+        endless,
+        ("a", "b", "c", endless),
+        ("a", "b", "c", (endless,)),
+        ("a", "b", "c", (), endless),
+        ("a", "b", "c", (), (), endless),
+        ("a", "b", "c", (), (), (), endless),
+        ("a", "b", "c", (), (), (), (endless,)),
+        ("a", "b", "c", (), (), (), (), endless),
+        ("a", "b", "c", (), (), (), (), None, None, False, endless),
+    ):
+        with pytest.raises(Undecodable):
+            unpack_error(restricted.pack(value).payload, trusted=False)
+    # As an argument it is taken for what it is.
+    whole = ("builtins", "ValueError", "c", (), (), (endless, ("value", endless)))
+    found = unpack_error(restricted.pack(whole).payload, trusted=False)
+    assert found.args == ("c",)
+
+
 PARTS = st.one_of(
     st.none(), st.text(), st.integers(), st.tuples(st.text(), st.text()), st.booleans()
 )

@@ -17,6 +17,9 @@ from runtime.rpc.values import restricted, unpack
 from runtime.rpc.values.restricted import DEEPEST, ROWS
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
+from runtime.tensors.instance import instance_of
+from runtime.tensors.making import wrap_number
+from runtime.tensors.wrapper import WrapperStorage
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received
 
 # The sizes and the kind, behind what was written.
@@ -96,7 +99,7 @@ def test_what_is_written_is_read_again(value: Any) -> None:
 def test_every_row_has_an_example() -> None:
     """A row that nobody tries may be wrong."""
     examples: list[Any] = [
-        *(None, True, 3, 1.5, 2j, "text", b"bytes", bytearray(b"x")),
+        *(None, True, 3, 1.5, 2j, "te\ud800xt", b"bytes", bytearray(b"x")),
         *([1], (1,), {1: 2}, runtime.ones(2), runtime.Parameter(runtime.ones(1))),
         *(Device("cpu"), runtime.float32, Layout(0), MemoryFormat(0)),
         WorkerInfo("w", 1),
@@ -176,6 +179,26 @@ def test_the_text_of_a_refusal() -> None:
         "  reason: TypeError: its class has no place in the restricted codec\n"
         "  to do:  send what it is made of, or a reference to it"
     )
+
+
+def test_tensors_with_keys_of_their_own() -> None:
+    """Pickle knows them; those of inference mode arrive as plain ones."""
+    plain = runtime.ones(2)
+    for value in (
+        wrap_number(3),
+        plain.with_keyset(plain.keyset.remove("AutogradCPU")),
+    ):
+        assert not restricted.fits(value)
+    place = WrapperStorage("Wrapper", plain.device, plain.dtype, 2), 0, (1,)
+    bare = instance_of(
+        runtime.Tensor, (2,), plain.dtype, plain.device, plain.key_bits, place
+    )
+    assert not restricted.fits(bare)
+    with runtime.inference_mode():
+        sent = runtime.ones(2)
+    found = there(sent)
+    assert found.keyset == plain.keyset
+    assert found.tolist() == [1.0, 1.0]
 
 
 def nested(depth: int) -> Any:

@@ -367,6 +367,54 @@ def test_tables_are_checked() -> None:
             IncomingTensors(memoryview(whole), ()).view(place)
 
 
+def written(where: int, device: bytes, count: int, data: bytes, ndim: int = 1) -> bytes:
+    """A table of one storage of int64 and one view of one element."""
+    return b"".join(
+        (
+            struct.pack("<II", 1, 1),
+            struct.pack("<BBBQ", where, 4, len(device), count) + device + data,
+            struct.pack("<IBBQ", 0, 4, ndim, 0),
+            struct.pack(f"<{2 * ndim}q", *[1] * 2 * ndim),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "frames", "reason"),
+    [
+        (written(0, b"cpu", 8, bytes(8)), (), ""),
+        (written(1, b"cpu", 8, b""), (bytes(8),), ""),
+        (written(2, b"meta", 8, b""), (), ""),
+        (written(0, b"cpu", 8, bytes(8), 64), (), ""),
+        (written(0, b"cpu", 8, bytes(8), 65), (), "65 dimensions"),
+        (written(0, b"cpu", 9, bytes(9)), (), "9 bytes are no elements of 8 bytes"),
+        (written(1, b"cpu", 8, b""), (bytes(9),), "another size than it says"),
+        (written(2, b"cpu", 8, b""), (), "otherwise where the bytes of cpu are"),
+        (written(0, b"meta", 8, bytes(8)), (), "otherwise where the bytes of meta are"),
+        (written(0, b"nowhere", 8, bytes(8)), (), "a device that nobody knows"),
+        (written(0, b"cpu", 0, b""), (), "outside of its storage"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_wrong_with_a_table(
+    table: bytes, frames: tuple[bytes, ...], reason: str
+) -> None:
+    if not reason:
+        assert set(IncomingTensors(memoryview(table), frames).view(0)[2]) == {1}
+        return
+    with pytest.raises(Undecodable) as caught:
+        IncomingTensors(memoryview(table), frames).view(0)
+    assert reason in " ".join(str(caught.value).split())
+
+
+def test_integers_have_no_gradient() -> None:
+    """Whatever a payload says."""
+    found = IncomingTensors(memoryview(table(runtime.arange(3))), ())
+    assert not found.plain(Tensor, 0, False).requires_grad
+    with pytest.raises(Undecodable, match="no gradient"):
+        found.plain(Tensor, 0, True)
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_as_a_table(data: bytes) -> None:
     """Only our error comes out."""

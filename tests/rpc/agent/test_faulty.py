@@ -1,0 +1,163 @@
+"""Faulty agents: attempts that fail, requests that come late, packets that are lost."""
+
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import runtime
+from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, SentInVain
+from runtime.rpc.agent import Agent, Request, Seat, backend_type, seated, stop
+from runtime.rpc.agent.faulty import FAULTY_BACKEND, FaultyAgent, FaultyOptions, start
+from runtime.rpc.agent.starting import init_rpc
+from tests.rpc.worlds import PATIENT, SECONDS, at_once, place, stopped
+
+PYTHON = Request(operator.add, (1, 2))
+SCRIPT = Request(runtime.add, (runtime.ones(1), 1))
+RETRIED = ("RREF_FORK_REQUEST", "RREF_CHILD_ACCEPT", "RREF_USER_DELETE")
+
+
+@contextmanager
+def faulty(*names: str, **faults: Any) -> Iterator[list[Agent]]:
+    given = FaultyOptions(
+        init_method=place(), session=PATIENT, join_timeout=SECONDS, **faults
+    )
+    seats = [Seat() for _ in names]
+
+    def begun(rank: int) -> Agent:
+        with seated(seats[rank]):
+            return start(names[rank], rank, len(names), given)
+
+    try:
+        yield at_once(*(lambda rank=n: begun(rank) for n in range(len(names))))
+    finally:
+        for seat in seats:
+            if seat.agent is not None:
+                stop(seat.agent, graceful=False)
+
+
+def test_it_is_a_backend() -> None:
+    kind = backend_type()[FAULTY_BACKEND]
+    given = FaultyOptions(init_method=place(), num_fail_sends=3)
+    with seated() as own:
+        init_rpc("a", kind, 0, 1, given)
+        assert isinstance(own.agent, FaultyAgent)
+        assert own.agent.options is given
+        stop(own.agent)
+        init_rpc("a", rpc_backend_options=given)
+        assert isinstance(own.agent, FaultyAgent)
+        stop(own.agent)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            {"messages_to_fail": ["CALL"]},
+            "No mapping to rpc::MessageType exists for CALL",
+        ),
+        (
+            {"messages_to_delay": {"NO": 1}},
+            "No mapping to rpc::MessageType exists for NO",
+        ),
+        ({"messages_to_delay": {"PYTHON_CALL": -1}}, "must be non-negative"),
+        ({"num_worker_threads": 0}, "num_worker_threads must be positive"),
+    ],
+)
+def test_what_no_fault_is(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(RpcMisuse) as error:
+        FaultyOptions(**wrong)
+    assert said in " ".join(str(error.value).split())
+
+
+def test_without_faults_it_is_as_any() -> None:
+    with faulty("a", "b") as (a, b):
+        assert a.call_and_wait(b.node, PYTHON, timeout=SECONDS) == 3
+        handle = a.remote(b.node, PYTHON, timeout=SECONDS)
+        assert a.fetch(handle, timeout=SECONDS).wait(SECONDS) == 3
+        handle.drop()
+        stopped(a, b)
+
+
+@pytest.mark.parametrize(("name", "asked"), [("PYTHON", PYTHON), ("SCRIPT", SCRIPT)])
+@pytest.mark.parametrize("to", [0, 1])
+def test_attempts_that_fail(name: str, asked: Request, to: int) -> None:
+    faults = {"messages_to_fail": [f"{name}_CALL"], "num_fail_sends": 2}
+    with faulty("a", "b", **faults) as agents:
+        a, node = agents[0], agents[to].node
+        text = "Send attempt failed intentionally"
+        with pytest.raises(SentInVain, match=text):
+            a.call_and_wait(node, asked, timeout=SECONDS)
+        with pytest.raises(SentInVain, match=text):
+            a.call(node, asked, timeout=SECONDS).wait()
+        assert (
+            a.call(node, asked, timeout=SECONDS).wait(SECONDS) == 3 or name != "PYTHON"
+        )
+
+
+@pytest.mark.parametrize(("name", "asked"), [("PYTHON", PYTHON), ("SCRIPT", SCRIPT)])
+@pytest.mark.parametrize("to", [0, 1])
+def test_creations_that_fail_are_dead(name: str, asked: Request, to: int) -> None:
+    faults = {"messages_to_fail": [f"{name}_REMOTE_CALL"], "num_fail_sends": 1}
+    with faulty("a", "b", **faults) as agents:
+        a, node = agents[0], agents[to].node
+        handle = a.remote(node, asked, timeout=SECONDS)
+        with pytest.raises(SentInVain):
+            handle.created.wait(SECONDS)
+        with pytest.raises(ReferenceDead, match="RRef creation"):
+            a.fetch(handle, timeout=SECONDS)
+        with pytest.raises(ReferenceDead, match="RRef creation"):
+            handle.carried()
+        handle.drop()
+        stopped(*agents)
+
+
+@pytest.mark.parametrize("to", [0, 1])
+def test_requests_that_come_late(to: int) -> None:
+    late = {
+        "PYTHON_CALL": 0.3,
+        "SCRIPT_REMOTE_CALL": 0.3,
+        "PYTHON_RREF_FETCH_CALL": 0.3,
+    }
+    with faulty("a", "b", messages_to_delay=late) as agents:
+        a, node = agents[0], agents[to].node
+        with pytest.raises(RpcTimeout, match="RPC ran for more than"):
+            a.call_and_wait(node, PYTHON, timeout=0.05)
+        assert a.call_and_wait(node, PYTHON, timeout=None) == 3
+        dead = a.remote(node, SCRIPT, timeout=0.001)
+        with pytest.raises(RpcTimeout, match="RPC ran for more than"):
+            dead.created.wait(SECONDS)
+        with pytest.raises(ReferenceDead, match="RRef creation"):
+            a.fetch(dead, timeout=SECONDS)
+        handle = a.remote(node, PYTHON, timeout=SECONDS)
+        if to:
+            with pytest.raises(RpcTimeout):
+                a.fetch(handle, timeout=0.01).wait(SECONDS)
+        assert a.fetch(handle, timeout=SECONDS).wait(SECONDS) == 3
+        dead.drop()
+        handle.drop()
+        stopped(*agents)
+
+
+def fetched(reference: Any) -> Any:
+    handle = getattr(reference, "_handle", reference)
+    try:
+        return handle.agent.fetch(handle, timeout=SECONDS).wait(SECONDS)
+    finally:
+        handle.drop()
+
+
+def test_control_messages_arrive_in_the_end() -> None:
+    faults = {"messages_to_fail": RETRIED, "num_fail_sends": 2}
+    with faulty("a", "b", "c", **faults) as (a, b, c):
+        handle = a.remote(b.node, PYTHON, timeout=SECONDS)
+        shared = Request(fetched, (handle,))
+        assert a.call_and_wait(c.node, shared, timeout=SECONDS) == 3
+        handle.drop()
+        a.do(lambda _: None, "test")
+        assert b.wait_until(lambda: b.debug_info()["num_owner_rrefs"] == 0, SECONDS)
+        failed = [agent.transport.counts()["failed"] for agent in (a, b, c)]
+        assert sum(failed) >= 6
+        stopped(a, b, c)

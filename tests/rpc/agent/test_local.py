@@ -1,0 +1,66 @@
+"""Local workers: a whole group in one block, of threads or of processes."""
+
+import operator
+import os
+from typing import Any
+
+import pytest
+
+from runtime.errors.rpc import AlreadyInitialized, RpcMisuse
+from runtime.rpc.agent import Request, current_agent, is_initialized, seated
+from runtime.rpc.agent.local import local_workers
+from runtime.rpc.identities import WorkerInfo
+from tests.rpc.worlds import SECONDS, options
+
+
+def ask(to: str, function: Any, *args: Any) -> Any:
+    agent = current_agent("test")
+    request = Request(function, args)
+    return agent.call_and_wait(agent.find(to), request, timeout=SECONDS)
+
+
+@pytest.mark.parametrize(
+    "how", ["threads", "fork", pytest.param("spawn", marks=pytest.mark.long)]
+)
+def test_this_thread_is_the_first_of_them(how: Any) -> None:
+    with seated():
+        with local_workers(["a", "b", "c"], how=how, options=options()) as workers:
+            assert workers == tuple(WorkerInfo(n, i) for i, n in enumerate("abc"))
+            assert current_agent("test").name == "a"
+            assert ask("b", operator.add, 1, 2) == ask("c", operator.add, 1, 2) == 3
+            here = ask("b", os.getpid) == os.getpid()
+            assert here is (how == "threads")
+            assert ask("a", os.getpid) == os.getpid()
+        assert not is_initialized()
+
+
+def test_how_many_are_enough() -> None:
+    with seated(), local_workers(2, options=options()) as workers:
+        assert [worker.name for worker in workers] == ["worker0", "worker1"]
+
+
+@pytest.mark.parametrize("wrong", [0, [], ["a", "a"], ["a b"]])
+def test_what_no_group_is(wrong: Any) -> None:
+    with seated(), pytest.raises(RpcMisuse), local_workers(wrong):
+        pass
+
+
+def test_who_is_a_worker_opens_none() -> None:
+    with seated(), local_workers(1, options=options()):
+        with pytest.raises(AlreadyInitialized), local_workers(1):
+            pass
+        assert is_initialized()
+
+
+@pytest.mark.parametrize("how", ["threads", "fork"])
+def test_an_error_ends_all_at_once(how: Any) -> None:
+    with seated():
+        with (
+            pytest.raises(ZeroDivisionError),
+            local_workers(2, how=how, options=options()),
+        ):
+            raise ZeroDivisionError
+        assert not is_initialized()
+        # The next group is another one.
+        with local_workers(2, how=how, options=options()):
+            assert ask("worker1", operator.add, 1, 2) == 3

@@ -1,0 +1,249 @@
+"""Calls under fault, on real processes: each ends once, in a result or in an error."""
+
+import os
+import signal
+import socket
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any
+
+import pytest
+
+from runtime import rpc
+from runtime.errors.rpc import RpcTimeout, UnknownWorker, WorkerLost
+from runtime.futures import Future
+from runtime.rpc.agent import Seat, joining, seated
+from runtime.rpc.agent.joining import join, meeting
+from runtime.rpc.agent.stopping import stop
+from runtime.rpc.transport import Transport
+from runtime.rpc.transport.addresses import parsed
+from runtime.rpc.transport.keys import Keys
+from tests.rpc.faults import bodies
+from tests.rpc.transport.inbox import folder
+from tests.rpc.transport.proxying import Proxy
+from tests.rpc.worlds import HASTY, SECONDS, Process, at_once, options, processes
+
+# What may come of a call beside its result.
+ERRORS = (RpcTimeout, WorkerLost, UnknownWorker)
+
+
+class Ends:
+    """How each of many calls ended, and how often."""
+
+    def __init__(self) -> None:
+        self.told: Counter[int] = Counter()
+        self.results: dict[int, object] = {}
+        self._lock = Lock()
+        self._futures: list[Future[Any]] = []
+
+    def of(self, number: int, future: Future[Any]) -> None:
+        def ended(done: Future[Any]) -> None:
+            with self._lock:
+                self.told[number] += 1
+                try:
+                    self.results[number] = done.value()
+                except ERRORS as error:
+                    self.results[number] = type(error)
+
+        future.add_done_callback(ended)
+        self._futures.append(future)
+
+    def wait(self) -> dict[int, object]:
+        """The results of all; each was told once."""
+        over = Event()
+        for future in self._futures:
+            if not future.done():
+                future.add_done_callback(lambda _: over.set())
+                while not future.done():
+                    assert over.wait(SECONDS), "a call never ends"
+                    over.clear()
+        with self._lock:
+            assert set(self.told.values()) == {1}, self.told
+            assert len(self.results) == len(self._futures)
+            return self.results
+
+
+def asked(worker: str, body: Any, numbers: range, **more: Any) -> Ends:
+    ends = Ends()
+    for number in numbers:
+        ends.of(number, rpc.rpc_async(worker, body, args=(number,), **more))
+    return ends
+
+
+def stop_running(other: Process) -> None:
+    """Stop a process as Ctrl-Z does; it has stopped when this returns."""
+    other.signal(signal.SIGSTOP)
+    os.waitpid(other.pid, os.WUNTRACED)
+
+
+def test_killed_while_it_is_asked() -> None:
+    """Its calls fail, those of others go on, and nothing is left."""
+    shared = {*Path("/dev/shm").iterdir()}
+    with processes("spawn", ["w0", "w1", "w2"], session=HASTY) as (_, others):
+        done = asked("w1", bodies.double, range(50)).wait()
+        assert done == {number: 2 * number for number in range(50)}
+        held = asked("w1", bodies.hold, range(200))
+        others[0].signal(signal.SIGKILL)
+        more = asked("w1", bodies.double, range(200))
+        assert set(held.wait().values()) == {WorkerLost}
+        assert set(more.wait().values()) <= {WorkerLost, UnknownWorker}
+        done = asked("w2", bodies.double, range(50)).wait()
+        assert done == {number: 2 * number for number in range(50)}
+        with pytest.raises((WorkerLost, UnknownWorker)):
+            rpc.rpc_sync("w1", bodies.double, args=(1,))
+    assert {*Path("/dev/shm").iterdir()} <= shared
+
+
+def test_stopped_for_a_moment() -> None:
+    """It was only slow: every call has its result, and was run once."""
+    with processes("spawn", ["w0", "w1"]) as (_, others):
+        stop_running(others[0])
+        ends = asked("w1", bodies.double, range(300))
+        late = asked("w1", bodies.double, range(300, 310), timeout=0.2)
+        assert set(late.wait().values()) == {RpcTimeout}
+        others[0].signal(signal.SIGCONT)
+        assert ends.wait() == {number: 2 * number for number in range(300)}
+        runs = others[0].do(bodies.runs)
+        assert [runs[number] for number in range(300)] == [1] * 300
+        assert max(runs.values()) == 1
+        assert rpc.rpc_sync("w1", bodies.double, args=(7,)) == 14
+
+
+@pytest.mark.long
+def test_stopped_for_too_long() -> None:
+    """It is given up, and its answers come too late to change anything."""
+    with processes("spawn", ["w0", "w1", "w2"], session=HASTY) as (_, others):
+        held = asked("w1", bodies.hold, range(50))
+        others[0].ask(bodies.open_gate)
+        stop_running(others[0])
+        more = asked("w1", bodies.double, range(50))
+        results = [*held.wait().values(), *more.wait().values()]
+        assert WorkerLost in results
+        others[0].signal(signal.SIGCONT)
+        done = asked("w2", bodies.double, range(50)).wait()
+        assert done == {number: 2 * number for number in range(50)}
+        assert [*held.wait().values(), *more.wait().values()] == results
+
+
+@pytest.fixture
+def proxied(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Proxy]]:
+    """Two workers who reach each other by proxies; the first one is current."""
+    proxies: list[Proxy] = []
+    made = joining._transport
+    with ExitStack() as ends:
+        home = ends.enter_context(folder())
+        keys = Keys.create(f"{home}/keys")
+
+        def through(address: str, given: Any) -> Transport:
+            transport = made(address, given)
+            told = parsed(transport.endpoint)
+            proxy = ends.enter_context(closing(Proxy(told.port)))
+            proxies.append(proxy)
+            transport.endpoint = f"tcp://127.0.0.1:{proxy.port}#{told.key}"  # type: ignore[misc]
+            return transport
+
+        monkeypatch.setattr(joining, "_transport", through)
+        port = _free_port()
+        chosen = options(keys=keys.folder)
+        seats = [Seat(), Seat()]
+
+        def joined(rank: int) -> Any:
+            where = meeting(f"tcp://127.0.0.1:{port}", rank, 2)
+            return join(f"w{rank}", where, chosen, seats[rank])
+
+        agents = at_once(lambda: joined(0), lambda: joined(1))
+        for agent in agents:
+            ends.callback(stop, agent, graceful=False)
+        ends.enter_context(seated(seats[0]))
+        yield proxies
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_connections_that_are_cut(proxied: list[Proxy]) -> None:
+    """Calls whose packets are lost have their results, and run once."""
+    bodies.RUNS.clear()
+    ends, cut = Ends(), 0
+    for number in range(400):
+        ends.of(number, rpc.rpc_async("w1", bodies.double, args=(number,)))
+        if number % 50 == 25:
+            cut += sum(proxy.reset() for proxy in proxied)
+    assert cut >= 2
+    assert ends.wait() == {number: 2 * number for number in range(400)}
+    assert set(bodies.RUNS.values()) == {1}
+
+
+def test_calls_in_flight_are_held_back() -> None:
+    """Who asks for more than is allowed waits; all have their results."""
+    with processes("spawn", ["w0", "w1"], max_calls_in_flight=100) as (agent, others):
+        ends = Ends()
+        asked_all = Event()
+
+        def ask() -> None:
+            for number in range(300):
+                ends.of(number, rpc.rpc_async("w1", bodies.hold, args=(number,)))
+            asked_all.set()
+
+        def watch() -> None:
+            assert not asked_all.wait(1.0)
+            assert len(ends._futures) <= 101
+            others[0].do(bodies.open_gate)
+
+        at_once(lambda: _seated(agent, ask), watch)
+        assert ends.wait() == {number: number for number in range(300)}
+
+
+def _seated(agent: Any, run: Any) -> None:
+    with seated(agent.seat):
+        run()
+
+
+@pytest.mark.long
+def test_memory_stays_as_it_is() -> None:
+    """Many calls, and many that fail, leave nothing behind on either side."""
+    with processes("spawn", ["w0", "w1"]) as (_, others):
+
+        def rounds(many: int) -> None:
+            for _ in range(many):
+                asked("w1", bodies.double, range(500)).wait()
+                asked("w1", bodies.double, range(20), timeout=0.001).wait()
+                assert rpc.rpc_sync("w1", bodies.length, args=(bytes(1 << 20),)) > 0
+
+        rounds(6)
+        before = bodies.memory(), others[0].do(bodies.memory)
+        files = bodies.files(), others[0].do(bodies.files)
+        rounds(24)
+        after = bodies.memory(), others[0].do(bodies.memory)
+        assert max(b - a for a, b in zip(before, after, strict=True)) < 16 << 20
+        assert (bodies.files(), others[0].do(bodies.files)) == files
+
+
+@pytest.mark.whole
+def test_24_workers_of_which_some_are_killed() -> None:
+    names = [f"w{number}" for number in range(24)]
+    with processes("fork", names, session=HASTY) as (_, others):
+        ends = {name: asked(name, bodies.double, range(100)) for name in names[1:]}
+        victims = others[::5]
+        for victim in victims:
+            victim.signal(signal.SIGKILL)
+        for name, other in zip(names[1:], others, strict=True):
+            results = ends[name].wait()
+            if other not in victims:
+                assert results == {number: 2 * number for number in range(100)}
+
+
+@pytest.mark.whole
+def test_100_000_calls_in_flight() -> None:
+    """A kilobyte each, and they all end."""
+    with processes("spawn", ["w0", "w1"]) as (_, others):
+        before = bodies.memory()
+        ends = asked("w1", bodies.hold, range(100_000), timeout=0)
+        assert bodies.memory() - before < 400 << 20
+        others[0].do(bodies.open_gate)
+        assert ends.wait() == {number: number for number in range(100_000)}

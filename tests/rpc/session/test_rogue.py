@@ -1,0 +1,167 @@
+"""A peer that does not keep to the rules: it has a channel, and says what it likes.
+
+Its messages are well written, and name what there is; what they say in this order is
+nonsense.  Nothing of it raises, and the two others go on with each other.
+"""
+
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from runtime.rpc.identities import Fork, GloballyUniqueId, Node
+from runtime.rpc.messages import (
+    Accept,
+    Answer,
+    Call,
+    Cancel,
+    Decline,
+    Delete,
+    Finish,
+    Idle,
+    Member,
+    MemberJoined,
+    MemberLeft,
+    Message,
+    Part,
+    Refused,
+    Register,
+    Registered,
+    Survey,
+    Waiting,
+)
+from runtime.rpc.messages.codec import encode
+from runtime.rpc.session.events import Answered, Called, Confirmed, Reason
+from tests.rpc.session.network import Network
+
+# Three workers of a network, another life of one of them, and a stranger.
+NODES = st.sampled_from(
+    [
+        Node("a", 0, 1),
+        Node("b", 1, 2),
+        Node("c", 2, 3),
+        Node("b", 1, 9),
+        Node("x", 7, 7),
+    ]
+)
+# Some that the workers give themselves, and others.
+UNIQUES = st.builds(
+    GloballyUniqueId, st.integers(0, 2), st.integers(0, 3), st.integers(1, 3)
+)
+CALLS = st.integers(0, 4)
+FORKS = st.builds(Fork, UNIQUES, UNIQUES, NODES)
+CARRIES = st.lists(FORKS, max_size=2).map(tuple)
+PAYLOADS = st.just((b"x",))
+REASONS = st.sampled_from(Reason)
+SMALL = st.integers(0, 3)
+
+
+def _call(
+    call: int,
+    carries: tuple[Fork, ...],
+    creates: tuple[GloballyUniqueId, GloballyUniqueId] | None,
+    target: GloballyUniqueId | None,
+) -> Call:
+    rref, fork = creates or (None, None)
+    return Call(call, (b"x",), carries, 10, rref, fork, target)
+
+
+MESSAGES: st.SearchStrategy[Message] = st.one_of(
+    st.builds(
+        _call,
+        CALLS,
+        CARRIES,
+        st.none() | st.tuples(UNIQUES, UNIQUES),
+        st.none() | UNIQUES,
+    ),
+    st.builds(Answer, CALLS, PAYLOADS, CARRIES),
+    st.builds(Decline, CALLS, REASONS),
+    st.builds(Cancel, CALLS),
+    st.builds(Register, UNIQUES, UNIQUES, NODES),
+    st.builds(Registered, UNIQUES),
+    st.builds(Refused, UNIQUES),
+    st.builds(Accept, UNIQUES),
+    st.builds(Delete, UNIQUES, UNIQUES),
+    st.builds(MemberJoined, st.builds(Member, NODES, st.sampled_from("abcx"))),
+    st.builds(MemberLeft, NODES, REASONS),
+    st.builds(Idle, SMALL, SMALL, SMALL, st.booleans()),
+    st.builds(Survey, SMALL),
+    st.builds(Waiting, st.just(("x",))),
+    st.just(Finish()),
+    st.builds(Part, SMALL, SMALL, SMALL, st.tuples(st.binary(max_size=3))),
+)
+# What the one who is spoken to does in between.
+DEEDS = st.sampled_from(["call", "remote", "share", "finish", "wait"])
+
+
+def play(rogue: str, said: Sequence[Message | str]) -> Network:
+    """One says what it likes to "b", which does something in between."""
+    network = Network()
+    network.group("a", "b", "c")
+    network.run(0.2)
+    session = network.sessions["b"]
+    held: list[Fork] = []
+    if rogue == "c":
+        network.call("c", "b", b"x")
+        network.run(0.2)
+    channel = network.sessions[rogue]._channels[session.node.incarnation]
+    for each in said:
+        match each:
+            case "call":
+                network.call("b", rogue, b"x", timeout=0.3)
+            case "remote":
+                rref = session.new_id()
+                network.call("b", rogue, b"x", timeout=0.3, creates=rref)
+            case "share":
+                held = [
+                    told.fork
+                    for told in network.told("b", Confirmed)
+                    if isinstance(told, Confirmed)
+                ]
+                session.call(
+                    network.node(rogue),
+                    [b"x"],
+                    carries=held[:1],
+                    deadline=network.now + 0.3,
+                    now=network.now,
+                )
+            case "finish":
+                session.finish(network.now)
+            case "wait":
+                network.run(0.1)
+            case _:
+                body, tail = encode(each)  # type: ignore[arg-type]  # no text
+                channel.send(body, tail, len(body), network.now)
+    network.run(1.0)
+    hash(session.state())
+    for fork in held:
+        session.drop(fork.fork, network.now)
+    network.run(6.0)
+    return network
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.sampled_from("ac"), st.lists(st.one_of(MESSAGES, MESSAGES, DEEDS), max_size=12)
+)
+def test_nonsense_raises_nothing_and_the_others_go_on(
+    rogue: str, said: list[Message | str]
+) -> None:
+    network = play(rogue, said)
+    session = network.sessions["b"]
+    other = "c" if rogue == "a" else "a"
+    if network.node(other) in session.members() and rogue == "c":
+        # A keeper may say who is a member; anybody else changes nothing for others.
+        network.events["b"].clear()
+        network.call("b", other, b"still there")
+        network.run(1.0)
+        assert len(network.told("b", Answered)) == 1
+    calls = [
+        (each.peer, each.call)
+        for each in network.told("b", Called)
+        if isinstance(each, Called)
+    ]
+    # With numbers of its own, the rogue may call as often as it likes.
+    assert len([each for each in calls if each[0].name == other]) <= 1
+    session.stop(network.now)
+    assert session.next_time() is None
