@@ -249,7 +249,13 @@ if not TYPE_CHECKING:
 def _loaded(name: str) -> Any:
     home = _LAZY.get(name)
     if name in _LIGHT_MODULES:
-        return load(f"runtime.{name}")
+        try:
+            return load(f"runtime.{name}")
+        except ModuleNotFoundError as error:
+            # Remote calls may be left out; then it is a name like any other.
+            if error.name == f"runtime.{name}":
+                raise _unknown(name) from error
+            raise
     if name in _MODULES:
         load("runtime.whole")
         return load(f"runtime.{name}")

@@ -91,6 +91,30 @@ RPC = (
         "there is no distributed autograd; gradients stay where the value is",
     ),
     Deviation(
+        "a worker that ended without a word, or was cut off",
+        "its callers wait for their timeouts, and references to its values stay",
+        "is lost after a second or two: callers are told, references are dead",
+        "who waits has to know",
+    ),
+    Deviation(
+        "a graceful shutdown to which somebody never comes",
+        "waits for ever, and says nothing",
+        "names who is missing, and ends when its time is over, or they do",
+        "a program has to end",
+    ),
+    Deviation(
+        "packets that are lost",
+        "are lost with the connection; messages about references are tried five times",
+        "are sent again until they arrive once, or the worker is lost",
+        "a call has exactly one end, and nothing runs twice",
+    ),
+    Deviation(
+        "whoever reaches the port of a worker",
+        "may send it what runs there",
+        "is not heard without a key; on one machine, without the same user",
+        "what is unpickled runs",
+    ),
+    Deviation(
         "requests that wait for one another",
         "sixteen of them wait for ever",
         "a thread that waits makes way for one more",

@@ -116,7 +116,7 @@ class RRef(Generic[T]):
             with record_function(key) as scope:
                 fetched = handle.agent.fetch(handle, timeout=seconds)
                 return scope.ends_with(fetched).wait()  # type: ignore[no-any-return]  # as above
-        return handle.agent.fetch(handle, timeout=seconds).wait()  # type: ignore[no-any-return]  # as above
+        return handle.agent.fetch_and_wait(handle, timeout=seconds)  # type: ignore[no-any-return]  # as above
 
     def local_value(self) -> T:
         """The value itself, on its owner.
@@ -260,7 +260,7 @@ def _seconds(handle: Handle, timeout: float, call: str) -> float | None:
 
 
 def reference_of(handle: Handle, of: str = "") -> RRef[Any]:
-    """The reference that stands for a handle; its value is of the type `of`, if known."""
+    """The reference that stands for a handle; its value is of type `of`, if known."""
     if of:
         handle.fork = handle.fork._replace(type=of)
     made: RRef[Any] = object.__new__(RRef)

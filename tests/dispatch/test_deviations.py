@@ -42,6 +42,18 @@ COMPILE = "../script/emission/test_compile.py::"
 
 TESTS: dict[str, str] = {
     # Remote calls
+    "a worker that ended without a word, or was cut off": (
+        f"{RPC}test_ends.py::test_a_worker_that_died"
+    ),
+    "a graceful shutdown to which somebody never comes": (
+        f"{RPC}test_ends.py::test_who_never_comes_to_the_end_is_named"
+    ),
+    "packets that are lost": (
+        f"{RPC}test_ends.py::test_lost_packets_delay_and_lose_nothing"
+    ),
+    "whoever reaches the port of a worker": (
+        "../rpc/transport/test_addresses.py::test_without_keys_only_at_loopback"
+    ),
     "the class of an error of a remote call": (
         f"{RPC}test_errors.py::test_an_error_has_the_class_of_the_original_and_is_a_runtime_error"
     ),
@@ -82,6 +94,31 @@ TESTS: dict[str, str] = {
     ),
     "requests that wait for one another": (
         f"{RPC}test_calls.py::test_calls_in_a_circle_end_though_all_threads_wait"
+    ),
+    # Remote calls of programs
+    "a program with remote calls, saved": (
+        "../rpc/program/test_graphs.py::test_a_program_is_saved_and_loaded"
+    ),
+    "arguments by name of a program's remote call": (
+        "../rpc/program/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
+    ),
+    "an argument without default that a program's remote call gives by name": (
+        "../rpc/program/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
+    ),
+    "an argument of a program's remote call by place and by name": (
+        "../rpc/program/test_calls.py::test_arguments_by_name_are_held_against_the_schema"
+    ),
+    "a worker of another type, or a timeout that is an int, in a program": (
+        "../rpc/program/test_wrong_calls.py::test_what_is_said_of_a_wrong_program"
+    ),
+    "`to_here()` of a program without a timeout": (
+        "../rpc/program/test_references.py::test_the_timeout_of_to_here"
+    ),
+    "what another worker's function gives a program": (
+        "../rpc/program/test_calls.py::test_results_are_held_against_their_types"
+    ),
+    "dictionaries and lists that are annotated with Any": (
+        "../rpc/program/test_calls_in_worlds.py::test_args_and_kwargs_contain_different_types"
     ),
     # Programs
     "the middle of a chain of comparisons": PROGRAMS,

@@ -33,10 +33,10 @@ from runtime.rpc.agent.answers import Pending, failure, wait_for
 from runtime.rpc.agent.codec import Codec
 from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.handles import DELETED, NOT_CREATED, Handle, References
-from runtime.rpc.agent.holding import Holder
+from runtime.rpc.agent.holding import Holder, is_plain
 from runtime.rpc.agent.lending import Lending
 from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.requests import Job, Request, serve
+from runtime.rpc.agent.requests import Job, Request, fetch, serve
 from runtime.rpc.agent.speaking import LOOK_SECONDS, wait_shortly
 from runtime.rpc.identities import Fork, Node, RRefId, WorkerInfo
 from runtime.rpc.session.events import (
@@ -181,13 +181,29 @@ class Agent(Holder):
 
         The answer is read by this thread, so that no other one is woken for it.
         """
-        pending = Pending(to, request.text, timeout)
+        return self._awaited(Pending(to, request.text, timeout), *self._packed(request))
+
+    def fetch_and_wait(self, handle: Handle, *, timeout: float | None) -> Any:
+        """The value of a reference, a copy of now; as `fetch`, and then `wait`."""
+        handle.check("to_here")
+        if handle.value is not None:
+            return handle.value.wait(timeout)
+        pending = Pending(handle.owner, lambda: "to_here", timeout)
+        return self._awaited(pending, (b"",), (), handle.fork.rref)
+
+    def _awaited(
+        self,
+        pending: Pending,
+        payload: Payload,
+        carries: Sequence[Fork | RRefId],
+        target: RRefId | None = None,
+    ) -> Any:
         waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
         pending.waiter = waiter
-        self.refuse_to_wait("RRef")
+        self.refuse_to_wait("rpc_sync")
         call = -1
         try:
-            call = self._ask(pending, *self._packed(request))
+            call = self._ask(pending, payload, carries, target=target)
             event = wait_for(waiter)
         except BaseException:
             self._give_up(pending, call, waiter)
@@ -201,7 +217,7 @@ class Agent(Holder):
             NotInitialized, RpcError, Exception: as `call`.
         """
         pending = Pending(to, request.text, timeout)
-        self.refuse_to_wait("RRef")
+        self.refuse_to_wait("remote")
         created: Future[None] = Future()
         self._ask(pending, *self._packed(request), created=created)
         assert pending.handle is not None, "it was made when the call was"
@@ -341,7 +357,11 @@ class Agent(Holder):
             value = self._owned.get(event.target)
         job = Job(self, event, value)
         self._jobs[event.peer, event.call] = job
-        self._begin(job)
+        if event.target is not None and value is not None and is_plain(value):
+            # No other thread is woken for what is there.
+            fetch(job)
+        else:
+            self._begin(job)
 
     def _begin(self, job: Job) -> None:
         self.pool.put(serve, job)
@@ -352,18 +372,28 @@ class Agent(Holder):
             job.cancelled = True
 
     def _answered(self, event: Answered | Failed) -> None:
-        pending = self._pending.pop(event.call)
+        pending = self._pending.pop(event.call, None)
+        if pending is None:
+            # It ended when this worker did.
+            return
         if self._rooms:
             self._rooms.popleft().put(None)
         if pending.waiter is not None:
             pending.waiter.put(event)
         elif pending.future is None and pending.handle is None:
             self._return(pending, event)
-        else:
+        elif not (pending.handle and self._created(pending.handle, event)):
             self._answers.append((pending, event))
             if not self._settling:
                 self._settling = True
                 self.pool.put(Agent._settle, self)
+
+    def _created(self, handle: Handle, event: Answered | Failed) -> bool:
+        """Complete the future of a creation, unless that takes another thread."""
+        if isinstance(event, Failed) or event.failed or event.carries:
+            return False
+        handle.confirmed = True
+        return handle.created._offer_quietly(Value(None))
 
     def _settle(self) -> None:
         """Read answers and complete futures, on a request thread."""

@@ -144,6 +144,10 @@ class FaultyAgent(Agent):
                 return future
         return super().fetch(handle, timeout=timeout)
 
+    def fetch_and_wait(self, handle: Handle, *, timeout: float | None) -> Any:
+        """As `Agent.fetch_and_wait`, unless the attempt is to fail."""
+        return self.fetch(handle, timeout=timeout).wait()
+
     def loses(self, _endpoint: str, frames: Sequence[Any]) -> bool:
         """Whether a packet is lost: one with a control message that is to fail."""
         found = message_name(frames)

@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent
 
 
+# Values of these classes run no code of anybody, wherever they are written or dropped.
+_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
+
+
+def is_plain(future: Future[Any]) -> bool:
+    """Whether the value of a future is there, and runs no code of anybody."""
+    if not future.done() or future.error() is not None:
+        return False
+    return type(future.value()) in _PLAIN and not future._callbacks
+
+
 class Holder(Speaker):
     """A worker as the owner of values, and as a user of those of others."""
 
@@ -112,7 +123,7 @@ class Holder(Speaker):
 
     def _freed(self, event: Freed) -> None:
         future = self._owned.pop(event.rref, None)
-        if future is not None:
+        if future is not None and not is_plain(future):
             box = [future]
             del future
             self.pool.put(list.clear, box)

@@ -35,6 +35,7 @@ from runtime.errors.rpc import (
     RpcError,
     RpcMisuse,
 )
+from runtime.locks import load
 from runtime.rpc.agent.agent import Agent
 from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.options import RpcBackendOptions
@@ -211,6 +212,8 @@ def join(
         NotAdmitted: the keeper does not take it.
         AddressUnusable, KeysNeeded, FolderUnsafe, NotAKey: it cannot listen there.
     """
+    # It installs the class that references have for programs, which may come at once.
+    load("runtime.rpc.references")
     began = monotonic()
     until = began + options.join_timeout
     while True:

@@ -71,7 +71,7 @@ def serve(job: Job) -> None:
     if job.agent.ended:
         return
     if called.target is not None:
-        _fetch(job)
+        fetch(job)
     elif job.agent.lending.is_asked(called.payload):
         said = job.agent.lending.answer(called.peer, called.payload)
         job.agent.reply(job, (said,), (), failed=False)
@@ -84,7 +84,7 @@ def serve(job: Job) -> None:
     job.agent.lending.give_back()
 
 
-def _fetch(job: Job) -> None:
+def fetch(job: Job) -> None:
     """Answer with a value that is kept here, as soon as it is made."""
     rref = job.called.target
     assert rref is not None, "it is what is fetched"

@@ -312,7 +312,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("how", ["fork", "spawn"])
+@pytest.mark.parametrize("how", ["fork", pytest.param("spawn", marks=pytest.mark.long)])
 def test_a_worker_that_died(how: str) -> None:
     """Its callers are told, and whoever refers to its values."""
     with processes(how, ("a", "b"), session=MORTAL) as (_, _others):

@@ -49,7 +49,7 @@ def test_compiled_functions() -> None:
     key = f"rpc_sync#{name}({SELF} -> {OTHER})"
     assert names(p) == [(key, ""), (f"{key}#remote_op: {name}", OTHER)]
     with profile() as p:
-        by_name = rpc._rpc_async_torchscript  # type: ignore[attr-defined]  # as programs have it
+        by_name = rpc._rpc_async_torchscript
         future = by_name(OTHER, name, (1, "x"))
         assert future.wait() == (1, "x")
     key = f"rpc_async_jit#{name}({SELF} -> {OTHER})"

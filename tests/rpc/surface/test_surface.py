@@ -64,6 +64,7 @@ def test_it_is_cheap_to_import() -> None:
     assert ran(program) == "[]\n"
 
 
+@pytest.mark.long
 def test_without_the_extra_it_says_so() -> None:
     """Nothing else needs it: calls within one process work."""
     program = """
@@ -150,3 +151,17 @@ def test_a_pickler_of_ones_own_for_a_while() -> None:
         assert written > 0
     assert rpc.rpc_sync(me, remote.add, (1, 2)) == 3
     assert pickler.written == written
+
+
+def test_where_it_is_left_out_it_is_no_name() -> None:
+    program = """
+import importlib.abc, sys
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.startswith("runtime.rpc"):
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, Absent())
+import runtime
+print(hasattr(runtime, "rpc"), hasattr(runtime, "futures"))
+"""
+    assert ran(program) == "False True\n"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runtime import rpc
-from runtime.errors.rpc import RpcMisuse, RpcTimeout
+from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import NAMES, OTHER, in_world, until
 
@@ -126,15 +126,27 @@ def test_a_reference_whose_making_was_not_answered_in_time_is_dead() -> None:
     """Two of them: each is marked."""
     for name in ("dead 1", "dead 2"):
         rref = rpc.remote(OTHER, remote.pass_gate, (name, 1), timeout=0.02)
-        try:
+        with pytest.raises(RpcTimeout, match=LATE):
             rref._get_future().wait()
-        except RpcTimeout:
-            for ask in (
-                rref.to_here,
-                lambda rref=rref: rpc.rpc_sync(OTHER, remote.fetch, (rref,)),
-                rref._serialize,
-                rref.rpc_sync().bit_length,
-            ):
-                with pytest.raises(RuntimeError, match="RRef creation"):
-                    ask()
+        asks: tuple[Any, ...] = (
+            rref.to_here,
+            lambda rref=rref: rpc.rpc_sync(OTHER, remote.fetch, (rref,)),
+            rref._serialize,
+            rref.rpc_sync().bit_length,
+        )
+        for ask in asks:
+            with pytest.raises(ReferenceDead, match="RRef creation"):
+                ask()
         rpc.rpc_sync(OTHER, remote.open_gate, (name,))
+
+
+@in_world
+def test_a_fetch_that_is_under_way_when_the_making_is_given_up() -> None:
+    rref = rpc.remote(OTHER, remote.pass_gate, ("under way", 1), timeout=0.1)
+    with pytest.raises(RuntimeError):
+        rref.to_here(0.05)
+    with pytest.raises(RpcTimeout):
+        rref._get_future().wait()
+    rpc.rpc_sync(OTHER, remote.open_gate, ("under way",))
+    with pytest.raises(ReferenceDead):
+        rref.to_here()
