@@ -478,8 +478,13 @@ class Agent(Holder):
         LOG.info("%s dropped a packet: %s%s", self.name, event.what, source)
 
     def on_link(self, link: Link) -> None:
-        """A link changed: whoever joins is told why it is not heard."""
-        if link.state is LinkState.REFUSED:
+        """A link changed: who ended is given up; who joins is told why in vain."""
+        if link.state is LinkState.ABSENT:
+            with suppress(NotInitialized):
+                self.do(
+                    lambda now: self.session.unreachable(link.endpoint, now), "link"
+                )
+        elif link.state is LinkState.REFUSED:
             self.refused.add(link.endpoint)
             self.look()
             LOG.warning("%s and %s: %s", self.name, link.endpoint, link.state.value)

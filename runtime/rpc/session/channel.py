@@ -392,6 +392,11 @@ class Channel:
         if now >= self.lease.expires():
             self._expire(now)
 
+    def unreachable(self, now: float) -> None:
+        """Nobody listens at the endpoint any more: give up, as after silence."""
+        if self.state == OPEN:
+            self._silence(now)
+
     def _expire(self, now: float) -> None:
         self._move("expiry")
         self._end(None, expired=True)

@@ -181,6 +181,18 @@ class Session(Composition):
             if user != self.node
         ]
 
+    def unreachable(self, endpoint: str, now: float) -> None:
+        """Nobody listens at an endpoint any more: calls there end, and may not have.
+
+        What its worker holds here is released no sooner than after its silence: that a
+        link is refused proves nothing of whoever is behind it.
+        """
+        self._come(now)
+        for channel in self._channels.values():
+            if channel.endpoint == endpoint:
+                channel.unreachable(now)
+        self._settle(now)
+
     def endpoint_of(self, node: Node) -> str:
         """Where a member is reached; "" where it is none."""
         member = self._members.member(node.incarnation)

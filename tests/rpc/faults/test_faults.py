@@ -18,6 +18,7 @@ from runtime.futures import Future
 from runtime.rpc.agent import Seat, joining, seated
 from runtime.rpc.agent.joining import join, meeting
 from runtime.rpc.agent.stopping import stop
+from runtime.rpc.session.settings import Settings
 from runtime.rpc.transport import Transport
 from runtime.rpc.transport.addresses import parsed
 from runtime.rpc.transport.keys import Keys
@@ -95,6 +96,15 @@ def test_killed_while_it_is_asked() -> None:
         with pytest.raises((WorkerLost, UnknownWorker)):
             rpc.rpc_sync("w1", bodies.double, args=(1,))
     assert {*Path("/dev/shm").iterdir()} <= shared
+
+
+def test_who_is_killed_is_found_out_by_its_link() -> None:
+    """Long before it has been silent for long enough."""
+    patient = Settings(heartbeat=0.3, dead=300.0, expire=400.0, connect=60.0)
+    with processes("fork", ["w0", "w1"], settings=patient) as (_, others):
+        held = asked("w1", bodies.hold, range(20))
+        others[0].signal(signal.SIGKILL)
+        assert set(held.wait().values()) == {WorkerLost}
 
 
 def test_stopped_for_a_moment() -> None:

@@ -261,6 +261,21 @@ def test_a_peer_that_is_silent_is_given_up_and_released_later() -> None:
     assert pair.sides["a"].ends == [End(node, Reason.LOST), End(node, None)]
 
 
+def test_a_peer_that_nobody_reaches_is_given_up_at_once_and_released_later() -> None:
+    """That a link is refused does not prove that the peer has given up."""
+    pair = Pair()
+    pair["a"].unreachable(pair.now)
+    assert pair.sides["a"].ends == [], "nothing has begun"
+    pair.open()
+    heard, node = 10.0, pair.nodes["b"]
+    pair["a"].unreachable(pair.now)
+    pair["a"].unreachable(pair.now)
+    assert (pair["a"].state, pair.sides["a"].ends) == (FENCED, [End(node, Reason.LOST)])
+    assert pair["a"].due() == heard + pair.settings.expire
+    pair["a"].tick(pair["a"].due())
+    assert pair.sides["a"].ends == [End(node, Reason.LOST), End(node, None)]
+
+
 def test_a_channel_that_nobody_answers_ends() -> None:
     pair = Pair()
     pair.say("a", 1)

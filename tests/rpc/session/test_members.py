@@ -169,6 +169,23 @@ def test_all_hear_of_who_is_killed() -> None:
         assert network.told(name, Lost) == [Lost(gone, Reason.LOST)]
 
 
+def test_calls_end_at_once_where_nobody_listens_any_more() -> None:
+    """The silence that releases what the worker held is still waited for."""
+    network = Network()
+    network.group("a", "b", "c")
+    gone = network.node("c")
+    calls = [network.call("a", each, b"slow", timeout=None) for each in "bc"]
+    network.serve = lambda name, called: None
+    network.run(0.1)
+    network.kill("c")
+    network.sessions["a"].unreachable("c", network.now)
+    network.run(0.01)
+    assert network.told("a", Failed) == [Failed(calls[1], Reason.LOST)]
+    assert network.told("a", Lost) == []
+    network.run(3.0)
+    assert network.told("a", Lost) == [Lost(gone, Reason.LOST)]
+
+
 def test_all_hear_of_who_is_started_anew() -> None:
     network = Network()
     network.group("a", "b", "c")
