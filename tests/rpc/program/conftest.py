@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.rpc.program.fakes import World
-from tests.rpc.surface import world as processes
-from tests.rpc.surface.bodies import NAMES
+from tests.rpc.surface.bodies import workers
+from tests.rpc.worlds import Process
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def fake() -> Iterator[World]:
 
 
 @pytest.fixture(scope="session", params=["fork", "spawn"])
-def world(request: pytest.FixtureRequest) -> Iterator[processes.World]:
+def world(request: pytest.FixtureRequest) -> Iterator[Process]:
     """Three workers, for all tests of a session."""
-    with processes.World(request.param, NAMES) as made:
-        yield made
+    with workers(request.param) as first:
+        yield first
