@@ -19,7 +19,7 @@ from runtime.rpc.program.boundary import tests
 from runtime.rpc.program.calls import called
 from runtime.rpc.program.kinds import ASYNC, REMOTE, SYNC
 from runtime.rpc.program.surface import Surface
-from runtime.schema.types import FutureType, RRefType, Type
+from runtime.schema.types import AnyType, FutureType, RRefType, Type
 from runtime.script.ir import Node
 from runtime.script.program import SHARED_PROGRAM
 from runtime.script.running import checked, register_step, register_test
@@ -66,7 +66,9 @@ def _call(node: Node, surface: Surface) -> Function:
     mode = _MODES[node.kind]
     known = node.attributes.get("function")
     type_ = node.output.type
-    of, text = _element(type_), str(_element(type_))
+    of = _element(type_)
+    # Of a function that is known by its name only, nothing is.
+    text = "" if of is AnyType else str(of)
 
     def call(to: Any, name: str, *rest: Any) -> Any:
         function = known

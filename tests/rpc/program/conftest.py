@@ -1,12 +1,10 @@
-"""Worlds for the tests of programs with remote calls: a fake one, and real ones."""
+"""A world in this process, for the tests of programs with remote calls."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from tests.rpc.program.fakes import World
-from tests.rpc.surface.bodies import workers
-from tests.rpc.worlds import Process
 
 
 @pytest.fixture
@@ -14,10 +12,3 @@ def fake() -> Iterator[World]:
     """What is called is noted, and run here."""
     with World().plugged() as made:
         yield made
-
-
-@pytest.fixture(scope="session", params=["fork", "spawn"])
-def world(request: pytest.FixtureRequest) -> Iterator[Process]:
-    """Three workers, for all tests of a session."""
-    with workers(request.param) as first:
-        yield first

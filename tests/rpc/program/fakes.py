@@ -122,14 +122,12 @@ class World:
     @contextmanager
     def plugged(self) -> Iterator["World"]:
         """Programs have this world as their remote calls, and no worker's."""
-        rpc._PROGRAMS.close()
         WORLDS.append(self)
         try:
-            with plug_in(self.surface()):
+            with unplugged(), plug_in(self.surface()):
                 yield self
         finally:
             WORLDS.remove(self)
-            rpc._PROGRAMS = plug_in_workers()
 
     def surface(self) -> Surface:
         """The names of this module, and this world."""
@@ -149,3 +147,13 @@ class World:
 
 # The worlds that are plugged, the outermost first.
 WORLDS: list[World] = []
+
+
+@contextmanager
+def unplugged() -> Iterator[None]:
+    """Programs have no remote calls."""
+    rpc._PROGRAMS.close()
+    try:
+        yield
+    finally:
+        rpc._PROGRAMS = plug_in_workers()

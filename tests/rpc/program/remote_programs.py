@@ -270,7 +270,7 @@ def calls_what_raises(to: str, way: int) -> int:
 
 @jit.script
 def calls_by_name(to: str, name: str, x: int) -> Any:
-    return rpc._rpc_sync_torchscript(to, name, (x,))  # type: ignore[attr-defined]  # as programs for torch name it
+    return rpc._rpc_sync_torchscript(to, name, (x,))
 
 
 # Futures ----------------------------------------------------------------------------

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from harness import Scenario
+
 PLAIN = """
 def twice(x: Tensor) -> Tensor:
     return x + x
@@ -121,3 +123,16 @@ print(len(kinds._ADDED))
 """
     )
     assert lines == ["False False", "0 False", "10"]
+
+
+@pytest.mark.long
+def test_imports_are_explored() -> None:
+    """Of what loads without the compiler: every subset, in every order, compared whole.
+
+    That with the compiler is too large to be looked at whole; see above.
+    """
+    use = "len(runtime.rpc._PROGRAMS._parts), runtime.script.frontend.sections()"
+    modules = ("runtime.script.frontend", "runtime.rpc")
+    report = Scenario.of_imports(*modules, use=use, timeout=300).explore(jobs=1)
+    assert report.passed, report.render()
+    assert [row.orders for row in report.rows] == [2, 2]

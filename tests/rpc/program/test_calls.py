@@ -149,6 +149,20 @@ def test_what_nobody_knows_here_is_the_other_workers_affair(fake: World) -> None
     assert fake.calls == [("sync", "w1", "__torch__.there", (X,), {"z": 2}, 1.0)]
 
 
+def test_a_reference_by_name_is_of_any_type_until_it_is_looked_at(fake: World) -> None:
+    def made(to: str) -> rpc.RRef[Any]:
+        return rpc._remote_torchscript(to, "__torch__.there")
+
+    def taken(r: rpc.RRef[int]) -> int:
+        return r.to_here()
+
+    fake.there = {"__torch__.there": lambda: 3}
+    assert script(taken)(script(made)("w1")) == 3
+    fake.there = {"__torch__.there": lambda: "a"}
+    with pytest.raises(NotOfType):
+        script(taken)(script(made)("w1"))
+
+
 def test_results_are_held_against_their_types(fake: World) -> None:
     """Another worker's function of this name may be another one."""
 

@@ -13,13 +13,12 @@ import pytest
 
 import runtime
 from runtime import Tensor, jit
-from runtime import rpc as rpc_real
 from runtime.errors.archive import OperatorNotHere
 from runtime.errors.graph import BrokenGraph
 from runtime.errors.schema import AnnotationError
 from runtime.errors.script import NotSupported
 from runtime.futures import Future, awaitable, awaitable_wait
-from runtime.rpc.program import plug_in, plug_in_workers
+from runtime.rpc.program import plug_in
 from runtime.rpc.program.kinds import ROWS
 from runtime.schema import annotation
 from runtime.script.archive import expressions, recompiled, spelling
@@ -40,7 +39,7 @@ from runtime.script.passes import OPTIMIZE, Aliases, run_passes
 from runtime.script.program import Function, Program, fork, inference, wait
 from runtime.script.running import steps, types
 from tests.rpc.program import fakes as rpc
-from tests.rpc.program.fakes import RRef, World
+from tests.rpc.program.fakes import RRef, World, unplugged
 from tests.script.emission.scripts import compiled, kinds, script
 
 X = runtime.tensor([1.0, 2.0])
@@ -273,23 +272,24 @@ def test_handles_take_all_of_it_back() -> None:
     def local(x: Tensor) -> Tensor:
         return x + 1
 
-    before = tables()
-    with plug_in(World().surface()) as plugged:
-        assert jit.script(f)("w1") == 3
-        assert tables() != before
-        again = compiled(local)
-        plugged.close()
-        plugged.close()
+    with unplugged():
+        before = tables()
+        with plug_in(World().surface()) as plugged:
+            assert jit.script(f)("w1") == 3
+            assert tables() != before
+            again = compiled(local)
+            plugged.close()
+            plugged.close()
+            assert tables() == before
+            with pytest.raises(NotSupported):
+                compiled(f)
+            with pytest.raises(AnnotationError):
+                compiled(g)
+            assert script(local)(X).tolist() == [2.0, 3.0]
+            assert text(again) == text(compiled(local))
+        with plug_in(World().surface()):
+            assert jit.script(f)("w1") == 3
         assert tables() == before
-        with pytest.raises(NotSupported):
-            compiled(f)
-        with pytest.raises(AnnotationError):
-            compiled(g)
-        assert script(local)(X).tolist() == [2.0, 3.0]
-        assert text(again) == text(compiled(local))
-    with plug_in(World().surface()):
-        assert jit.script(f)("w1") == 3
-    assert tables() == before
 
 
 def tables() -> list[list[Any]]:
@@ -470,12 +470,8 @@ def test_an_archive_is_not_loaded_where_remote_calls_are_not() -> None:
     with World().plugged():
         jit.save(jit.script(nested), buffer)
     buffer.seek(0)
-    rpc_real._PROGRAMS.close()
-    try:
-        with pytest.raises(OperatorNotHere) as caught:
-            jit.load(buffer)
-    finally:
-        rpc_real._PROGRAMS = plug_in_workers()
+    with unplugged(), pytest.raises(OperatorNotHere) as caught:
+        jit.load(buffer)
     assert caught.value.operator == "prim::rpc_sync"
 
 
