@@ -18,7 +18,9 @@ Rules:
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from threading import local
+from time import monotonic
 from typing import Any, TypeVar, overload
 from weakref import WeakKeyDictionary
 
@@ -228,9 +230,18 @@ class _Gathering:
     """What several workers gave, until all of them have."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
-        self.missing = set(names)
-        self.given: dict[str, Any] = {}
+        self.names = names
+        # By name: what was given, and until when its worker waits.
+        self.given: dict[str, tuple[Any, float]] = {}
         self.complete: Future[dict[str, Any]] = Future()
+
+    def missing(self) -> tuple[str, ...]:
+        """Who has not come, or has gone again."""
+        now = monotonic()
+        gone = [name for name, (_, until) in self.given.items() if until < now]
+        for name in gone:
+            del self.given[name]
+        return tuple(name for name in self.names if name not in self.given)
 
 
 class _Gatherings:
@@ -252,19 +263,19 @@ def _gatherings(agent: Agent) -> _Gatherings:
 
 @async_execution
 def _arrive(
-    number: int, names: tuple[str, ...], name: str, obj: Any
+    number: int, names: tuple[str, ...], name: str, obj: Any, seconds: float | None
 ) -> Future[dict[str, Any]]:
     """Give an object to the worker that keeps a gathering; a future of all."""
     found = _gatherings(current_agent("_all_gather"))
+    until = inf if seconds is None else monotonic() + seconds
     with _LOCK:
         gathering = found.kept.setdefault((number, names), _Gathering(names))
-        gathering.given[name] = obj
-        gathering.missing.discard(name)
-        whole = not gathering.missing and not gathering.complete.done()
+        gathering.given[name] = obj, until
+        whole = not gathering.missing()
         if whole:
             del found.kept[number, names]
     if whole:
-        each = {name: gathering.given[name] for name in names}
+        each = {name: gathering.given[name][0] for name in names}
         gathering.complete.set_result(each)
     return gathering.complete
 
@@ -300,7 +311,7 @@ def _all_gather(
     try:
         if me == names[0]:
             return _kept_here(found, number, names, obj, seconds)
-        asked = (number, names, me, obj)
+        asked = (number, names, me, obj, seconds)
         told: dict[str, Any] = rpc_sync(names[0], _arrive, asked, timeout=seconds or 0)
         return told
     except TimeoutError as error:
@@ -319,7 +330,7 @@ def _kept_here(
     obj: Any,
     seconds: float | None,
 ) -> dict[str, Any]:
-    complete = _arrive(number, names, names[0], obj)
+    complete = _arrive(number, names, names[0], obj, None)
     try:
         return {**complete.wait(seconds)}
     except FutureTimeout as error:
@@ -331,7 +342,7 @@ def _kept_here(
             return {**complete.wait()}
         late = GatherTimeout(
             call="_all_gather",
-            missing=tuple(sorted(gathering.missing)),
+            missing=gathering.missing(),
             seconds=seconds,
         )
         gathering.complete.set_error_if_needed(late)

@@ -7,7 +7,9 @@ here, with the text that it had there.
 
 import gc
 import importlib
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from threading import Event
 from typing import Any
 
@@ -65,3 +67,24 @@ def in_world(body: Callable[[], None]) -> Callable[..., None]:
 def run_body(module: str, name: str) -> None:
     """Run the body of a test in this process."""
     getattr(importlib.import_module(module), name).body()
+
+
+@contextmanager
+def workers(how: str) -> Iterator[Process]:
+    """The first of three workers, all of them processes, until all shut down."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rpc"))
+        made = []
+        for rank, name in enumerate(NAMES):
+            address = f"ipc://{folder}/w"
+            size = len(NAMES)
+            each = Process(how, name, rank=rank, world_size=size, init_method=address)
+            stack.callback(each.close)
+            made.append(each)
+        for each in made:
+            each.answer()
+        yield made[0]
+        for each in made:
+            each.ask(rpc.shutdown)
+        for each in made:
+            each.answer()

@@ -1,5 +1,7 @@
 """What all workers do together: gathering, barriers, and the end."""
 
+import logging
+
 import pytest
 
 from runtime import rpc
@@ -41,6 +43,34 @@ def test_who_is_missing_is_named() -> None:
     # Anybody else waits for the first one.
     with pytest.raises((GatherTimeout, RpcTimeout)):
         rpc.rpc_sync(OTHER, late_gather, ({OTHER, THIRD},))
+
+
+@in_world
+def test_who_waits_for_the_first_one_gives_up_and_tries_again() -> None:
+    pair = {NAMES[0], OTHER}
+    with pytest.raises(GatherTimeout, match=r"the answer of the first worker"):
+        rpc.rpc_sync(OTHER, late_gather, (pair,))
+    # It is the same gathering when both come.
+    expected = {name: f"of {name}" for name in sorted(pair)}
+    assert on_all(sorted(pair), gathered, pair) == [expected] * 2
+
+
+@in_world
+def test_a_barrier_that_is_given_up_is_logged() -> None:
+    rpc._set_rpc_timeout(0.1)
+    logger = logging.getLogger("runtime.rpc")
+    told: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    try:
+        rpc.api._barrier({NAMES[0], THIRD})
+    finally:
+        logger.removeHandler(handler)
+        rpc._set_rpc_timeout(60)
+    assert [text.partition(":")[0] for text in told] == ["a barrier was given up"]
+    assert "worker2" in told[0]
+    assert on_all([NAMES[0], THIRD], passed_barriers, {NAMES[0], THIRD}, 1) == [1, 1]
 
 
 def late_gather(names: set[str]) -> None:
