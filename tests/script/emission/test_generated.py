@@ -28,7 +28,10 @@ WAYS: tuple[dict[str, Any], ...] = (
     {"fuse": False, "text_after": 0},
     {"fuse": False, "optimize": False},
 )
-FUSING = ({"fuse": True, "fuse_after": 1, "text_after": None},)
+FUSING: tuple[dict[str, Any], ...] = (
+    {"fuse": True, "fuse_after": 1, "text_after": None},
+    {"fuse": True, "fuse_after": 1, "text_after": 0},
+)
 
 
 def differences(
