@@ -117,9 +117,11 @@ test-long: $(STAMP)
 	$(BIN)/python $(RUN) $(PARALLEL) -m long $(TESTS)
 endif
 
-# What `make test-long` plays some of: all programs of the generators.
+# What `make test-long` plays some of: all programs of the generators.  Each takes its
+# minutes, on a busy machine more of them than what hangs is given elsewhere.
 test-whole: $(STAMP)
-	$(BIN)/python $(RUN) $(PARALLEL) -m whole tests/script tests/rpc
+	$(BIN)/python $(RUN) $(PARALLEL) -o faulthandler_timeout=1800 -m whole \
+		tests/script tests/rpc
 
 test-extras: $(STAMP)
 	$(BIN)/python -m pytest -q $(PARALLEL) -m torch $(OF_TORCH)
