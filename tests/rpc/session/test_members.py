@@ -174,16 +174,16 @@ def test_calls_end_at_once_where_nobody_listens_any_more() -> None:
     network = Network()
     network.group("a", "b", "c")
     gone = network.node("c")
-    calls = [network.call("a", each, b"slow", timeout=None) for each in "bc"]
+    calls = [network.call("b", each, b"slow", timeout=None) for each in "ac"]
     network.serve = lambda name, called: None
     network.run(0.1)
     network.kill("c")
-    network.sessions["a"].unreachable("c", network.now)
+    network.sessions["b"].unreachable("c", network.now)
     network.run(0.01)
-    assert network.told("a", Failed) == [Failed(calls[1], Reason.LOST)]
-    assert network.told("a", Lost) == []
+    assert network.told("b", Failed) == [Failed(calls[1], Reason.LOST)]
+    assert network.told("b", Lost) == []
     network.run(3.0)
-    assert network.told("a", Lost) == [Lost(gone, Reason.LOST)]
+    assert network.told("b", Lost) == [Lost(gone, Reason.LOST)]
 
 
 def test_all_hear_of_who_is_started_anew() -> None:
