@@ -49,6 +49,10 @@ class Outgoing:
     carries: tuple[Fork | RRefId, ...]
     via: ForkId | None = None
 
+    def picture(self, key: Key) -> Hashable:
+        """Everything, as a value."""
+        return repr(key), self.peer, self.carries, self.via
+
     def references(self) -> list[ForkId]:
         """The references to values of others that it needs, each once."""
         forks = [item.fork for item in self.carries if isinstance(item, Fork)]
@@ -76,6 +80,18 @@ class Incoming:
     creates: RRefId | None = None
     target: RRefId | None = None
     parked: bool = False
+
+    def picture(self, key: Key) -> Hashable:
+        """Everything, as a value."""
+        return (
+            repr(key),
+            self.peer,
+            tuple(self.forks),
+            tuple(sorted(self.awaited)),
+            self.creates,
+            self.target,
+            self.parked,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from runtime.rpc.session import calls, channel, finishing, members, users
 from runtime.rpc.identities import Node
+from runtime.rpc.session import calls, channel, finishing, members, users
 from runtime.rpc.session.calls import Calls
 from runtime.rpc.session.carriers import Fate, Verdict
 from runtime.rpc.session.channel import Channel
