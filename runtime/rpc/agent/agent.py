@@ -56,7 +56,7 @@ from runtime.rpc.session.events import (
     Warned,
 )
 from runtime.rpc.session.session import Session
-from runtime.rpc.transport import Transport
+from runtime.rpc.transport import Link, LinkState, Transport
 from runtime.rpc.values import Packed
 
 LOG = getLogger("runtime.rpc")
@@ -92,6 +92,9 @@ class Agent(Holder):
         self.lending = Lending(
             self, wanted=options.shared_memory, largest=options.settings.largest
         )
+        # Who does not trust this worker, and what was wrong with packets that came.
+        self.refused: set[str] = set()
+        self.complaints: list[str] = []
         self.admitted: Admitted | None = None
         self.rejected: Rejected | None = None
         self.finished = False
@@ -101,6 +104,7 @@ class Agent(Holder):
         self._settling = False
         self._rooms: deque[SimpleQueue[None]] = deque()
         self._nodes: dict[str | int, Node] = {}
+        self._endpoints: dict[Node, str] = {}
         self.handlers |= {
             Called: self._called,
             Answered: self._answered,
@@ -407,11 +411,18 @@ class Agent(Holder):
         return self.codec.unpack_answer(payload, event.carries, event.failed)
 
     def _joined(self, event: Joined) -> None:
+        endpoint = self.session.endpoint_of(event.node)
+        if endpoint:
+            self._endpoints[event.node] = endpoint
         self._nodes[event.node.name] = self._nodes[event.node.id] = event.node
         self.look()
 
     def _lost(self, event: Lost) -> None:
         self.lending.lost(event.node)
+        endpoint = self._endpoints.pop(event.node, "")
+        if endpoint and endpoint not in self._endpoints.values():
+            # Nobody is to be tried to be reached there for ever.
+            self.transport.forget(endpoint)
         for key in (event.node.name, event.node.id):
             if self._nodes.get(key) == event.node:
                 del self._nodes[key]
@@ -432,7 +443,18 @@ class Agent(Holder):
         self.look()
 
     def _warned(self, event: Warned) -> None:
-        LOG.warning("%s: %s (from %s)", self.name, event.what, event.source or "?")
+        self.complaints.append(event.what)
+        source = f" (from {event.source})" if event.source else ""
+        LOG.info("%s dropped a packet: %s%s", self.name, event.what, source)
+
+    def on_link(self, link: Link) -> None:
+        """A link changed: whoever joins is told why it is not heard."""
+        if link.state is LinkState.REFUSED:
+            self.refused.add(link.endpoint)
+            self.look()
+            LOG.warning("%s and %s: %s", self.name, link.endpoint, link.state.value)
+        elif link.state is LinkState.STRANGER:
+            LOG.warning("%s: %s (key %s)", self.name, link.state.value, link.key)
 
     def ticked(self) -> None:
         """Have memory given back that nobody looks at any more."""

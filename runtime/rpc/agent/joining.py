@@ -302,7 +302,7 @@ def _become_member(
 
     def is_over() -> bool:
         nonlocal ended
-        ended = bool(agent.ended) or over()
+        ended = bool(agent.ended) or over() or where.endpoint in agent.refused
         return ended or agent.rejected is not None
 
     def is_admitted() -> bool:
@@ -324,6 +324,9 @@ def _become_member(
         raise _rejected(agent.name, where, agent.rejected.why)
     if whole and not ended:
         return True
+    if where.endpoint in agent.refused:
+        why = "the two do not trust each other's keys"
+        raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
     raise JoinTimeout(
         name=agent.name,
         address=where.endpoint,
@@ -340,7 +343,7 @@ def _rejected(name: str, where: Meeting, why: str) -> RpcError:
 
 def _missing(agent: Agent) -> tuple[str, ...]:
     if agent.admitted is None:
-        return ("an answer of the worker that keeps the address",)
+        return ("an answer of the worker that keeps the address", *agent.complaints)
     there = {node.id for node in agent.nodes()}
     size = agent.admitted.world_size or 0
     return tuple(f"the worker of rank {n}" for n in range(size) if n not in there)

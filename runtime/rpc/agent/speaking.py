@@ -37,7 +37,7 @@ from runtime.rpc.agent.pool import WAITS, Pool
 from runtime.rpc.identities import ForkId
 from runtime.rpc.session.events import Buffer, Event
 from runtime.rpc.session.session import Session
-from runtime.rpc.transport import Transport
+from runtime.rpc.transport import Link, Transport
 
 LOG = getLogger("runtime.rpc")
 
@@ -115,7 +115,10 @@ class Speaker:
 
     def start(self) -> None:
         """Begin to receive."""
-        self.transport.start(self._on_packet, self._on_time)
+        self.transport.start(self._on_packet, self._on_time, self.on_link)
+
+    def on_link(self, link: Link) -> None:
+        """A link changed; on the receiving thread."""
 
     def is_request_thread(self) -> bool:
         """Whether this thread runs requests of this worker."""

@@ -49,10 +49,6 @@ class Outgoing:
     carries: tuple[Fork | RRefId, ...]
     via: ForkId | None = None
 
-    def picture(self, key: Key) -> Hashable:
-        """Everything, as a value."""
-        return repr(key), self.peer, self.carries, self.via
-
     def references(self) -> list[ForkId]:
         """The references to values of others that it needs, each once."""
         forks = [item.fork for item in self.carries if isinstance(item, Fork)]
@@ -81,10 +77,9 @@ class Incoming:
     target: RRefId | None = None
     parked: bool = False
 
-    def picture(self, key: Key) -> Hashable:
+    def state(self) -> Hashable:
         """Everything, as a value."""
         return (
-            repr(key),
             self.peer,
             tuple(self.forks),
             tuple(sorted(self.awaited)),

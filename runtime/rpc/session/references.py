@@ -26,7 +26,6 @@ Rules:
 """
 
 from collections.abc import Hashable, Sequence
-from typing import TypeVar
 
 from runtime.rpc.identities import Fork, ForkId, GloballyUniqueId, Node, RRefId
 from runtime.rpc.messages import (
@@ -58,8 +57,6 @@ from runtime.rpc.session.users import (
     Used,
     Users,
 )
-
-C = TypeVar("C", Outgoing, Incoming)
 
 # How long a reference waits to hear of its owner, which joined a moment ago; as long
 # as the keeper may need to tell of it.
@@ -581,8 +578,14 @@ class References:
         return (
             self.owners.state(),
             self.users.state(),
-            tuple(waiting.picture(key) for key, waiting in _ordered(self.outgoing)),
-            tuple(incoming.picture(key) for key, incoming in _ordered(self.incoming)),
+            tuple(
+                (repr(key), waiting.peer, waiting.carries, waiting.via)
+                for key, waiting in sorted(self.outgoing.items(), key=repr)
+            ),
+            tuple(
+                (repr(key), incoming.state())
+                for key, incoming in sorted(self.incoming.items(), key=repr)
+            ),
             tuple(
                 (fork, child.peer, child.parent)
                 for fork, child in sorted(self.children.items())
@@ -592,7 +595,3 @@ class References:
             tuple(sorted(self.unheard)),
             self.next_local,
         )
-
-
-def _ordered(carriers: dict[Key, C]) -> list[tuple[Key, C]]:
-    return sorted(carriers.items(), key=repr)

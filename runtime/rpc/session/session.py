@@ -180,3 +180,8 @@ class Session(Composition):
             for fork, user in sorted(owned.forks.items())
             if user != self.node
         ]
+
+    def endpoint_of(self, node: Node) -> str:
+        """Where a member is reached; "" where it is none."""
+        member = self._members.member(node.incarnation)
+        return member.endpoint if member is not None else ""

@@ -15,6 +15,7 @@ from runtime.errors.rpc import (
     NotAdmitted,
     NotInitialized,
     NotUnique,
+    RpcError,
     RpcMisuse,
     UnknownWorker,
 )
@@ -415,3 +416,51 @@ def test_a_forked_child_has_no_worker() -> None:
         assert in_child(check)
         assert is_initialized()
         stopped(agent)
+
+
+def test_who_is_not_trusted_is_told_so(ending: Ending) -> None:
+    from runtime.rpc.transport.keys import Keys
+
+    with tempfile.TemporaryDirectory(prefix="rpc") as folder:
+        folders = [f"{folder}/{name}" for name in ("one", "two", "three")]
+        for each in folders[:2]:
+            Keys.create(each)
+        first = ending(begun("tcp://127.0.0.1:0", "a", 0, keys=folders[0]))
+        where = first.transport.endpoint.partition("#")[0]
+        second = ending(begun(where, "b", 1, keys=folders[0]))
+        assert second.find("a") == first.node
+        with pytest.raises(NotAdmitted, match="do not trust"):
+            begun(where, "c", 2, keys=folders[1])
+        with pytest.raises(RpcError, match="is not safe"):
+            begun(where, "c", 2, keys=folders[2])
+
+
+def test_what_is_wrong_with_the_answers_is_told(
+    monkeypatch: pytest.MonkeyPatch, ending: Ending
+) -> None:
+    where = place()
+    keeper = ending(begun(where, "a"))
+    send = keeper.transport.send
+
+    def of_another_version(endpoint: str, frames: Any) -> None:
+        first = bytearray(frames[0])
+        first[2] += 1
+        send(endpoint, [first, *frames[1:]])
+
+    monkeypatch.setattr(keeper.transport, "send", of_another_version)
+    with pytest.raises(JoinTimeout) as error:
+        begun(where, "b", 1, join_timeout=1.0)
+    assert len(error.value.missing) == 2
+    assert "version" in error.value.missing[1]
+
+
+def test_links_to_who_is_gone_are_forgotten(ending: Ending) -> None:
+    where = place()
+    a = ending(begun(where, "a"))
+    forgotten: list[str] = []
+    a.transport.forget = forgotten.append  # type: ignore[assignment,method-assign]  # to see it
+    b = begun(where, "b", 1)
+    assert comes_to(a, 2)
+    stop(b, timeout=SECONDS)
+    assert comes_to(a, 1)
+    assert forgotten == [b.transport.endpoint]

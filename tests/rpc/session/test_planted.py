@@ -302,7 +302,9 @@ FAULTS = [
         OUTBOX,
         "acknowledge",
         _any_acknowledged,
-        test_channel.test_acknowledgements_of_what_was_never_sent_change_nothing,
+        lambda: (
+            test_channel.test_acknowledgements_of_what_was_never_sent_change_nothing(99)
+        ),
     ),
     Fault(
         "there is always room",

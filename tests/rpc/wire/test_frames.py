@@ -31,6 +31,7 @@ def test_the_layout_is_pinned() -> None:
         "05000000 06000000 07000000 00000000 08000000 00000000"
     )
     assert HEADER.size == len(PACKED) == 52
+    assert head(Kind.BYE, 2, 3, 4) == head(Kind.BYE, 2, 3, 4, 0, 0, 0, 0)
 
 
 def test_a_header_is_read_as_it_was_written() -> None:
