@@ -119,7 +119,7 @@ endif
 
 # What `make test-long` plays some of: all programs of the generators.
 test-whole: $(STAMP)
-	$(BIN)/python $(RUN) $(PARALLEL) -m whole tests/script
+	$(BIN)/python $(RUN) $(PARALLEL) -m whole tests/script tests/rpc
 
 test-extras: $(STAMP)
 	$(BIN)/python -m pytest -q $(PARALLEL) -m torch $(OF_TORCH)
