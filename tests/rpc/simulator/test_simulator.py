@@ -51,7 +51,7 @@ def test_laws_hold_in_ten_thousand_schedules_and_every_pair_is_seen() -> None:
     with counted() as seen:
         play(range(WHOLE))
         # What is rarest is seen often enough in some more.
-        for more in range(WHOLE, 3 * WHOLE, ORDINARY):
+        for more in range(WHOLE, 5 * WHOLE, ORDINARY):
             if not rare():
                 break
             play(range(more, more + ORDINARY))
