@@ -6,6 +6,7 @@ The numbers of worlds are what they are: one that changes tells that the machine
 import pytest
 
 from runtime.rpc.session.references import References
+from runtime.rpc.session.users import TABLE, Act, Change, Use, Used, Users
 from tests.rpc.exploring.faults import FAULTS, TWO, AcceptsWholeCarriers
 from tests.rpc.exploring.search import explore
 from tests.rpc.exploring.world import Bounds
@@ -89,3 +90,41 @@ def test_one_fault_needs_three_workers_and_two_values() -> None:
     assert found.fault is not None
     assert "is refused" in found.fault
     assert found.depth == 17
+
+
+def unseen(monkeypatch: pytest.MonkeyPatch, *many: Bounds) -> set[tuple[Use, Change]]:
+    """The rows of the table of references that are not reached within some bounds."""
+    seen = set()
+
+    def change(self: Users, used: Used, what: Change) -> tuple[Act, ...]:
+        seen.add((used.use, what))
+        return kept(self, used, what)
+
+    kept = Users.change
+    monkeypatch.setattr(Users, "change", change)
+    for bounds in many:
+        explore(bounds)
+    return set(TABLE) - seen
+
+
+FEW = (
+    Bounds(2, ((0, 1), (0, 1)), 0, crashes=1, timeouts=1, mixed=True),
+    Bounds(3, ONE, 1, crashes=1, strangers=True),
+)
+
+
+def test_rows_of_the_table_of_references_are_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # What is listed and not told is one of two that came together.
+    assert unseen(monkeypatch, *FEW) == {
+        (Use.LISTED, Change.FORGOTTEN),
+        (Use.LISTED, Change.LOST),
+    }
+
+
+@pytest.mark.long
+def test_every_row_of_the_table_of_references_is_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert unseen(monkeypatch, *FEW, LARGER["two owners, a crash"]) == set()

@@ -44,6 +44,10 @@ ALWAYS = frozenset({"call", "remote", "drop"})
 RARE = {"finish": 0.15, "leave": 0.3, "intrude": 0.3}
 
 
+# The weights of scenes; where channels come and go, most is rare.
+SCENES = (1, 2, 1, 1, 1, 3, 2)
+
+
 class Action(NamedTuple):
     """What is done, so long after the action before, with some numbers."""
 
@@ -141,7 +145,7 @@ def _part(actions: tuple[Action, ...], kept: tuple[int, ...]) -> tuple[Action, .
 def _drawn(seed: int) -> tuple[int, tuple[Action, ...]]:
     random = Random(seed)
     # Two schedules in three have scenes, in the middle of everything else.
-    scenes = [random.randrange(7) for _ in range(random.choice((0, 1, 2)))]
+    scenes = random.choices(range(7), SCENES, k=random.choice((0, 1, 2)))
     workers = 4 if {1, 2} & {*scenes} else random.choice((2, 3, 3, 3, 4))
     kinds = [
         kind
