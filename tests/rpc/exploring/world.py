@@ -3,9 +3,10 @@
 True only here: what is assumed of channels.  Each pair of workers has a channel in each
 direction that delivers once and in order, at any time: what is lost, repeated, late or
 out of order on the wire is only time here.  That this is so is explored apart: for one
-channel (`tests/rpc/session`) and for two whole sessions (`test_sessions.py`).  What a channel cannot hide, its end, is here: a pair may
-be cut, or a worker crash; then each end is lost at any time, and expires at any time
-after the other end was lost, which is what leases are for.
+channel (`tests/rpc/session`) and for two whole sessions (`test_sessions.py`).  What a
+channel cannot hide, its end, is here: a pair may be cut, or a worker crash; then each
+end is lost at any time, and expires at any time after the other end was lost, which is
+what leases are for.
 
 Above the references is the least that calls are: a call is told, a call that creates a
 value is replied to, or given up.  An agent does anything that it may, in any order.
