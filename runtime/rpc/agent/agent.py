@@ -357,14 +357,15 @@ class Agent(Holder):
             value = self._owned.get(event.target)
         job = Job(self, event, value)
         self._jobs[event.peer, event.call] = job
-        if event.target is not None and value is not None and is_plain(value):
+        self._begin(job)
+
+    def _begin(self, job: Job) -> None:
+        value = job.value
+        if job.called.target is not None and value is not None and is_plain(value):
             # No other thread is woken for what is there.
             fetch(job)
         else:
-            self._begin(job)
-
-    def _begin(self, job: Job) -> None:
-        self.pool.put(serve, job)
+            self.pool.put(serve, job)
 
     def _cancelled(self, event: Cancelled) -> None:
         job = self._jobs.get((event.peer, event.call))

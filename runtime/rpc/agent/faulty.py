@@ -9,7 +9,8 @@ True only here: the names by which faults are asked for, those of `torch.distrib
                        attempts fail at the caller, and are not made again
 
 A delay is one at the callee: a request of that name waits so long before it is looked
-at.  SCRIPT stands for what is called by a name: operators and compiled functions.
+at.  SCRIPT stands for what is called by a name: operators and compiled functions; a
+fetch does not say what made the value, and has both names.
 """
 
 from collections import Counter
@@ -49,6 +50,9 @@ _CALLS = frozenset(
     for what in ("CALL", "REMOTE_CALL", "RREF_FETCH_CALL")
 )
 
+# A fetch does not say what made the value.
+_FETCHES = ("PYTHON_RREF_FETCH_CALL", "SCRIPT_RREF_FETCH_CALL")
+
 
 @dataclass(slots=True)
 class FaultyOptions(RpcBackendOptions):
@@ -58,7 +62,8 @@ class FaultyOptions(RpcBackendOptions):
     requests of `messages_to_delay` are looked at so many seconds later.
 
     Raises:
-        RpcMisuse: a name that no message has, or a delay that is negative.
+        RpcMisuse: a name that no message has, or a delay that is negative, or one of
+            a control message.
     """
 
     messages_to_fail: Sequence[str] = ()
@@ -80,6 +85,12 @@ class FaultyOptions(RpcBackendOptions):
                     ),
                 )
         for name, seconds in self.messages_to_delay.items():
+            if name in _CONTROL:
+                raise RpcMisuse(
+                    call="FaultyOptions",
+                    found=f"a delay for the control message {name}",
+                    wanted=f"delays of requests: {', '.join(sorted(_CALLS))}",
+                )
             if seconds < 0:
                 raise RpcMisuse(
                     call="FaultyOptions",
@@ -136,8 +147,7 @@ class FaultyAgent(Agent):
     def fetch(self, handle: Handle, *, timeout: float | None) -> Future[Any]:
         """As `Agent.fetch`, unless the attempt is to fail."""
         handle.check("to_here")
-        for how in ("PYTHON", "SCRIPT"):
-            name = f"{how}_RREF_FETCH_CALL"
+        for name in _FETCHES:
             if not handle.is_owner and self._is_to_fail(name, handle.fork):
                 future: Future[Any] = Future()
                 future.set_exception(SentInVain(message=name, call="to_here"))
@@ -175,7 +185,8 @@ class FaultyAgent(Agent):
         return self._failed[name, what] <= self._faults.num_fail_sends
 
     def _begin(self, job: Job) -> None:
-        seconds = self._faults.messages_to_delay.get(_name(job.called), 0.0)
+        delays = self._faults.messages_to_delay
+        seconds = max(delays.get(name, 0.0) for name in _names(job.called))
         if not seconds:
             super()._begin(job)
             return
@@ -184,13 +195,13 @@ class FaultyAgent(Agent):
         timer.start()
 
 
-def _name(called: Called) -> str:
-    """How a request is called that came in."""
+def _names(called: Called) -> tuple[str, ...]:
+    """How a request may be called that came in; one for a value has both names."""
     if called.target is not None:
-        return "PYTHON_RREF_FETCH_CALL"
+        return _FETCHES
     named = called.payload and memoryview(called.payload[0])[-1] == RESTRICTED
     what = "CALL" if called.creates is None else "REMOTE_CALL"
-    return f"{'SCRIPT' if named else 'PYTHON'}_{what}"
+    return (f"{'SCRIPT' if named else 'PYTHON'}_{what}",)
 
 
 def start(
