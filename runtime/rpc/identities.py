@@ -1,6 +1,7 @@
 """Identities: workers, their lives, and what is known by the same name everywhere.
 
-True only here: how workers and references are named.  Nothing here knows of messages.
+True only here: how workers and references are named, and which names and numbers a
+worker may have.  Nothing here knows of messages.
 
     WorkerInfo         a worker, as programs know it: its name and its number
     Node               a worker's life: started anew, it is another node
@@ -9,8 +10,15 @@ True only here: how workers and references are named.  Nothing here knows of mes
     Fork               one reference of one user, and who it came from
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+# In characters, which are bytes: those of `WORKER_NAME` are ASCII.
+LONGEST_NAME = 127
+# The names and the numbers of workers, as `torch.distributed.rpc` has them.
+WORKER_NAME = re.compile(rf"[A-Za-z0-9_:-]{{1,{LONGEST_NAME}}}")
+LARGEST_ID = 32767
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -17,7 +17,6 @@ keeper is gone, the others go on with each other, and nobody can join.
 """
 
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import randbits
@@ -39,15 +38,14 @@ from runtime.locks import load
 from runtime.rpc.agent.agent import Agent
 from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.options import RpcBackendOptions
+from runtime.rpc.identities import LARGEST_ID, WORKER_NAME
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import LocalTransport, Transport
+from runtime.rpc.transport.addresses import Address, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_NAME = re.compile(r"[A-Za-z0-9\-_:]{1,127}")
-# Ids are 16 bits wide on the wire.
-_MOST_IDS = 1 << 15
 # Seconds between two looks at a place that is taken, and how long one looks: a group
 # that ends needs less.
 _AGAIN = 0.1
@@ -101,10 +99,9 @@ def meeting(
         if not url.hostname or port is None:
             raise _no_address(init_method, "it lacks a host or a port")
         host = "127.0.0.1" if url.hostname == "localhost" else url.hostname
-        near = host == "::1" or host.startswith("127.")
-        host = f"[{host}]" if ":" in host else host
-        beside = f"tcp://{host if near else '*'}:0"
-        return Meeting(f"tcp://{host}:{port}", beside, rank, size)
+        there = Address("tcp", host, port)
+        beside = Address("tcp", host if there.is_loopback() else "*")
+        return Meeting(str(there), str(beside), rank, size)
     if scheme in ("ipc", "file") and not url.netloc and len(url.path) > 1:
         folder = url.path.rstrip("/")
         return Meeting(f"ipc://{folder}/keeper", f"ipc://{folder}/", rank, size)
@@ -125,10 +122,13 @@ def _of_environment(
     if missing:
         lacks = f"{' and '.join(missing)} is not set in the environment"
         raise _no_address(init_method, lacks)
-    if rank < 0:
-        rank = int(environment.get("RANK", -1))
-    if not world_size:
-        world_size = int(environment.get("WORLD_SIZE", 0)) or None
+    try:
+        if rank < 0:
+            rank = int(environment.get("RANK", -1))
+        if not world_size:
+            world_size = int(environment.get("WORLD_SIZE", 0)) or None
+    except ValueError as error:
+        raise _no_address(init_method, f"RANK or WORLD_SIZE: {error}") from None
     host, port = environment["MASTER_ADDR"], environment["MASTER_PORT"]
     return meeting(f"tcp://{host}:{port}", rank, world_size)
 
@@ -150,7 +150,7 @@ def checked_name(name: object) -> str:
     Raises:
         RpcMisuse: no worker may have it.
     """
-    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+    if not isinstance(name, str) or WORKER_NAME.fullmatch(name) is None:
         raise RpcMisuse(
             call="init_rpc",
             found=f"the name {name!r}",
@@ -177,11 +177,11 @@ def checked_rank(rank: object, world_size: object) -> tuple[int, int | None]:
             )
     number = -1 if rank is None else int(rank)  # type: ignore[call-overload]  # checked
     size = int(world_size) if world_size else None  # type: ignore[call-overload]  # checked
-    if number >= _MOST_IDS:
+    if number > LARGEST_ID:
         raise RpcMisuse(
             call="init_rpc",
             found=f"the rank {number}",
-            wanted=f"RPC worker id out of bound of int16_t: below {_MOST_IDS}",
+            wanted=f"RPC worker id out of bound of int16_t: at most {LARGEST_ID}",
         )
     if size is not None and (size < 0 or number >= size):
         raise RpcMisuse(
@@ -267,7 +267,6 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
     if address.startswith("local://"):
         return LocalTransport(address.removeprefix("local://"))
     try:
-        from runtime.rpc.transport.addresses import parsed
         from runtime.rpc.transport.keys import Keys
         from runtime.rpc.transport.sockets import SocketTransport
     except ImportError as error:

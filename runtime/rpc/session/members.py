@@ -18,12 +18,11 @@ Rules:
 - a note of another group, or about another life of this worker, changes nothing.
 """
 
-import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from math import inf
 
-from runtime.rpc.identities import Node
+from runtime.rpc.identities import LARGEST_ID, WORKER_NAME, Node
 from runtime.rpc.messages.kinds import Member, MemberJoined, MemberLeft, Message
 from runtime.rpc.messages.notes import Admission, Join, Note, Rejection
 from runtime.rpc.session.events import (
@@ -55,10 +54,6 @@ TRANSITIONS: dict[tuple[str, str], str] = {
     (MEMBER, "rejected"): REJECTED,
     (REJECTED, "join"): JOINING,
 }
-
-# As `init_rpc` takes them, and as others have them: an int16.
-NAMES = re.compile(r"[A-Za-z0-9_:-]{1,127}")
-LARGEST = 32767
 
 # Seconds between two requests to be admitted; those of who was a member are rarer.
 _AGAIN = 0.2
@@ -202,11 +197,11 @@ class Members:
             return
         self._disputed.pop(source, None)
         size = self.world_size
-        if not NAMES.fullmatch(join.name):
+        if not WORKER_NAME.fullmatch(join.name):
             self._reject(source, join, f"a worker cannot be called `{join.name}`")
             return
-        if join.id is not None and join.id > LARGEST:
-            self._reject(source, join, f"worker id {join.id} is above {LARGEST}")
+        if join.id is not None and join.id > LARGEST_ID:
+            self._reject(source, join, f"worker id {join.id} is above {LARGEST_ID}")
             return
         if size is not None and len(self._members) >= size:
             self._reject(source, join, f"all {size} workers of the group are there")

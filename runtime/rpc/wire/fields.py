@@ -14,7 +14,7 @@ from collections.abc import Callable
 from struct import Struct, error
 from typing import TypeVar
 
-from runtime.rpc.identities import Fork, GloballyUniqueId, Node
+from runtime.rpc.identities import LONGEST_NAME, Fork, GloballyUniqueId, Node
 
 T = TypeVar("T")
 
@@ -26,8 +26,8 @@ UNIQUE = Struct("<iQQ")
 # id, incarnation
 NODE = Struct("<iQ")
 
-# In bytes; a name is as `init_rpc` takes it, an endpoint holds the path of a socket.
-NAME = 127
+# In bytes; an endpoint holds the path of a socket.
+NAME = LONGEST_NAME
 ENDPOINT = 1024
 KEY = 128
 TYPE = 4096
