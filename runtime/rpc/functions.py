@@ -19,12 +19,10 @@ from typing import Any, ParamSpec, TypeVar
 from runtime.errors.future import described
 from runtime.errors.rpc import RpcMisuse
 from runtime.futures import Future
+from runtime.rpc.values.callables import MARK
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-# The attribute by which an agent knows a marked function.
-MARK = "_wrapped_async_rpc_function"
 
 
 def async_execution(fn: Callable[P, Future[T]]) -> Callable[P, Future[T]]:

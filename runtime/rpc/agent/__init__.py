@@ -21,7 +21,7 @@ from runtime.rpc.agent.options import (
     register_backend,
     timeout_seconds,
 )
-from runtime.rpc.agent.requests import MARK, Request
+from runtime.rpc.agent.requests import Request
 from runtime.rpc.agent.starting import (
     debug_info,
     get_rpc_timeout,
@@ -33,7 +33,6 @@ from runtime.rpc.agent.starting import (
 from runtime.rpc.agent.stopping import stop
 
 __all__ = [
-    "MARK",
     "UNSET_RPC_TIMEOUT",
     "Agent",
     "BackendType",

@@ -28,12 +28,10 @@ from runtime.errors.future import described, named
 from runtime.errors.rpc import NotAFuture, ReferenceDead
 from runtime.futures import Future
 from runtime.rpc.session.events import Called
+from runtime.rpc.values.callables import MARK
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent
-
-# The attribute by which a function is known whose result comes later.
-MARK = "_wrapped_async_rpc_function"
 
 
 @dataclass(frozen=True, slots=True)

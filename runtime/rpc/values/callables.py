@@ -47,7 +47,7 @@ PYTHON: Final = "Python function"
 # The attribute by which a function is known whose result comes later.
 MARK = "_wrapped_async_rpc_function"
 # How errors call the parts of a call.
-_PARTS = ("function", "args", "kwargs", "profiled")
+_PARTS = ("function", "args", "kwargs")
 # Where functions of `runtime` that are operators come from.
 _OPERATORS = "runtime.operators"
 _CALLING = f"{_OPERATORS}.calling"
@@ -61,8 +61,7 @@ Kwargs = Mapping[str, Any]
 class Call(NamedTuple):
     """A call of `function`, which is of a `kind`, and known there by `name`.
 
-    `schema` is that of an operator, "" for others.  `profiled` asks for what was
-    measured where it runs, beside the result.
+    `schema` is that of an operator, "" for others.
     """
 
     kind: str
@@ -71,7 +70,6 @@ class Call(NamedTuple):
     args: Args
     kwargs: Kwargs
     schema: str = ""
-    profiled: bool = False
 
     def run(self) -> Any:
         """What the function returns.  Raises what it raises."""
@@ -306,20 +304,15 @@ def pack_call(
     if call.kind == PYTHON:
         if only_registered:
             raise OnlyRegistered(found=f"`{call.name}`")
-        return pickling.pack(_written(call, call.function), references, _PARTS)
-    head = (call.kind, call.name, call.schema)
-    value = _written(call, head)
+        parts = call.function, call.args, call.kwargs
+        return pickling.pack(parts, references, _PARTS)
+    value = (call.kind, call.name, call.schema), call.args, call.kwargs
     if only_registered:
         if call.kind != REGISTERED:
             raise OnlyRegistered(found=f"The {call.kind} `{call.name}`")
         return restricted.pack(value, references, _PARTS)
     packed = restricted.attempt(value, references)
     return pickling.pack(value, references, _PARTS) if packed is None else packed
-
-
-def _written(call: Call, function: Any) -> tuple[Any, ...]:
-    parts = function, call.args, call.kwargs
-    return (*parts, True) if call.profiled else parts
 
 
 def unpack_call(
@@ -337,16 +330,15 @@ def unpack_call(
         Undecodable, RpcError: it cannot be read; see `pickling.unpack`.
     """
     value = pickling.unpack(payload, references, carries, trusted=not only_registered)
-    if not isinstance(value, tuple) or not 3 <= len(value) <= 4:
+    if not isinstance(value, tuple) or len(value) != len(_PARTS):
         raise _no_call()
-    function, args, kwargs, *more = value
-    profiled = bool(more)
+    function, args, kwargs = value
     if not isinstance(args, tuple) or not isinstance(kwargs, dict):
         raise _no_call()
     if not isinstance(function, tuple):
         if only_registered:
             raise OnlyRegistered(found=f"`{_name(function)}`")
-        return Call(PYTHON, _name(function), function, args, kwargs, profiled=profiled)
+        return Call(PYTHON, _name(function), function, args, kwargs)
     if len(function) != 3 or not all(type(each) is str for each in function):
         raise _no_call()
     kind, name, schema = function
@@ -358,7 +350,7 @@ def unpack_call(
     finder = _FINDERS.get(kind)
     if finder is None or not all(type(key) is str for key in kwargs):
         raise _no_call()
-    return Call(kind, name, finder(name, schema), args, kwargs, schema, profiled)
+    return Call(kind, name, finder(name, schema), args, kwargs, schema)
 
 
 def _no_call() -> Undecodable:

@@ -20,9 +20,10 @@ from runtime.errors.rpc import (
     WorkerLost,
 )
 from runtime.futures import Future
-from runtime.rpc.agent import MARK, Agent, Request, current_agent
+from runtime.rpc.agent import Agent, Request, current_agent
 from runtime.rpc.identities import Node
 from runtime.rpc.session.settings import Settings
+from runtime.rpc.values.callables import MARK
 from tests.rpc.worlds import HASTY, SECONDS, at_once, stopped, threads
 
 

@@ -311,13 +311,6 @@ def test_references_among_arguments() -> None:
         assert found.args[0].to == "one"
 
 
-def test_a_call_may_ask_for_what_is_measured() -> None:
-    for function in (double, programs.added):
-        call = call_of(function, (3,))
-        assert not sent(call).profiled
-        assert sent(call._replace(profiled=True)).profiled
-
-
 def test_what_cannot_be_sent_is_named() -> None:
     for function in (double, programs.greeted):
         with pytest.raises(Unsendable) as caught:
@@ -337,7 +330,8 @@ def test_what_cannot_be_sent_is_named() -> None:
         (("function", "x", ""), [], {}),
         (("function", "x", ""), (), []),
         (("function", "x", ""), (), {1: 2}),
-        (("function", "x", ""), (), {}, True, True),
+        (("function", "x", ""), ()),
+        (("function", "x", ""), (), {}, True),
     ],
 )
 def test_what_is_no_call_is_not_called(value: Any) -> None:
