@@ -77,10 +77,12 @@ class RpcBackendOptions:
     is where the workers meet: "tcp://HOST:PORT", "ipc:///folder", "file:///folder", or
     "env://" for MASTER_ADDR and MASTER_PORT.  `keys` is a folder of keys; without one,
     workers of one machine only are heard.  `registered_only` has this worker run
-    functions that were registered here, operators and scripts, and decode nothing that
-    could run code.  `max_calls_in_flight` is how many answers may be missing before a
-    caller waits, `max_payload` the largest request or answer, in bytes.  `join_timeout`
-    is in seconds; `session` has the times after which a silent worker is lost.
+    nothing but what was registered here, ask for nothing but what is registered there,
+    and decode nothing that could run code.  `max_calls_in_flight` is how many answers
+    may be missing before a caller waits, `max_payload` the largest request or answer,
+    in bytes.  `shared_memory` lets large buffers between processes of one machine lie
+    in memory that both map.  `join_timeout` is in seconds; `session` has the times
+    after which a silent worker is lost.
 
     Raises:
         RpcMisuse: a value that no worker could take.
@@ -96,7 +98,8 @@ class RpcBackendOptions:
     shared_memory: bool = True
     join_timeout: float = DEFAULT_JOIN_TIMEOUT
     session: Settings = DEFAULT_SESSION
-    # For programs that name them: the only device is the CPU.
+    # For programs that name them.  A tensor arrives on the device that it had, so a map
+    # may name no other one.
     device_maps: Mapping[str, Mapping[object, object]] = field(default_factory=dict)
     devices: Iterable[object] = ()
 
@@ -110,6 +113,14 @@ class RpcBackendOptions:
     def __post_init__(self) -> None:
         call = type(self).__name__
         timeout_seconds(self.rpc_timeout, 0.0, call)
+        for worker, devices in self.device_maps.items():
+            for own, other in devices.items():
+                if own != other:
+                    raise RpcMisuse(
+                        call=call,
+                        found=f"a map from {own!r} to {other!r} for `{worker}`",
+                        wanted="maps from each device to itself: `to` moves a tensor",
+                    )
         if self.rpc_timeout < 0:
             raise _no_timeout(call, f"a timeout of {self.rpc_timeout}")
         if not isinstance(self.init_method, str):

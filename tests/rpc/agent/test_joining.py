@@ -441,6 +441,45 @@ def test_who_is_not_trusted_is_told_so(ending: Ending) -> None:
             begun(where, "c", 2, keys=folders[2])
 
 
+def test_a_wrong_key_is_not_heard(
+    ending: Ending, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing that its owner sends gets as far as to be read."""
+    from contextlib import closing
+
+    from runtime.rpc.transport import Link, LinkState
+    from runtime.rpc.transport.keys import Keys
+    from runtime.rpc.transport.sockets import SocketTransport
+
+    heard: list[str] = []
+    refused = threading.Event()
+
+    def on_link(link: Link) -> None:
+        if link.state is LinkState.REFUSED:
+            refused.set()
+
+    with tempfile.TemporaryDirectory(prefix="rpc") as folder:
+        own = Keys.create(f"{folder}/own")
+        first = ending(begun("tcp://127.0.0.1:0", "a", 0, keys=f"{folder}/own"))
+        receive = first.session.receive
+
+        def listen(frames: Any, key: str, now: float) -> None:
+            heard.append(key)
+            receive(frames, key, now)
+
+        monkeypatch.setattr(first.session, "receive", listen)
+        where = first.transport.endpoint
+        with closing(SocketTransport("tcp://127.0.0.1:0", Keys.drawn())) as stranger:
+            stranger.start(lambda *_: None, lambda: None, on_link)
+            stranger.send(where, [b"attack"])
+            assert refused.wait(SECONDS)
+        # Who has the key is heard all the while.
+        second = begun(where.partition("#")[0], "b", 1, keys=f"{folder}/own")
+        assert second.find("a") == first.node
+        stop(second, timeout=SECONDS)
+        assert {*heard} == {own.public}
+
+
 def test_what_is_wrong_with_the_answers_is_told(
     monkeypatch: pytest.MonkeyPatch, ending: Ending
 ) -> None:

@@ -1,6 +1,7 @@
 """Options and backends: defaults, what is refused, how a backend is found."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,6 +28,12 @@ def test_defaults() -> None:
     assert chapter.DEFAULT_SHUTDOWN_TIMEOUT == 0
 
 
+def test_what_is_given_beside_the_times_of_a_session() -> None:
+    options = RpcBackendOptions(max_payload=5, device_maps={"b": {0: 0}})
+    assert options.settings == replace(chapter.DEFAULT_SESSION, largest=5)
+    assert RpcBackendOptions().settings is chapter.DEFAULT_SESSION
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -38,6 +45,7 @@ def test_defaults() -> None:
         ({"max_calls_in_flight": 0}, "max_calls_in_flight must be positive, got 0"),
         ({"max_payload": -1}, "max_payload must be positive, got -1"),
         ({"init_method": 5}, "the address 5"),
+        ({"device_maps": {"b": {0: 1}}}, "a map from 0 to 1 for `b`"),
     ],
 )
 def test_what_no_worker_could_take(wrong: dict[str, Any], said: str) -> None:

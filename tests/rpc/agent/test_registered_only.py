@@ -1,0 +1,86 @@
+"""Workers that take registered functions only: what runs there, and what is refused."""
+
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import runtime
+from runtime.errors.rpc import OnlyRegistered, RemoteError
+from runtime.rpc.agent import Agent, Request, Seat
+from runtime.rpc.agent.joining import join, meeting
+from runtime.rpc.agent.stopping import stop
+from runtime.rpc.values.registered import REGISTRY
+from tests.rpc.worlds import SECONDS, at_once, options, place
+
+RAN: list[str] = []
+
+
+def ran(where: str) -> None:
+    RAN.append(where)
+
+
+class Trap:
+    """A value whose pickle runs a function where it is read."""
+
+    def __reduce__(self) -> Any:
+        return ran, ("where it was read",)
+
+
+def offered(value: Any) -> Any:
+    return [value, value]
+
+
+@contextmanager
+def one_of_two() -> Iterator[tuple[Agent, Agent]]:
+    """A worker that takes everything, and one that takes registered functions."""
+    where = place()
+
+    def begun(rank: int) -> Agent:
+        given = options(registered_only=bool(rank))
+        return join("ab"[rank], meeting(where, rank, 2), given, Seat())
+
+    made = at_once(lambda: begun(0), lambda: begun(1))
+    try:
+        yield made[0], made[1]
+    finally:
+        for agent in made:
+            stop(agent, graceful=False)
+
+
+def test_it_runs_what_is_registered_and_reads_what_runs_no_code() -> None:
+    RAN.clear()
+    with one_of_two() as (a, b), REGISTRY.add(offered, "offered"):
+        asked = Request(offered, (1,))
+        assert a.call_and_wait(b.node, asked, timeout=SECONDS) == [1, 1]
+        handle = a.remote(b.node, asked, timeout=SECONDS)
+        assert a.fetch_and_wait(handle, timeout=SECONDS) == [1, 1]
+        handle.drop()
+        with pytest.raises(RemoteError) as caught:
+            a.call_and_wait(b.node, Request(offered, (Trap(),)), timeout=SECONDS)
+        assert caught.value.remote_type == "OnlyRegistered"
+        assert RAN == []
+        # Elsewhere the same value is read, and what it runs is run.
+        assert a.call_and_wait(
+            a.node, Request(offered, (Trap(),)), timeout=SECONDS
+        ) == [None, None]
+        assert RAN == ["where it was read"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        Request(operator.add, (1, 2)),
+        Request(runtime.add, (runtime.ones(1), 1)),
+    ],
+)
+def test_nothing_else_runs_there_or_is_asked_by_it(asked: Request) -> None:
+    with one_of_two() as (a, b):
+        with pytest.raises(RemoteError) as caught:
+            a.call_and_wait(b.node, asked, timeout=SECONDS)
+        assert caught.value.remote_type == "OnlyRegistered"
+        with pytest.raises(OnlyRegistered):
+            b.call_and_wait(a.node, asked, timeout=SECONDS)
+        assert b.is_idle()
