@@ -17,7 +17,7 @@ from typing import Any
 from runtime.rpc.identities import WorkerInfo
 from runtime.rpc.program.boundary import tests
 from runtime.rpc.program.calls import called
-from runtime.rpc.program.kinds import ASYNC, REMOTE, SYNC
+from runtime.rpc.program.kinds import ASYNC, METHODS, REMOTE, SYNC
 from runtime.rpc.program.surface import Surface
 from runtime.schema.types import AnyType, FutureType, RRefType, Type
 from runtime.script.ir import Node
@@ -46,12 +46,12 @@ def makers(surface: Surface) -> Mapping[str, Maker]:
 
     return {
         **dict.fromkeys(_MODES, call),
-        "prim::rref_to_here": _value("to_here", surface.rref),
-        "prim::rref_local_value": _value("local_value", surface.rref),
         "prim::worker_info": _worker,
         **{
-            f"prim::rref_{name}": _asked(name, surface.rref)
-            for name in ("is_owner", "owner", "owner_name", "confirmed_by_owner")
+            f"prim::rref_{name}": (_value if gives is None else _asked)(
+                name, surface.rref
+            )
+            for name, gives in METHODS.items()
         },
     }
 

@@ -36,6 +36,7 @@ ROWS: dict[str, Rows] = {
         (
             "0.1 the listing of document 000",
             "test_document::test_the_listing_compiles_and_runs",
+            f"{WORLD_CALLS}::test_document_000",
         ),
         (
             "0.2 keyword arguments are not expanded",
@@ -92,6 +93,7 @@ ROWS: dict[str, Rows] = {
             f"{GRAPHS}::test_an_archive_is_not_loaded_where_remote_calls_are_not",
         ),
         ("3.6 the worker", f"{CALLS}::test_a_worker_is_a_name_or_an_info"),
+        ("3.6 a worker that nobody is", f"{WORLD_CALLS}::test_a_worker_that_nobody_is"),
         ("3.6 defaults", f"{CALLS}::test_what_is_sent"),
         (
             "3.6 arguments by name",

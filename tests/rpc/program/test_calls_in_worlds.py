@@ -11,17 +11,21 @@ import pytest
 
 import runtime
 from runtime import jit, rpc
-from runtime.errors.rpc import UnfitArguments
+from runtime.errors.rpc import NotAFuture, UnfitArguments, UnknownWorker
 from runtime.errors.script import NoSuchCall, NotSupported
 from runtime.futures import Future
 from runtime.rpc.agent import set_rpc_timeout
 from tests.rpc.program import remote_programs as remote
-from tests.rpc.surface.bodies import OTHER, in_world
+from tests.rpc.surface.bodies import OTHER, in_world, until
 
 SELF = "worker0"
 WAYS = range(3)
 # Whoever calls it elsewhere gets what its future has.
 PASSES_ON: Any = remote.passes_on
+
+
+# What is said of a marked function whose result is none.
+NO_FUTURE = r"must return a torch\.futures\.Future object"
 
 
 def x() -> runtime.Tensor:
@@ -133,12 +137,26 @@ def test_document_000() -> None:
     from tests.rpc.program.test_document import send_rpc_async
 
     f = jit.script(send_rpc_async())
-    name = "__torch__.tests.rpc.program.remote_programs.plus"
+    name = "__torch__.tests.rpc.program.remote_programs.noted"
     assert f(OTHER, name, x()) is None
-    there = (
-        remote.calls_by_name(OTHER, "__torch__.nowhere.at_all", 1) if not name else 1
-    )
-    assert there == 1
+    there: list[list[float]] = []
+
+    def arrived() -> bool:
+        # Nobody waits for the call itself.
+        there.extend(rpc.rpc_sync(OTHER, remote.take_notes))
+        return bool(there)
+
+    assert until(arrived)
+    assert there == [[1.0, 2.0]]
+
+
+@in_world
+def test_a_worker_that_nobody_is() -> None:
+    """3.6: it is told by the worker that asks, with the frames of the program."""
+    words = "could not find destination name nope"
+    with pytest.raises(UnknownWorker, match=words) as caught:
+        remote.held_default("nope")
+    assert "in held_default" in "".join(caught.value.__notes__)
 
 
 @in_world
@@ -183,7 +201,7 @@ def test_torchscript_function() -> None:
 @in_world
 def test_torchscript_function_exception() -> None:
     for call in (rpc.rpc_sync, rpc.rpc_async, rpc.remote):
-        with pytest.raises(TypeError, match="plus"):
+        with pytest.raises(TypeError, match="at most 1"):
             call(OTHER, remote.plus, (10, 20))
 
 
@@ -192,9 +210,9 @@ def test_torchscript_functions_not_supported() -> None:
     pair = rpc.rpc_sync(OTHER, remote.Pair, (4,))
     assert pair.total(1) == 5
     module = jit.script(remote.Adding(1))
-    with pytest.raises(RuntimeError) as caught:
+    with pytest.raises(TypeError, match="pickle") as caught:
         rpc.rpc_sync(OTHER, module.forward, (x(),))
-    assert isinstance(caught.value, TypeError)
+    assert isinstance(caught.value, RuntimeError)
 
 
 @in_world
@@ -271,7 +289,7 @@ def test_async_function_simple() -> None:
 
 @in_world
 def test_async_function_wrong_return_type() -> None:
-    with pytest.raises(RuntimeError, match="future"):
+    with pytest.raises(NotAFuture, match=NO_FUTURE):
         rpc.rpc_sync(OTHER, remote.no_future, (x(),))
 
 
@@ -305,7 +323,7 @@ def test_async_function_remote_multi() -> None:
 @in_world
 def test_async_function_wrong_return_type_remote() -> None:
     r = rpc.remote(OTHER, remote.no_future, (x(),))
-    with pytest.raises(RuntimeError, match="future"):
+    with pytest.raises(NotAFuture, match=NO_FUTURE):
         r.to_here()
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime import jit, rpc
+from runtime import rpc
 from runtime.errors.rpc import RpcMisuse
 from runtime.rpc.profiling import profile, record_function
 from tests.rpc.program import remote_programs as remote
@@ -82,4 +82,3 @@ def test_call_fork_in_jit_with_profiling() -> None:
         found = remote.forks_a_call(OTHER, x())
     assert found.tolist() == [2.0, 3.0]
     assert names(p) == [("outer", ""), *call_of("sync", "plus")]
-    assert jit is not None

@@ -137,6 +137,8 @@ def test_remote_script_module() -> None:
     mine = remote.make_module(3)
     assert remote.module_there(mine, x()).tolist() == [8.0, 10.0]
     assert rpc.rpc_sync(SELF, remote.module_here, (mine, x())).tolist() == [8.0, 10.0]
+    # Its owner may send it to others, too.
+    assert rpc.rpc_sync(OTHER, remote.module_there, (mine, x())).tolist() == [8.0, 10.0]
 
 
 @in_world
