@@ -164,6 +164,12 @@ RPC = (
         "the other worker may have another function of this name",
     ),
     Deviation(
+        "a reference to a module, passed on by its owner",
+        "refused",
+        "is sent like any other",
+        "nothing of the module travels",
+    ),
+    Deviation(
         "dictionaries and lists that are annotated with Any",
         "values of one type, or a union of them and a warning",
         "values of any types",

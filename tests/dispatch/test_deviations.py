@@ -117,6 +117,9 @@ TESTS: dict[str, str] = {
     "what another worker's function gives a program": (
         "../rpc/program/test_calls.py::test_results_are_held_against_their_types"
     ),
+    "a reference to a module, passed on by its owner": (
+        "../rpc/program/test_references_in_worlds.py::test_remote_script_module"
+    ),
     "dictionaries and lists that are annotated with Any": (
         "../rpc/program/test_calls_in_worlds.py::test_args_and_kwargs_contain_different_types"
     ),
