@@ -23,7 +23,8 @@ TIMELINES = "surface/test_timelines"
 ENDS = "surface/test_ends"
 LAYERS = "surface/test_layers"
 SURFACE = "surface/test_surface"
-CHAPTERS = "test_architecture::test_a_file_imports_only_files_listed_above_it"
+FAULTY = "agent/test_faulty"
+REGISTERED = "agent/test_registered_only"
 
 # What is not there, and why.
 LEFT_OUT: dict[str, str] = {
@@ -36,11 +37,10 @@ LEFT_OUT: dict[str, str] = {
         "gradients do not cross workers: there are no contexts, and no optimizer that "
         "uses them; `backward` of a reference runs on its owner"
     ),
-    "a faulty agent as a backend": (
-        "faults are made by the simulator and by a transport that loses, delays and "
-        "repeats packets, for every message and not for named ones"
+    "device maps": (
+        "a tensor arrives on the device that it had, and `to` moves it: a map from one "
+        "device to another is refused"
     ),
-    "device maps": "the only device of a worker's values is the CPU",
     "retries of control messages by a count of five": (
         "every message is delivered once or its peer is lost: lost packets are sent "
         "again until then, and nothing above the channel retries"
@@ -263,6 +263,25 @@ ROWS: dict[str, Rows] = {
             f"{ASYNC}::test_a_future_of_an_unmarked_function_is_refused",
         ),
     ),
+    "4.11": (
+        (
+            "options, and what is none",
+            f"{FAULTY}::test_it_is_a_backend",
+            f"{FAULTY}::test_what_no_fault_is",
+            f"{FAULTY}::test_without_faults_it_is_as_any",
+        ),
+        ("calls that fail", f"{FAULTY}::test_attempts_that_fail"),
+        ("creations that fail", f"{FAULTY}::test_creations_that_fail_are_dead"),
+        (
+            "requests that come late",
+            f"{FAULTY}::test_requests_that_come_late",
+            f"{FAULTY}::test_fetches_of_what_is_there_come_late",
+        ),
+        (
+            "control messages that fail arrive in the end",
+            f"{FAULTY}::test_control_messages_arrive_in_the_end",
+        ),
+    ),
     "4.12": (
         (
             "functions, classes, methods, wrappers",
@@ -286,6 +305,11 @@ ROWS: dict[str, Rows] = {
         (
             "keywords are texts",
             f"{CALLS}::test_what_are_no_arguments_is_refused_at_once",
+        ),
+        (
+            "workers that run registered functions only",
+            f"{REGISTERED}::test_it_runs_what_is_registered_and_reads_what_runs_no_code",
+            f"{REGISTERED}::test_nothing_else_runs_there_or_is_asked_by_it",
         ),
     ),
     "8 identity": (
@@ -432,6 +456,7 @@ ROWS: dict[str, Rows] = {
             "leaks",
             f"{REFERENCES}::test_a_value_lives_as_long_as_somebody_refers_to_it",
             f"{ENDS}::test_references_that_are_left_at_the_end",
+            f"{ENDS}::test_a_reference_that_is_never_given_up_is_told",
         ),
         ("after the end", f"{ENDS}::test_a_reference_after_the_end"),
         ("pickling", f"{REFERENCES}::test_nothing_but_calls_may_pickle_or_copy_it"),
@@ -471,6 +496,10 @@ ROWS: dict[str, Rows] = {
     "8 ends and timeouts": (
         ("uneven work", f"{ENDS}::test_the_end_waits_for_what_others_still_do"),
         ("at once", f"{ENDS}::test_the_end_at_once"),
+        (
+            "an error of the end",
+            f"{ENDS}::test_an_error_of_the_end_is_raised_by_a_worker_that_has_ended",
+        ),
         (
             "gathering that times out",
             f"{GROUPS}::test_who_is_missing_is_named",

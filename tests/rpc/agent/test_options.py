@@ -18,13 +18,15 @@ from runtime.rpc.agent import (
 )
 from runtime.rpc.agent import options as chapter
 from runtime.rpc.agent.options import chosen
+from runtime.rpc.program.surface import UNSET
 
 
 def test_defaults() -> None:
     options = RpcBackendOptions()
     assert (options.rpc_timeout, options.init_method) == (60.0, "env://")
     assert options.num_worker_threads == 16
-    assert chapter.UNSET_RPC_TIMEOUT == -1.0
+    # Programs have it from a chapter that loads no agent.
+    assert chapter.UNSET_RPC_TIMEOUT == UNSET == -1.0
     assert chapter.DEFAULT_SHUTDOWN_TIMEOUT == 0
 
 

@@ -20,7 +20,7 @@ from runtime.errors.rpc import (
     ShutdownTimeout,
     WorkerLost,
 )
-from runtime.rpc.agent import seated
+from runtime.rpc.agent import Agent, seated
 from runtime.rpc.session.settings import Settings
 from runtime.rpc.transport import LocalTransport
 from tests.rpc.surface import remote_functions as remote
@@ -254,27 +254,36 @@ def test_references_that_are_left_at_the_end() -> None:
 
 
 def test_a_reference_that_is_never_given_up_is_told() -> None:
-    keeps, stays = threading.Event(), threading.Event()
-    kept: list[Any] = []
-
-    def user() -> None:
-        kept.append(rpc.remote("worker1", remote.add, (1, 2)))
-        assert kept[0].to_here() == 3
-        keeps.set()
-        assert stays.wait(SECONDS)
+    """Its owner ends all the same; in an open group nobody is waited for."""
+    group = f"ends{next(_GROUPS)}"
+    with seated() as owner, seated():
+        with seated(owner):
+            joined("owner", -1, None, group, session=PATIENT)
+        joined("user", -1, None, group, session=PATIENT)
+        kept = rpc.remote("owner", remote.add, (1, 2))
+        assert kept.to_here() == 3
+        with seated(owner):
+            with pytest.raises(ReferencesLeaked, match="Leaking RRef"):
+                rpc.shutdown(timeout=0.3, ignore_leaks=False)
+            assert not rpc.is_initialized()
         rpc.shutdown(graceful=False)
 
-    def owner() -> None:
-        assert keeps.wait(SECONDS)
-        try:
-            with pytest.raises((ReferencesLeaked, ShutdownTimeout)):
-                rpc.shutdown(timeout=0.3, ignore_leaks=False)
-        finally:
-            stays.set()
-        assert not rpc.is_initialized()
 
-    together(user, owner, ends=False)
-    kept.clear()
+def test_an_error_of_the_end_is_raised_by_a_worker_that_has_ended() -> None:
+    group = f"ends{next(_GROUPS)}"
+
+    def fails(_: Agent) -> None:
+        raise RuntimeError("Expected error")
+
+    with seated():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Agent, "finish", fails)
+            joined("a", 0, 1, group)
+            with pytest.raises(RuntimeError, match="Expected error"):
+                rpc.shutdown()
+            assert not rpc.is_initialized()
+        joined("a", 0, 1, group)
+        rpc.shutdown()
 
 
 def test_lost_packets_delay_and_lose_nothing() -> None:
