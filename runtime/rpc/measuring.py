@@ -16,9 +16,10 @@ from typing import Any
 from runtime.futures import Future
 from runtime.rpc.agent import Agent, Request
 from runtime.rpc.agent.handles import Handle
+from runtime.rpc.functions import is_async
 from runtime.rpc.identities import Node
 from runtime.rpc.profiling import calling, run_profiled, run_profiled_later
-from runtime.rpc.values.callables import MARK, REGISTERED, call_of
+from runtime.rpc.values.callables import REGISTERED, call_of
 
 
 def measured(
@@ -34,7 +35,7 @@ def measured(
     with calling(mode, call.name, agent.info.name, node.name) as scope:
         if call.kind == REGISTERED:
             return scope.ends_with(agent.call(node, request, timeout=timeout))
-        later = getattr(call.function, MARK, None) is not None
+        later = is_async(call.function)
         function = run_profiled_later if later else run_profiled
         args = (call.name, call.function, call.args, call.kwargs)
         both = agent.call(

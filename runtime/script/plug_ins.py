@@ -54,8 +54,6 @@ class PlugIn:
             while self.removes:
                 self.removes.pop()()
 
-    remove = close
-
     def __enter__(self) -> Self:
         return self
 

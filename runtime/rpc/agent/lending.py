@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 # The last bytes of requests; those of values are small.
 SAMPLE, RETURNS = 0xF0, 0xF1
+_KINDS = (bytes((SAMPLE,)), bytes((RETURNS,)))
 _PLACE = Struct("<I")
 _LENDING = Struct("<Q")
 _NONE = b""
@@ -121,7 +122,7 @@ class Lending:
 
     def is_asked(self, payload: Payload) -> bool:
         """Whether a request is about lending."""
-        return len(payload) == 1 and bytes(payload[0][-1:]) in (b"\xf0", b"\xf1")
+        return len(payload) == 1 and bytes(payload[0][-1:]) in _KINDS
 
     def answer(self, peer: Node, payload: Payload) -> bytes:
         """The answer to a request about lending."""

@@ -99,9 +99,6 @@ class Session(Composition):
         """
         self._come(now)
         channel = self._channels.get(peer.incarnation)
-        largest = self.settings.largest
-        if channel is not None and channel.largest is not None:
-            largest = channel.largest
         number = self._calls.call(
             peer,
             payload,
@@ -110,7 +107,7 @@ class Session(Composition):
             deadline=deadline,
             creates=creates,
             target=target,
-            largest=largest,
+            largest=self._largest(peer),
         )
         if channel is None and (self._stopped or peer != self.node):
             reason = Reason.STOPPED if self._stopped else Reason.LEFT
@@ -134,14 +131,22 @@ class Session(Composition):
     ) -> None:
         """Answer a call; to be said once for each `Called`, also if it is cancelled."""
         self._come(now)
-        channel = self._channels.get(peer.incarnation)
-        largest = self.settings.largest
-        if channel is not None and channel.largest is not None:
-            largest = channel.largest
         self._calls.reply(
-            peer, call, payload, now, carries=carries, failed=failed, largest=largest
+            peer,
+            call,
+            payload,
+            now,
+            carries=carries,
+            failed=failed,
+            largest=self._largest(peer),
         )
         self._settle(now)
+
+    def _largest(self, peer: Node) -> int:
+        """The bytes of a payload that a peer takes; ours, until it has said so."""
+        channel = self._channels.get(peer.incarnation)
+        told = None if channel is None else channel.largest
+        return self.settings.largest if told is None else told
 
     def cancel(self, call: int, now: float) -> None:
         """Give a call up: it ends as `Failed`, unless it has ended."""
