@@ -19,6 +19,8 @@ LONGEST_NAME = 127
 # The names and the numbers of workers, as `torch.distributed.rpc` has them.
 WORKER_NAME = re.compile(rf"[A-Za-z0-9_:-]{{1,{LONGEST_NAME}}}")
 LARGEST_ID = 32767
+# The type of a value that no program of the compiler takes.
+OBJECT = "PyObject"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -39,7 +39,7 @@ from runtime.rpc.agent import (
 )
 from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution, is_async
-from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.identities import OBJECT, WorkerInfo
 from runtime.rpc.profiling import is_profiling, record_function, to_here_key
 from runtime.rpc.values import pack_error, unpack_error
 from runtime.script.plug_ins import ready
@@ -48,8 +48,6 @@ T = TypeVar("T")
 
 # Of values of these classes the type is known without looking into them.
 _PLAIN = {bool: "bool", int: "int", float: "float", str: "str", type(None): "NoneType"}
-# The type of a value that no script can take.
-OBJECT = "PyObject"
 
 
 class RRef(Generic[T]):

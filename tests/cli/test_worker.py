@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.cli import main
+from harness.cli.worker import worker
 from runtime.rpc.agent import (
     Request,
     RpcBackendOptions,
@@ -31,6 +32,14 @@ def folder() -> Iterator[str]:
     # The path of a socket has to be short.
     with tempfile.TemporaryDirectory(prefix="rpc") as made:
         yield made
+
+
+def test_its_defaults_are_those_of_workers() -> None:
+    """It says them without loading what workers are made of."""
+    defaults = {each.name: each.default for each in worker.params}
+    options = RpcBackendOptions()
+    assert defaults["threads"] == options.num_worker_threads
+    assert defaults["timeout"] == options.join_timeout
 
 
 def test_it_serves_until_it_is_told_to_leave(folder: str) -> None:

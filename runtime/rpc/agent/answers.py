@@ -23,14 +23,6 @@ from runtime.rpc.session.events import Answered, Failed, Reason
 # Seconds after which Ctrl-C is heard in any case.
 _SLICE = 1.0
 
-_REASONS: dict[Reason, str] = {
-    Reason.LOST: "the connection was lost",
-    Reason.RESTARTED: "it was started anew",
-    Reason.LEFT: "it left",
-    Reason.STOPPED: "RPC is no longer running on this node",
-    Reason.CANCELLED: "the call was given up",
-}
-
 
 class Pending:
     """A call of ours without an answer; `name()` is what is called, for texts.
@@ -79,5 +71,5 @@ def failure(pending: Pending, event: Failed) -> RpcError:
         reference = detail or "(one that was sent)"
         reason = event.reason.value
         return ReferenceDead(call=name, reference=reference, reason=reason)
-    reason = _REASONS[event.reason] + (f" ({detail})" if detail else "")
+    reason = event.reason.value + (f" ({detail})" if detail else "")
     return WorkerLost(call=name, worker=worker, reason=reason)

@@ -39,6 +39,7 @@ from runtime.rpc.agent.agent import Agent
 from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.identities import LARGEST_ID, WORKER_NAME
+from runtime.rpc.session.events import Rejected
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import LocalTransport, Transport
 from runtime.rpc.transport.addresses import Address, parsed
@@ -323,7 +324,7 @@ def _become_member(
             return False
     whole = agent.wait_until(is_whole, max(until - monotonic(), 0.0))
     if agent.rejected is not None:
-        raise _rejected(agent.name, where, agent.rejected.why)
+        raise _rejected(agent.name, where, agent.rejected)
     if whole and not ended:
         return True
     if where.endpoint in agent.refused:
@@ -337,10 +338,10 @@ def _become_member(
     )
 
 
-def _rejected(name: str, where: Meeting, why: str) -> RpcError:
-    if "is not unique" in why:
-        return NotUnique(name=name, why=why)
-    return NotAdmitted(name=name, address=where.endpoint, why=why)
+def _rejected(name: str, where: Meeting, event: Rejected) -> RpcError:
+    if event.is_taken:
+        return NotUnique(name=name, why=event.why)
+    return NotAdmitted(name=name, address=where.endpoint, why=event.why)
 
 
 def _missing(agent: Agent) -> tuple[str, ...]:

@@ -13,15 +13,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from runtime.errors.schema import SchemaError
-from runtime.rpc.identities import WorkerInfo
+from runtime.rpc.identities import OBJECT, WorkerInfo
 from runtime.rpc.program.kinds import WORKER
 from runtime.rpc.program.surface import Surface
 from runtime.schema.parser import parse_type
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import RRefType, Type
-
-# The type of a value that no program takes.
-OBJECT = "PyObject"
 
 
 def type_of(surface: Surface, rref: Any) -> Type | None:

@@ -18,19 +18,22 @@ from enum import Enum
 
 from runtime.rpc.identities import Fork, Node, RRefId
 
+# What is said of a name or a number that another member has.
+NOT_UNIQUE = "is not unique"
+
 Buffer = bytes | bytearray | memoryview
 Payload = Sequence[Buffer]
 
 
 class Reason(Enum):
-    """Why a call has no answer."""
+    """Why a call has no answer, or a reference is dead; the values are for texts."""
 
     DEADLINE = "the deadline passed"
     LOST = "the connection to the worker was lost"
     RESTARTED = "the worker was started anew"
     LEFT = "the worker left"
     REFERENCE = "a reference that it carries is dead"
-    STOPPED = "this worker stopped"
+    STOPPED = "RPC is no longer running on this node"
     CANCELLED = "the caller gave it up"
     TOO_LARGE = "it is larger than the other worker takes"
 
@@ -134,6 +137,11 @@ class Rejected:
     """The keeper does not take this worker; whoever started it has to act."""
 
     why: str
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether another member has the name or the number: then others are free."""
+        return NOT_UNIQUE in self.why
 
 
 @dataclass(frozen=True, slots=True)

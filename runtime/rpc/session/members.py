@@ -26,6 +26,7 @@ from runtime.rpc.identities import LARGEST_ID, WORKER_NAME, Node
 from runtime.rpc.messages.kinds import Member, MemberJoined, MemberLeft, Message
 from runtime.rpc.messages.notes import Admission, Join, Note, Rejection
 from runtime.rpc.session.events import (
+    NOT_UNIQUE,
     Admitted,
     Event,
     Joined,
@@ -344,5 +345,5 @@ class Members:
 def _taken(join: Join, other: Node) -> str:
     """Why somebody is rejected whose name or number another member has."""
     if other.name == join.name:
-        return f"RPC worker name {join.name} is not unique: worker {other.id} has it"
-    return f"RPC worker id {join.id} is not unique: worker {other.name} has it"
+        return f"RPC worker name {join.name} {NOT_UNIQUE}: worker {other.id} has it"
+    return f"RPC worker id {join.id} {NOT_UNIQUE}: worker {other.name} has it"
