@@ -8,7 +8,9 @@ Rules:
 - an error is the call's own, and nothing that was measured comes with it;
 - of a registered function, and of what stays where it is made (`remote`), nothing comes
   back but when it was done;
-- values that are fetched are measured at this end only.
+- values that are fetched are measured at this end only;
+- a call on a value is called by its class and method; asking for its class is not
+  measured.
 """
 
 from typing import Any
@@ -32,12 +34,13 @@ def measured(
         RpcError, Exception: the request cannot be written.
     """
     call = call_of(request.function, request.args, request.kwargs)
-    with calling(mode, call.name, agent.info.name, node.name) as scope:
+    name = request.name or call.name
+    with calling(mode, name, agent.info.name, node.name) as scope:
         if call.kind == REGISTERED:
             return scope.ends_with(agent.call(node, request, timeout=timeout))
         later = is_async(call.function)
         function = run_profiled_later if later else run_profiled
-        args = (call.name, call.function, call.args, call.kwargs)
+        args = (name, call.function, call.args, call.kwargs)
         both = agent.call(
             node, Request(function, args, {}, request.text()), timeout=timeout
         )
@@ -53,7 +56,8 @@ def measured_creation(
         NotInitialized, RpcError, Exception: as `measured`.
     """
     call = call_of(request.function, request.args, request.kwargs)
-    with calling("remote", call.name, agent.info.name, node.name) as scope:
+    name = request.name or call.name
+    with calling("remote", name, agent.info.name, node.name) as scope:
         handle = agent.remote(node, request, timeout=timeout)
         scope.ends_with(handle.created)
     return handle

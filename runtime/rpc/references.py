@@ -16,6 +16,7 @@ Rules:
 """
 
 from collections.abc import Callable
+from contextvars import copy_context
 from functools import partial
 from typing import Any, Generic, NoReturn, Self, SupportsIndex, TypeVar, overload
 from weakref import finalize
@@ -31,6 +32,7 @@ from runtime.errors.rpc import (
 from runtime.futures import Future
 from runtime.locks import load
 from runtime.rpc.agent import (
+    Agent,
     Handle,
     Request,
     current_agent,
@@ -40,6 +42,7 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution, is_async
 from runtime.rpc.identities import OBJECT, WorkerInfo
+from runtime.rpc.measuring import measured, measured_creation
 from runtime.rpc.profiling import is_profiling, record_function, to_here_key
 from runtime.rpc.values import pack_error, unpack_error
 from runtime.script.plug_ins import ready
@@ -423,8 +426,8 @@ def _checked(kind: type, name: str) -> None:
 def _sync(
     rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
 ) -> Any:
-    _checked(rref._get_type(timeout), name)
-    return _call(rref, _invoke_here, (name, args, kwargs), {}, timeout).wait()
+    asked = _invocation(rref, rref._get_type(timeout), name, args, kwargs)
+    return _asked(rref, asked, timeout, "sync").wait()
 
 
 def _async(
@@ -435,24 +438,52 @@ def _async(
 
     def go_on(told: Future[Any]) -> None:
         try:
-            _checked(told.value(), name)
-            asked = _call(rref, _invoke_here, (name, args, kwargs), {}, timeout)
-            asked.add_done_callback(partial(_hand_on, result))
+            asked = _invocation(rref, told.value(), name, args, kwargs)
+            found = _asked(rref, asked, timeout, "async")
+            found.add_done_callback(partial(_hand_on, result))
         except Exception as error:
             result.set_error_if_needed(error)
 
-    known.add_done_callback(go_on)
+    if is_profiling():
+        # Whoever profiles here measures it, whichever thread goes on.
+        context = copy_context()
+        known.add_done_callback(lambda told: context.run(go_on, told))
+    else:
+        known.add_done_callback(go_on)
     return result
 
 
 def _remote(
     rref: RRef[Any], name: str, args: tuple[Any, ...], kwargs: Any, timeout: float
 ) -> RRef[Any]:
-    _checked(rref._get_type(timeout), name)
+    asked = _invocation(rref, rref._get_type(timeout), name, args, kwargs)
     handle = rref._handle
-    asked = Request(_invoke_here, (rref, name, args, kwargs), {})
     seconds = _seconds(handle, timeout, "remote")
-    return reference_of(handle.agent.remote(handle.owner, asked, timeout=seconds))
+    create = measured_creation if is_profiling() else Agent.remote
+    return reference_of(create(handle.agent, handle.owner, asked, timeout=seconds))
+
+
+def _invocation(
+    rref: RRef[Any], kind: type, name: str, args: tuple[Any, ...], kwargs: Any
+) -> Request:
+    """What is asked of the owner of a value of class `kind`.
+
+    Raises:
+        NoSuchMethod: the class has no such method.
+    """
+    _checked(kind, name)
+    asked = (rref, name, args, kwargs)
+    return Request(_invoke_here, asked, {}, f"{kind.__qualname__}.{name}")
+
+
+def _asked(rref: RRef[Any], asked: Request, timeout: float, mode: str) -> Future[Any]:
+    """A future of what the owner gives; measured by who profiles."""
+    handle = rref._handle
+    handle.check(asked.name)
+    seconds = _seconds(handle, timeout, asked.name)
+    if is_profiling():
+        return measured(mode, handle.agent, handle.owner, asked, timeout=seconds)
+    return handle.agent.call(handle.owner, asked, timeout=seconds)
 
 
 def _call(

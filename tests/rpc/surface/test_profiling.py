@@ -81,6 +81,26 @@ def test_results_that_come_later() -> None:
 
 
 @in_world
+def test_calls_on_values() -> None:
+    """By a proxy: the class and the method, and nothing of how it is found."""
+    rref = rpc.remote(OTHER, remote.Account, (5,))
+    with profile() as p:
+        assert rref.rpc_sync().pay(1) == 6
+        assert rref.rpc_async().pay(1, times=2).wait() == 8
+        made = rref.remote().pay(2)
+        made._get_future().wait()
+    assert made.to_here() == 10
+    keys = [f"rpc_{mode}#Account.pay({SELF} -> {OTHER})" for mode in ("sync", "async")]
+    assert sorted(names(p)) == sorted(
+        [
+            *((key, "") for key in keys),
+            *((f"{key}#remote_op: Account.pay", OTHER) for key in keys),
+            (f"rpc_remote#Account.pay({SELF} -> {OTHER})", ""),
+        ]
+    )
+
+
+@in_world
 def test_references() -> None:
     """Creating is measured until it is confirmed, and so is fetching."""
     with profile() as p:
