@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         _rpc_sync_torchscript as _rpc_sync_torchscript,
     )
     from runtime.rpc.references import RRef
-    from runtime.rpc.values import register, register_reducer, use_pickler
+    from runtime.rpc.values import register, register_reducer, registered, use_pickler
 
     PyRRef = RRef
     TensorPipeRpcBackendOptions = RpcBackendOptions
@@ -76,6 +76,7 @@ __all__ = [
     "register",
     "register_backend",
     "register_reducer",
+    "registered",
     "remote",
     "rpc_async",
     "rpc_sync",
@@ -111,7 +112,7 @@ _LAZY = {
     ),
     "profiling": ("profile", "record_function"),
     "references": ("RRef",),
-    "values": ("register", "register_reducer", "use_pickler"),
+    "values": ("register", "register_reducer", "registered", "use_pickler"),
 }
 _HOMES = {name: home for home, names in _LAZY.items() for name in names}
 _MODULES = ("api", "functions")

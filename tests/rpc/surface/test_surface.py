@@ -120,6 +120,24 @@ def degrees(value: Celsius) -> float:
     return value.degrees
 
 
+def doubled(x: float) -> float:
+    return 2 * x
+
+
+def offer(name: str) -> None:
+    rpc.register(name)(doubled)
+
+
+@in_world
+def test_what_others_have_registered() -> None:
+    """Its name is all that is known of it here."""
+    rpc.rpc_sync(OTHER, offer, ("surface.doubled",))
+    given = rpc.registered("surface.doubled")
+    assert rpc.rpc_sync(OTHER, given, (1.5,)) == 3.0
+    with pytest.raises(RuntimeError, match="undefined registered function"):
+        rpc.rpc_sync(OTHER, rpc.registered("surface.nothing"))
+
+
 @in_world
 def test_reducers_of_classes() -> None:
     rpc.register_reducer(Celsius, reduced)
