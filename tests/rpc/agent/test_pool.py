@@ -8,6 +8,7 @@ import pytest
 from runtime.futures import Future
 from runtime.rpc.agent import pool as pools
 from runtime.rpc.agent.pool import Pool
+from tests.rpc.surface.bodies import until
 
 SECONDS = 60
 
@@ -19,7 +20,7 @@ def pool() -> Iterator[Pool]:
     assert made.close(SECONDS)
 
 
-def settled(function: object = None) -> Future[str]:
+def settled() -> Future[str]:
     """A future that a request completes with the name of its thread."""
     return Future()
 
@@ -46,8 +47,7 @@ def test_an_idle_thread_is_taken_before_another_is_made(pool: Pool) -> None:
         future = settled()
         pool.put(named, future)
         assert future.wait(SECONDS) == "w request 1"
-        while pool.counts()[1] != 1:
-            pass
+        assert until(lambda: pool.counts()[1] == 1)
 
 
 def test_each_thread_begins_by_entering() -> None:
@@ -118,9 +118,7 @@ def test_busy_threads_are_not_replaced(pool: Pool) -> None:
 def test_surplus_threads_leave(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pools, "_IDLE_SECONDS", 0.02)
     assert nest(8, pool).wait(SECONDS) == 8
-    ended = threading.Event()
-    while pool.counts()[0] > 2:
-        assert not ended.wait(0.01)
+    assert until(lambda: pool.counts()[0] <= 2)
     future = settled()
     pool.put(named, future)
     assert future.wait(SECONDS)
