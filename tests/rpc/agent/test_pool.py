@@ -127,16 +127,18 @@ def test_surplus_threads_leave(pool: Pool, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_defect_is_logged_and_the_thread_goes_on(
-    pool: Pool, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def fail(_: object) -> None:
         raise ZeroDivisionError
 
-    pool.put(fail, None)
+    alone = Pool("w", 1)
+    alone.put(fail, None)
     future = settled()
-    pool.put(named, future)
+    alone.put(named, future)
     future.wait(SECONDS)
     assert [each.message for each in caplog.records] == ["a request ended by a defect"]
+    assert alone.close(SECONDS)
 
 
 def test_close_waits_for_requests_and_takes_no_more() -> None:
