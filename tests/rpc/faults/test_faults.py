@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from threading import Event, Lock
+from threading import Condition, Event
 from typing import Any
 
 import pytest
@@ -37,40 +37,41 @@ class Ends:
     def __init__(self) -> None:
         self.told: Counter[int] = Counter()
         self.results: dict[int, object] = {}
-        self._lock = Lock()
-        self._futures: list[Future[Any]] = []
+        self._changed = Condition()
 
     def of(self, number: int, future: Future[Any]) -> None:
+        self.told[number] = 0
+
         def ended(done: Future[Any]) -> None:
-            with self._lock:
+            with self._changed:
                 self.told[number] += 1
                 try:
                     self.results[number] = done.value()
                 except ERRORS as error:
                     self.results[number] = type(error)
+                self._changed.notify()
 
         future.add_done_callback(ended)
-        self._futures.append(future)
 
     def wait(self) -> dict[int, object]:
         """The results of all; each was told once."""
-        over = Event()
-        for future in self._futures:
-            if not future.done():
-                future.add_done_callback(lambda _: over.set())
-                while not future.done():
-                    assert over.wait(SECONDS), "a call never ends"
-                    over.clear()
-        with self._lock:
+        with self._changed:
+            all_told = self._changed.wait_for(lambda: all(self.told.values()), SECONDS)
+            assert all_told, "a call never ends"
             assert set(self.told.values()) == {1}, self.told
-            assert len(self.results) == len(self._futures)
             return self.results
 
 
 def asked(worker: str, body: Any, numbers: range, **more: Any) -> Ends:
     ends = Ends()
     for number in numbers:
-        ends.of(number, rpc.rpc_async(worker, body, args=(number,), **more))
+        try:
+            future = rpc.rpc_async(worker, body, args=(number,), **more)
+        except UnknownWorker as error:
+            # It is known by now that the worker is gone.
+            future = Future()
+            future.set_exception(error)
+        ends.of(number, future)
     return ends
 
 
@@ -202,7 +203,7 @@ def test_calls_in_flight_are_held_back() -> None:
 
         def watch() -> None:
             assert not asked_all.wait(1.0)
-            assert len(ends._futures) <= 101
+            assert len(ends.told) <= 101
             others[0].do(bodies.open_gate)
 
         at_once(lambda: _seated(agent, ask), watch)
