@@ -38,6 +38,12 @@ _EPILOG = "Exit codes: 0 it left when it was asked to; 2 it could not join."
     help="A folder of keys; needed where others than this machine are to be reached.",
 )
 @click.option(
+    "--host",
+    default="",
+    metavar="HOST",
+    help="By what others reach this machine, where its own guess is not it.",
+)
+@click.option(
     "--import",
     "modules",
     multiple=True,
@@ -76,6 +82,7 @@ def worker(
     name: str,
     address: str,
     keys: Path | None,
+    host: str,
     modules: tuple[str, ...],
     path: Path,
     registered_only: bool,
@@ -96,6 +103,7 @@ def worker(
         init_method=address,
         num_worker_threads=threads,
         keys=keys,
+        host=host,
         registered_only=registered_only,
         join_timeout=timeout,
     )

@@ -279,7 +279,7 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
     elif address.startswith("tcp://") and parsed(address).is_loopback():
         # Nobody else on this machine may send what runs here.
         keys = Keys.of_this_user()
-    return SocketTransport(address, keys)
+    return SocketTransport(address, keys, advertise=options.host)
 
 
 def _become_member(

@@ -76,13 +76,14 @@ class RpcBackendOptions:
     `rpc_timeout` is in seconds, for calls that name none; 0 is for ever.  `init_method`
     is where the workers meet: "tcp://HOST:PORT", "ipc:///folder", "file:///folder", or
     "env://" for MASTER_ADDR and MASTER_PORT.  `keys` is a folder of keys; without one,
-    workers of one machine only are heard.  `registered_only` has this worker run
-    nothing but what was registered here, ask for nothing but what is registered there,
-    and decode nothing that could run code.  `max_calls_in_flight` is how many answers
-    may be missing before a caller waits, `max_payload` the largest request or answer,
-    in bytes.  `shared_memory` lets large buffers between processes of one machine lie
-    in memory that both map.  `join_timeout` is in seconds; `session` has the times
-    after which a silent worker is lost.
+    workers of one machine only are heard.  `host` is the name or number by which others
+    reach this machine, where its own guess is not it.  `registered_only` has this
+    worker run nothing but what was registered here, ask for nothing but what is
+    registered there, and decode nothing that could run code.  `max_calls_in_flight` is
+    how many answers may be missing before a caller waits, `max_payload` the largest
+    request or answer, in bytes.  `shared_memory` lets large buffers between processes
+    of one machine lie in memory that both map.  `join_timeout` is in seconds; `session`
+    has the times after which a silent worker is lost.
 
     Raises:
         RpcMisuse: a value that no worker could take.
@@ -92,6 +93,7 @@ class RpcBackendOptions:
     init_method: str = DEFAULT_INIT_METHOD
     num_worker_threads: int = DEFAULT_NUM_WORKER_THREADS
     keys: str | Path | None = None
+    host: str = ""
     registered_only: bool = False
     max_calls_in_flight: int = DEFAULT_MAX_CALLS_IN_FLIGHT
     max_payload: int | None = None
@@ -128,6 +130,12 @@ class RpcBackendOptions:
                 call=call,
                 found=f"the address {self.init_method!r}",
                 wanted='a text, such as "tcp://HOST:PORT"',
+            )
+        if not isinstance(self.host, str):
+            raise RpcMisuse(
+                call=call,
+                found=f"the host {self.host!r}",
+                wanted="a name or number of this machine, as others know it",
             )
         for name in ("num_worker_threads", "max_calls_in_flight", "max_payload"):
             value = getattr(self, name)

@@ -441,6 +441,21 @@ def test_who_is_not_trusted_is_told_so(ending: Ending) -> None:
             begun(where, "c", 2, keys=folders[2])
 
 
+def test_others_are_told_the_host_that_was_given(ending: Ending) -> None:
+    """As by a machine of several networks, or behind a name."""
+    from runtime.rpc.transport.keys import Keys
+
+    with tempfile.TemporaryDirectory(prefix="rpc") as folder:
+        keys = f"{folder}/keys"
+        Keys.create(keys)
+        first = ending(begun("tcp://*:0", "a", 0, keys=keys, host="localhost"))
+        where = first.transport.endpoint.partition("#")[0]
+        assert where.startswith("tcp://localhost:")
+        second = ending(begun(where, "b", 1, keys=keys))
+        assert first.session.endpoint_of(first.node) == first.transport.endpoint
+        assert second.session.endpoint_of(first.node) == first.transport.endpoint
+
+
 def test_a_wrong_key_is_not_heard(
     ending: Ending, monkeypatch: pytest.MonkeyPatch
 ) -> None:

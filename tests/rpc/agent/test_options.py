@@ -47,6 +47,7 @@ def test_what_is_given_beside_the_times_of_a_session() -> None:
         ({"max_calls_in_flight": 0}, "max_calls_in_flight must be positive, got 0"),
         ({"max_payload": -1}, "max_payload must be positive, got -1"),
         ({"init_method": 5}, "the address 5"),
+        ({"host": 5}, "the host 5"),
         ({"device_maps": {"b": {0: 1}}}, "a map from 0 to 1 for `b`"),
     ],
 )
