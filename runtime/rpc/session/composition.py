@@ -344,14 +344,15 @@ class Composition:
             return
         messages = out[:]
         out.clear()
+        settings = self.settings
         for peer, message in messages:
             body, tail = encode(message)
             channel = self._channels.get(peer.incarnation)
             if channel is not None:
                 whole = len(body) + size(tail) if tail else len(body)
                 counted = TAKES[type(message)] <= REFERENCES
-                if whole > self.settings.packet:
-                    *parts, (body, tail) = split(body, tail, self.settings.packet)
+                if whole > settings.packet or len(tail) >= settings.frames:
+                    *parts, (body, tail) = split(body, tail, settings.packet)
                     for part, frames in parts:
                         channel.send(part, frames, size(frames), now, False)
                     whole = len(body)
