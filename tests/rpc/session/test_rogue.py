@@ -165,3 +165,27 @@ def test_nonsense_raises_nothing_and_the_others_go_on(
     assert len([each for each in calls if each[0].name == other]) <= 1
     session.stop(network.now)
     assert session.next_time() is None
+
+
+def test_two_answers_to_one_call_whose_references_wait_raise_nothing() -> None:
+    network = Network()
+    network.group("a", "b", "c")
+    network.serve = lambda name, called: None
+    call = network.call("b", "c", b"x", timeout=None)
+    network.run(0.2)
+    owner, rogue = network.sessions["a"], network.sessions["c"]
+    rref = owner.new_id()
+    owner.own(rref)
+    channel = rogue._channels[network.node("b").incarnation]
+    for number in (5, 6):
+        name = GloballyUniqueId(2, number, network.node("c").incarnation)
+        answer = Answer(call, (b"x",), (Fork(rref, name, network.node("a")),))
+        body, tail = encode(answer)
+        channel.send(body, tail, len(body), network.now)
+    network.run(1.0)
+    (told,) = network.told("b", Answered)
+    assert isinstance(told, Answered)
+    assert [each.fork.local_id for each in told.carries] == [5]
+    assert network.sessions["b"].counts()["users"] == 1
+    # What nobody waited for is listed no more.
+    assert owner.counts()["forks"] == 1
