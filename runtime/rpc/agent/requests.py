@@ -19,9 +19,10 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from traceback import clear_frames
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from opcode import opmap
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.future import described, named
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 # The attribute by which a function is known whose result comes later.
 MARK = "_wrapped_async_rpc_function"
+
+# Generators and coroutines of each kind, and at what they stand while they pause.
+_PAUSES = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+_YIELDS = opmap["YIELD_VALUE"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,13 +213,25 @@ def _free_frames(error: BaseException) -> None:
     """
     for each in _chain(error):
         trace = each.__traceback__
-        if trace is not None:
-            clear_frames(trace)
-            frame = trace.tb_frame.f_back
-            with suppress(RuntimeError):  # it runs
-                while frame is not None:
-                    frame.clear()
-                    frame = frame.f_back
+        frame = None if trace is None else trace.tb_frame.f_back
+        while trace is not None:
+            _free(trace.tb_frame)
+            trace = trace.tb_next
+        while frame is not None and _free(frame):
+            frame = frame.f_back
+
+
+def _free(frame: FrameType) -> bool:
+    """Let go of what a frame has; False where it runs, or will go on."""
+    code = frame.f_code
+    if code.co_flags & _PAUSES and code.co_code[frame.f_lasti] == _YIELDS:
+        # To clear a generator is to end it, and this one caught the error.
+        return False
+    try:
+        frame.clear()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _chain(error: BaseException) -> list[BaseException]:
