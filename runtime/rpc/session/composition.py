@@ -413,6 +413,8 @@ class Composition:
         if found.target != self.node.incarnation:
             return Flaw.TARGET
         if found.kind in (Kind.ADMITTED, Kind.REJECTED):
+            if not members.believes(told, key):
+                return Flaw.KEY
             members.note(found.source, told, now)
             return None
         channel = self._channels.get(found.source)

@@ -15,7 +15,8 @@ Rules:
   its own keeper is lost, and asks to be admitted again, in the same life;
 - without a keeper nobody joins; the others stay members for each other until they lose
   each other;
-- a note of another group, or about another life of this worker, changes nothing.
+- a note of another group, or about another life of this worker, changes nothing; nor
+  does an answer with another key than that of who was asked.
 """
 
 import re
@@ -175,6 +176,19 @@ class Members:
             self._ask_at = inf
             self._move("rejected")
             self.events.append(Rejected(note.why))
+
+    def believes(self, note: Note, key: str) -> bool:
+        """Whether an answer with this key is of who was asked, as far as it is known.
+
+        Who is admitted knows the key that the meeting's endpoint names; a keeper has
+        the key that it says.
+        """
+        wanted = self._meeting.partition("#")[2]
+        if wanted and key != wanted:
+            return False
+        if isinstance(note, Admission) and note.members:
+            return note.members[0].key == key
+        return True
 
     def _join(self, source: int, join: Join, now: float) -> None:
         found = self._members.get(source)

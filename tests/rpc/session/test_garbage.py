@@ -244,16 +244,24 @@ def test_warnings_are_remembered_of_some_sources_and_then_of_all_others_as_one()
     assert session.garbage() == {"GROUP": 200}
 
 
-def test_packets_of_too_many_parts_or_references_are_dropped() -> None:
+def _with_a_small_one() -> tuple[Session, Session, Network]:
+    """Who does not know that the other one takes less than it does."""
+    network = Network()
+    session = network.add("a")
     small = replace(Settings(), frames=4, references=2)
-    network = Network(small)
-    session, owner = network.group("a", "b")
-    network.run(0.5)
+    owner = network.add("b", settings=small)
+    session.keep(world_size=None)
+    owner.join("a", id=None, now=network.now)
+    network.run(1.0)
+    return session, owner, network
+
+
+def test_packets_of_too_many_parts_or_references_are_dropped() -> None:
+    session, owner, network = _with_a_small_one()
     network.call("a", "b", b"x", *[b"y"] * 5)
     network.run(0.3)
     assert owner.garbage()["BODY"] >= 1
-    network = Network(small)
-    session, owner = network.group("a", "b")
+    session, owner, network = _with_a_small_one()
     rref = session.new_id()
     session.own(rref)
     node = network.node("b")
