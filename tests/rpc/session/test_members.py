@@ -379,12 +379,33 @@ def test_the_endpoint_of_another_s_key_does_not_take_its_place() -> None:
     assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]
 
 
-def test_who_has_the_same_key_is_the_next_life() -> None:
+def test_who_has_the_same_key_and_endpoint_is_the_next_life() -> None:
     keeper = Members(Node("a", -1, 1), "a", "", lambda node: float("inf"))
     keeper.keep(None, 0)
     keeper.note(2, Join("b", "b", "its key"), 0.0)
-    keeper.note(5, Join("b", "elsewhere", "its key"), 0.0)
+    keeper.note(5, Join("b", "b", "its key"), 0.0)
     assert keeper.events[2:] == [
         Lost(SELF.node, Reason.RESTARTED),
+        Joined(Node("b", 1, 5)),
+    ]
+
+
+def test_who_shares_a_key_does_not_take_the_place_of_who_is_there() -> None:
+    proven = 0.0
+    keeper = Members(Node("a", -1, 1), "a", "", lambda node: proven)
+    keeper.keep(None, 0)
+    keeper.note(2, Join("b", "b", "a key"), 0.0)
+    # Started anew elsewhere, or another one: that is seen by whether the first lives.
+    keeper.note(5, Join("b", "elsewhere", "a key"), 1.0)
+    assert keeper.events[2:] == []
+    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED]
+    proven = 2.0
+    keeper.note(5, Join("b", "elsewhere", "a key"), 2.0)
+    assert keeper.events[2:] == []
+    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]
+    keeper.lost(Node("b", 1, 2), Reason.LOST, 3.0)
+    keeper.note(5, Join("b", "elsewhere", "a key"), 3.0)
+    assert keeper.events[2:] == [
+        Lost(Node("b", 1, 2), Reason.LOST),
         Joined(Node("b", 1, 5)),
     ]
