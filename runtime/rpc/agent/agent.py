@@ -484,6 +484,9 @@ class Agent(Holder):
                 self.do(
                     lambda now: self.session.unreachable(link.endpoint, now), "link"
                 )
+            if self.admitted and link.endpoint not in [*self._endpoints.values()]:
+                # Who asked to join, and is no member, is not tried for ever.
+                self.transport.forget(link.endpoint)
         elif link.state is LinkState.REFUSED:
             self.refused.add(link.endpoint)
             self.look()
