@@ -82,7 +82,7 @@ def serve(job: Job) -> None:
         job.agent.reply(job, (said,), (), failed=False)
     elif job.cancelled and called.creates is None:
         # The session drops it, and knows that this worker is done with it.
-        job.agent.lending.drop(called.peer, called.payload)
+        job.agent.discard(called.peer, called.payload, called.carries)
         job.agent.reply(job, (b"",), (), failed=True)
     else:
         _run(job)
@@ -106,7 +106,7 @@ def _run(job: Job) -> None:
     agent, called = job.agent, job.called
     request = None
     try:
-        payload = agent.lending.incoming(called.peer, called.payload)
+        payload = agent.whole(called.peer, called.payload, called.carries)
         request = agent.codec.unpack_request(payload, called.carries)
         del payload
         result = request.run()
