@@ -77,10 +77,10 @@ class RpcBackendOptions:
     is where the workers meet: "tcp://HOST:PORT", "ipc:///folder", "file:///folder", or
     "env://" for MASTER_ADDR and MASTER_PORT.  `keys` is a folder of keys; without one,
     workers of one machine only are heard.  `registered_only` has this worker run
-    functions that were registered here, operators and scripts, and decode nothing that
-    could run code.  `max_calls_in_flight` is how many answers may be missing before a
-    caller waits, `max_payload` the largest request or answer, in bytes.  `join_timeout`
-    is in seconds; `session` has the times after which a silent worker is lost.
+    functions that were registered here, and decode nothing that could run code.
+    `max_calls_in_flight` is how many answers may be missing before a caller waits,
+    `max_payload` the largest request or answer, in bytes.  `join_timeout` is in
+    seconds; `session` has the times after which a silent worker is lost.
 
     Raises:
         RpcMisuse: a value that no worker could take.
