@@ -496,8 +496,10 @@ class Composition:
         )
         self._channels[incarnation] = channel
         self._references.joined(member.node)
-        if self._members.status == "KEEPER":
-            # Who is lost is found out by the keeper, so it asks everybody.
+        members = self._members
+        if members.status == "KEEPER" or member.node == members.keeper:
+            # Who is lost is found out by the keeper, so it asks everybody; and by who
+            # was told that it is a member by a keeper that is about to lose it.
             channel.begin(self._now)
             self._arm(channel)
 

@@ -17,7 +17,7 @@ from runtime.rpc.session.events import (
 from runtime.rpc.session.members import TRANSITIONS, Members
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
-from runtime.rpc.wire import Kind
+from runtime.rpc.wire import Head, Kind, parse
 from tests.rpc.session.network import DELAY, Network
 
 
@@ -246,6 +246,32 @@ def test_who_was_frozen_joins_again_in_the_same_life() -> None:
     number = network.call("c", "b", b"again")
     network.run(1.0)
     assert [each.call for each in network.told("c", *ENDS)] == [number]  # type: ignore[union-attr]
+
+
+def test_who_was_told_that_it_is_a_member_finds_that_it_is_none() -> None:
+    """Of the keeper only the answer comes that it is one, before it is lost."""
+    network = Network()
+    network.group("a", "b", "c")
+    network.run(0.5)
+    cut = True
+
+    def hook(source: str, target: str, packet: Packet) -> tuple[float, ...]:
+        found = parse(packet.frames)
+        assert isinstance(found, Head)
+        passes = found.kind in (Kind.JOIN, Kind.ADMITTED)
+        return () if cut and {source, target} == {"a", "b"} and not passes else (DELAY,)
+
+    network.hook = hook
+    network.sessions["b"].unreachable("a", network.now)
+    network.run(4.0)
+    assert network.told("a", Lost) == [Lost(network.node("b"), Reason.LOST)]
+    cut = False
+    network.run(10.0)
+    names = [each.name for each in network.sessions["a"].members()]
+    assert names == ["a", "b", "c"]
+    call = network.call("a", "b", b"x")
+    network.run(1.0)
+    assert [each.call for each in network.told("a", *ENDS)] == [call]  # type: ignore[union-attr]
 
 
 def test_without_a_keeper_the_others_go_on_and_nobody_joins() -> None:
