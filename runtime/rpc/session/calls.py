@@ -127,8 +127,12 @@ class Calls:
         creates: RRefId | None = None,
         target: RRefId | None = None,
         largest: int | None = None,
+        gone: Reason | None = None,
     ) -> int:
-        """Ask a peer, which takes `largest` bytes, for something: the call's number."""
+        """Ask a peer, which takes `largest` bytes, for something: the call's number.
+
+        To one that is `gone` nothing is sent, and no reference is given.
+        """
         self._number = number = self._number + 1
         fork = None
         if creates is not None:
@@ -142,7 +146,9 @@ class Calls:
                 self._deadlines = [each for each in self._deadlines if each[1] in outs]
                 heapify(self._deadlines)
         excess = self._excess(payload, carries, largest)
-        if excess is not None:
+        if gone is not None:
+            self._fail(out, gone, now)
+        elif excess is not None:
             self._fail(out, Reason.TOO_LARGE, now, excess)
         elif carries or target is not None:
             self._carry(out, now)
@@ -173,12 +179,6 @@ class Calls:
         fork = self._outs[call].fork
         assert fork is not None, "it creates"
         return fork
-
-    def fail(self, call: int, reason: Reason, now: float) -> None:
-        """A call cannot go anywhere, if it has no end yet."""
-        out = self._outs.get(call)
-        if out is not None:
-            self._fail(out, reason, now)
 
     def cancel(self, call: int, now: float) -> None:
         """The caller gives a call up, if it has no end yet."""

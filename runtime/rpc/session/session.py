@@ -102,6 +102,9 @@ class Session(Composition):
         largest = self.settings.largest
         if channel is not None and channel.largest is not None:
             largest = channel.largest
+        gone = None
+        if channel is None and (self._stopped or peer != self.node):
+            gone = Reason.STOPPED if self._stopped else Reason.LEFT
         number = self._calls.call(
             peer,
             payload,
@@ -111,10 +114,8 @@ class Session(Composition):
             creates=creates,
             target=target,
             largest=largest,
+            gone=gone,
         )
-        if channel is None and (self._stopped or peer != self.node):
-            reason = Reason.STOPPED if self._stopped else Reason.LEFT
-            self._calls.fail(number, reason, now)
         self._settle(now)
         return number
 

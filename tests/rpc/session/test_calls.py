@@ -526,3 +526,20 @@ def test_more_buffers_than_can_be_numbered_are_not_sent() -> None:
         Failed(call, Reason.TOO_LARGE, "65537 buffers, where 65536 are taken"),
         Answered(after, (b"echo x",)),
     ]
+
+
+def test_a_call_to_who_is_gone_gives_no_reference() -> None:
+    network = Network()
+    network.group("a", "b")
+    session, gone = network.sessions["a"], network.node("b")
+    rref = session.new_id()
+    session.own(rref)
+    network.sessions["b"].leave(network.now)
+    network.run(0.1)
+    call = session.call(gone, [b"x"], carries=[rref], deadline=None, now=network.now)
+    network.run(0.1)
+    assert network.told("a", Failed) == [Failed(call, Reason.LEFT)]
+    assert session.counts()["forks"] == 0
+    session.disown(rref, network.now)
+    network.run(0.1)
+    assert network.told("a", Freed) == [Freed(rref)]
