@@ -316,9 +316,25 @@ class Agent(Holder):
     def _return(self, pending: Pending, event: Answered | Failed) -> None:
         """Give back what came with an answer that nobody reads."""
         if isinstance(event, Answered):
-            self.lending.drop(pending.to, event.payload)
-            for fork in event.carries:
-                self.handle(fork).drop()
+            self.discard(pending.to, event.payload, event.carries)
+
+    def discard(self, peer: Node, payload: Payload, carries: Sequence[Fork]) -> None:
+        """Give back what came with a message that nobody reads."""
+        self.lending.drop(peer, payload)
+        for fork in carries:
+            self.handle(fork).drop()
+
+    def whole(self, peer: Node, payload: Payload, carries: Sequence[Fork]) -> Payload:
+        """The payload of a message, with all its buffers.
+
+        Raises:
+            BlockGone, Undecodable: it cannot be had; what came with it is given back.
+        """
+        try:
+            return self.lending.incoming(peer, payload)
+        except BaseException:
+            self.discard(peer, (), carries)
+            raise
 
     # Answers to others ---------------------------------------------------------------
 
@@ -436,7 +452,7 @@ class Agent(Holder):
             raise failure(pending, event)
         if handle is not None:
             handle.confirmed = True
-        payload = self.lending.incoming(pending.to, event.payload)
+        payload = self.whole(pending.to, event.payload, event.carries)
         if pending.raw:
             return payload
         return self.codec.unpack_answer(payload, event.carries, event.failed)
@@ -485,6 +501,9 @@ class Agent(Holder):
                 self.do(
                     lambda now: self.session.unreachable(link.endpoint, now), "link"
                 )
+            if self.admitted and link.endpoint not in [*self._endpoints.values()]:
+                # Who asked to join, and is no member, is not tried for ever.
+                self.transport.forget(link.endpoint)
         elif link.state is LinkState.REFUSED:
             self.refused.add(link.endpoint)
             self.look()

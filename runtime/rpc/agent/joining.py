@@ -47,6 +47,8 @@ from runtime.rpc.transport.addresses import Address, parsed
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from runtime.rpc.transport.keys import Keys
+
 # Seconds between two looks at a place that is taken, and how long one looks: a group
 # that ends needs less.
 _AGAIN = 0.1
@@ -268,18 +270,36 @@ def _transport(address: str, options: RpcBackendOptions) -> Transport:
     if address.startswith("local://"):
         return LocalTransport(address.removeprefix("local://"))
     try:
-        from runtime.rpc.transport.keys import Keys
         from runtime.rpc.transport.sockets import SocketTransport
     except ImportError as error:
         package = (error.name or "zmq").partition(".")[0]
         raise ExtraMissing(call="init_rpc", package=package) from error
-    keys = None
-    if options.keys is not None:
-        keys = Keys.load(options.keys)
-    elif address.startswith("tcp://") and parsed(address).is_loopback():
-        # Nobody else on this machine may send what runs here.
-        keys = Keys.of_this_user()
+    keys = _keys(address, options)
     return SocketTransport(address, keys, advertise=options.host)
+
+
+def _keys(address: str, options: RpcBackendOptions) -> "Keys | None":
+    """The keys of a worker that listens at an address.
+
+    Raises:
+        FolderUnsafe, NotAKey: they are not to be had.
+    """
+    from runtime.rpc.transport.keys import Keys
+
+    if options.keys is not None:
+        return Keys.load(options.keys)
+    if address.startswith("tcp://") and parsed(address).is_loopback():
+        # Nobody else on this machine may send what runs here.
+        return Keys.of_this_user()
+    return None
+
+
+def _asked(where: Meeting, options: RpcBackendOptions) -> str:
+    """The endpoint of the keeper; its key is in it, where there are keys."""
+    if where.endpoint.startswith("local://"):
+        return where.endpoint
+    keys = _keys(where.beside, options)
+    return where.endpoint if keys is None else f"{where.endpoint}#{keys.keeper}"
 
 
 def _become_member(
@@ -295,17 +315,17 @@ def _become_member(
     """
     wanted = where.rank if where.rank >= 0 else None
     session = agent.session
+    keeper = where.endpoint if keeps else _asked(where, agent.options)
     if keeps:
         size = where.world_size
         agent.do(lambda _: session.keep(world_size=size, id=wanted or 0), "init_rpc")
     else:
-        endpoint = where.endpoint
-        agent.do(lambda now: session.join(endpoint, id=wanted, now=now), "init_rpc")
+        agent.do(lambda now: session.join(keeper, id=wanted, now=now), "init_rpc")
     ended = False
 
     def is_over() -> bool:
         nonlocal ended
-        ended = bool(agent.ended) or over() or where.endpoint in agent.refused
+        ended = bool(agent.ended) or over() or keeper in agent.refused
         return ended or agent.rejected is not None
 
     def is_admitted() -> bool:
@@ -327,7 +347,7 @@ def _become_member(
         raise _rejected(agent.name, where, agent.rejected)
     if whole and not ended:
         return True
-    if where.endpoint in agent.refused:
+    if keeper in agent.refused:
         why = "the two do not trust each other's keys"
         raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
     raise JoinTimeout(

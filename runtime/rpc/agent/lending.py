@@ -17,10 +17,11 @@ to a lost worker is never lent again; where nothing can be lent, all is sent.
 """
 
 from collections import defaultdict
+from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from runtime.errors.rpc import Undecodable
+from runtime.errors.rpc import BlockGone, Undecodable
 from runtime.rpc.identities import Node
 from runtime.rpc.session.events import Buffer, Payload
 from runtime.rpc.transport.blocks import WORTH, Blocks, Borrowed
@@ -102,7 +103,9 @@ class Lending:
     def drop(self, peer: Node, payload: Payload) -> None:
         """Give back what came with a payload that nobody reads."""
         if len(payload) > 1 and payload[-1]:
-            self.incoming(peer, payload)
+            # Who lent it may have ended, or written nonsense: nobody is to be told.
+            with suppress(BlockGone, Undecodable):
+                self.incoming(peer, payload)
 
     def _may_lend(self, to: Node) -> bool:
         known = self._reaches.get(to)

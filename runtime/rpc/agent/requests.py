@@ -19,9 +19,10 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from traceback import clear_frames
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from opcode import opmap
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.future import described, named
@@ -32,6 +33,10 @@ from runtime.rpc.values.callables import MARK
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent
+
+# Generators and coroutines of each kind, and at what they stand while they pause.
+_PAUSES = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
+_YIELDS = opmap["YIELD_VALUE"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ def serve(job: Job) -> None:
         job.agent.reply(job, (said,), (), failed=False)
     elif job.cancelled and called.creates is None:
         # The session drops it, and knows that this worker is done with it.
-        job.agent.lending.drop(called.peer, called.payload)
+        job.agent.discard(called.peer, called.payload, called.carries)
         job.agent.reply(job, (b"",), (), failed=True)
     else:
         _run(job)
@@ -99,7 +104,7 @@ def _run(job: Job) -> None:
     agent, called = job.agent, job.called
     request = None
     try:
-        payload = agent.lending.incoming(called.peer, called.payload)
+        payload = agent.whole(called.peer, called.payload, called.carries)
         request = agent.codec.unpack_request(payload, called.carries)
         del payload
         result = request.run()
@@ -206,13 +211,25 @@ def _free_frames(error: BaseException) -> None:
     """
     for each in _chain(error):
         trace = each.__traceback__
-        if trace is not None:
-            clear_frames(trace)
-            frame = trace.tb_frame.f_back
-            with suppress(RuntimeError):  # it runs
-                while frame is not None:
-                    frame.clear()
-                    frame = frame.f_back
+        frame = None if trace is None else trace.tb_frame.f_back
+        while trace is not None:
+            _free(trace.tb_frame)
+            trace = trace.tb_next
+        while frame is not None and _free(frame):
+            frame = frame.f_back
+
+
+def _free(frame: FrameType) -> bool:
+    """Let go of what a frame has; False where it runs, or will go on."""
+    code = frame.f_code
+    if code.co_flags & _PAUSES and code.co_code[frame.f_lasti] == _YIELDS:
+        # To clear a generator is to end it, and this one caught the error.
+        return False
+    try:
+        frame.clear()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _chain(error: BaseException) -> list[BaseException]:

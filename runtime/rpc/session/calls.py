@@ -42,6 +42,7 @@ from runtime.rpc.session.events import (
     Reason,
 )
 from runtime.rpc.session.machine import Carrying
+from runtime.rpc.session.parts import BUFFERS
 from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import size
 
@@ -126,8 +127,12 @@ class Calls:
         creates: RRefId | None = None,
         target: RRefId | None = None,
         largest: int | None = None,
+        gone: Reason | None = None,
     ) -> int:
-        """Ask a peer, which takes `largest` bytes, for something: the call's number."""
+        """Ask a peer, which takes `largest` bytes, for something: the call's number.
+
+        To one that is `gone` nothing is sent, and no reference is given.
+        """
         self._number = number = self._number + 1
         fork = None
         if creates is not None:
@@ -140,8 +145,11 @@ class Calls:
             if len(self._deadlines) > 2 * len(self._outs) + _ENDED:
                 self._deadlines = [each for each in self._deadlines if each[1] in outs]
                 heapify(self._deadlines)
-        if largest is not None and size(payload) > largest:
-            self._fail(out, Reason.TOO_LARGE, now)
+        excess = self._excess(payload, carries, largest)
+        if gone is not None:
+            self._fail(out, gone, now)
+        elif excess is not None:
+            self._fail(out, Reason.TOO_LARGE, now, excess)
         elif carries or target is not None:
             self._carry(out, now)
         elif fork is None and self._flying.get(peer, 0) >= self._settings.calls:
@@ -150,17 +158,27 @@ class Calls:
             self._send(out, (), now)
         return number
 
+    def _excess(
+        self, payload: Payload, carries: Carries, largest: int | None
+    ) -> str | None:
+        """What there is too much of for the peer, "" for bytes; None: all is taken.
+
+        What it does not take is no message there, and would be sent again for ever.
+        """
+        if largest is not None and size(payload) > largest:
+            return ""
+        references = self._settings.references
+        if len(carries) > references:
+            return f"{len(carries)} references, where {references} are taken"
+        if len(payload) > BUFFERS:
+            return f"{len(payload)} buffers, where {BUFFERS} are taken"
+        return None
+
     def fork_of(self, call: int) -> Fork:
         """The reference of a call that creates; as long as the call has no end."""
         fork = self._outs[call].fork
         assert fork is not None, "it creates"
         return fork
-
-    def fail(self, call: int, reason: Reason, now: float) -> None:
-        """A call cannot go anywhere, if it has no end yet."""
-        out = self._outs.get(call)
-        if out is not None:
-            self._fail(out, reason, now)
 
     def cancel(self, call: int, now: float) -> None:
         """The caller gives a call up, if it has no end yet."""
@@ -239,7 +257,8 @@ class Calls:
         out = self._outs.get(answer.call)
         wanted = out is not None and out.state == SENT and out.peer == peer
         if answer.carries:
-            key = ("answer", peer, answer.call)
+            # One that nobody waits for may come beside one that still waits.
+            key = ("answer" if wanted else "unwanted", peer, answer.call)
             fate = self._references.arrive(key, peer, answer.carries, now)
             if not wanted:
                 self._references.forget(key)
@@ -288,8 +307,9 @@ class Calls:
             if entry is None:
                 self._references.done(("call", peer, call))
             return
-        if largest is not None and size(payload) > largest:
-            self._refuse(entry, Reason.TOO_LARGE)
+        excess = self._excess(payload, carries, largest)
+        if excess is not None:
+            self._refuse(entry, Reason.TOO_LARGE, excess)
         elif not carries:
             self._reply(entry, Answer(call, payload, (), failed))
         else:
@@ -310,8 +330,8 @@ class Calls:
         if entry.holds:
             self._references.done(("call", entry.peer, entry.call))
 
-    def _refuse(self, entry: _In, reason: Reason) -> None:
-        self._reply(entry, Decline(entry.call, reason))
+    def _refuse(self, entry: _In, reason: Reason, detail: str = "") -> None:
+        self._reply(entry, Decline(entry.call, reason, detail))
 
     def _called(self, peer: Node, call: Call, now: float) -> None:
         name = peer, call.call

@@ -344,14 +344,15 @@ class Composition:
             return
         messages = out[:]
         out.clear()
+        settings = self.settings
         for peer, message in messages:
             body, tail = encode(message)
             channel = self._channels.get(peer.incarnation)
             if channel is not None:
                 whole = len(body) + size(tail) if tail else len(body)
                 counted = TAKES[type(message)] <= REFERENCES
-                if whole > self.settings.packet:
-                    *parts, (body, tail) = split(body, tail, self.settings.packet)
+                if whole > settings.packet or len(tail) >= settings.frames:
+                    *parts, (body, tail) = split(body, tail, settings.packet)
                     for part, frames in parts:
                         channel.send(part, frames, size(frames), now, False)
                     whole = len(body)
@@ -412,6 +413,8 @@ class Composition:
         if found.target != self.node.incarnation:
             return Flaw.TARGET
         if found.kind in (Kind.ADMITTED, Kind.REJECTED):
+            if not members.believes(told, key):
+                return Flaw.KEY
             members.note(found.source, told, now)
             return None
         channel = self._channels.get(found.source)
@@ -493,8 +496,10 @@ class Composition:
         )
         self._channels[incarnation] = channel
         self._references.joined(member.node)
-        if self._members.status == "KEEPER":
-            # Who is lost is found out by the keeper, so it asks everybody.
+        members = self._members
+        if members.status == "KEEPER" or member.node == members.keeper:
+            # Who is lost is found out by the keeper, so it asks everybody; and by who
+            # was told that it is a member by a keeper that is about to lose it.
             channel.begin(self._now)
             self._arm(channel)
 

@@ -7,15 +7,16 @@ travels on the channels of the keeper: each member hears of it once, and in orde
 
 Rules:
 - a name and a number belong to one member.  Who joins with those of another one takes
-  them over if it is the other's next life (the key is the same; the endpoint, where
-  there are no keys); else it is rejected when the other is known to be there after it
-  asked, and admitted when the other is lost;
+  them over if it is the other's next life (endpoint and key are the same); else it is
+  rejected when the other is known to be there after it asked, and admitted when the
+  other is lost;
 - in a group of `world_size` there are so many at most;
 - whoever the keeper loses is a member no more, and is told so by nobody: it finds that
   its own keeper is lost, and asks to be admitted again, in the same life;
 - without a keeper nobody joins; the others stay members for each other until they lose
   each other;
-- a note of another group, or about another life of this worker, changes nothing.
+- a note of another group, or about another life of this worker, changes nothing; nor
+  does an answer with another key than that of who was asked.
 """
 
 from collections.abc import Callable, Hashable
@@ -172,6 +173,19 @@ class Members:
             self._move("rejected")
             self.events.append(Rejected(note.why))
 
+    def believes(self, note: Note, key: str) -> bool:
+        """Whether an answer with this key is of who was asked, as far as it is known.
+
+        Who is admitted knows the key that the meeting's endpoint names; a keeper has
+        the key that it says.
+        """
+        wanted = self._meeting.partition("#")[2]
+        if wanted and key != wanted:
+            return False
+        if isinstance(note, Admission) and note.members:
+            return note.members[0].key == key
+        return True
+
     def _join(self, source: int, join: Join, now: float) -> None:
         found = self._members.get(source)
         if found is not None:
@@ -184,8 +198,8 @@ class Members:
             if each.node.name == join.name or each.node.id == join.id
         ]
         for other in others:
-            same = join.key or other.endpoint == join.endpoint
-            if same and other.key == join.key:
+            # Several workers may share a key, and an endpoint is one's at a time.
+            if (other.endpoint, other.key) == (join.endpoint, join.key):
                 if other.node != self.node:
                     self._remove(other.node, Reason.RESTARTED)
                 continue

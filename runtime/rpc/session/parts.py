@@ -3,7 +3,8 @@
 True only here: how large a packet is at most.  A packet that takes longer than a lease
 to be written keeps signs of life from coming; so what is larger than `packet` goes
 ahead of its message, each frame in pieces of half of that, and the message follows
-without frames.  Channels keep the order, so the message takes all that came before it.
+without frames; so does what has more frames than a packet.  Channels keep the order, so
+the message takes all that came before it.
 
 Rules: a frame that came in one piece is taken as it is, others are copied into one
 buffer; what is larger than is taken here is not kept, and its message is refused.
@@ -16,6 +17,9 @@ from runtime.rpc.messages.codec import encode
 from runtime.rpc.messages.kinds import Answer, Call, Message, Part
 from runtime.rpc.session.events import Buffer
 from runtime.rpc.wire import size
+
+# The buffers of a payload: the field that numbers them has no more.
+BUFFERS = 1 << 16
 
 
 def split(

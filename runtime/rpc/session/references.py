@@ -17,6 +17,7 @@ How a reference travels, each time as a new fork whose parent is the sender:
 Rules:
 - messages of one peer come once and in order until the peer is lost, so a `Delete` can
   never overtake what made the owner list the fork;
+- a name that is not of the life that gives it, the caller or sender, is dead;
 - whoever is told of references holds each of them, also where it is the owner, until
   it says `drop`; what was dropped stays listed while others are pinned to it;
 - a call that creates or fetches a value keeps it until `done`, which is said once for
@@ -58,8 +59,7 @@ from runtime.rpc.session.users import (
     Users,
 )
 
-# How long a reference waits to hear of its owner, which joined a moment ago; as long
-# as the keeper may need to tell of it.
+# How long a reference waits for the keeper to tell of its owner, which just joined.
 INTRODUCTION = 5.0
 
 
@@ -265,8 +265,7 @@ class References:
             used = self.users.used.get(outgoing.via)
             if used is None:
                 return Fate.DEAD
-            if used.use in UNSENT:
-                return Fate.WAITS
+            return Fate.WAITS if used.use in UNSENT else fate
         return fate
 
     def _owned(self, item: Fork | RRefId) -> bool:
@@ -332,7 +331,8 @@ class References:
         incoming = Incoming(peer)
         dead = False
         if creates is not None and fork is not None:
-            if self.owners.create(creates, fork, peer, ("incoming", key)):
+            gave = creates.incarnation == fork.incarnation == peer.incarnation
+            if gave and self.owners.create(creates, fork, peer, ("incoming", key)):
                 incoming.creates = creates
             else:
                 dead = True
@@ -358,6 +358,8 @@ class References:
     def _receive(self, key: Key, incoming: Incoming, fork: Fork, now: float) -> bool:
         """A reference came; False where it is dead already."""
         peer, name = incoming.peer, fork.fork
+        if name.incarnation != peer.incarnation:
+            return False
         if fork.owner == self.node:
             if peer == self.node:
                 # Listed as it was sent.
@@ -450,8 +452,9 @@ class References:
     def receive(self, peer: Node, message: Message, now: float) -> None:
         """A message of another worker, or of this one to itself."""
         match message:
-            case Register(rref, fork):
-                listed = self.owners.list(rref, fork, peer)
+            case Register(rref, fork, parent):
+                given = fork.incarnation == parent.incarnation != self.node.incarnation
+                listed = given and self.owners.list(rref, fork, peer)
                 self.out.append((peer, Registered(fork) if listed else Refused(fork)))
             case Registered(fork) | Refused(fork):
                 used = self.users.used.get(fork)

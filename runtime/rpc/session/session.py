@@ -99,6 +99,9 @@ class Session(Composition):
         """
         self._come(now)
         channel = self._channels.get(peer.incarnation)
+        gone = None
+        if channel is None and (self._stopped or peer != self.node):
+            gone = Reason.STOPPED if self._stopped else Reason.LEFT
         number = self._calls.call(
             peer,
             payload,
@@ -108,10 +111,8 @@ class Session(Composition):
             creates=creates,
             target=target,
             largest=self._largest(peer),
+            gone=gone,
         )
-        if channel is None and (self._stopped or peer != self.node):
-            reason = Reason.STOPPED if self._stopped else Reason.LEFT
-            self._calls.fail(number, reason, now)
         self._settle(now)
         return number
 

@@ -315,6 +315,8 @@ def _received(sent: Any, trusted: bool) -> Any:
 def _give(
     error: RemoteError, own: dict[str, Any], name: str, sent: Any, trusted: bool
 ) -> None:
+    if _is_method(error, name, trusted):
+        return
     try:
         value = _received(sent, trusted)
     except Exception:  # the exception is worth more than one attribute of it
@@ -323,6 +325,12 @@ def _give(
         _set(error, name, value)
     else:
         own[name] = value
+
+
+def _is_method(error: RemoteError, name: str, trusted: bool) -> bool:
+    """Whether an attribute would take the place of what an error does."""
+    kind = RemoteError if trusted else type(error)
+    return callable(getattr(kind, name, None))
 
 
 def _found(module: str, qualname: str, trusted: bool) -> type[Exception] | None:

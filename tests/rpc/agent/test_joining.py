@@ -337,6 +337,31 @@ def test_over_sockets(how: str, ending: Ending) -> None:
         stop(first, timeout=SECONDS)
 
 
+@pytest.mark.parametrize("how", ["ipc", "tcp"])
+def test_names_are_unique_where_workers_share_a_key(how: str, ending: Ending) -> None:
+    """Who has the name keeps it, and who wanted it too is not tried for ever."""
+    from runtime.rpc.agent import Request
+    from runtime.rpc.transport.sockets import SocketTransport
+
+    with tempfile.TemporaryDirectory(prefix="rpc") as folder:
+        if how == "ipc":
+            where = f"ipc://{folder}/g"
+            first = ending(begun(where, "a"))
+        else:
+            first = ending(begun("tcp://127.0.0.1:0", "a", 0))
+            where = first.transport.endpoint.partition("#")[0]
+        second = ending(begun(where, "b", 1))
+        with pytest.raises(NotUnique, match="is not unique"):
+            begun(where, "b")
+        assert first.find("b") == second.find("b") == second.node
+        request = Request(max, (1, 2))
+        assert first.call_and_wait(second.node, request, timeout=SECONDS) == 2
+        assert second.call_and_wait(first.node, request, timeout=SECONDS) == 2
+        transport = first.transport
+        assert isinstance(transport, SocketTransport)
+        assert first.wait_until(lambda: len(transport._peers) == 1, SECONDS)
+
+
 def test_other_machines_are_reached_with_keys_only() -> None:
     with pytest.raises(KeysNeeded):
         begun("tcp://0.0.0.0:0", "a", 0)
@@ -523,4 +548,4 @@ def test_links_to_who_is_gone_are_forgotten(ending: Ending) -> None:
     assert comes_to(a, 2)
     stop(b, timeout=SECONDS)
     assert comes_to(a, 1)
-    assert forgotten == [b.transport.endpoint]
+    assert set(forgotten) == {b.transport.endpoint}

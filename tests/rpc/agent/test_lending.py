@@ -11,6 +11,8 @@ import pytest
 import runtime
 from runtime.errors.rpc import BlockGone, PayloadTooLarge, Undecodable, WorkerLost
 from runtime.rpc.agent import Agent, Request, current_agent, stop
+from runtime.rpc.agent.requests import Job, serve
+from runtime.rpc.session.events import Called
 from runtime.rpc.session.settings import Settings
 from runtime.rpc.transport.blocks import SUPPORTED, WORTH
 from tests.rpc.worlds import HASTY, SECONDS, processes, threads
@@ -150,3 +152,19 @@ def test_a_payload_of_several_frames_is_marked() -> None:
         sent = lending.outgoing(node, [b"1", b"2", b"\1\0\0\0"])
         assert sent == [b"1", b"2", b"\1\0\0\0", b""]
         assert lending.incoming(node, sent) == [b"1", b"2", b"\1\0\0\0"]
+
+
+@pytest.mark.parametrize("mark", [b"\1", b"\2\0\0\0", b"\1\0\0\0"])
+def test_what_nobody_reads_is_dropped_whatever_it_is(mark: bytes) -> None:
+    with threads("a") as (agent,):
+        agent.lending.drop(agent.node, [b"1", b"no token", mark])
+
+
+def test_a_request_that_nobody_waits_for_ends_without_its_lender() -> None:
+    with threads("a") as (agent,):
+        called = Called(agent.node, 7, [b"1", b"no token", b"\1\0\0\0"])
+        job = Job(agent, called, None)
+        job.cancelled = True
+        agent._jobs[agent.node, 7] = job
+        serve(job)
+        assert agent.is_idle()

@@ -173,6 +173,12 @@ class World:
             self.done = 3
 
     def _wait(self) -> None:
+        before = self.form()
+        # What is due may turn out to be nothing, which no state tells.
+        while self.form() == before and self.now < 30.0:
+            self._wait_once()
+
+    def _wait_once(self) -> None:
         times = {name: s.session.next_time() for name, s in self.sides.items()}
         due = min(((time, name) for name, time in times.items() if time), default=None)
         if due is None:

@@ -8,9 +8,9 @@ from tests.rpc.exploring.sessions import Limits, explore
 from tests.rpc.exploring.world import Broken
 
 FEW = {
-    "nothing is lost": (Limits(), 2),
-    "one packet is lost": (Limits(lost=1), 13),
-    "a worker crashes": (Limits(crashes=1), 5),
+    "nothing is lost": (Limits(), 4),
+    "one packet is lost": (Limits(lost=1), 21),
+    "a worker crashes": (Limits(crashes=1), 8),
 }
 
 

@@ -163,7 +163,7 @@ class World:
     def __init__(self, bounds: Bounds, machine: type[References] = References) -> None:
         names = range(bounds.workers)
         self.bounds = bounds
-        self.nodes = tuple(Node(f"w{number}", number, 1) for number in names)
+        self.nodes = tuple(Node(f"w{number}", number, number + 1) for number in names)
         self.workers = [Worker(machine(node)) for node in self.nodes]
         for one in self.workers:
             for node in self.nodes:
@@ -297,7 +297,8 @@ class World:
         self, value: int, caller: int, owner: int, items: tuple[Fork, ...]
     ) -> None:
         self.made = (*self.made[:value], True, *self.made[value + 1 :])
-        worker, rref = self._at(caller), GloballyUniqueId(99, value)
+        worker = self._at(caller)
+        rref = GloballyUniqueId(99, value, worker.refs.node.incarnation)
         if caller == owner:
             worker.refs.own(rref)
             worker.handles.append(rref)

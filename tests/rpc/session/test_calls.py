@@ -447,3 +447,99 @@ def test_what_ended_before_its_verdict_is_not_sent(what: str) -> None:
     assert sent(calls) == []
     references.disown(rref)
     assert references.events == [Freed(rref)]
+
+
+def sends_own(network: Network, count: int) -> int:
+    """The first of two calls the other one, with references to values of its own."""
+    session = network.sessions["a"]
+    rrefs = [session.new_id() for _ in range(count)]
+    for rref in rrefs:
+        session.own(rref)
+    return session.call(
+        network.node("b"),
+        [b"x"],
+        carries=rrefs,
+        deadline=network.now + 5,
+        now=network.now,
+    )
+
+
+@pytest.mark.parametrize("count", [1025, 70000])
+def test_more_references_than_are_taken_are_not_sent(count: int) -> None:
+    network = Network()
+    network.group("a", "b")
+    call = sends_own(network, count)
+    after = network.call("a", "b", b"x")
+    network.run(1.0)
+    told_ = network.told("a", Answered, Failed)
+    assert told_ == [
+        Failed(call, Reason.TOO_LARGE, f"{count} references, where 1024 are taken"),
+        Answered(after, (b"echo x",)),
+    ]
+    assert network.sessions["a"].counts()["forks"] == 0
+
+
+def test_an_answer_with_more_references_than_are_taken_is_declined() -> None:
+    network = Network()
+    network.group("a", "b")
+    network.serve = lambda name, called: None
+    call = network.call("a", "b", b"x")
+    network.run(0.1)
+    session, called = network.sessions["b"], network.told("b", Called)[0]
+    assert isinstance(called, Called)
+    rrefs = [session.new_id() for _ in range(1025)]
+    for rref in rrefs:
+        session.own(rref)
+    session.reply(called.peer, called.call, [b"y"], carries=rrefs, now=network.now)
+    network.run(0.1)
+    detail = "1025 references, where 1024 are taken"
+    assert network.told("a", Answered, Failed) == [
+        Failed(call, Reason.TOO_LARGE, detail)
+    ]
+
+
+@pytest.mark.parametrize("count", [8192, 8193, 9000])
+def test_more_buffers_than_a_packet_has_arrive_in_order(count: int) -> None:
+    network = Network()
+    network.group("a", "b")
+    frames = [str(number).encode() for number in range(count)]
+    call = network.call("a", "b", *frames)
+    after = network.call("a", "b", b"x")
+    network.run(3.0)
+    answers = network.told("a", Answered, Failed)
+    assert [each.call for each in answers if isinstance(each, Answered)] == [
+        call,
+        after,
+    ]
+    first = answers[0]
+    assert isinstance(first, Answered)
+    assert list(map(bytes, first.payload)) == [b"echo " + each for each in frames]
+
+
+def test_more_buffers_than_can_be_numbered_are_not_sent() -> None:
+    network = Network()
+    network.group("a", "b")
+    call = network.call("a", "b", *[b""] * 65537)
+    after = network.call("a", "b", b"x")
+    network.run(1.0)
+    assert network.told("a", Answered, Failed) == [
+        Failed(call, Reason.TOO_LARGE, "65537 buffers, where 65536 are taken"),
+        Answered(after, (b"echo x",)),
+    ]
+
+
+def test_a_call_to_who_is_gone_gives_no_reference() -> None:
+    network = Network()
+    network.group("a", "b")
+    session, gone = network.sessions["a"], network.node("b")
+    rref = session.new_id()
+    session.own(rref)
+    network.sessions["b"].leave(network.now)
+    network.run(0.1)
+    call = session.call(gone, [b"x"], carries=[rref], deadline=None, now=network.now)
+    network.run(0.1)
+    assert network.told("a", Failed) == [Failed(call, Reason.LEFT)]
+    assert session.counts()["forks"] == 0
+    session.disown(rref, network.now)
+    network.run(0.1)
+    assert network.told("a", Freed) == [Freed(rref)]

@@ -7,7 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.rpc.session.events import Answered, Buffer, Called, Failed, Reason, Warned
+from runtime.rpc.identities import Node
+from runtime.rpc.messages import Member
+from runtime.rpc.messages.notes import Admission, Rejection, of_note
+from runtime.rpc.session.events import (
+    Admitted,
+    Answered,
+    Buffer,
+    Called,
+    Event,
+    Failed,
+    Joined,
+    Reason,
+    Rejected,
+    Warned,
+)
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
 from runtime.rpc.session.settings import Settings
@@ -244,16 +258,63 @@ def test_warnings_are_remembered_of_some_sources_and_then_of_all_others_as_one()
     assert session.garbage() == {"GROUP": 200}
 
 
-def test_packets_of_too_many_parts_or_references_are_dropped() -> None:
+def _answer(
+    session: Session, kind: Kind, said: Admission | Rejection, key: str
+) -> list[type[Event]]:
+    """What follows from an answer to who asked to join."""
+    start = head(kind, 77, 77, session.node.incarnation)
+    session.receive([start + of_note(said)], key, 0.0)
+    return [type(each) for each in session.take_events()]
+
+
+@pytest.mark.parametrize(
+    ("meeting", "keeper", "flaws"),
+    [
+        ("tcp://k:1", "key of k", [Warned]),
+        ("tcp://k:1#key of k", "key of k", [Warned]),
+        ("tcp://k:1#key of k", "key of x", [Warned]),
+    ],
+)
+def test_nobody_admits_in_the_name_of_another_s_key(
+    meeting: str, keeper: str, flaws: list[type[Event]]
+) -> None:
+    session = Session("b", incarnation=5, endpoint="b", key="key of b")
+    session.join(meeting, id=None, now=0.0)
+    node, other = Node("b", 1, 5), Node("k", 0, 77)
+    said = Admission(node, (Member(other, "k", keeper), Member(node, "b", "key of b")))
+    assert _answer(session, Kind.ADMITTED, said, "key of x") == flaws
+    assert session.node.id == -1
+    said = replace(said, members=(Member(other, "k", "key of k"), said.members[1]))
+    assert _answer(session, Kind.ADMITTED, said, "key of k") == [Admitted, Joined]
+    assert session.members() == (other, node)
+
+
+def test_nobody_rejects_in_the_name_of_another_s_key() -> None:
+    session = Session("b", incarnation=5, endpoint="b", key="key of b")
+    session.join("tcp://k:1#key of k", id=None, now=0.0)
+    said = Rejection("so")
+    assert _answer(session, Kind.REJECTED, said, "key of x") == [Warned]
+    assert _answer(session, Kind.REJECTED, said, "key of k") == [Rejected]
+
+
+def _with_a_small_one() -> tuple[Session, Session, Network]:
+    """Who does not know that the other one takes less than it does."""
+    network = Network()
+    session = network.add("a")
     small = replace(Settings(), frames=4, references=2)
-    network = Network(small)
-    session, owner = network.group("a", "b")
-    network.run(0.5)
+    owner = network.add("b", settings=small)
+    session.keep(world_size=None)
+    owner.join("a", id=None, now=network.now)
+    network.run(1.0)
+    return session, owner, network
+
+
+def test_packets_of_too_many_parts_or_references_are_dropped() -> None:
+    session, owner, network = _with_a_small_one()
     network.call("a", "b", b"x", *[b"y"] * 5)
     network.run(0.3)
     assert owner.garbage()["BODY"] >= 1
-    network = Network(small)
-    session, owner = network.group("a", "b")
+    session, owner, network = _with_a_small_one()
     rref = session.new_id()
     session.own(rref)
     node = network.node("b")

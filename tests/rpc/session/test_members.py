@@ -17,7 +17,7 @@ from runtime.rpc.session.events import (
 from runtime.rpc.session.members import TRANSITIONS, Members
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
-from runtime.rpc.wire import Kind
+from runtime.rpc.wire import Head, Kind, parse
 from tests.rpc.session.network import DELAY, Network
 
 
@@ -248,6 +248,32 @@ def test_who_was_frozen_joins_again_in_the_same_life() -> None:
     assert [each.call for each in network.told("c", *ENDS)] == [number]  # type: ignore[union-attr]
 
 
+def test_who_was_told_that_it_is_a_member_finds_that_it_is_none() -> None:
+    """Of the keeper only the answer comes that it is one, before it is lost."""
+    network = Network()
+    network.group("a", "b", "c")
+    network.run(0.5)
+    cut = True
+
+    def hook(source: str, target: str, packet: Packet) -> tuple[float, ...]:
+        found = parse(packet.frames)
+        assert isinstance(found, Head)
+        passes = found.kind in (Kind.JOIN, Kind.ADMITTED)
+        return () if cut and {source, target} == {"a", "b"} and not passes else (DELAY,)
+
+    network.hook = hook
+    network.sessions["b"].unreachable("a", network.now)
+    network.run(4.0)
+    assert network.told("a", Lost) == [Lost(network.node("b"), Reason.LOST)]
+    cut = False
+    network.run(10.0)
+    names = [each.name for each in network.sessions["a"].members()]
+    assert names == ["a", "b", "c"]
+    call = network.call("a", "b", b"x")
+    network.run(1.0)
+    assert [each.call for each in network.told("a", *ENDS)] == [call]  # type: ignore[union-attr]
+
+
 def test_without_a_keeper_the_others_go_on_and_nobody_joins() -> None:
     network = Network()
     network.group("a", "b", "c", "d")
@@ -379,12 +405,33 @@ def test_the_endpoint_of_another_s_key_does_not_take_its_place() -> None:
     assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]
 
 
-def test_who_has_the_same_key_is_the_next_life() -> None:
+def test_who_has_the_same_key_and_endpoint_is_the_next_life() -> None:
     keeper = Members(Node("a", -1, 1), "a", "", lambda node: float("inf"))
     keeper.keep(None, 0)
     keeper.note(2, Join("b", "b", "its key"), 0.0)
-    keeper.note(5, Join("b", "elsewhere", "its key"), 0.0)
+    keeper.note(5, Join("b", "b", "its key"), 0.0)
     assert keeper.events[2:] == [
         Lost(SELF.node, Reason.RESTARTED),
+        Joined(Node("b", 1, 5)),
+    ]
+
+
+def test_who_shares_a_key_does_not_take_the_place_of_who_is_there() -> None:
+    proven = 0.0
+    keeper = Members(Node("a", -1, 1), "a", "", lambda node: proven)
+    keeper.keep(None, 0)
+    keeper.note(2, Join("b", "b", "a key"), 0.0)
+    # Started anew elsewhere, or another one: that is seen by whether the first lives.
+    keeper.note(5, Join("b", "elsewhere", "a key"), 1.0)
+    assert keeper.events[2:] == []
+    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED]
+    proven = 2.0
+    keeper.note(5, Join("b", "elsewhere", "a key"), 2.0)
+    assert keeper.events[2:] == []
+    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]
+    keeper.lost(Node("b", 1, 2), Reason.LOST, 3.0)
+    keeper.note(5, Join("b", "elsewhere", "a key"), 3.0)
+    assert keeper.events[2:] == [
+        Lost(Node("b", 1, 2), Reason.LOST),
         Joined(Node("b", 1, 5)),
     ]

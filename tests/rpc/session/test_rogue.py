@@ -31,7 +31,7 @@ from runtime.rpc.messages import (
     Waiting,
 )
 from runtime.rpc.messages.codec import encode
-from runtime.rpc.session.events import Answered, Called, Confirmed, Reason
+from runtime.rpc.session.events import Answered, Called, Confirmed, Freed, Reason
 from tests.rpc.session.network import Network
 
 # Three workers of a network, another life of one of them, and a stranger.
@@ -165,3 +165,106 @@ def test_nonsense_raises_nothing_and_the_others_go_on(
     assert len([each for each in calls if each[0].name == other]) <= 1
     session.stop(network.now)
     assert session.next_time() is None
+
+
+def test_two_answers_to_one_call_whose_references_wait_raise_nothing() -> None:
+    network = Network()
+    network.group("a", "b", "c")
+    network.serve = lambda name, called: None
+    call = network.call("b", "c", b"x", timeout=None)
+    network.run(0.2)
+    owner, rogue = network.sessions["a"], network.sessions["c"]
+    rref = owner.new_id()
+    owner.own(rref)
+    channel = rogue._channels[network.node("b").incarnation]
+    for number in (5, 6):
+        name = GloballyUniqueId(2, number, network.node("c").incarnation)
+        answer = Answer(call, (b"x",), (Fork(rref, name, network.node("a")),))
+        body, tail = encode(answer)
+        channel.send(body, tail, len(body), network.now)
+    network.run(1.0)
+    (told,) = network.told("b", Answered)
+    assert isinstance(told, Answered)
+    assert [each.fork.local_id for each in told.carries] == [5]
+    assert network.sessions["b"].counts()["users"] == 1
+    # What nobody waited for is listed no more.
+    assert owner.counts()["forks"] == 1
+
+
+def say(network: Network, source: str, target: str, message: Message) -> None:
+    """Somebody says something, well written."""
+    session = network.sessions[source]
+    body, tail = encode(message)
+    channel = session._channels[network.node(target).incarnation]
+    channel.send(body, tail, len(body), network.now)
+    network.run(0.1)
+
+
+def owning(network: Network) -> tuple[GloballyUniqueId, GloballyUniqueId]:
+    """Two values of "a", the keeper of "b" and "c"."""
+    network.group("a", "b", "c")
+    network.run(0.2)
+    network.serve = lambda name, called: None
+    owner = network.sessions["a"]
+    rrefs = owner.new_id(), owner.new_id()
+    for rref in rrefs:
+        owner.own(rref)
+    return rrefs
+
+
+def test_nobody_takes_the_names_that_an_owner_will_give() -> None:
+    network = Network()
+    known, other = owning(network)
+    owner = network.sessions["a"]
+    own = owner.node.incarnation
+    for number in range(2, 6):
+        name = GloballyUniqueId(0, number, own)
+        for parent in ("a", "c"):
+            say(network, "c", "a", Register(known, name, network.node(parent)))
+    # Nor have another one take them, by a reference that it passes on.
+    for number in range(6, 10):
+        name = GloballyUniqueId(0, number, own)
+        fork = Fork(known, name, network.node("a"))
+        say(network, "c", "b", Call(number, (b"x",), (fork,)))
+    assert owner.counts()["forks"] == 0
+    node = network.node("b")
+    owner.call(node, [b"x"], carries=[other], deadline=None, now=network.now)
+    network.run(0.1)
+    (called,) = network.told("b", Called)
+    assert isinstance(called, Called)
+    owner.disown(other, network.now)
+    network.run(0.1)
+    # It is kept for the one who has it.
+    assert network.told("a", Freed) == []
+    network.sessions["b"].drop(called.carries[0].fork, network.now)
+    network.run(0.1)
+    assert network.told("a", Freed) == [Freed(other)]
+
+
+def test_nobody_takes_the_names_of_what_another_will_create() -> None:
+    network = Network()
+    owning(network)
+    caller = network.sessions["b"]
+    life = caller.node.incarnation
+    for number in range(4):
+        names = [GloballyUniqueId(1, n, life) for n in (number, number + 100)]
+        say(network, "c", "a", Call(number, (b"x",), (), None, names[0], names[1]))
+        names = [GloballyUniqueId(1, n, life) for n in (number + 100, number)]
+        say(network, "c", "a", Call(number, (b"x",), (), None, names[0], names[1]))
+    assert network.told("a", Called) == []
+    created = caller.new_id()
+    network.call("b", "a", b"x", creates=created)
+    network.run(0.1)
+    (called,) = network.told("a", Called)
+    assert isinstance(called, Called)
+    assert (called.peer.name, called.creates) == ("b", created)
+
+
+def test_a_reference_to_ones_own_value_by_a_name_of_another_is_dead() -> None:
+    network = Network()
+    known, _ = owning(network)
+    taken = GloballyUniqueId(1, 3, network.node("b").incarnation)
+    fork = Fork(known, taken, network.node("a"))
+    say(network, "c", "a", Call(1, (b"x",), (fork,)))
+    assert network.told("a", Called) == []
+    assert network.sessions["a"].counts()["forks"] == 0

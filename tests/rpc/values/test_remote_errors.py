@@ -572,3 +572,23 @@ def test_errors_of_operators_and_programs_arrive() -> None:
     with pytest.raises(EveryorderError) as wrong:
         runtime.add(runtime.ones(2), "x")  # type: ignore[arg-type]  # wrong
     assert isinstance(here(wrong.value), type(wrong.value))
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_what_an_error_does_is_no_attribute(trusted: bool) -> None:
+    """Whatever the names of attributes are, its text can be had."""
+    error: Any = ValueError("v")
+    error.render = error.with_traceback = "shadow"
+    error.kept = "kept"
+    found: Any = here(error, trusted=trusted)
+    assert str(found).startswith("ValueError: v\n")
+    assert found.kept == "kept"
+    assert found.with_traceback(None) is found
+
+
+def test_of_a_stranger_s_error_no_method_is_an_attribute() -> None:
+    error: Any = ExceptionGroup("g", [ValueError("v")])
+    error.split = error.kept = "shadow"
+    found: Any = here(error, trusted=False)
+    assert found.split(ValueError)[0] is not None
+    assert found.kept == "shadow"
