@@ -30,6 +30,7 @@ from runtime.errors.rpc import (
     AddressUnusable,
     ExtraMissing,
     JoinTimeout,
+    KeysNeeded,
     NotAdmitted,
     NotUnique,
     RpcError,
@@ -123,12 +124,16 @@ def _of_environment(
         each for each in ("MASTER_ADDR", "MASTER_PORT") if not environment.get(each)
     ]
     if missing:
-        lacks = f"{' and '.join(missing)} is not set in the environment"
+        are = "are" if missing[1:] else "is"
+        lacks = f"{' and '.join(missing)} {are} not set in the environment"
         raise _no_address(init_method, lacks)
-    if rank < 0:
-        rank = int(environment.get("RANK", -1))
-    if not world_size:
-        world_size = int(environment.get("WORLD_SIZE", 0)) or None
+    try:
+        if rank < 0:
+            rank = int(environment.get("RANK", -1))
+        if not world_size:
+            world_size = int(environment.get("WORLD_SIZE", 0)) or None
+    except ValueError as error:
+        raise _no_address(init_method, f"RANK or WORLD_SIZE: {error}") from None
     host, port = environment["MASTER_ADDR"], environment["MASTER_PORT"]
     return meeting(f"tcp://{host}:{port}", rank, world_size)
 
@@ -254,7 +259,11 @@ def _listening(
             if monotonic() > until:
                 raise
             Event().wait(_AGAIN)
-    return False, _transport(where.beside, options)
+    try:
+        return False, _transport(where.beside, options)
+    except KeysNeeded:
+        # By the address that was given.
+        raise KeysNeeded(address=where.endpoint) from None
 
 
 def _transport(address: str, options: RpcBackendOptions) -> Transport:
@@ -330,10 +339,13 @@ def _become_member(
     if where.endpoint in agent.refused:
         why = "the two do not trust each other's keys"
         raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
+    given = agent.options.join_timeout
+    # Nobody may have needed it before that was over.
+    taken = round(monotonic() - until + given, 1)
     raise JoinTimeout(
         name=agent.name,
         address=where.endpoint,
-        seconds=agent.options.join_timeout,
+        seconds=min(taken, given),
         missing=_missing(agent),
     )
 

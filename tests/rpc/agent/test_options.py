@@ -38,6 +38,9 @@ def test_defaults() -> None:
         ({"max_calls_in_flight": 0}, "max_calls_in_flight must be positive, got 0"),
         ({"max_payload": -1}, "max_payload must be positive, got -1"),
         ({"init_method": 5}, "the address 5"),
+        ({"keys": 5}, "keys=5"),
+        ({"join_timeout": "1"}, "join_timeout='1'"),
+        ({"join_timeout": -1}, "join_timeout=-1"),
     ],
 )
 def test_what_no_worker_could_take(wrong: dict[str, Any], said: str) -> None:
