@@ -15,6 +15,7 @@ from runtime.errors.rpc import (
     PayloadTooLarge,
     ReferenceDead,
     RemoteError,
+    RpcMisuse,
     RpcTimeout,
     Unsendable,
     WorkerLost,
@@ -416,6 +417,18 @@ def test_the_value_that_was_too_large_to_be_asked_for_was_never_made() -> None:
             a.fetch_and_wait(there, timeout=SECONDS)
         assert error.value.reference == there.text()
         assert "was not sent" in error.value.reason
+
+
+def test_a_reference_of_an_earlier_life_is_not_sent() -> None:
+    future: Future[int] = Future()
+    future.set_result(1)
+    with threads("a") as (a,):
+        old = a.own(future)
+        stopped(a)
+    with threads("a") as (a,):
+        with pytest.raises(RpcMisuse) as error:
+            a.call_and_wait(a.node, Request(print, (old,)), timeout=SECONDS)
+        assert error.value.found == "a reference of the worker `a`, which has stopped"
 
 
 def test_texts_name_the_class_that_is_called() -> None:
