@@ -107,13 +107,14 @@ def worker(
         registered_only=registered_only,
         join_timeout=timeout,
     )
+    try:
+        for module in modules:
+            import_module(module)
+        # Nothing is at anything yet: an interrupt ends it at once.
+        agents.init_rpc(name, rpc_backend_options=options)
+    except (agents.RpcError, ImportError) as error:
+        raise CannotServe(name=name, reason=str(error)) from None
     with deferred() as check:
-        try:
-            for module in modules:
-                import_module(module)
-            agents.init_rpc(name, rpc_backend_options=options)
-        except (agents.RpcError, ImportError) as error:
-            raise CannotServe(name=name, reason=str(error)) from None
         agent = agents.current_agent("worker")
         try:
             click.echo(

@@ -93,7 +93,8 @@ RPC = (
     Deviation(
         "a worker that ended without a word, or was cut off",
         "its callers wait for their timeouts, and references to its values stay",
-        "is lost after a second or two: callers are told, references are dead",
+        "is lost at once if its process ended, else after ten seconds: callers are "
+        "told, references are dead",
         "who waits has to know",
     ),
     Deviation(

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         _rpc_sync_torchscript as _rpc_sync_torchscript,
     )
     from runtime.rpc.references import RRef
+    from runtime.rpc.transport.keys import Keys as Keys
     from runtime.rpc.values import register, register_reducer, registered, use_pickler
 
     PyRRef = RRef
@@ -112,6 +113,7 @@ _LAZY = {
     ),
     "profiling": ("profile", "record_function"),
     "references": ("RRef",),
+    "transport.keys": ("Keys",),
     "values": ("register", "register_reducer", "registered", "use_pickler"),
 }
 _HOMES = {name: home for home, names in _LAZY.items() for name in names}

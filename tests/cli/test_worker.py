@@ -96,6 +96,21 @@ def test_what_cannot_start_says_why(folder: str) -> None:
     assert "No module named 'no_such_module'" in found.output
 
 
+def test_an_interrupt_while_it_joins_ends_it_at_once(
+    folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    went_on: list[bool] = []
+
+    def joins(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+        went_on.append(True)
+
+    monkeypatch.setattr("runtime.rpc.agent.init_rpc", joins)
+    command = ["worker", "--name", "a", "--join", f"ipc://{folder}/group"]
+    found = CliRunner().invoke(main, command)
+    assert (found.exit_code, went_on) == (130, [])
+
+
 @pytest.mark.parametrize("missing", ["zmq", "runtime.rpc.agent"])
 def test_without_the_extra_it_says_what_to_install(
     missing: str, monkeypatch: pytest.MonkeyPatch

@@ -189,6 +189,7 @@ class Agent(Holder):
         if handle.value is not None:
             return handle.value.wait(timeout)
         pending = Pending(handle.owner, lambda: "to_here", timeout)
+        pending.target = handle
         return self._awaited(pending, (b"",), (), handle.fork.rref)
 
     def _awaited(
@@ -219,7 +220,14 @@ class Agent(Holder):
         pending = Pending(to, request.text, timeout)
         self.refuse_to_wait("remote")
         created: Future[None] = Future()
-        self._ask(pending, *self._packed(request), created=created)
+        packed = self._packed(request)
+        try:
+            self._ask(pending, *packed, created=created)
+        except BaseException:
+            # Interrupted when it was sent: nobody gets the reference.
+            if pending.handle is not None:
+                pending.handle.drop()
+            raise
         assert pending.handle is not None, "it was made when the call was"
         return pending.handle
 
@@ -234,6 +242,7 @@ class Agent(Holder):
         if handle.value is not None:
             return handle.value
         pending = Pending(handle.owner, lambda: "to_here", timeout)
+        pending.target = handle
         future: Future[Any] = Future()
         pending.future = future
         self._ask(pending, (b"",), (), target=handle.fork.rref)

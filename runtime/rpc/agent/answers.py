@@ -15,7 +15,7 @@ from runtime.errors.rpc import (
     WorkerLost,
 )
 from runtime.futures import Future
-from runtime.rpc.agent.handles import Handle
+from runtime.rpc.agent.handles import NOT_CREATED, Handle
 from runtime.rpc.agent.pool import WAITS
 from runtime.rpc.identities import Node
 from runtime.rpc.session.events import Answered, Failed, Reason
@@ -28,10 +28,10 @@ class Pending:
     """A call of ours without an answer; `name()` is what is called, for texts.
 
     One of three gets the answer: `future`, the `handle` of a reference, or `waiter`, of
-    a thread that waits and reads it.
+    a thread that waits and reads it.  `target` is whose value is fetched.
     """
 
-    __slots__ = ("future", "handle", "name", "raw", "seconds", "to", "waiter")
+    __slots__ = ("future", "handle", "name", "raw", "seconds", "target", "to", "waiter")
 
     def __init__(
         self, to: Node, name: Callable[[], str], seconds: float | None
@@ -41,6 +41,7 @@ class Pending:
         self.seconds = seconds
         self.future: Future[Any] | None = None
         self.handle: Handle | None = None
+        self.target: Handle | None = None
         self.waiter: SimpleQueue[Answered | Failed] | None = None
         # Whether the answer is a payload, and no value.
         self.raw = False
@@ -70,6 +71,10 @@ def failure(pending: Pending, event: Failed) -> RpcError:
     if event.reason is Reason.REFERENCE:
         reference = detail or "(one that was sent)"
         reason = event.reason.value
+        target = pending.target
+        if target is not None:
+            reference = target.text()
+            reason = target.death or ("it is gone" if target.confirmed else NOT_CREATED)
         return ReferenceDead(call=name, reference=reference, reason=reason)
     reason = event.reason.value + (f" ({detail})" if detail else "")
     return WorkerLost(call=name, worker=worker, reason=reason)

@@ -160,9 +160,10 @@ class References:
         handle = _is_one(reference) or _Class.find(reference)
         assert handle is not None, "it is of a class of references"
         if handle.agent is not self._agent:
+            ended = ", which has stopped" if handle.agent.ended else ""
             raise RpcMisuse(
                 call="pack",
-                found=f"a reference of the worker `{handle.agent.info.name}`",
+                found=f"a reference of the worker `{handle.agent.info.name}`{ended}",
                 wanted=f"references of `{self._agent.info.name}`, which sends them",
             )
         return handle.carried()

@@ -66,17 +66,23 @@ class Holder(Speaker):
         """
         self.refuse_to_wait("RRef")
         session = self.session
+        made: list[Handle] = []
 
-        def act(_: float) -> RRefId:
+        def act(_: float) -> None:
             rref = session.new_id()
+            fork = Fork(rref, rref, self.node, type)
+            made.append(Handle(self._agent(), fork, own=True, value=value))
             session.own(rref)
             self._owned[rref] = value
-            return rref
 
-        rref = self.do(act, "RRef")
-        return Handle(
-            self._agent(), Fork(rref, rref, self.node, type), own=True, value=value
-        )
+        try:
+            self.do(act, "RRef")
+        except BaseException:
+            # Interrupted when it was done: nobody gets the reference.
+            for each in made:
+                each.drop()
+            raise
+        return made[0]
 
     def handle(self, fork: Fork) -> Handle:
         """The handle of a reference that came with a call or an answer."""

@@ -29,6 +29,7 @@ from runtime.errors.rpc import (
     AddressUnusable,
     ExtraMissing,
     JoinTimeout,
+    KeysNeeded,
     NotAdmitted,
     NotUnique,
     RpcError,
@@ -123,7 +124,8 @@ def _of_environment(
         each for each in ("MASTER_ADDR", "MASTER_PORT") if not environment.get(each)
     ]
     if missing:
-        lacks = f"{' and '.join(missing)} is not set in the environment"
+        are = "are" if missing[1:] else "is"
+        lacks = f"{' and '.join(missing)} {are} not set in the environment"
         raise _no_address(init_method, lacks)
     try:
         if rank < 0:
@@ -257,7 +259,11 @@ def _listening(
             if monotonic() > until:
                 raise
             Event().wait(_AGAIN)
-    return False, _transport(where.beside, options)
+    try:
+        return False, _transport(where.beside, options)
+    except KeysNeeded:
+        # By the address that was given.
+        raise KeysNeeded(address=where.endpoint) from None
 
 
 def _transport(address: str, options: RpcBackendOptions) -> Transport:
@@ -350,10 +356,13 @@ def _become_member(
     if keeper in agent.refused:
         why = "the two do not trust each other's keys"
         raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
+    given = agent.options.join_timeout
+    # Nobody may have needed it before that was over.
+    taken = round(monotonic() - until + given, 1)
     raise JoinTimeout(
         name=agent.name,
         address=where.endpoint,
-        seconds=agent.options.join_timeout,
+        seconds=min(taken, given),
         missing=_missing(agent),
     )
 

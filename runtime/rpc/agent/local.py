@@ -16,7 +16,7 @@ from itertools import count
 from logging import getLogger
 from multiprocessing.process import BaseProcess
 from threading import Thread
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from runtime.errors.rpc import AlreadyInitialized, RpcError, RpcMisuse
 from runtime.rpc.agent.agent import Agent
@@ -57,6 +57,12 @@ def local_workers(
         JoinTimeout: they did not come together.
     """
     names = _names(workers)
+    if how not in get_args(How):
+        raise RpcMisuse(
+            call="local_workers",
+            found=f"how={how!r}",
+            wanted=", ".join(map(repr, get_args(How))),
+        )
     own = seat()
     if own.agent is not None:
         raise AlreadyInitialized(name=own.agent.name)
@@ -86,9 +92,10 @@ def local_workers(
 
 
 def _names(workers: int | Sequence[str]) -> tuple[str, ...]:
+    names: tuple[str, ...] = ()
     if isinstance(workers, int):
         names = tuple(f"worker{n}" for n in range(workers))
-    else:
+    elif isinstance(workers, Sequence) and not isinstance(workers, str):
         names = tuple(checked_name(name) for name in workers)
     if not names or len(set(names)) < len(names):
         raise RpcMisuse(

@@ -137,6 +137,17 @@ class RpcBackendOptions:
                 found=f"the host {self.host!r}",
                 wanted="a name or number of this machine, as others know it",
             )
+        if not isinstance(self.keys, str | Path | None):
+            raise RpcMisuse(
+                call=call, found=f"keys={self.keys!r}", wanted="a folder of keys"
+            )
+        join = self.join_timeout
+        if isinstance(join, bool) or not isinstance(join, int | float) or not join >= 0:
+            raise RpcMisuse(
+                call=call,
+                found=f"join_timeout={join!r}",
+                wanted="a number of seconds, 0 or more",
+            )
         for name in ("num_worker_threads", "max_calls_in_flight", "max_payload"):
             value = getattr(self, name)
             if value is None and name == "max_payload":

@@ -50,7 +50,10 @@ class Request:
 
     def text(self) -> str:
         """What is called, for texts."""
-        return self.name or named(self.function)
+        function = self.function
+        if isinstance(function, type):
+            return self.name or function.__qualname__
+        return self.name or named(function)
 
 
 class Job:

@@ -20,6 +20,7 @@ Rules:
 """
 
 import _signal  # type: ignore[import-not-found]  # `signal` wraps it in enumerations
+import os
 from collections import deque
 from collections.abc import Callable
 from logging import getLogger
@@ -28,6 +29,7 @@ from threading import get_ident, local, main_thread
 from time import monotonic
 from types import FrameType
 from typing import Any
+from weakref import WeakSet
 
 from runtime.errors.rpc import NotInitialized, RpcError, RpcMisuse
 from runtime.locks import reentered
@@ -81,6 +83,9 @@ class _undisturbed:  # noqa: N801  # as a function it would take three times as 
                 self._before(*self._came)
 
 
+_SPEAKERS: "WeakSet[Speaker]" = WeakSet()
+
+
 class Speaker:
     """A session with its transport and its threads, for `Agent`, which handles events.
 
@@ -112,6 +117,7 @@ class Speaker:
         self._trash: list[object] = []
         self._watchers: list[SimpleQueue[None]] = []
         self._own = local()
+        _SPEAKERS.add(self)
 
     def start(self) -> None:
         """Begin to receive."""
@@ -305,3 +311,14 @@ class Speaker:
             return True
         finally:
             self._watchers.remove(watcher)
+
+
+def _in_child() -> None:
+    for each in [*_SPEAKERS]:
+        # Its threads are the parent's: nobody would ever answer.
+        each.ended = each.ended or "the process was forked"
+
+
+# Some systems have no fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -7,9 +7,9 @@ travels on the channels of the keeper: each member hears of it once, and in orde
 
 Rules:
 - a name and a number belong to one member.  Who joins with those of another one takes
-  them over if it is the other's next life (endpoint and key are the same); else it is
-  rejected when the other is known to be there after it asked, and admitted when the
-  other is lost;
+  them over if it listens where the other did, with the same key, which is its next
+  life; else it is rejected when the other is known to be there after it asked, and
+  admitted when the other is lost;
 - in a group of `world_size` there are so many at most;
 - whoever the keeper loses is a member no more, and is told so by nobody: it finds that
   its own keeper is lost, and asks to be admitted again, in the same life;
@@ -198,10 +198,10 @@ class Members:
             if each.node.name == join.name or each.node.id == join.id
         ]
         for other in others:
-            # Several workers may share a key, and an endpoint is one's at a time.
-            if (other.endpoint, other.key) == (join.endpoint, join.key):
-                if other.node != self.node:
-                    self._remove(other.node, Reason.RESTARTED)
+            same = (other.endpoint, other.key) == (join.endpoint, join.key)
+            if same and other.node != self.node:
+                # Two cannot listen at one endpoint, so the other one is gone.
+                self._remove(other.node, Reason.RESTARTED)
                 continue
             since = self._disputed.setdefault(source, now)
             if other.node != self.node and self._proven(other.node) <= since:

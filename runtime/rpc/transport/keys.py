@@ -153,7 +153,8 @@ class Keys:
                 secret = _read_key(opened, where, "secret.key", OTHERS)
             except FileNotFoundError:
                 raise NotAKey(
-                    path=os.path.join(where, "secret.key"), why="there is no such file"
+                    path=os.path.join(where, "secret.key"),
+                    why="there is no such file; `rpc.Keys.create(folder)` makes it",
                 ) from None
             public = _public_of(secret)
             try:

@@ -15,6 +15,7 @@ from runtime.errors.rpc import (
     PayloadTooLarge,
     ReferenceDead,
     RemoteError,
+    RpcMisuse,
     RpcTimeout,
     Unsendable,
     WorkerLost,
@@ -251,6 +252,30 @@ def test_who_waits_may_be_interrupted(world: World, gate: type[Gate]) -> None:
     assert call(a, "b", operator.add, 1, 2) == 3
 
 
+def test_who_is_interrupted_when_it_was_sent_leaves_no_value_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with threads("a", "b") as (a, b):
+        do = a.do
+
+        def interrupted(act: Any, name: str) -> None:
+            do(act, name)
+            raise KeyboardInterrupt
+
+        future: Future[int] = Future()
+        future.set_result(1)
+        with monkeypatch.context() as patch:
+            patch.setattr(a, "do", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                a.remote(b.node, Request(list), timeout=SECONDS)
+            with pytest.raises(KeyboardInterrupt):
+                a.own(future)
+        # What is asked now comes after all that.
+        assert call(a, "b", operator.add, 1, 2) == 3
+        for agent in (a, b):
+            assert agent.wait_until(lambda each=agent: not each._owned, SECONDS)  # type: ignore[misc]  # a default binds it
+
+
 def test_callbacks_may_call_and_wait(world: World) -> None:
     a, b, _ = world
 
@@ -383,6 +408,37 @@ def test_what_is_too_large_is_refused_and_the_other_goes_on() -> None:
         with pytest.raises(PayloadTooLarge, match="too large"):
             a.call_and_wait(b.node, Request(bytes, (10_000,)), timeout=SECONDS)
         assert call(a, "b", operator.add, 1, 2) == 3
+
+
+def test_the_value_that_was_too_large_to_be_asked_for_was_never_made() -> None:
+    small = Settings(heartbeat=0.3, dead=30.0, expire=40.0, largest=4096)
+    with threads("a", "b", settings=small) as (a, b):
+        there = a.remote(b.node, Request(len, (bytes(10_000),)), timeout=SECONDS)
+        with pytest.raises(ReferenceDead) as error:
+            a.fetch_and_wait(there, timeout=SECONDS)
+        assert error.value.reference == there.text()
+        assert "was not sent" in error.value.reason
+
+
+def test_a_reference_of_an_earlier_life_is_not_sent() -> None:
+    future: Future[int] = Future()
+    future.set_result(1)
+    with threads("a") as (a,):
+        old = a.own(future)
+        stopped(a)
+    with threads("a") as (a,):
+        with pytest.raises(RpcMisuse) as error:
+            a.call_and_wait(a.node, Request(print, (old,)), timeout=SECONDS)
+        assert error.value.found == "a reference of the worker `a`, which has stopped"
+
+
+def test_texts_name_the_class_that_is_called() -> None:
+    assert Request(PS).text() == "PS"
+    assert Request(operator.add).text() == "add"
+
+
+class PS:
+    """A class that is called."""
 
 
 def test_a_worker_that_is_lost(gate: type[Gate]) -> None:

@@ -83,7 +83,7 @@ def test_the_environment_may_name_rank_and_size() -> None:
         ("tcp://h:1?rank=x", "invalid literal"),
         ("ipc://folder", "it names no way to meet"),
         ("ipc:///", "it names no way to meet"),
-        ("env://", "MASTER_ADDR and MASTER_PORT is not set"),
+        ("env://", "MASTER_ADDR and MASTER_PORT are not set"),
     ],
 )
 def test_what_is_no_address(address: str, why: str) -> None:
@@ -92,10 +92,18 @@ def test_what_is_no_address(address: str, why: str) -> None:
     assert why in " ".join(str(error.value).split())
 
 
-@pytest.mark.parametrize("name", ["RANK", "WORLD_SIZE"])
-def test_what_is_no_number_in_the_environment(name: str) -> None:
-    with pytest.raises(RpcMisuse, match="RANK or WORLD_SIZE: invalid literal"):
-        meeting("env://", environment={**ENVIRONMENT, name: "x"})
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"MASTER_PORT": ""}, "MASTER_PORT is not set"),
+        ({"RANK": "first"}, "RANK or WORLD_SIZE: invalid literal"),
+        ({"WORLD_SIZE": "all"}, "RANK or WORLD_SIZE: invalid literal"),
+    ],
+)
+def test_what_is_no_environment(more: dict[str, str], why: str) -> None:
+    with pytest.raises(RpcMisuse) as error:
+        meeting("env://", environment=ENVIRONMENT | more)
+    assert why in " ".join(str(error.value).split())
 
 
 @pytest.mark.parametrize("name", ["a", "A-b_c:1", "x" * 127])
@@ -256,6 +264,14 @@ def test_a_static_group_takes_no_more_than_its_size(ending: Ending) -> None:
         begun(where, "c", -1, 2)
 
 
+def test_who_is_not_needed_any_more_says_how_long_it_waited() -> None:
+    given = options(join_timeout=1000.0)
+    with pytest.raises(JoinTimeout) as error:
+        join("a", meeting(place(), 0, 2), given, Seat(), over=lambda: True)
+    assert error.value.seconds < 1000.0
+    assert error.value.missing == ("the worker of rank 1",)
+
+
 def test_who_is_missing_is_named() -> None:
     where = place()
     with pytest.raises(JoinTimeout) as error:
@@ -365,6 +381,10 @@ def test_names_are_unique_where_workers_share_a_key(how: str, ending: Ending) ->
 def test_other_machines_are_reached_with_keys_only() -> None:
     with pytest.raises(KeysNeeded):
         begun("tcp://0.0.0.0:0", "a", 0)
+    # Wherever it would listen itself: the address that was given is told.
+    with pytest.raises(KeysNeeded) as error:
+        begun("tcp://192.0.2.1:5", "a", 1)
+    assert error.value.address == "tcp://192.0.2.1:5"
 
 
 class TestTheProcess:
@@ -447,6 +467,24 @@ def test_a_forked_child_has_no_worker() -> None:
         assert in_child(check)
         assert is_initialized()
         stopped(agent)
+
+
+def test_a_forked_child_waits_for_nobody_s_value() -> None:
+    from runtime.rpc.agent import Request
+    from tests.forking import in_child
+
+    with threads("a", "b") as (a, b):
+        asked = Request(int, ("3",), {})
+        there = a.remote(b.node, asked, timeout=SECONDS)
+        assert a.fetch_and_wait(there, timeout=SECONDS) == 3
+
+        def check() -> bool:
+            with pytest.raises(NotInitialized):
+                a.fetch_and_wait(there, timeout=None)
+            return True
+
+        assert in_child(check)
+        assert a.fetch_and_wait(there, timeout=SECONDS) == 3
 
 
 def test_who_is_not_trusted_is_told_so(ending: Ending) -> None:

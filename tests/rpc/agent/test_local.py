@@ -39,10 +39,20 @@ def test_how_many_are_enough() -> None:
         assert [worker.name for worker in workers] == ["worker0", "worker1"]
 
 
-@pytest.mark.parametrize("wrong", [0, [], ["a", "a"], ["a b"]])
+@pytest.mark.parametrize("wrong", [0, [], ["a", "a"], ["a b"], "abc", 2.5])
 def test_what_no_group_is(wrong: Any) -> None:
     with seated(), pytest.raises(RpcMisuse), local_workers(wrong):
         pass
+
+
+def test_how_no_group_is_begun() -> None:
+    how: Any = "thread"
+    with pytest.raises(RpcMisuse) as error, local_workers(2, how=how):
+        pass
+    assert str(error.value).splitlines() == [
+        "`local_workers` was given how='thread'.",
+        "  it takes: 'threads', 'spawn', 'fork'",
+    ]
 
 
 def test_who_is_a_worker_opens_none() -> None:

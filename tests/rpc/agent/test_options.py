@@ -49,6 +49,9 @@ def test_what_is_given_beside_the_times_of_a_session() -> None:
         ({"init_method": 5}, "the address 5"),
         ({"host": 5}, "the host 5"),
         ({"device_maps": {"b": {0: 1}}}, "a map from 0 to 1 for `b`"),
+        ({"keys": 5}, "keys=5"),
+        ({"join_timeout": "1"}, "join_timeout='1'"),
+        ({"join_timeout": -1}, "join_timeout=-1"),
     ],
 )
 def test_what_no_worker_could_take(wrong: dict[str, Any], said: str) -> None:

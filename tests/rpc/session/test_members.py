@@ -405,7 +405,7 @@ def test_the_endpoint_of_another_s_key_does_not_take_its_place() -> None:
     assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]
 
 
-def test_who_has_the_same_key_and_endpoint_is_the_next_life() -> None:
+def test_who_listens_there_with_the_same_key_is_the_next_life() -> None:
     keeper = Members(Node("a", -1, 1), "a", "", lambda node: float("inf"))
     keeper.keep(None, 0)
     keeper.note(2, Join("b", "b", "its key"), 0.0)
@@ -435,3 +435,13 @@ def test_who_shares_a_key_does_not_take_the_place_of_who_is_there() -> None:
         Lost(Node("b", 1, 2), Reason.LOST),
         Joined(Node("b", 1, 5)),
     ]
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_key_that_is_shared_gives_nobody_the_name_of_another(name: str) -> None:
+    keeper = Members(Node("a", -1, 1), "a", "our key", lambda node: float("inf"))
+    keeper.keep(None, 0)
+    keeper.note(2, Join("b", "b", "our key"), 0.0)
+    keeper.note(5, Join(name, "elsewhere", "our key"), 0.0)
+    assert keeper.events[2:] == []
+    assert [each.kind for each in keeper.letters] == [Kind.ADMITTED, Kind.REJECTED]

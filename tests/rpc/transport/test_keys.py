@@ -138,12 +138,19 @@ def test_a_secret_that_is_no_file(home: Path) -> None:
         Keys.load(home)
 
 
+def test_they_are_a_name_of_programs(home: Path) -> None:
+    from runtime import rpc
+
+    assert rpc.Keys.create(home) == Keys.load(home)
+
+
 def test_a_folder_without_keys(home: Path) -> None:
     home.mkdir(mode=0o700)
     with pytest.raises(NotAKey) as raised:
         Keys.load(home)
-    assert str(raised.value) == (
-        f"`{home}/secret.key` holds no key: there is no such file."
+    assert " ".join(str(raised.value).split()) == (
+        f"`{home}/secret.key` holds no key: there is no such file; "
+        "`rpc.Keys.create(folder)` makes it."
     )
 
 
