@@ -16,6 +16,7 @@ BELOW = ("rpc/wire/", "rpc/messages/", "rpc/session/")
 # Who may know sockets.
 SOCKETS = ("rpc/transport/",)
 FILES = sorted(path.relative_to(RUNTIME).as_posix() for path in RUNTIME.rglob("*.py"))
+KEYS = "runtime.rpc.transport.keys"
 # What programs see, and what is done for them.
 SEEN = [
     file
@@ -66,6 +67,10 @@ def test_what_programs_see_knows_values_only() -> None:
     assert "rpc/references.py" in SEEN
     for file in SEEN:
         source = read(file)
+        if file == "rpc/__init__.py":
+            # Keys are files, which people make before there is a worker.
+            assert KEYS in source
+            source = source.replace(KEYS, "keys")
         for folder in ("messages", "wire", "session", "transport"):
             assert not knows(source, folder), file
 
