@@ -165,6 +165,9 @@ class Finishing:
             if not message.wave:
                 # Something happened since: a survey is worth nothing.
                 self._sum = self._named = None
+            if self.status == FINISHED:
+                # It was lost when all were told, and has been admitted anew.
+                self.out.append((peer, Finish()))
         elif isinstance(message, Waiting):
             self._named = message.names
         elif isinstance(message, Finish) and (self.status, "told") in TRANSITIONS:
@@ -175,7 +178,8 @@ class Finishing:
         """A peer is not waited for; what it said is forgotten."""
         self.stirred = True
         self._reports.pop(peer, None)
-        self._sum = None
+        # Those who are waited for are asked once more: they may be gone as well.
+        self._sum = self._named = None
         if self._told is not None and self._told[0] == peer:
             self._told = None
 

@@ -391,6 +391,11 @@ class World:
         self.crashed |= {one}
         self.workers[one] = Worker(type(self.workers[one].refs)(self.nodes[one]))
         for other in range(self.bounds.workers):
+            # What waits for a channel anew finds out that there is none any more.
+            if self.channels[other, one] and self.ends[other, one] == LOST:
+                self.anew |= {(other, one)}
+            elif self.channels[other, one] and self.ends[other, one] == EXPIRED:
+                self.ends[other, one] = CUT
             self.channels[other, one] = ()
             if self.ends[one, other] == OPEN and self.ends[other, one] != OPEN:
                 self.channels[one, other] = ()
