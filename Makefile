@@ -121,7 +121,7 @@ endif
 # minutes, on a busy machine more of them than what hangs is given elsewhere.
 test-whole: $(STAMP)
 	$(BIN)/python $(RUN) $(PARALLEL) -o faulthandler_timeout=1800 -m whole \
-		tests/script tests/rpc
+		tests/script tests/rpc tests/scenarios/test_verdicts.py
 
 test-extras: $(STAMP)
 	$(BIN)/python -m pytest -q $(PARALLEL) -m torch $(OF_TORCH)

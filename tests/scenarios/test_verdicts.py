@@ -10,10 +10,19 @@ import pytest
 
 from tests.scenarios.agreeing import MOST_STEPS, agree, others, small
 
+# Each of the steps of `full`, 144,000 of five, is a few milliseconds here.
+LONGEST = ("scenarios/test_rpc/references",)
+
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "path" in metafunc.fixturenames:
-        metafunc.parametrize("path", small(others()))
+        metafunc.parametrize(
+            "path",
+            [
+                pytest.param(path, marks=[pytest.mark.whole] * (path in LONGEST))
+                for path in small(others())
+            ],
+        )
 
 
 @pytest.mark.long
