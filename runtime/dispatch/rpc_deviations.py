@@ -93,8 +93,8 @@ RPC = (
     Deviation(
         "a worker that ended without a word, or was cut off",
         "its callers wait for their timeouts, and references to its values stay",
-        "is lost at once if its process ended, else after ten seconds: callers are "
-        "told, references are dead",
+        "is lost at once if its process ended and there was a link to it, else after "
+        "ten seconds: callers are told, references are dead",
         "who waits has to know",
     ),
     Deviation(

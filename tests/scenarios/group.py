@@ -27,6 +27,7 @@ from runtime.rpc.session.events import (
     Lost,
 )
 from runtime.rpc.session.session import Session
+from tests.rpc.session.times import TIMES
 
 # As long as an acknowledgement may be put off, and then some.
 _WHILE = 0.06
@@ -70,7 +71,9 @@ class Group:
     def start(self, name: str) -> Session:
         """A life of a worker."""
         self.lives += 1
-        session = Session(name, incarnation=self.lives, endpoint=name, now=self.now)
+        session = Session(
+            name, incarnation=self.lives, endpoint=name, now=self.now, settings=TIMES
+        )
         self.sessions[name] = session
         self.values[name], self.members[name] = {}, set()
         return session

@@ -32,9 +32,6 @@ DEFAULT_INIT_METHOD = "env://"
 DEFAULT_MAX_CALLS_IN_FLIGHT = 100_000
 # In seconds: others may have to be started by hand.
 DEFAULT_JOIN_TIMEOUT = 60.0
-# What is compiled may keep all threads of a process waiting for seconds, which is no
-# death; who ended is found out at once, by its link (`Session.unreachable`).
-DEFAULT_SESSION = Settings(heartbeat=1.0, dead=10.0, expire=12.0, connect=10.0)
 # A year: later deadlines are none.
 _LONGEST = 86_400.0 * 365
 
@@ -99,7 +96,7 @@ class RpcBackendOptions:
     max_payload: int | None = None
     shared_memory: bool = True
     join_timeout: float = DEFAULT_JOIN_TIMEOUT
-    session: Settings = DEFAULT_SESSION
+    session: Settings = Settings()  # noqa: RUF009  # it is frozen
     # For programs that name them.  A tensor arrives on the device that it had, so a map
     # may name no other one.
     device_maps: Mapping[str, Mapping[object, object]] = field(default_factory=dict)

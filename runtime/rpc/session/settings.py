@@ -13,16 +13,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a session goes by; the defaults are those of workers near each other."""
+    """What a session goes by; the defaults are those of workers."""
 
     # A sign of life is asked for when the last one is so old.
-    heartbeat: float = 0.5
-    # A worker gives a peer up so long after it sent the last thing that arrived.
-    dead: float = 1.5
+    heartbeat: float = 1.0
+    # A worker gives a peer up so long after it sent the last thing that arrived.  What
+    # is compiled may keep all threads of a process waiting for seconds, which is no
+    # death; a process that ended is found out by its link (`Session.unreachable`).
+    dead: float = 10.0
     # It releases what the peer held so long after it last heard of it.
-    expire: float = 2.0
+    expire: float = 12.0
     # A channel that nobody answers is given up after this.
-    connect: float = 5.0
+    connect: float = 10.0
     # What is not acknowledged by then is asked about; longer than `acknowledge`.
     probe: float = 0.2
     # What came is acknowledged after this, if nothing is sent meanwhile,

@@ -1,7 +1,6 @@
 """Options and backends: defaults, what is refused, how a backend is found."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +18,7 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent import options as chapter
 from runtime.rpc.agent.options import chosen
 from runtime.rpc.program.surface import UNSET
+from runtime.rpc.session.settings import Settings
 
 
 def test_defaults() -> None:
@@ -32,8 +32,8 @@ def test_defaults() -> None:
 
 def test_what_is_given_beside_the_times_of_a_session() -> None:
     options = RpcBackendOptions(max_payload=5, device_maps={"b": {0: 0}})
-    assert options.settings == replace(chapter.DEFAULT_SESSION, largest=5)
-    assert RpcBackendOptions().settings is chapter.DEFAULT_SESSION
+    assert options.settings == Settings(largest=5)
+    assert RpcBackendOptions().settings == Settings()
 
 
 @pytest.mark.parametrize(

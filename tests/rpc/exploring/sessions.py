@@ -29,6 +29,7 @@ from runtime.rpc.session.events import (
 )
 from runtime.rpc.session.session import Session
 from tests.rpc.exploring.world import Broken
+from tests.rpc.session.times import TIMES
 
 Step = tuple[Any, ...]
 QUIET = (
@@ -79,7 +80,9 @@ class World:
 
     def add(self, name: str) -> Session:
         """A worker starts."""
-        session = Session(name, incarnation=len(self.sides) + 1, endpoint=name)
+        session = Session(
+            name, incarnation=len(self.sides) + 1, endpoint=name, settings=TIMES
+        )
         self.sides[name] = Side(session, {}, [], [], [])
         return session
 

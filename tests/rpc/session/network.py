@@ -13,6 +13,7 @@ from runtime.rpc.session.events import Buffer, Called, Event
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
 from runtime.rpc.session.settings import Settings
+from tests.rpc.session.times import TIMES
 
 DELAY = 0.001
 # Asked about a packet: who sends it, where to, and the packet.  The delays of its
@@ -25,7 +26,7 @@ class Network:
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.now = 100.0
-        self.settings = Settings() if settings is None else settings
+        self.settings = TIMES if settings is None else settings
         self.sessions: dict[str, Session] = {}
         self.events: dict[str, list[Event]] = {}
         self.keys: dict[str, str] = {}

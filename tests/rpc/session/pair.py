@@ -12,6 +12,7 @@ from runtime.rpc.session.events import Buffer
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import HEADER, Flaw, Kind, parse
+from tests.rpc.session.times import TIMES
 
 # Packets of a pair are numbered: the first that it sent is 0.
 Frames = list[Buffer]
@@ -44,7 +45,7 @@ class Pair:
     """Sides "a" and "b"; `sent` holds all packets, as (target, frames)."""
 
     def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = Settings() if settings is None else settings
+        self.settings = TIMES if settings is None else settings
         self.now = 10.0
         self.sent: list[tuple[str, Frames]] = []
         self.nodes = {"a": Node("a", 0, 1), "b": Node("b", 1, 2)}
@@ -143,4 +144,4 @@ class Pair:
         ]
 
 
-QUICK = replace(Settings(), window=4)
+QUICK = replace(TIMES, window=4)

@@ -22,6 +22,7 @@ from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.references import References
 from runtime.rpc.session.settings import Settings
 from tests.rpc.session.network import DELAY, Network
+from tests.rpc.session.times import TIMES
 
 ME, PEER, OTHER = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)
 
@@ -29,7 +30,7 @@ ME, PEER, OTHER = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)
 def machine(settings: Settings | None = None) -> Calls:
     references = References(ME)
     references.joined(PEER)
-    return Calls(references, settings or Settings())
+    return Calls(references, settings or TIMES)
 
 
 def sent(calls: Calls) -> list[Message]:
@@ -139,7 +140,7 @@ def test_deadlines_of_calls_that_ended_are_not_kept() -> None:
 
 
 def test_too_many_calls_wait_for_others_to_end() -> None:
-    calls = machine(replace(Settings(), calls=2))
+    calls = machine(replace(TIMES, calls=2))
     numbers = [calls.call(PEER, [], 0.0, deadline=9.0) for _ in range(5)]
     assert [each.call for each in sent(calls) if isinstance(each, Call)] == numbers[:2]
     # One that waits may end by its deadline, and takes no place then.
@@ -155,7 +156,7 @@ def test_too_many_calls_wait_for_others_to_end() -> None:
 
 
 def test_calls_that_wait_end_with_the_channel() -> None:
-    calls = machine(replace(Settings(), calls=1))
+    calls = machine(replace(TIMES, calls=1))
     for _ in range(3):
         calls.call(PEER, [], 0.0)
     calls.lost(PEER, Reason.LOST, 0.0)
@@ -438,7 +439,7 @@ def test_an_answer_waits_for_the_reference_that_it_carries(end: str) -> None:
 def test_what_ended_before_its_verdict_is_not_sent(what: str) -> None:
     references = References(ME)
     references.joined(PEER)
-    calls = Calls(references, Settings())
+    calls = Calls(references, TIMES)
     rref = references.new_id()
     references.own(rref)
     key = (what, PEER, 9)

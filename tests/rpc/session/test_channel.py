@@ -18,9 +18,9 @@ from runtime.rpc.session.channel import (
     End,
 )
 from runtime.rpc.session.events import Reason
-from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import Flaw, Kind
 from tests.rpc.session.pair import Pair, kind
+from tests.rpc.session.times import TIMES
 
 STATES = (CLOSED, OPENING, ANSWERING, OPEN, FENCED)
 
@@ -151,7 +151,7 @@ def test_whatever_becomes_of_the_first_eight_packets(first: tuple[str, str]) -> 
 
 
 def test_a_window_holds_back_what_is_more() -> None:
-    pair = Pair(replace(Settings(), window=4))
+    pair = Pair(replace(TIMES, window=4))
     pair.open()
     first = len(pair.sent)
     pair.say("a", *range(10))
@@ -163,7 +163,7 @@ def test_a_window_holds_back_what_is_more() -> None:
 
 
 def test_a_window_counts_bytes_and_takes_one_message_of_any_size() -> None:
-    pair = Pair(replace(Settings(), window_bytes=1000))
+    pair = Pair(replace(TIMES, window_bytes=1000))
     pair.open()
     first = len(pair.sent)
     pair.say("a", 1, tail=bytes(5000))
@@ -224,7 +224,7 @@ def test_what_came_is_acknowledged_soon_and_by_the_way() -> None:
 
 
 def test_many_messages_are_acknowledged_at_once() -> None:
-    pair = Pair(replace(Settings(), acknowledge_each=3))
+    pair = Pair(replace(TIMES, acknowledge_each=3))
     pair.open()
     first = len(pair.sent)
     pair.say("a", 1, 2, 3)
@@ -469,9 +469,9 @@ def test_what_waits_while_the_end_is_not_certain_is_of_the_next_session() -> Non
 
 
 def test_numbers_out_of_the_window_are_dropped() -> None:
-    pair = Pair(replace(Settings(), window=4))
+    pair = Pair(replace(TIMES, window=4))
     pair.open()
-    wide = Pair(replace(Settings(), window=10))
+    wide = Pair(replace(TIMES, window=10))
     wide.open()
     first = len(wide.sent)
     wide.say("a", *range(6))

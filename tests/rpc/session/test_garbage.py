@@ -24,9 +24,9 @@ from runtime.rpc.session.events import (
 )
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
-from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import HEADER, Flaw, Kind, head
 from tests.rpc.session.network import DELAY, Network
+from tests.rpc.session.times import TIMES
 
 Frames = list[Buffer]
 
@@ -301,7 +301,7 @@ def _with_a_small_one() -> tuple[Session, Session, Network]:
     """Who does not know that the other one takes less than it does."""
     network = Network()
     session = network.add("a")
-    small = replace(Settings(), frames=4, references=2)
+    small = replace(TIMES, frames=4, references=2)
     owner = network.add("b", settings=small)
     session.keep(world_size=None)
     owner.join("a", id=None, now=network.now)

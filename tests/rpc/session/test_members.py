@@ -19,6 +19,7 @@ from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
 from runtime.rpc.wire import Head, Kind, parse
 from tests.rpc.session.network import DELAY, Network
+from tests.rpc.session.times import TIMES
 
 
 def test_states_are_reached_from_the_first_one() -> None:
@@ -86,7 +87,9 @@ def test_who_cannot_be_a_member_is_told_why(
 
 def same_name(network: Network, endpoint: str) -> Session:
     """Another worker called "b", somewhere else."""
-    session = Session("b", incarnation=99, endpoint=endpoint, now=network.now)
+    session = Session(
+        "b", incarnation=99, endpoint=endpoint, now=network.now, settings=TIMES
+    )
     network.sessions[endpoint] = session
     network.events[endpoint] = []
     session.join("a", id=None, now=network.now)

@@ -9,11 +9,11 @@ from runtime.rpc.messages.kinds import Answer, Call, Cancel, Part
 from runtime.rpc.session.events import Answered, Called, Event, Failed, Lost, Reason
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.parts import Parts, split
-from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import size
 from tests.rpc.session.network import Network
+from tests.rpc.session.times import TIMES
 
-SMALL = replace(Settings(), packet=100, largest=10_000, window_bytes=200, bulky=10)
+SMALL = replace(TIMES, packet=100, largest=10_000, window_bytes=200, bulky=10)
 PAYLOADS = [
     [b"x", bytes(range(256)) * 3],
     [b"x", b"", b"y" * 49, b"z" * 50, b"w" * 51, b""],

@@ -19,7 +19,7 @@ from random import Random
 from runtime.rpc.identities import Node
 from runtime.rpc.session.events import Lost, Reason
 from runtime.rpc.session.session import Session
-from runtime.rpc.session.settings import Settings
+from tests.rpc.session.times import TIMES
 from tests.rpc.simulator.laws import AT_REST, LAWS
 from tests.rpc.simulator.network import DELAYS, Link, Network, Weather
 from tests.rpc.simulator.program import Request
@@ -27,7 +27,7 @@ from tests.rpc.simulator.scenes import SCENES
 from tests.rpc.simulator.schedule import Action, Schedule
 from tests.rpc.simulator.worker import Agent, Broken
 
-SETTINGS = Settings()
+SETTINGS = TIMES
 # Whoever lost another one knows it by then.
 KNOWN = SETTINGS.connect + 2 * SETTINGS.expire + 1.0
 # Whatever has to be said is said by then.
