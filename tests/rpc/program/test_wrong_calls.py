@@ -9,10 +9,11 @@ import runtime.rpc.program
 from runtime.script.emission import compile_function
 from runtime.script.program import Program
 from tests.rpc.program.fakes import World
-from tests.rpc.program.wrong_calls import FILE, complaint, defined, document, stored
+from tests.rpc.program.wrong_calls import FILE, complaint, defined
+from tests.script.emission.wrong_forms import document, stored
 from tests.script.test_raise_sites import Site, sites
 
-STORED = stored()
+STORED = stored(FILE)
 FOLDER = Path(runtime.rpc.program.__file__).parent
 # The chapters that compile; what the others raise, programs raise when they run.
 FILES = (FOLDER / "forms.py", FOLDER / "references.py")

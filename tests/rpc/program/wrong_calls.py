@@ -14,9 +14,9 @@ from runtime.errors.base import EveryorderError
 from runtime.script.emission import compile_function
 from runtime.script.program import Program
 from tests.rpc.program.fakes import World
+from tests.script.emission.wrong_forms import document, stored
 
 FILE = Path(__file__).parent / "wrong_calls.txt"
-TITLE, RULE = "=== ", "-" * 72 + "\n"
 PRELUDE = """
 from typing import Any, Dict, List, Optional
 import runtime
@@ -59,24 +59,6 @@ def complaint(text: str) -> str:
     return ""
 
 
-def stored() -> dict[str, tuple[str, str]]:
-    """The programs and what is said of each, by their titles."""
-    found = {}
-    for part in FILE.read_text(encoding="utf-8").split(f"\n{TITLE}")[1:]:
-        title, _, rest = part.partition("\n")
-        program, _, words = rest.partition(RULE)
-        found[title] = program, words.removesuffix("\n")
-    return found
-
-
-def document(said: dict[str, tuple[str, str]]) -> str:
-    """The text of the file."""
-    parts = [
-        f"\n{TITLE}{title}\n{p}{RULE}{words}\n" for title, (p, words) in said.items()
-    ]
-    return "".join(parts)
-
-
 if __name__ == "__main__" and sys.argv[1:] == ["--write"]:
-    known = {title: (p, complaint(p)) for title, (p, _) in stored().items()}
+    known = {title: (p, complaint(p)) for title, (p, _) in stored(FILE).items()}
     FILE.write_text(document(known), encoding="utf-8")

@@ -58,10 +58,10 @@ def complaint(text: str) -> str:
     return ""
 
 
-def stored() -> dict[str, tuple[str, str]]:
-    """The programs and what is said of each, by their titles."""
+def stored(file: Path = FILE) -> dict[str, tuple[str, str]]:
+    """The programs of a file and what is said of each, by their titles."""
     found = {}
-    for part in FILE.read_text(encoding="utf-8").split(f"\n{TITLE}")[1:]:
+    for part in file.read_text(encoding="utf-8").split(f"\n{TITLE}")[1:]:
         title, _, rest = part.partition("\n")
         program, _, words = rest.partition(RULE)
         found[title] = program, words.removesuffix("\n")
