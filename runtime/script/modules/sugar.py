@@ -57,6 +57,7 @@ from runtime.script.modules.shape import Shape, shape_of
 from runtime.script.program import Mark, mark_of
 
 _CALL = "Call the modules that are in it."
+_NO_CLASS = "Make it a static method, or a function."
 _ANNOTATE = (
     "Annotate it in the class and give it a value of that type, or do not use it."
 )
@@ -152,6 +153,9 @@ class ModuleValue(SimpleValue):
             if mark_of(found) in (Mark.IGNORE, Mark.UNUSED):
                 return PythonMethod(self, name, found)
             return MethodValue(self, name)
+        if isinstance(found, classmethod):
+            message = f"`{name}` of {self.says()} is a class method"
+            e.fail(f"{message}, and classes are no values in scripts", _NO_CLASS)
         if found is not None:
             message = (
                 f"`{name}` belongs to the class of {self.says()}, not to the module"
