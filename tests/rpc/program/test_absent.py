@@ -2,8 +2,14 @@
 
 import subprocess
 import sys
+from os import environ
+from pathlib import Path
+from shutil import copy, copytree, ignore_patterns
+from typing import Any
+from zipfile import ZipFile
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 from harness import Scenario
 
@@ -22,15 +28,18 @@ TYPED = """
 def typed(r: RRef[Tensor]) -> int:
     return 1
 """
-PROGRAM = """
-import io, sys
+HIDING = """
+import sys
 
 class Hidden:
     def find_spec(self, name, path=None, target=None):
         if name == "runtime.rpc" or name.startswith("runtime.rpc."):
-            raise ModuleNotFoundError(f"no {{name}}", name=name)
+            raise ModuleNotFoundError(f"no {name}", name=name)
 
 sys.meta_path.insert(0, Hidden())
+"""
+PROGRAM = """
+import io, sys
 import runtime
 from runtime import jit
 from runtime.script.ir import kinds
@@ -50,10 +59,27 @@ print([*kinds._ADDED], [n for n in sys.modules if n.startswith("runtime.rpc")])
 """
 
 
-def run(program: str) -> list[str]:
-    """What a program prints, in a process of its own."""
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+PROGRAM = PROGRAM.format(plain=PLAIN, calls=CALLS, typed=TYPED)
+PRINTED = [
+    "[6.0, 12.0]",
+    "[2.0]",
+    "UnknownName - `rpc_sync` means nothing here:",
+    "AnnotationError - `RRef` is not defined here:",
+    "[] []",
+]
+ROOT = Path(__file__).parents[3]
+EXAMPLE = ROOT / "tests" / "examples" / "sharded_embedding.py"
+
+
+def run(program: str | Path, **where: Any) -> list[str]:
+    """What a program, or that of a file, prints in a process of its own."""
+    named = [str(program)] if isinstance(program, Path) else ["-c", program]
+    ran: subprocess.CompletedProcess[str] = subprocess.run(
+        [sys.executable, *named],
+        capture_output=True,
+        text=True,
+        check=False,
+        **where,
     )
     assert ran.stderr == ""
     return ran.stdout.splitlines()
@@ -61,14 +87,30 @@ def run(program: str) -> list[str]:
 
 def test_without_the_package_everything_else_works() -> None:
     """3.9, P14: names of remote calls are unknown names, like any others."""
-    program = PROGRAM.format(plain=PLAIN, calls=CALLS, typed=TYPED)
-    assert run(program) == [
-        "[6.0, 12.0]",
-        "[2.0]",
-        "UnknownName - `rpc_sync` means nothing here:",
-        "AnnotationError - `RRef` is not defined here:",
-        "[] []",
-    ]
+    assert run(HIDING + PROGRAM) == PRINTED
+
+
+@pytest.mark.long
+def test_a_wheel_without_the_package_compiles_programs(tmp_path: Path) -> None:
+    """It is built of a tree that has no `runtime/rpc`, and nothing else is loaded."""
+    tree, place = tmp_path / "tree", tmp_path / "place"
+    for name in ("pyproject.toml", "README.md", "LICENSE", "everyorder.py"):
+        tree.mkdir(exist_ok=True)
+        copy(ROOT / name, tree)
+    for name in ("runtime", "invariants", "harness"):
+        copytree(ROOT / name, tree / name, ignore=ignore_patterns("rpc", "__pycache__"))
+    (wheel,) = WheelBuilder(str(tree)).build(directory=str(tmp_path))
+    ZipFile(wheel).extractall(place)
+    assert not (place / "runtime" / "rpc").exists()
+
+    # The place comes before what is installed.
+    where = {"cwd": place, "env": {**environ, "PYTHONPATH": str(place)}}
+    loaded = "print(runtime.__file__)"
+    printed = run(PROGRAM + loaded, **where)
+    assert printed == [*PRINTED, str(place / "runtime" / "__init__.py")]
+    shown = run(EXAMPLE, **where)
+    assert shown
+    assert shown == run(EXAMPLE, cwd=ROOT)
 
 
 ORDER = """
