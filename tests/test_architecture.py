@@ -11,60 +11,13 @@ from pathlib import Path
 import pytest
 
 from runtime.dispatch.deviations import DEVIATIONS
+from tests.house import FILES, ROOT, circles, imports, naming
 
-ROOT = Path(__file__).parent.parent
-AREAS = ("runtime", "invariants", "harness")
 MAP = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 ENTRY = re.compile(r"^- `([\w/]+\.py)`: \S.*$", re.MULTILINE)
 LISTED = ENTRY.findall(MAP)
-FILES = sorted(
-    str(path.relative_to(ROOT).as_posix())
-    for area in AREAS
-    for path in (ROOT / area).rglob("*.py")
-)
 # Past this, a file has more than one noun.
 MOST_LINES = 600
-
-
-def type_only(tree: ast.Module) -> set[ast.AST]:
-    """The nodes that only a type checker sees."""
-    return {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-        for inner in ast.walk(node)
-    }
-
-
-def as_file(module: str) -> str | None:
-    """The file of a module of ours, None for anybody else's."""
-    if module.partition(".")[0] not in AREAS:
-        return None
-    path = module.replace(".", "/")
-    if (ROOT / f"{path}.py").exists():
-        return f"{path}.py"
-    package = f"{path}/__init__.py"
-    return package if (ROOT / package).exists() else None
-
-
-def imports(file: str) -> set[str]:
-    """The files of ours that a file imports, at its top or inside a function."""
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    skipped = type_only(tree)
-    found = set()
-    for node in ast.walk(tree):
-        if node in skipped:
-            continue
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            submodules = [f"{node.module}.{alias.name}" for alias in node.names]
-            deeper = [name for name in submodules if as_file(name)]
-            names = deeper if len(deeper) == len(submodules) else [node.module, *deeper]
-        else:
-            continue
-        found |= {path for path in map(as_file, names) if path is not None}
-    return found - {file}
 
 
 def test_every_file_is_listed_once() -> None:
@@ -149,3 +102,20 @@ def test_the_laws_see_values_only() -> None:
         if path.startswith("runtime/")
     }
     assert seen <= VALUES, sorted(seen - VALUES)
+
+
+def test_a_circle_is_found() -> None:
+    graph = {
+        "a": frozenset({"b"}),
+        "b": frozenset({"c"}),
+        "c": frozenset({"b", "d"}),
+        "d": frozenset({"elsewhere"}),
+    }
+    assert circles(graph) == [["b", "c"]]
+    assert circles({**graph, "c": frozenset({"d"})}) == []
+
+
+def test_files_that_name_an_operator_are_found() -> None:
+    files = naming("sigmoid")
+    assert "runtime/errors/source.py" not in files
+    assert any(each.startswith("runtime/operators/") for each in files)

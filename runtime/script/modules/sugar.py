@@ -156,14 +156,10 @@ class ModuleValue(SimpleValue):
         if isinstance(found, classmethod):
             message = f"`{name}` of {self.says()} is a class method"
             e.fail(f"{message}, and classes are no values in scripts", _NO_CLASS)
-        if found is not None:
-            message = (
-                f"`{name}` belongs to the class of {self.says()}, not to the module"
-            )
-            e.fail(
-                message, f"Annotate it as `{name}: Final`, to have it as a constant."
-            )
-        return self._lacks(e, name)
+        if found is None:
+            self._lacks(e, name)
+        message = f"`{name}` belongs to the class of {self.says()}, not to the module"
+        e.fail(message, f"Annotate it as `{name}: Final`, to have it as a constant.")
 
     def _lacks(self, e: Emitter, name: str) -> NoReturn:
         declaration, shape = self.module_type.declaration, self.shape
