@@ -98,6 +98,10 @@ _NAMES: _Field = (
     lambda reader: reader.many(MEMBERS, lambda each: each.text(NAME)),
     of_names,
 )
+_INCARNATIONS: _Field = (
+    lambda reader: reader.many(MEMBERS, Reader.number),
+    lambda each: SHORT.pack(len(each)) + b"".join(map(LONG.pack, each)),
+)
 
 # The fields of each kind, in order; of calls, answers and parts see below.
 FIELDS: dict[str, tuple[tuple[str, _Field], ...]] = {
@@ -117,7 +121,7 @@ FIELDS: dict[str, tuple[tuple[str, _Field], ...]] = {
         ("busy", _FLAG),
     ),
     "Survey": (("wave", _NUMBER),),
-    "Waiting": (("names", _NAMES),),
+    "Waiting": (("names", _NAMES), ("members", _INCARNATIONS)),
     "Finish": (),
 }
 

@@ -150,9 +150,10 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Who is not done yet."""
+    """Who is not done yet, and the incarnations of all who are waited for and not."""
 
     names: tuple[str, ...]
+    members: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -374,6 +374,8 @@ class Composition:
         elif takes == MEMBERS:
             self._members.receive(peer, message, now)
         else:
+            if isinstance(message, Waiting):
+                self._members.counted(peer, message.members)
             self._finishing.receive_with(peer, message, *self._standing())
 
     def _decode(self, frames: Sequence[Buffer]) -> Message:

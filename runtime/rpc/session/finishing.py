@@ -8,7 +8,9 @@ once more; where the answers are the same, nothing was in flight in between (Mat
 
 Rules: a channel that ended takes its counts with it, on both sides; a member that is
 lost is not waited for; where the one who asks is lost, the next one does, and all
-report to it.
+report to it.  Who asks says which members it counts: where no keeper says who is there,
+those who ask it lose the others, so that nobody is told of an end that a member whom it
+knows has no part in.
 """
 
 from collections.abc import Hashable
@@ -121,10 +123,11 @@ class Finishing:
         missing = self._missing(members)
         if missing != self._named:
             self._named = missing
+            waiting = Waiting(missing, tuple(each.incarnation for each in members))
             # Those who are waited for are told, too: one who is gone is found out.
             for each in members:
                 if each != me:
-                    self.out.append((each, Waiting(missing)))
+                    self.out.append((each, waiting))
         if missing:
             return
         reports = [self._reports[each] for each in members]

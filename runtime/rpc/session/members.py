@@ -14,7 +14,7 @@ Rules:
 - whoever the keeper loses is a member no more, and is told so by nobody: it finds that
   its own keeper is lost, and asks to be admitted again, in the same life;
 - without a keeper nobody joins; the others stay members for each other until they lose
-  each other;
+  each other, or the one of the lowest number has lost them, which asks for the end;
 - a note of another group, or about another life of this worker, changes nothing; nor
   does an answer with another key than that of who was asked.
 """
@@ -334,6 +334,13 @@ class Members:
             self._ask_at = now + _AGAIN_LATER
         elif self.keeper is None and self.status in (MEMBER, REJECTED):
             self._remove(peer, reason)
+
+    def counted(self, peer: Node, members: tuple[int, ...]) -> None:
+        """A peer told which members it counts; without a keeper the lowest is right."""
+        if self.keeper is None and self.members()[:1] == (peer,):
+            for each in self.members():
+                if each != self.node and each.incarnation not in members:
+                    self._remove(each, Reason.LOST)
 
     def expired(self, peer: Node, now: float) -> None:
         """Nothing: who is lost is a member no more."""

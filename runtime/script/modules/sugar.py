@@ -159,7 +159,8 @@ class ModuleValue(SimpleValue):
         if found is None:
             self._lacks(e, name)
         message = f"`{name}` belongs to the class of {self.says()}, not to the module"
-        e.fail(message, f"Annotate it as `{name}: Final`, to have it as a constant.")
+        hint = f"Annotate it as `{name}: Final`, to have it as a constant."
+        return e.fail(message, hint)
 
     def _lacks(self, e: Emitter, name: str) -> NoReturn:
         declaration, shape = self.module_type.declaration, self.shape

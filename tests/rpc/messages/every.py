@@ -83,7 +83,11 @@ EVERY: dict[type[Message], st.SearchStrategy[Message]] = {
     MemberLeft: st.builds(MemberLeft, NODES, REASONS),
     Idle: st.builds(Idle, NUMBERS, NUMBERS, NUMBERS, st.booleans()),
     Survey: st.builds(Survey, NUMBERS),
-    Waiting: st.builds(Waiting, st.lists(NAMES, max_size=3).map(tuple)),
+    Waiting: st.builds(
+        Waiting,
+        st.lists(NAMES, max_size=3).map(tuple),
+        st.lists(NUMBERS, max_size=3).map(tuple),
+    ),
     Finish: st.just(Finish()),
     Part: st.builds(
         Part, st.integers(0, 65535), NUMBERS, NUMBERS, st.tuples(st.binary(max_size=9))

@@ -97,7 +97,9 @@ def test_the_layout_of_the_others_is_pinned() -> None:
     assert encode(Decline(1, Reason.TOO_LARGE, "é"))[0].hex(" ") == (
         "03 01 00 00 00 00 00 00 00 07 02 00 c3 a9"
     )
-    assert encode(Waiting(("a", "bc")))[0].hex(" ") == "0e 02 00 01 00 61 02 00 62 63"
+    assert encode(Waiting(("a", "bc"), (7,)))[0].hex(" ") == (
+        "0e 02 00 01 00 61 02 00 62 63 01 00 07 00 00 00 00 00 00 00"
+    )
 
 
 def test_a_small_first_buffer_ends_the_body_and_a_large_one_does_not() -> None:

@@ -93,12 +93,13 @@ def test_nothing_ends_where_something_happened_since(second: Idle) -> None:
 
 def test_who_is_done_hears_who_is_not() -> None:
     finishing = asking((B, Idle(0, 0, 0)))
-    assert finishing.out == [(B, Waiting(("c",))), (C, Waiting(("c",)))]
+    waiting = Waiting(("c",), tuple(each.incarnation for each in ALL))
+    assert finishing.out == [(B, waiting), (C, waiting)]
     assert finishing.unfinished(A, ALL) == ("c",)
     member = Finishing()
     member.done()
     assert member.unfinished(B, ALL) == ("a",)
-    member.receive_with(A, Waiting(("c",)), (0, 0), False)
+    member.receive_with(A, waiting, (0, 0), False)
     assert member.unfinished(B, ALL) == ("c",)
 
 

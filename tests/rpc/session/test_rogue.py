@@ -86,7 +86,7 @@ MESSAGES: st.SearchStrategy[Message] = st.one_of(
     st.builds(MemberLeft, NODES, REASONS),
     st.builds(Idle, SMALL, SMALL, SMALL, st.booleans()),
     st.builds(Survey, SMALL),
-    st.builds(Waiting, st.just(("x",))),
+    st.builds(Waiting, st.just(("x",)), st.lists(SMALL, max_size=3).map(tuple)),
     st.just(Finish()),
     st.builds(Part, SMALL, SMALL, SMALL, st.tuples(st.binary(max_size=3))),
 )

@@ -13,6 +13,7 @@ from runtime.rpc.session.events import (
     Finished,
     Freed,
     Joined,
+    Lost,
     Reason,
 )
 from runtime.rpc.session.packets import Packet
@@ -125,6 +126,26 @@ def test_all_finish_together_and_those_who_do_not_are_named() -> None:
     for name, session in network.sessions.items():
         assert network.told(name, Finished) == [Finished()]
         assert session.unfinished() == ()
+
+
+def test_without_a_keeper_whom_the_asker_lost_is_lost_to_those_whom_it_tells() -> None:
+    """Else one would be told that all are done while a member that it knows works."""
+    network = Network()
+    _, b, c, d = network.group("a", "b", "c", "d")
+    network.kill("a")
+    network.until(lambda: len(b.members()) == len(d.members()) == 3)
+    between = {"b", "c"}
+    network.hook = lambda source, target, packet: (
+        () if {source, target} == between else (DELAY,)
+    )
+    b.finish(network.now)
+    d.finish(network.now)
+    network.until(lambda: network.told("d", Finished) != [])
+    lost = Lost(c.node, Reason.LOST)
+    assert lost in network.told("b", Lost)
+    assert network.told("d", Lost, Finished)[-2:] == [lost, Finished()]
+    c.finish(network.now)
+    network.until(lambda: network.told("c", Finished) != [])
 
 
 def test_twenty_four_workers_call_each_other_and_finish() -> None:
