@@ -19,10 +19,12 @@ Rules:
 - all blocks together have at most `most` bytes, and those that nobody needs at most
   `idle`; where a block cannot be had, nothing is lent, and buffers travel as frames;
 - when the last view of a block dies, its token is put into a queue, and nothing else
-  is done: that happens inside of arbitrary code;
+  is done: that happens inside of arbitrary code; so is that of one that cannot be had
+  here, as nobody else would give it back;
 - without `memfd` and `/proc` (systems other than Linux) nothing is ever lent.
 """
 
+import errno
 import fcntl
 import mmap
 import os
@@ -57,6 +59,9 @@ _SEALS = ("F_SEAL_SHRINK", "F_SEAL_GROW", "F_SEAL_SEAL")
 # Of Linux 6.3 on (`linux/memfd.h`); Python has no name for it.
 _MFD_NOEXEC_SEAL = 0x8
 
+# What this process has no more of, whatever was lent.
+_FULL = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+
 SUPPORTED = hasattr(os, "memfd_create") and all(hasattr(fcntl, s) for s in _SEALS)
 
 PeerT = TypeVar("PeerT", bound=Hashable)
@@ -74,8 +79,9 @@ def _class_of(size: int) -> int:
 
 
 def _available() -> int:
-    """Bytes of memory that can be had without harm to others."""
-    with open("/proc/meminfo", encoding="ascii") as file:
+    """Bytes of memory that can be had without harm to others; 0 if nobody knows."""
+    # There may be no file left to open.
+    with suppress(OSError), open("/proc/meminfo", encoding="ascii") as file:
         for line in file:
             name, _, rest = line.partition(":")
             if name == "MemAvailable":
@@ -303,8 +309,17 @@ class Borrowed(Generic[PeerT]):
         """The bytes that were lent: writable, and nobody else sees what is written.
 
         Raises:
-            BlockGone: the block is not there any more, or never was.
+            BlockGone: the block is not there any more, never was, or cannot be had.
         """
+        try:
+            return self._mapped(token, lender)
+        except BlockGone as error:
+            cause = error.__cause__
+            if isinstance(cause, OSError) and cause.errno in _FULL:
+                self._dead.append((lender, _TOKEN.unpack(token)[2]))
+            raise
+
+    def _mapped(self, token: Buffer, lender: PeerT) -> memoryview:
         file, lending, length = _opened(token)
         try:
             memory = mmap.mmap(

@@ -1,5 +1,6 @@
 """Blocks of memory that processes lend to each other, and what could go wrong."""
 
+import errno
 import fcntl
 import gc
 import mmap
@@ -189,6 +190,29 @@ def test_no_memory(blocks: Blocks[str], monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(module, "_available", lambda: 4 * SIZE)
     assert blocks.lend([b"x" * SIZE], "peer") is None
     monkeypatch.setattr(module, "_available", lambda: 8 * SIZE)
+    assert blocks.lend([b"x" * SIZE], "peer") is not None
+
+
+def test_no_more_files(
+    blocks: Blocks[str], borrowed: Borrowed[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who lends does not; who borrows says so, and gives back what it cannot have."""
+    (token,) = lent(blocks, b"x" * SIZE)
+
+    def refuse(*_arguments: object, **_more: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.open", refuse)
+        patch.setattr(os, "open", refuse)
+        assert blocks.lend([b"x" * SIZE], "peer") is None
+        with pytest.raises(BlockGone, match="Too many open files"):
+            borrowed.open(token, "lender")
+    with monkeypatch.context() as patch:
+        patch.setattr(mmap, "mmap", refuse)
+        with pytest.raises(BlockGone, match="cannot be mapped"):
+            borrowed.open(token, "lender")
+    assert borrowed.take_returns() == [("lender", 1)] * 2
     assert blocks.lend([b"x" * SIZE], "peer") is not None
 
 
