@@ -506,6 +506,11 @@ class Agent(Holder):
     def on_link(self, link: Link) -> None:
         """A link changed: who ended is given up; who joins is told why in vain."""
         if link.state is LinkState.ABSENT:
+            if link.detail:
+                # It may be this worker's own fault: of open files, there are too many.
+                LOG.warning(
+                    "%s cannot reach %s: %s", self.name, link.endpoint, link.detail
+                )
             with suppress(NotInitialized):
                 self.do(
                     lambda now: self.session.unreachable(link.endpoint, now), "link"
