@@ -17,18 +17,16 @@ Rules:
 
 import atexit
 from contextlib import suppress
-from logging import getLogger
 from time import monotonic
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from runtime.errors.rpc import ReferencesLeaked, ShutdownTimeout
 from runtime.rpc.agent.options import timeout_seconds
+from runtime.rpc.transport.interface import LOG
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent
-
-LOG = getLogger("runtime.rpc")
 
 # Who is missing is told so often.
 _TELL_SECONDS = 10.0
@@ -127,4 +125,5 @@ def stop_all() -> None:
             stop(agent, graceful=False)
 
 
+# Before transports are closed: those were imported earlier.
 atexit.register(stop_all)

@@ -46,6 +46,7 @@ from runtime.rpc.transport.interface import (
     OnLink,
     OnPacket,
     OnTime,
+    closed_at_exit,
     closed_in_child,
 )
 from runtime.rpc.transport.keys import Keys, answered
@@ -162,6 +163,7 @@ class SocketTransport:
             self._context.destroy(linger=0)
             raise
         closed_in_child(self)
+        closed_at_exit(self)
 
     # Listening.
 
