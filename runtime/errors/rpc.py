@@ -34,12 +34,26 @@ class RpcMisuse(RpcError, TypeError, ValueError):
 
 @dataclass(eq=False, kw_only=True)
 class NotInitialized(RpcError):
-    """`call` needs a worker, and this process has none, or none any more."""
+    """`call` needs a worker, and this process has none, or none any more.
+
+    `parent` is the worker of the process that this one was forked from.
+    """
 
     call: str
+    parent: str = ""
 
     def render(self) -> str:
         """What was called, and what comes before it."""
+        if self.parent:
+            return page(
+                f"`{self.call}` needs a worker, and RPC has not been initialized here: "
+                f"this process was forked, and the worker `{self.parent}` is its "
+                "parent's.",
+                (
+                    "to do",
+                    "call in the parent, or `init_rpc` here, by a name of its own",
+                ),
+            )
         return page(
             f"`{self.call}` needs a worker, and RPC has not been initialized here.",
             (
