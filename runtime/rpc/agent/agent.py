@@ -412,7 +412,7 @@ class Agent(Holder):
             self._answers.append((pending, event))
             if not self._settling:
                 self._settling = True
-                self.pool.put(Agent._settle, self)
+                self.pool.put_own(Agent._settle, self)
 
     def _created(self, handle: Handle, event: Answered | Failed) -> bool:
         """Complete the future of a creation, unless that takes another thread."""
@@ -445,7 +445,7 @@ class Agent(Holder):
                 outcome = Error(error, error.__traceback__)
             if not future._offer_quietly(outcome):
                 # Callbacks may wait for what comes behind.
-                self.pool.put(_complete, (future, outcome))
+                self.pool.put_own(_complete, (future, outcome))
             del pending, event, future, outcome
 
     def _read(self, pending: Pending, event: Answered | Failed) -> Any:
@@ -528,7 +528,7 @@ class Agent(Holder):
     def ticked(self) -> None:
         """Have memory given back that nobody looks at any more."""
         if self.lending.has_returns():
-            self.pool.put(Lending.give_back, self.lending)
+            self.pool.put_own(Lending.give_back, self.lending)
 
     def last_events(self, why: str) -> list[Event]:
         """Every call that has no answer ends."""

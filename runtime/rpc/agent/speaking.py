@@ -271,7 +271,7 @@ class Speaker:
         if getattr(self._own, "here", False):
             self._drain()
         else:
-            self.pool.put(Speaker._drain, self)
+            self.pool.put_own(Speaker._drain, self)
 
     def _drain(self) -> None:
         """Handle events in order, unless another thread is at it."""
