@@ -507,8 +507,8 @@ class OnlyRegistered(RpcError):
             f"{self.found} was refused: this worker takes registered functions only.",
             (
                 "to do",
-                "register the function there by `rpc.register`, and call it with "
-                "numbers, texts, tensors and containers of these",
+                "register a function there by `rpc.register`, and call it with "
+                "numbers, texts, tensors, references and containers of these",
             ),
         )
 
