@@ -258,7 +258,12 @@ class NotAdmitted(RpcError):
     def render(self) -> str:
         """Which worker, where, and why not."""
         return page(
-            f"Worker `{self.name}` was not admitted at `{self.address}`: {self.why}."
+            f"Worker `{self.name}` was not admitted at `{self.address}`: {self.why}.",
+            (
+                "to know",
+                "a group shares its size, times, limits and keys: copies of one "
+                "folder, or the `public.key` of each other in `allowed`",
+            ),
         )
 
 

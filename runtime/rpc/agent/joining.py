@@ -360,6 +360,8 @@ def _become_member(
         return True
     if keeper in agent.refused:
         why = "the two do not trust each other's keys"
+        if agent.options.keys is None:
+            why += ", and this one was given no folder of keys"
         raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
     given = agent.options.join_timeout
     # Nobody may have needed it before that was over.
