@@ -33,6 +33,7 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from struct import Struct
 from typing import Generic, TypeVar
 from weakref import finalize
@@ -62,6 +63,16 @@ _MFD_NOEXEC_SEAL = 0x8
 # What this process has no more of, whatever was lent.
 _FULL = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
+# What the container of this process may take: its control group, of version 2 and of 1.
+# Who takes more is killed, however much memory the machine has.
+_GROUPS = (
+    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    (
+        "/sys/fs/cgroup/memory",
+        *("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ),
+)
+
 SUPPORTED = hasattr(os, "memfd_create") and all(hasattr(fcntl, s) for s in _SEALS)
 
 PeerT = TypeVar("PeerT", bound=Hashable)
@@ -78,15 +89,31 @@ def _class_of(size: int) -> int:
     return -(-pages // step) * step * _PAGE
 
 
+def _figure(path: str, name: str) -> int:
+    """A figure of a file that has one on each line, by name; 0 if it is not there."""
+    with open(path, encoding="ascii") as file:
+        for line in file:
+            first, *rest = line.replace(":", " ").split()
+            if first == name:
+                return int(rest[0])
+    return 0
+
+
 def _available() -> int:
     """Bytes of memory that can be had without harm to others; 0 if nobody knows."""
     # There may be no file left to open.
-    with suppress(OSError), open("/proc/meminfo", encoding="ascii") as file:
-        for line in file:
-            name, _, rest = line.partition(":")
-            if name == "MemAvailable":
-                return int(rest.split()[0]) * 1024
-    return 0
+    try:
+        found = _figure("/proc/meminfo", "MemAvailable") * 1024
+    except OSError:
+        return 0
+    for folder, limit, usage, idle in _GROUPS:
+        # Where there is no limit it is a word, or larger than any memory.
+        with suppress(OSError, ValueError):
+            most = int(Path(folder, limit).read_text("ascii"))
+            used = int(Path(folder, usage).read_text("ascii"))
+            used -= _figure(f"{folder}/memory.stat", idle)
+            found = min(found, max(0, most - used))
+    return found
 
 
 @dataclass(slots=True, eq=False)

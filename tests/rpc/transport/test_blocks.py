@@ -9,6 +9,7 @@ import signal
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
 
@@ -184,6 +185,29 @@ def test_the_memory_that_can_be_had() -> None:
     with open("/proc/meminfo", encoding="ascii") as file:
         total = int(file.readline().split()[1]) * 1024
     assert 0 < module._available() < total
+
+
+@pytest.mark.parametrize(
+    ("limit", "available"),
+    [("max\n", "all"), (f"{1 << 62}\n", "all"), ("1000000\n", 400_000), ("5\n", 0)],
+)
+def test_the_memory_that_a_container_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, available: int | str
+) -> None:
+    """What it has of files counts as memory that can be had."""
+    (tmp_path / "memory.max").write_text(limit)
+    (tmp_path / "memory.current").write_text("700000\n")
+    (tmp_path / "memory.stat").write_text("anon 600000\ninactive_file 100000\n")
+    known, *_ = module._GROUPS
+    elsewhere = ("/nowhere", *known[1:])
+    monkeypatch.setattr(module, "_GROUPS", (elsewhere,))
+    whole = module._figure("/proc/meminfo", "MemTotal") * 1024
+    monkeypatch.setattr(module, "_GROUPS", (elsewhere, (str(tmp_path), *known[1:])))
+    found = module._available()
+    if available == "all":
+        assert 0 < found < whole
+    else:
+        assert found == available
 
 
 def test_no_memory(blocks: Blocks[str], monkeypatch: pytest.MonkeyPatch) -> None:
