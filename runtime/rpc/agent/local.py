@@ -27,10 +27,10 @@ from weakref import WeakSet
 
 from runtime.errors.rpc import AlreadyInitialized, RpcError, RpcMisuse
 from runtime.rpc.agent.agent import Agent
-from runtime.rpc.agent.current import Seat, seat
+from runtime.rpc.agent.current import Seat, current_agent, seat
 from runtime.rpc.agent.joining import checked_name, join, meeting
 from runtime.rpc.agent.options import RpcBackendOptions, Settings
-from runtime.rpc.agent.starting import init_rpc, shutdown
+from runtime.rpc.agent.starting import init_rpc
 from runtime.rpc.agent.stopping import lives, stop
 from runtime.rpc.identities import WorkerInfo
 
@@ -218,7 +218,7 @@ class _Processes:
 def _serve(name: str, rank: int, world_size: int, options: RpcBackendOptions) -> None:
     """What a process of its own does: serve until all are done."""
     init_rpc(name, rank=rank, world_size=world_size, rpc_backend_options=options)
-    shutdown()
+    stop(current_agent("local_workers"), serves=True)
 
 
 def _in_child() -> None:

@@ -17,6 +17,7 @@ Rules:
 
 import atexit
 from contextlib import suppress
+from logging import INFO, WARNING
 from time import monotonic
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -48,8 +49,11 @@ def stop(
     timeout: float = 0.0,
     *,
     ignore_leaks: bool = True,
+    serves: bool = False,
 ) -> None:
     """Stop a worker; `timeout` is in seconds, 0 for as long as the others live.
+
+    One that `serves` is there to wait for the others: it does not tell that it does.
 
     Raises:
         ShutdownTimeout: not all were done in time; the worker has stopped.
@@ -61,7 +65,7 @@ def stop(
     leaks: tuple[str, ...] = ()
     try:
         if graceful:
-            _agree(agent, end, seconds)
+            _agree(agent, end, seconds, INFO if serves else WARNING)
             leaks = _release(agent, end)
     finally:
         _LIVING.discard(agent)
@@ -77,7 +81,9 @@ def stop(
             raise error
 
 
-def _agree(agent: "Agent", end: float | None, seconds: float | None) -> None:
+def _agree(
+    agent: "Agent", end: float | None, seconds: float | None, level: int
+) -> None:
     """Wait until all are done.
 
     Raises:
@@ -101,7 +107,8 @@ def _agree(agent: "Agent", end: float | None, seconds: float | None) -> None:
         if end is not None and monotonic() >= end:
             assert seconds is not None, "an end comes of a timeout"
             raise ShutdownTimeout(name=agent.name, seconds=seconds, missing=missing)
-        LOG.warning(
+        LOG.log(
+            level,
             "%s waits to shut down for %s",
             agent.name,
             ", ".join(missing) or "calls in flight",
