@@ -250,8 +250,8 @@ class _Gatherings:
     def __init__(self) -> None:
         # How many a group had, by who is in it.
         self.counts: dict[tuple[str, ...], int] = {}
-        # The last one that was whole, for who gave it up and tries again: its number, who
-        # was in it, and what it gave.
+        # The last one that was whole, for who gave it up and tries again: its number,
+        # who was in it, and what it gave.
         self.last: dict[tuple[str, ...], tuple[int, set[Node], dict[str, Any]]] = {}
         self.kept: dict[tuple[int, tuple[str, ...]], _Gathering] = {}
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -157,10 +157,19 @@ def calls_back(worker: str) -> int:
     raise AssertionError("it is no member any more")
 
 
+@pytest.fixture
+def held() -> Iterator[None]:
+    """What is held here is let go in the end; nobody inherits an open gate."""
+    bodies.GATE.clear()
+    yield
+    bodies.open_gate()
+    bodies.GATE.clear()
+
+
+@pytest.mark.usefixtures("held")
 @pytest.mark.parametrize("whose", ["the keeper", "another"])
 def test_a_gap_of_the_monotonic_clock_is_a_long_silence(whose: str) -> None:
     """Whoever has it gives all up, and comes back; nobody gets what is not so."""
-    bodies.GATE.clear()
     with processes("fork", ["w0", "w1"], settings=MORTAL) as (agent, (other,)):
         other.do(keep_what, "w0")
         rref = rpc.remote("w1", bodies.double, args=(5,))
@@ -179,7 +188,6 @@ def test_a_gap_of_the_monotonic_clock_is_a_long_silence(whose: str) -> None:
             assert done == {number: 2 * number for number in range(50)}
         finally:
             go_right()
-            bodies.open_gate()
 
 
 def _jump(whose: str, other: Process) -> None:
@@ -189,9 +197,9 @@ def _jump(whose: str, other: Process) -> None:
         jump(1000.0)
 
 
+@pytest.mark.usefixtures("held")
 def test_a_machine_that_slept_is_told_what_it_missed() -> None:
     """Its own clock says that nothing has happened."""
-    bodies.GATE.clear()
     with processes("fork", ["w0", "w1"], settings=HASTY) as (agent, (other,)):
         other.do(sleep_with_the_machine)
         other.do(keep_what, "w0")
@@ -208,7 +216,6 @@ def test_a_machine_that_slept_is_told_what_it_missed() -> None:
             assert other.do(calls_back, "w0") == 42
         finally:
             other.signal(signal.SIGCONT)
-            bodies.open_gate()
 
 
 def test_what_a_clock_that_stands_still_says() -> None:

@@ -99,11 +99,14 @@ def test_nothing_is_left_of_many_calls(calls: int) -> None:
 
 def test_an_entry_for_each_call_would_be_seen() -> None:
     """What a worker keeps of each call is in one of the tables that are looked at."""
+    bodies.GATE.clear()
     with processes("fork", ["w0", "w1"]) as (agent, (other,)):
         before = bodies.tables(), other.do(bodies.tables)
         held = [rpc.rpc_async("w1", bodies.hold, args=(n,)) for n in range(50)]
         made = [rpc.RRef(n) for n in range(50)]
-        agent.wait_until(lambda: len(other.do(bodies.runs)) >= 16, SECONDS)
+        assert agent.wait_until(
+            lambda: other.do(bodies.tables)["agent._jobs"] >= 50, SECONDS
+        )
         after = bodies.tables(), other.do(bodies.tables)
         grown = [
             {path for path, size in new.items() if size >= old.get(path, 0) + 50}
