@@ -9,6 +9,7 @@ from typing import Any
 from weakref import WeakSet
 
 from runtime import rpc
+from runtime.errors import rpc as rpc_errors
 from runtime.rpc.agent import current_agent
 
 RUNS: Counter[int] = Counter()
@@ -114,3 +115,24 @@ def tables() -> dict[str, int]:
 
 
 CONTAINERS = (dict, list, set, frozenset, deque, WeakSet)
+
+
+def called_without_files(other: str) -> list[str]:
+    """What calls to a worker give that was not called yet: without files, and with."""
+    found = []
+
+    def call() -> None:
+        try:
+            found.append(str(rpc.rpc_sync(other, double, args=(21,))))
+        except rpc_errors.RpcError as error:
+            found.append(type(error).__name__)
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files() - 1, hard))
+    try:
+        call()
+        call()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    call()
+    return found

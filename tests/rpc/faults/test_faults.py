@@ -148,6 +148,14 @@ def test_who_dies_when_it_has_just_joined_is_found_out_by_its_link() -> None:
             rpc.shutdown(graceful=False)
 
 
+def test_without_files_what_needs_one_fails_and_nothing_else() -> None:
+    with processes("fork", ["w0", "w1", "w2"]) as (_, (other, _)):
+        found = other.do(bodies.called_without_files, "w2")
+        assert found == ["WorkerLost", "WorkerLost", "42"]
+        done = asked("w1", bodies.double, range(50)).wait()
+        assert done == {number: 2 * number for number in range(50)}
+
+
 def test_stopped_for_a_moment() -> None:
     """It was only slow: every call has its result, and was run once."""
     with processes("spawn", ["w0", "w1"]) as (_, others):
