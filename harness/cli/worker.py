@@ -18,7 +18,10 @@ from harness.cli.interrupt import deferred
 
 # Between two looks at whether somebody wants it to leave.
 _LOOK_SECONDS = 0.2
-_EPILOG = "Exit codes: 0 it left when it was asked to; 2 it could not join."
+_EPILOG = (
+    "Exit codes: 0 it left when it was asked to; 2 it could not join; 130 it was "
+    "interrupted while it joined, or once more while it left."
+)
 
 
 @click.command(epilog=_EPILOG)
@@ -92,6 +95,7 @@ def worker(
     """Start a worker of remote calls, in an open group.
 
     It serves until Ctrl-C or SIGTERM; then what it is at is finished, and it leaves.
+    A second one ends it at once.
 
     \b
     everyorder worker --name w1 --join ipc:///run/user/1000/group
@@ -114,9 +118,9 @@ def worker(
         agents.init_rpc(name, rpc_backend_options=options)
     except (agents.RpcError, ImportError) as error:
         raise CannotServe(name=name, reason=str(error)) from None
-    with deferred() as check:
-        agent = agents.current_agent("worker")
-        try:
+    agent = agents.current_agent("worker")
+    try:
+        with deferred() as check:
             click.echo(
                 f"worker {name} (id {agent.info.id}) serves at "
                 f"{agent.transport.endpoint}; Ctrl-C to leave"
@@ -124,13 +128,17 @@ def worker(
             while not agent.ended:
                 check()
                 Event().wait(_LOOK_SECONDS)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            try:
-                agents.shutdown(timeout=timeout)
-            except agents.RpcError as error:
-                click.echo(str(error), err=True)
+    except KeyboardInterrupt:
+        if not agent.is_idle():
+            click.echo(
+                f"worker {name} finishes what it is at; Ctrl-C to end it at once",
+                err=True,
+            )
+    # From here on an interrupt is heard at once, and it leaves without waiting.
+    try:
+        agents.shutdown(timeout=timeout)
+    except agents.RpcError as error:
+        click.echo(str(error), err=True)
     click.echo(f"worker {name} has left")
 
 

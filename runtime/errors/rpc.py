@@ -34,12 +34,26 @@ class RpcMisuse(RpcError, TypeError, ValueError):
 
 @dataclass(eq=False, kw_only=True)
 class NotInitialized(RpcError):
-    """`call` needs a worker, and this process has none, or none any more."""
+    """`call` needs a worker, and this process has none, or none any more.
+
+    `parent` is the worker of the process that this one was forked from.
+    """
 
     call: str
+    parent: str = ""
 
     def render(self) -> str:
         """What was called, and what comes before it."""
+        if self.parent:
+            return page(
+                f"`{self.call}` needs a worker, and RPC has not been initialized here: "
+                f"this process was forked, and the worker `{self.parent}` is its "
+                "parent's.",
+                (
+                    "to do",
+                    "call in the parent, or `init_rpc` here, by a name of its own",
+                ),
+            )
         return page(
             f"`{self.call}` needs a worker, and RPC has not been initialized here.",
             (
@@ -244,7 +258,12 @@ class NotAdmitted(RpcError):
     def render(self) -> str:
         """Which worker, where, and why not."""
         return page(
-            f"Worker `{self.name}` was not admitted at `{self.address}`: {self.why}."
+            f"Worker `{self.name}` was not admitted at `{self.address}`: {self.why}.",
+            (
+                "to know",
+                "a group shares its size, times, limits and keys: copies of one "
+                "folder, or the `public.key` of each other in `allowed`",
+            ),
         )
 
 
@@ -493,8 +512,8 @@ class OnlyRegistered(RpcError):
             f"{self.found} was refused: this worker takes registered functions only.",
             (
                 "to do",
-                "register the function there by `rpc.register`, and call it with "
-                "numbers, texts, tensors and containers of these",
+                "register a function there by `rpc.register`, and call it with "
+                "numbers, texts, tensors, references and containers of these",
             ),
         )
 

@@ -250,6 +250,9 @@ class _Gatherings:
     def __init__(self) -> None:
         # How many a group had, by who is in it.
         self.counts: dict[tuple[str, ...], int] = {}
+        # The last one that was whole, for who gave it up and tries again: its number,
+        # who was in it, and what it gave.
+        self.last: dict[tuple[str, ...], tuple[int, set[Node], dict[str, Any]]] = {}
         self.kept: dict[tuple[int, tuple[str, ...]], _Gathering] = {}
 
 
@@ -258,6 +261,10 @@ _GATHERINGS: "WeakKeyDictionary[Agent, _Gatherings]" = WeakKeyDictionary()
 
 
 def _gatherings(agent: Agent) -> _Gatherings:
+    # What was given last may hold references, and they their worker.
+    for each in [*_GATHERINGS]:
+        if each.ended:
+            _GATHERINGS.pop(each, None)
     return _GATHERINGS.setdefault(agent, _Gatherings())
 
 
@@ -266,16 +273,32 @@ def _arrive(
     number: int, names: tuple[str, ...], name: str, obj: Any, seconds: float | None
 ) -> Future[dict[str, Any]]:
     """Give an object to the worker that keeps a gathering; a future of all."""
-    found = _gatherings(current_agent("_all_gather"))
+    agent = current_agent("_all_gather")
+    found = _gatherings(agent)
     until = inf if seconds is None else monotonic() + seconds
+    # An earlier life of a worker gathered for itself.
+    life = next((node for node in agent.nodes() if node.name == name), None)
     with _LOCK:
+        last, lives, told = found.last.get(names, (0, set(), {}))
+        if number <= last and life in lives:
+            # What it gave first came late, and the others have gone on with that.
+            again: Future[dict[str, Any]] = Future()
+            if number == last:
+                again.set_result(told)
+            else:
+                again.set_error_if_needed(
+                    GatherTimeout(call="_all_gather", missing=(), seconds=0.0)
+                )
+            return again
         gathering = found.kept.setdefault((number, names), _Gathering(names))
         gathering.given[name] = obj, until
         whole = not gathering.missing()
         if whole:
             del found.kept[number, names]
+            each = {name: gathering.given[name][0] for name in names}
+            there = {node for node in agent.nodes() if node.name in names}
+            found.last[names] = number, there, each
     if whole:
-        each = {name: gathering.given[name][0] for name in names}
         gathering.complete.set_result(each)
     return gathering.complete
 

@@ -12,7 +12,9 @@ Rules:
   tells so from wherever the garbage collector runs, and takes no lock;
 - the owner's reference gives the value itself, a user's a copy for each `to_here`;
 - a reference whose value was never made, or whose owner is lost, is dead, and says so;
-- it travels inside of remote calls only: nothing else may copy or pickle it.
+- it travels inside of remote calls only: nothing else may copy or pickle it;
+- owners count references and follow no circles: a value that holds a reference to
+  itself, or to one that holds one to it, stays until that is dropped, or the end.
 """
 
 from collections.abc import Callable
@@ -56,7 +58,9 @@ _PLAIN = {bool: "bool", int: "int", float: "float", str: "str", type(None): "Non
 class RRef(Generic[T]):
     """A reference to a value of type T on some worker.
 
-    `RRef(value)` makes this worker the owner.  `type_hint` is the interface by which
+    `RRef(value)` makes this worker the owner.  A value that holds a reference to itself
+    is kept until it drops that, or the worker shuts down: owners count references, and
+    no garbage collector sees all workers.  `type_hint` is the interface by which
     scripts see a compiled module; nothing else has one.
 
     Raises:

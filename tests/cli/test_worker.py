@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from harness.cli import main
 from harness.cli.worker import worker
+from runtime.errors.rpc import WorkerLost
 from runtime.rpc.agent import (
     Request,
     RpcBackendOptions,
@@ -76,6 +77,47 @@ def test_it_serves_until_it_is_told_to_leave(folder: str) -> None:
             process.send_signal(signal.SIGTERM)
             assert process.communicate(timeout=SECONDS) == ("worker w1 has left\n", "")
             assert process.returncode == 0
+        finally:
+            process.kill()
+
+
+def test_a_second_interrupt_ends_it_at_once(folder: str) -> None:
+    """Though it is at something, which it would have finished after the first one."""
+    place = f"ipc://{folder}/group"
+    command = [sys.executable, "-m", "everyorder", "worker", "--name", "w1"]
+    process = subprocess.Popen(
+        [*command, "--join", place, "--timeout", "3600"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.readline().startswith("worker w1 (id 0) serves")
+            with seated():
+                init_rpc("w2", rpc_backend_options=RpcBackendOptions(init_method=place))
+                try:
+                    agent = current_agent("test")
+                    ever = Request(signal.pause, ())
+                    future = agent.call(agent.find("w1"), ever, timeout=None)
+                    done = Request(operator.add, (1, 2))
+                    there = agent.find("w1")
+                    assert agent.call_and_wait(there, done, timeout=SECONDS) == 3
+                    process.send_signal(signal.SIGINT)
+                    said = process.stderr.readline()
+                    assert "Ctrl-C to end it at once" in said
+                    process.send_signal(signal.SIGINT)
+                    process.wait(timeout=SECONDS)
+                    # It has said good-bye all the same.
+                    with pytest.raises(WorkerLost, match="left"):
+                        future.wait(SECONDS)
+                finally:
+                    shutdown(graceful=False)
+            assert process.returncode == 130
+            assert "has left" not in process.communicate()[0]
         finally:
             process.kill()
 

@@ -12,7 +12,8 @@ Rules:
 - a mistake in a call is raised at the caller, and nothing is sent;
 - each call ends once: by its answer, or by an error that says why there is none;
 - answers are read, and futures completed, on request threads, or by the thread that
-  waits; callbacks have a request thread of their own, and may wait;
+  waits; callbacks have a request thread of their own, and may wait; where all of them
+  are busy, other threads do it (`Pool.put_own`);
 - with too many calls in flight the caller waits; functions that run for others do not:
   what they call may be what the others wait for.
 """
@@ -412,7 +413,7 @@ class Agent(Holder):
             self._answers.append((pending, event))
             if not self._settling:
                 self._settling = True
-                self.pool.put(Agent._settle, self)
+                self.pool.put_own(Agent._settle, self)
 
     def _created(self, handle: Handle, event: Answered | Failed) -> bool:
         """Complete the future of a creation, unless that takes another thread."""
@@ -445,7 +446,7 @@ class Agent(Holder):
                 outcome = Error(error, error.__traceback__)
             if not future._offer_quietly(outcome):
                 # Callbacks may wait for what comes behind.
-                self.pool.put(_complete, (future, outcome))
+                self.pool.put_own(_complete, (future, outcome))
             del pending, event, future, outcome
 
     def _read(self, pending: Pending, event: Answered | Failed) -> Any:
@@ -506,6 +507,11 @@ class Agent(Holder):
     def on_link(self, link: Link) -> None:
         """A link changed: who ended is given up; who joins is told why in vain."""
         if link.state is LinkState.ABSENT:
+            if link.detail:
+                # It may be this worker's own fault: of open files, there are too many.
+                LOG.warning(
+                    "%s cannot reach %s: %s", self.name, link.endpoint, link.detail
+                )
             with suppress(NotInitialized):
                 self.do(
                     lambda now: self.session.unreachable(link.endpoint, now), "link"
@@ -523,7 +529,7 @@ class Agent(Holder):
     def ticked(self) -> None:
         """Have memory given back that nobody looks at any more."""
         if self.lending.has_returns():
-            self.pool.put(Lending.give_back, self.lending)
+            self.pool.put_own(Lending.give_back, self.lending)
 
     def last_events(self, why: str) -> list[Event]:
         """Every call that has no answer ends."""

@@ -11,6 +11,7 @@ callers send by the codec that runs no code.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from runtime.errors.rpc import OnlyRegistered
 from runtime.rpc.identities import Fork, WorkerInfo
 from runtime.rpc.session.events import Payload
 from runtime.rpc.values import Packed, unpack
@@ -25,6 +26,8 @@ from runtime.rpc.values.remote_errors import pack_error, unpack_error
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.handles import References
+
+_PICKLED = "The answer of a worker that does not take registered functions only"
 
 
 class Codec:
@@ -88,10 +91,13 @@ class Codec:
         trusted = not self._registered_only
         if failed:
             raise unpack_error(payload, trusted=trusted)
-        if not carries:
-            return unpack(payload, self._references, trusted=trusted)
-        arriving = self._references.arriving(carries)
         try:
-            return unpack(payload, arriving, carries, trusted=trusted)
-        finally:
-            arriving.give_back()
+            if not carries:
+                return unpack(payload, self._references, trusted=trusted)
+            arriving = self._references.arriving(carries)
+            try:
+                return unpack(payload, arriving, carries, trusted=trusted)
+            finally:
+                arriving.give_back()
+        except OnlyRegistered:
+            raise OnlyRegistered(found=_PICKLED) from None

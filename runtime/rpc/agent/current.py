@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 class Seat:
     """The place of one worker; `agent` is None where there is none."""
 
-    __slots__ = ("__weakref__", "agent", "last")
+    __slots__ = ("__weakref__", "agent", "parent")
 
     def __init__(self) -> None:
         self.agent: Agent | None = None
-        # The worker that sat here before, for who asks after its end.
-        self.last: str = ""
+        # The worker that sat here when this process was forked.
+        self.parent = ""
 
 
 _PROCESS = Seat()
@@ -46,9 +46,10 @@ def current_agent(call: str) -> "Agent":
     Raises:
         NotInitialized: there is none, or none any more.
     """
-    agent = (_OWN.get() or _PROCESS).agent
+    own = _OWN.get() or _PROCESS
+    agent = own.agent
     if agent is None:
-        raise NotInitialized(call=call)
+        raise NotInitialized(call=call, parent=own.parent)
     return agent
 
 
@@ -74,8 +75,10 @@ def seated(own: Seat | None = None) -> Iterator[Seat]:
 
 
 def _in_child() -> None:
-    seat().agent = None
-    _PROCESS.agent = None
+    for own in (seat(), _PROCESS):
+        if own.agent is not None:
+            own.parent = own.agent.name
+            own.agent = None
 
 
 if hasattr(os, "register_at_fork"):

@@ -9,7 +9,8 @@ True only here: where workers meet, and who keeps the list of them.
     local://NAME         in one process
 
 With a world size the group is static: it is complete when so many are there, and
-nobody is called before.  Without one it is open: workers come and go.
+nobody is called before.  Without one it is open: workers come and go.  Who says another
+size than the keeper is not admitted; who says none takes the keeper's.
 
 Who keeps: rank 0 of a static group; else whoever is first at the address.  The others
 ask the keeper, again and again until they are members or the time is over.  When the
@@ -326,7 +327,11 @@ def _become_member(
         size = where.world_size
         agent.do(lambda _: session.keep(world_size=size, id=wanted or 0), "init_rpc")
     else:
-        agent.do(lambda now: session.join(keeper, id=wanted, now=now), "init_rpc")
+        size = where.world_size
+        agent.do(
+            lambda now: session.join(keeper, id=wanted, now=now, world_size=size),
+            "init_rpc",
+        )
     ended = False
 
     def is_over() -> bool:
@@ -355,6 +360,8 @@ def _become_member(
         return True
     if keeper in agent.refused:
         why = "the two do not trust each other's keys"
+        if agent.options.keys is None:
+            why += ", and this one was given no folder of keys"
         raise NotAdmitted(name=agent.name, address=where.endpoint, why=why)
     given = agent.options.join_timeout
     # Nobody may have needed it before that was over.

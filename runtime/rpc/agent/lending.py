@@ -81,7 +81,7 @@ class Lending:
         """A payload of a peer, with all its buffers.
 
         Raises:
-            BlockGone: what was lent is not there.
+            BlockGone: what was lent is not there, or cannot be had; all is given back.
             Undecodable: it is no payload of ours, or larger than is taken here.
         """
         if len(payload) < 2:
@@ -92,10 +92,21 @@ class Lending:
             return found
         if len(mark) % _PLACE.size:
             raise Undecodable(found="A payload", reason="its tokens are cut")
+        gone: BlockGone | None = None
         for (place,) in _PLACE.iter_unpack(mark):
             if not 0 < place < len(found):
                 raise Undecodable(found="A payload", reason="a token is not in it")
-            found[place] = self._borrowed.open(found[place], peer)
+            try:
+                found[place] = self._borrowed.open(found[place], peer)
+            except BlockGone as error:
+                # The others are opened all the same: to be dropped is to be given back.
+                gone = gone or error
+        if gone is not None:
+            try:
+                raise gone
+            finally:
+                # Else the error would keep them.
+                del gone, found
         if sum(map(_size, found)) > self._largest:
             raise Undecodable(found="A payload", reason="it is too large")
         return found

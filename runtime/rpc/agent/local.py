@@ -3,11 +3,16 @@
 True only here: workers that nobody else has to start.  The thread that opens the block
 is the first of them; the others are threads of this process, or processes of their own.
 
-Rules: the block leaves nobody behind, however it ends: in good order the group shuts
-down as one; after an error all stop at once, and processes that do not are killed.
+Rules:
+- the block leaves nobody behind, however it ends: in good order the group shuts down as
+  one; after an error all stop at once, and processes that do not are killed;
+- a process that is forked in the block is none of the workers: it leaves the block, and
+  ends, without doing anything to those of its parent.
 """
 
 import multiprocessing
+import multiprocessing.process
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,15 +20,17 @@ from dataclasses import replace
 from itertools import count
 from logging import getLogger
 from multiprocessing.process import BaseProcess
+from shutil import rmtree
 from threading import Thread
 from typing import Any, Literal, get_args
+from weakref import WeakSet
 
 from runtime.errors.rpc import AlreadyInitialized, RpcError, RpcMisuse
 from runtime.rpc.agent.agent import Agent
-from runtime.rpc.agent.current import Seat, seat
+from runtime.rpc.agent.current import Seat, current_agent, seat
 from runtime.rpc.agent.joining import checked_name, join, meeting
 from runtime.rpc.agent.options import RpcBackendOptions, Settings
-from runtime.rpc.agent.starting import init_rpc, shutdown
+from runtime.rpc.agent.starting import init_rpc
 from runtime.rpc.agent.stopping import lives, stop
 from runtime.rpc.identities import WorkerInfo
 
@@ -36,6 +43,8 @@ _NUMBERS = count()
 _NEAR = Settings(dead=60.0, expire=70.0)
 # A process that was told to end, and is at something, has so long.
 _END_SECONDS = 10.0
+# Processes of this one, whom a forked child would end at its own end.
+_CHILDREN: WeakSet[BaseProcess] = WeakSet()
 
 
 @contextmanager
@@ -67,11 +76,14 @@ def local_workers(
     if own.agent is not None:
         raise AlreadyInitialized(name=own.agent.name)
     options = options or RpcBackendOptions(session=_NEAR)
+    process = os.getpid()
     with ExitStack() as stack:
         if how == "threads":
             place = f"local://local-{next(_NUMBERS)}"
         else:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rpc-"))
+            # Not one that is removed when any process ends which knows of it.
+            folder = tempfile.mkdtemp(prefix="rpc-")
+            stack.callback(rmtree, folder, ignore_errors=True)
             place = f"ipc://{folder}"
         options = replace(options, init_method=place)
         group = _Threads() if how == "threads" else _Processes(how)
@@ -81,14 +93,19 @@ def local_workers(
             agent = join(names[0], where, options, own, group.is_over)
             lives(agent)
             yield tuple(node.info for node in agent.nodes())
-            group.end(agent)
+            if os.getpid() == process:
+                group.end(agent)
         except BaseException:
             started = seat().agent
-            if started is not None:
+            if started is not None and os.getpid() == process:
                 stop(started, graceful=False)
             raise
         finally:
-            group.close()
+            if os.getpid() == process:
+                group.close()
+            else:
+                # The folder is the parent's.
+                stack.pop_all()
 
 
 def _names(workers: int | Sequence[str]) -> tuple[str, ...]:
@@ -180,6 +197,7 @@ class _Processes:
                 target=_serve, args=(name, rank, len(names), options), daemon=True
             )
             process.start()
+            _CHILDREN.add(process)
             self._processes.append(process)
 
     def end(self, first: Agent) -> None:
@@ -200,4 +218,15 @@ class _Processes:
 def _serve(name: str, rank: int, world_size: int, options: RpcBackendOptions) -> None:
     """What a process of its own does: serve until all are done."""
     init_rpc(name, rank=rank, world_size=world_size, rpc_backend_options=options)
-    shutdown()
+    stop(current_agent("local_workers"), serves=True)
+
+
+def _in_child() -> None:
+    # As `multiprocessing` does in the children that it starts itself.
+    for each in [*_CHILDREN]:
+        multiprocessing.process._children.discard(each)  # type: ignore[attr-defined]
+
+
+# Some systems have no fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_in_child)

@@ -76,7 +76,8 @@ class RpcBackendOptions:
     workers of one machine only are heard.  `host` is the name or number by which others
     reach this machine, where its own guess is not it.  `registered_only` has this
     worker run nothing but what was registered here, ask for nothing but what is
-    registered there, and decode nothing that could run code.  `max_calls_in_flight` is
+    registered there, and decode nothing that could run code, so that it gets results of
+    workers only that have it, too.  `max_calls_in_flight` is
     how many answers may be missing before a caller waits, `max_payload` the largest
     request or answer, in bytes.  `shared_memory` lets large buffers between processes
     of one machine lie in memory that both map.  `join_timeout` is in seconds; `session`

@@ -8,6 +8,9 @@ How it is seen that a thread waits: the function that it is in is one of `WAITS`
 where requests queue up and all threads are busy does a watcher look, every few
 milliseconds; else nothing of this costs anything.
 
+What a worker does for itself (reading answers, telling events) is not kept waiting by
+functions that run for others: with all threads busy it has a thread of its own.
+
 Rules:
 - a request is a function and its argument; what it raises is logged, and is a defect;
 - a thread that is one too many leaves after a second without a request;
@@ -35,6 +38,8 @@ WAITS: set[CodeType] = {Future._awaited.__code__}
 _LOOK_SECONDS = 0.004
 # A surplus thread, and the watcher, leave after so long without use.
 _IDLE_SECONDS = 1.0
+# At once for a worker itself: reading, telling, and callbacks that wait.
+MOST_OWN = 16
 # More threads than any recursion of calls needs, and fewer than systems refuse.
 MOST = 4096
 
@@ -53,6 +58,8 @@ class Pool:
         # Threads without a request, less the requests that no thread has taken.
         self._free = 0
         self._threads: set[Thread] = set()
+        # Those that do one thing for the worker itself, and end.
+        self._own: set[Thread] = set()
         self._started = 0
         self._closed = False
         self._watcher: Thread | None = None
@@ -69,6 +76,25 @@ class Pool:
         if short:
             self._grow()
 
+    def put_own(self, function: Callable[[Any], object], argument: Any) -> None:
+        """As `put`, for what may not wait until others have run."""
+        with self._lock:
+            if self._closed:
+                return
+            busy = self._free <= 0 and len(self._threads) >= self._size
+            if busy and len(self._own) < MOST_OWN:
+                self._started += 1
+                thread = Thread(
+                    target=self._work_once,
+                    args=(function, argument),
+                    name=f"{self._name} own {self._started}",
+                    daemon=True,
+                )
+                self._own.add(thread)
+                thread.start()
+                return
+        self.put(function, argument)
+
     def counts(self) -> tuple[int, int, int]:
         """How many threads there are, how many are idle, how many requests wait."""
         with self._lock:
@@ -84,8 +110,10 @@ class Pool:
         with self._lock:
             self._closed = True
             threads = [*self._threads]
+            own = [*self._own]
         for _ in threads:
             self._queue.put(None)
+        threads += own
         share = timeout
         for thread in threads:
             if thread is not current_thread():
@@ -143,15 +171,24 @@ class Pool:
             if task is None:
                 self._threads.discard(current_thread())
                 return
-            try:
-                task[0](task[1])
-            except BaseException:
-                getLogger("runtime.rpc").exception("a request ended by a defect")
-            finally:
-                # It may be the last one to keep what a user made.
-                del task
+            self._run(*task)
+            # It may be the last one to keep what a user made.
+            del task
             with self._lock:
                 self._free += 1
+
+    def _work_once(self, function: Callable[[Any], object], argument: Any) -> None:
+        self._enter()
+        self._run(function, argument)
+        with self._lock:
+            self._own.discard(current_thread())
+
+    @staticmethod
+    def _run(function: Callable[[Any], object], argument: Any) -> None:
+        try:
+            function(argument)
+        except BaseException:
+            getLogger("runtime.rpc").exception("a request ended by a defect")
 
     def _watch(self) -> None:
         idle = 0.0

@@ -47,6 +47,7 @@ LOG = getLogger("runtime.rpc")
 LOOK_SECONDS = 0.1
 # Waking the receiving thread costs more than being a little late.
 _EARLIER = 0.0005
+_FORKED = "the process was forked"
 
 
 def wait_shortly(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) -> None:
@@ -171,7 +172,8 @@ class Speaker:
     def _told(self, act: Callable[[float], Any], call: str, me: int) -> Any:
         with self._lock:
             if self.ended:
-                raise NotInitialized(call=call)
+                parent = self.name if self.ended == _FORKED else ""
+                raise NotInitialized(call=call, parent=parent)
             self._holder = me
             try:
                 now = monotonic()
@@ -269,7 +271,7 @@ class Speaker:
         if getattr(self._own, "here", False):
             self._drain()
         else:
-            self.pool.put(Speaker._drain, self)
+            self.pool.put_own(Speaker._drain, self)
 
     def _drain(self) -> None:
         """Handle events in order, unless another thread is at it."""
@@ -316,7 +318,7 @@ class Speaker:
 def _in_child() -> None:
     for each in [*_SPEAKERS]:
         # Its threads are the parent's: nobody would ever answer.
-        each.ended = each.ended or "the process was forked"
+        each.ended = each.ended or _FORKED
 
 
 # Some systems have no fork.

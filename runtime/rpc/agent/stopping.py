@@ -17,18 +17,17 @@ Rules:
 
 import atexit
 from contextlib import suppress
-from logging import getLogger
+from logging import INFO, WARNING
 from time import monotonic
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from runtime.errors.rpc import ReferencesLeaked, ShutdownTimeout
 from runtime.rpc.agent.options import timeout_seconds
+from runtime.rpc.transport.interface import LOG
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent
-
-LOG = getLogger("runtime.rpc")
 
 # Who is missing is told so often.
 _TELL_SECONDS = 10.0
@@ -50,8 +49,11 @@ def stop(
     timeout: float = 0.0,
     *,
     ignore_leaks: bool = True,
+    serves: bool = False,
 ) -> None:
     """Stop a worker; `timeout` is in seconds, 0 for as long as the others live.
+
+    One that `serves` is there to wait for the others: it does not tell that it does.
 
     Raises:
         ShutdownTimeout: not all were done in time; the worker has stopped.
@@ -63,7 +65,7 @@ def stop(
     leaks: tuple[str, ...] = ()
     try:
         if graceful:
-            _agree(agent, end, seconds)
+            _agree(agent, end, seconds, INFO if serves else WARNING)
             leaks = _release(agent, end)
     finally:
         _LIVING.discard(agent)
@@ -79,7 +81,9 @@ def stop(
             raise error
 
 
-def _agree(agent: "Agent", end: float | None, seconds: float | None) -> None:
+def _agree(
+    agent: "Agent", end: float | None, seconds: float | None, level: int
+) -> None:
     """Wait until all are done.
 
     Raises:
@@ -103,7 +107,8 @@ def _agree(agent: "Agent", end: float | None, seconds: float | None) -> None:
         if end is not None and monotonic() >= end:
             assert seconds is not None, "an end comes of a timeout"
             raise ShutdownTimeout(name=agent.name, seconds=seconds, missing=missing)
-        LOG.warning(
+        LOG.log(
+            level,
             "%s waits to shut down for %s",
             agent.name,
             ", ".join(missing) or "calls in flight",
@@ -127,4 +132,5 @@ def stop_all() -> None:
             stop(agent, graceful=False)
 
 
+# Before transports are closed: those were imported earlier.
 atexit.register(stop_all)

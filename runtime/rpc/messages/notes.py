@@ -40,17 +40,25 @@ SIGNED = Struct("<q")
 # A beat names so many packets that came early; more are told by the next one.
 EARLY = 64
 
+# Figures by name: so many at most.
+FIGURES = 16
+
 _BEAT = Struct("<QQ")
+_FIGURE = Struct("<d")
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Who wants to be a member; `id` is the number that it wants, None for any."""
+    """Who wants to be a member; `id` is the number that it wants, None for any.
+
+    `shared` are figures that the whole group has to have the same, by name.
+    """
 
     name: str
     endpoint: str
     key: str = ""
     id: int | None = None
+    shared: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,11 @@ def of_note(note: Note) -> bytes:
                 + of_text(note.name, NAME)
                 + of_text(note.endpoint, ENDPOINT)
                 + of_text(note.key, KEY)
+                + SHORT.pack(len(note.shared))
+                + b"".join(
+                    of_text(name, NAME) + _FIGURE.pack(figure)
+                    for name, figure in note.shared
+                )
             )
         case Admission():
             return (
@@ -136,7 +149,12 @@ def _join(reader: Reader) -> Join:
         reader.text(ENDPOINT),
         reader.text(KEY),
         None if wanted < 0 else wanted,
+        reader.many(FIGURES, _figure),
     )
+
+
+def _figure(reader: Reader) -> tuple[str, float]:
+    return reader.text(NAME), reader.numbers(_FIGURE)[0]
 
 
 def _admitted(reader: Reader) -> Admission:

@@ -396,6 +396,10 @@ class Channel:
         """Nobody listens at the endpoint any more: give up, as after silence."""
         if self.state == OPEN:
             self._silence(now)
+        elif self.state in (OPENING, ANSWERING):
+            # Nothing was sent, and nothing came, that somebody could count on.
+            self._move("silence")
+            self._end(Reason.LOST, expired=True)
 
     def _expire(self, now: float) -> None:
         self._move("expiry")

@@ -124,7 +124,9 @@ class Composition:
         self._stopped = False
         self._references = References(self.node)
         self._calls = Calls(self._references, settings)
-        self._members = Members(self.node, endpoint, key, self._proven)
+        self._members = Members(
+            self.node, endpoint, key, self._proven, settings.shared()
+        )
         self._finishing = Finishing()
         self._references.events = self._events
         self._calls.events = self._events

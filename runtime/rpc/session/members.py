@@ -13,6 +13,7 @@ Rules:
 - in a group of `world_size` there are so many at most;
 - whoever the keeper loses is a member no more, and is told so by nobody: it finds that
   its own keeper is lost, and asks to be admitted again, in the same life;
+- who joins has the figures of the keeper that a group shares, or is rejected;
 - without a keeper nobody joins; the others stay members for each other until they lose
   each other, or the one of the lowest number has lost them, which asks for the end;
 - a note of another group, or about another life of this worker, changes nothing; nor
@@ -60,6 +61,8 @@ TRANSITIONS: dict[tuple[str, str], str] = {
 # Seconds between two requests to be admitted; those of who was a member are rarer.
 _AGAIN = 0.2
 _AGAIN_LATER = 1.0
+# The name of a figure: how many workers a static group has.
+_SIZE = "world_size"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,7 @@ class Members:
         endpoint: str,
         key: str,
         proven: Callable[[Node], float],
+        shared: tuple[tuple[str, float], ...] = (),
     ) -> None:
         self.out: list[tuple[Node, Message]] = []
         self.events: list[Event] = []
@@ -99,6 +103,7 @@ class Members:
         self._endpoint = endpoint
         self._key = key
         self._proven = proven
+        self._shared = shared
         self._members: dict[int, Member] = {}
         # Whom to ask, for which number, and when.
         self._meeting = ""
@@ -121,9 +126,17 @@ class Members:
         self._put(Member(self.node, self._endpoint, self._key))
         self.events.append(Admitted(self.node, world_size))
 
-    def join(self, meeting: str, wanted: int | None, now: float) -> None:
-        """Ask the keeper at an endpoint to be admitted."""
+    def join(
+        self,
+        meeting: str,
+        wanted: int | None,
+        now: float,
+        world_size: int | None = None,
+    ) -> None:
+        """Ask the keeper at an endpoint to be admitted, to a group of such a size."""
         self._move("join")
+        if world_size is not None:
+            self._shared += ((_SIZE, float(world_size)),)
         self._meeting = meeting
         self._wanted = wanted
         self._ask(now)
@@ -142,7 +155,8 @@ class Members:
         return self._members.get(incarnation)
 
     def _ask(self, now: float) -> None:
-        join = Join(self.node.name, self._endpoint, self._key, self._wanted)
+        name = self.node.name
+        join = Join(name, self._endpoint, self._key, self._wanted, self._shared)
         self.letters.append(Letter(self._meeting, Kind.JOIN, join, 0))
         self._ask_at = now + (_AGAIN if self.status == JOINING else _AGAIN_LATER)
 
@@ -192,6 +206,10 @@ class Members:
             if found.endpoint == join.endpoint and found.node.name == join.name:
                 self._admit(found)
             return
+        why = self._differs(join)
+        if why:
+            self._reject(source, join, why)
+            return
         others = [
             each
             for each in self._members.values()
@@ -230,6 +248,15 @@ class Members:
         number = free if join.id is None else join.id
         node = Node(join.name, number, source)
         self._announce(Member(node, join.endpoint, join.key))
+
+    def _differs(self, join: Join) -> str:
+        """Which figures of who asks are not those of the group; "" if none is."""
+        own: dict[str, float | None] = {**dict(self._shared), _SIZE: self.world_size}
+        return "; ".join(
+            f"it has {name} = {figure:g}, and the group has {_said(own[name])}"
+            for name, figure in join.shared
+            if name in own and own[name] != figure
+        )
 
     def _announce(self, member: Member) -> None:
         others = [each for each in self._members.values() if each.node != self.node]
@@ -368,3 +395,7 @@ def _taken(join: Join, other: Node) -> str:
     if other.name == join.name:
         return f"RPC worker name {join.name} {NOT_UNIQUE}: worker {other.id} has it"
     return f"RPC worker id {join.id} {NOT_UNIQUE}: worker {other.name} has it"
+
+
+def _said(figure: float | None) -> str:
+    return "none" if figure is None else f"{figure:g}"

@@ -30,13 +30,21 @@ class Session(Composition):
         self._members.keep(world_size, id)
         self._settle(self._now)
 
-    def join(self, endpoint: str, *, id: int | None, now: float) -> None:  # noqa: A002
+    def join(
+        self,
+        endpoint: str,
+        *,
+        id: int | None,  # noqa: A002
+        now: float,
+        world_size: int | None = None,
+    ) -> None:
         """Ask the keeper at an endpoint to be a member, with this number if given.
 
-        The end is an `Admitted` or a `Rejected`; until then it is asked again.
+        `world_size` is the size that the group has to have, None for any.  The end
+        is an `Admitted` or a `Rejected`; until then it is asked again.
         """
         self._come(now)
-        self._members.join(endpoint, id, now)
+        self._members.join(endpoint, id, now, world_size)
         self._settle(now)
 
     def leave(self, now: float) -> None:

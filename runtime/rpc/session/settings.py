@@ -5,10 +5,15 @@ seconds.
 
 Rules: `expire` is longer than `dead`, by more than clocks of two workers can run apart
 meanwhile: a worker that hears nothing has given up what it holds of another one before
-that one gives it away.  All workers of a group have the same times.
+that one gives it away.  So all workers of a group have the same of `SHARED`: who would
+join with others is refused, and told which.
 """
 
 from dataclasses import dataclass
+
+# The first two: see above.  What has more frames or references than are taken is no
+# message.
+SHARED = ("dead", "expire", "frames", "references")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,10 @@ class Settings:
     # The frames of a packet, and the references that it carries.
     frames: int = 8192
     references: int = 1024
+
+    def shared(self) -> tuple[tuple[str, float], ...]:
+        """What all workers of a group have the same, by name."""
+        return tuple((name, float(getattr(self, name))) for name in SHARED)
 
     def __post_init__(self) -> None:
         times = (self.heartbeat, self.connect, self.acknowledge)

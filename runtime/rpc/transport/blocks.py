@@ -19,10 +19,12 @@ Rules:
 - all blocks together have at most `most` bytes, and those that nobody needs at most
   `idle`; where a block cannot be had, nothing is lent, and buffers travel as frames;
 - when the last view of a block dies, its token is put into a queue, and nothing else
-  is done: that happens inside of arbitrary code;
+  is done: that happens inside of arbitrary code; so is that of one that cannot be had
+  here, as nobody else would give it back;
 - without `memfd` and `/proc` (systems other than Linux) nothing is ever lent.
 """
 
+import errno
 import fcntl
 import mmap
 import os
@@ -31,6 +33,7 @@ from collections import deque
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from struct import Struct
 from typing import Generic, TypeVar
 from weakref import finalize
@@ -57,6 +60,19 @@ _SEALS = ("F_SEAL_SHRINK", "F_SEAL_GROW", "F_SEAL_SEAL")
 # Of Linux 6.3 on (`linux/memfd.h`); Python has no name for it.
 _MFD_NOEXEC_SEAL = 0x8
 
+# What this process has no more of, whatever was lent.
+_FULL = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+
+# What the container of this process may take: its control group, of version 2 and of 1.
+# Who takes more is killed, however much memory the machine has.
+_GROUPS = (
+    ("/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"),
+    (
+        "/sys/fs/cgroup/memory",
+        *("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ),
+)
+
 SUPPORTED = hasattr(os, "memfd_create") and all(hasattr(fcntl, s) for s in _SEALS)
 
 PeerT = TypeVar("PeerT", bound=Hashable)
@@ -73,14 +89,31 @@ def _class_of(size: int) -> int:
     return -(-pages // step) * step * _PAGE
 
 
-def _available() -> int:
-    """Bytes of memory that can be had without harm to others."""
-    with open("/proc/meminfo", encoding="ascii") as file:
+def _figure(path: str, name: str) -> int:
+    """A figure of a file that has one on each line, by name; 0 if it is not there."""
+    with open(path, encoding="ascii") as file:
         for line in file:
-            name, _, rest = line.partition(":")
-            if name == "MemAvailable":
-                return int(rest.split()[0]) * 1024
+            first, *rest = line.replace(":", " ").split()
+            if first == name:
+                return int(rest[0])
     return 0
+
+
+def _available() -> int:
+    """Bytes of memory that can be had without harm to others; 0 if nobody knows."""
+    # There may be no file left to open.
+    try:
+        found = _figure("/proc/meminfo", "MemAvailable") * 1024
+    except OSError:
+        return 0
+    for folder, limit, usage, idle in _GROUPS:
+        # Where there is no limit it is a word, or larger than any memory.
+        with suppress(OSError, ValueError):
+            most = int(Path(folder, limit).read_text("ascii"))
+            used = int(Path(folder, usage).read_text("ascii"))
+            used -= _figure(f"{folder}/memory.stat", idle)
+            found = min(found, max(0, most - used))
+    return found
 
 
 @dataclass(slots=True, eq=False)
@@ -303,8 +336,17 @@ class Borrowed(Generic[PeerT]):
         """The bytes that were lent: writable, and nobody else sees what is written.
 
         Raises:
-            BlockGone: the block is not there any more, or never was.
+            BlockGone: the block is not there any more, never was, or cannot be had.
         """
+        try:
+            return self._mapped(token, lender)
+        except BlockGone as error:
+            cause = error.__cause__
+            if isinstance(cause, OSError) and cause.errno in _FULL:
+                self._dead.append((lender, _TOKEN.unpack(token)[2]))
+            raise
+
+    def _mapped(self, token: Buffer, lender: PeerT) -> memoryview:
         file, lending, length = _opened(token)
         try:
             memory = mmap.mmap(

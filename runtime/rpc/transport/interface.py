@@ -13,10 +13,13 @@ Rules:
 - what comes in is told by one thread, one thing after the other: packets, times, links.
   What a callback raises is logged, and the thread goes on;
 - buffers that came in belong to whoever gets them; the large ones are writable;
+- a transport that nobody closes is closed at the end of the process, after all that was
+  registered later: its threads may not outlive the interpreter;
 - in a forked child a transport is closed: the child makes its own, and the parent's
   goes on as if nothing had been.
 """
 
+import atexit
 import logging
 import os
 from collections.abc import Callable, Sequence
@@ -125,6 +128,21 @@ def _in_child() -> None:
     for each in [*_FORKABLE]:
         each.in_child()
 
+
+_LEFT: WeakSet[Transport] = WeakSet()
+
+
+def closed_at_exit(transport: Transport) -> None:
+    """Have a transport closed when this process ends, unless it was before."""
+    _LEFT.add(transport)
+
+
+def _at_exit() -> None:
+    for each in [*_LEFT]:
+        each.close(linger=0)
+
+
+atexit.register(_at_exit)
 
 # Some systems have no fork.
 if hasattr(os, "register_at_fork"):

@@ -46,6 +46,7 @@ from runtime.rpc.transport.interface import (
     OnLink,
     OnPacket,
     OnTime,
+    closed_at_exit,
     closed_in_child,
 )
 from runtime.rpc.transport.keys import Keys, answered
@@ -162,6 +163,7 @@ class SocketTransport:
             self._context.destroy(linger=0)
             raise
         closed_in_child(self)
+        closed_at_exit(self)
 
     # Listening.
 
@@ -186,8 +188,12 @@ class SocketTransport:
         where = f"inproc://events-{next(_NUMBERS)}"
         socket.monitor(where, events)
         monitor = self._context.socket(zmq.PAIR)
-        monitor.set(zmq.LINGER, 0)
-        monitor.connect(where)
+        try:
+            monitor.set(zmq.LINGER, 0)
+            monitor.connect(where)
+        except zmq.ZMQError:
+            monitor.close(linger=0)
+            raise
         return monitor
 
     def _listen(self, address: Address, advertise: str) -> str:
@@ -366,14 +372,17 @@ class SocketTransport:
             peer = self._peers.get(endpoint)
             if peer is None:
                 peer = _Peer(None if self._closed else self._connect(endpoint))
-                if not self._closed:
+                # Where there is none, there may be one the next time: of open files,
+                # there can be too many.
+                if peer.socket is not None:
                     self._peers[endpoint] = peer
         return peer
 
     def _connect(self, endpoint: str) -> _Socket | None:
-        socket = self._context.socket(zmq.PUSH)
+        socket: _Socket | None = None
         try:
             address = parsed(endpoint)
+            socket = self._context.socket(zmq.PUSH)
             self._secure(socket, address)
             socket.set(zmq.SNDHWM, MOST_WAITING)
             socket.set(zmq.RECONNECT_IVL, _RETRY)
@@ -383,7 +392,8 @@ class SocketTransport:
             self._new.append((endpoint, monitor))
             socket.connect(str(address).partition("#")[0])
         except (AddressUnusable, FolderUnsafe, KeysNeeded, zmq.ZMQError) as error:
-            socket.close(linger=0)
+            if socket is not None:
+                socket.close(linger=0)
             unsafe = isinstance(error, FolderUnsafe | KeysNeeded)
             state = LinkState.REFUSED if unsafe else LinkState.ABSENT
             self._tell(Link(endpoint, state, detail=str(error)))

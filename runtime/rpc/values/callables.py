@@ -120,9 +120,26 @@ def call_of(
     return Call(PYTHON, _name(function), function, given, named_)
 
 
+_PICKLED = "A call of another function, by a proxy, or with values of other classes,"
+# What references ask of an owner by functions of ours.
+_FOR_REFERENCES = {
+    "_type_here": "The type of a value on another worker, which proxies ask for,",
+    "_invoke_here": "A method of a value on another worker, by a proxy,",
+    "_backward_here": "`backward` of a value on another worker",
+}
+
+
 def _name(function: Any) -> str:
     name = getattr(function, "__qualname__", None)
     return name if isinstance(name, str) else type(function).__qualname__
+
+
+def _in_words(function: Any) -> str:
+    """A function as whoever called something knows it."""
+    name = _name(function)
+    if getattr(function, "__module__", "") == "runtime.rpc.references":
+        return _FOR_REFERENCES.get(name, f"`{name}`")
+    return f"`{name}`"
 
 
 def _checked(function: Any, args: Any, kwargs: Any) -> tuple[Args, Kwargs]:
@@ -303,7 +320,7 @@ def pack_call(
     """
     if call.kind == PYTHON:
         if only_registered:
-            raise OnlyRegistered(found=f"`{call.name}`")
+            raise OnlyRegistered(found=_in_words(call.function))
         parts = call.function, call.args, call.kwargs
         return pickling.pack(parts, references, _PARTS)
     value = (call.kind, call.name, call.schema), call.args, call.kwargs
@@ -329,7 +346,11 @@ def unpack_call(
         UnknownCallable, OperatorChanged: it is not here, or another one.
         Undecodable, RpcError: it cannot be read; see `pickling.unpack`.
     """
-    value = pickling.unpack(payload, references, carries, trusted=not only_registered)
+    trusted = not only_registered
+    try:
+        value = pickling.unpack(payload, references, carries, trusted=trusted)
+    except OnlyRegistered:
+        raise OnlyRegistered(found=_PICKLED) from None
     if not isinstance(value, tuple) or len(value) != len(_PARTS):
         raise _no_call()
     function, args, kwargs = value
@@ -337,7 +358,7 @@ def unpack_call(
         raise _no_call()
     if not isinstance(function, tuple):
         if only_registered:
-            raise OnlyRegistered(found=f"`{_name(function)}`")
+            raise OnlyRegistered(found=_in_words(function))
         return Call(PYTHON, _name(function), function, args, kwargs)
     if len(function) != 3 or not all(type(each) is str for each in function):
         raise _no_call()

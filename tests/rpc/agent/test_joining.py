@@ -577,6 +577,31 @@ def test_what_is_wrong_with_the_answers_is_told(
     assert "version" in error.value.missing[1]
 
 
+def test_who_says_another_size_than_the_group_s_is_told(ending: Ending) -> None:
+    where = place()
+
+    def other() -> None:
+        with pytest.raises(NotAdmitted) as error:
+            begun(where, "b", 1, 3)
+        assert error.value.why == "it has world_size = 3, and the group has 2"
+        ending(begun(where, "b", 1, 2))
+
+    keeper, _ = at_once(lambda: begun(where, "a", 0, 2), other)
+    ending(keeper)
+
+
+def test_who_has_other_times_than_the_group_is_told(ending: Ending) -> None:
+    """One of two would release what the other one still counts on."""
+    where = place()
+    ending(begun(where, "a"))
+    with pytest.raises(NotAdmitted) as error:
+        begun(where, "b", 1, settings=HASTY)
+    assert error.value.why.startswith("it has dead = 0.5, and the group has 30; ")
+    with pytest.raises(NotAdmitted) as error:
+        begun(where, "b", 1, 2)
+    assert error.value.why == "it has world_size = 2, and the group has none"
+
+
 def test_links_to_who_is_gone_are_forgotten(ending: Ending) -> None:
     where = place()
     a = ending(begun(where, "a"))

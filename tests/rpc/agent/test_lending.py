@@ -1,5 +1,7 @@
 """Lending: large buffers go by shared memory, come back, and are whole and apart."""
 
+import errno
+import mmap
 import os
 import signal
 from collections.abc import Callable
@@ -9,7 +11,13 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.errors.rpc import BlockGone, PayloadTooLarge, Undecodable, WorkerLost
+from runtime.errors.rpc import (
+    BlockGone,
+    PayloadTooLarge,
+    RemoteError,
+    Undecodable,
+    WorkerLost,
+)
 from runtime.rpc.agent import Agent, Request, current_agent, stop
 from runtime.rpc.agent.requests import Job, serve
 from runtime.rpc.session.events import Called
@@ -152,6 +160,79 @@ def test_a_payload_of_several_frames_is_marked() -> None:
         sent = lending.outgoing(node, [b"1", b"2", b"\1\0\0\0"])
         assert sent == [b"1", b"2", b"\1\0\0\0", b""]
         assert lending.incoming(node, sent) == [b"1", b"2", b"\1\0\0\0"]
+
+
+def three(*tensors: Any) -> float:
+    return sum(map(total, tensors))
+
+
+def refused(_: Any, call: str) -> None:
+    raise OSError(errno.ENOMEM, call)
+
+
+def without(call: str) -> None:
+    """Have the system refuse something in this process from now on."""
+    setattr({"mmap": mmap}.get(call, os), call, lambda *_, **__: refused(_, call))
+
+
+def with_it(call: str) -> None:
+    module = {"mmap": mmap}.get(call, os)
+    setattr(module, call, KEPT[call])
+
+
+KEPT = {
+    "mmap": mmap.mmap,
+    "open": os.open,
+    "posix_fallocate": os.posix_fallocate,
+    "memfd_create": os.memfd_create,
+}
+
+
+@pytest.mark.parametrize("call", ["posix_fallocate", "memfd_create"])
+def test_where_there_is_no_memory_to_lend_all_is_sent(call: str) -> None:
+    """At the caller, and at who answers."""
+    before = shared()
+    with processes("fork", ["a", "b"]) as (agent, (other,)):
+        node = agent.find("b")
+        large = Request(doubled_in_place, (runtime.ones(COUNT),))
+
+        def ask() -> Any:
+            return agent.call_and_wait(node, large, timeout=SECONDS)
+
+        assert lends(agent, ask)
+        other.do(without, call)
+        without(call)
+        try:
+            larger = Request(doubled_in_place, (runtime.ones(9 * COUNT),))
+            for _ in range(3):
+                back = agent.call_and_wait(node, larger, timeout=SECONDS)
+                assert total(back) == 18 * COUNT
+        finally:
+            with_it(call)
+        assert agent.lending.counts()["peak"] < 9 * COUNT * 4
+        other.do(with_it, call)
+        assert total(ask()) == 2 * COUNT
+    assert shared() == before
+
+
+@pytest.mark.parametrize("call", ["mmap", "open"])
+def test_who_cannot_have_what_was_lent_says_so_and_gives_it_back(call: str) -> None:
+    with processes("fork", ["a", "b"]) as (agent, (other,)):
+        node = agent.find("b")
+        asked = Request(three, tuple(runtime.ones(COUNT) for _ in range(3)))
+
+        def ask() -> Any:
+            return agent.call_and_wait(node, asked, timeout=SECONDS)
+
+        assert lends(agent, ask)
+        other.do(without, call)
+        for _ in range(3):
+            with pytest.raises(RemoteError, match="BlockGone") as error:
+                ask()
+            assert call in str(error.value)
+        other.do(with_it, call)
+        assert ask() == 3 * COUNT
+        assert agent.wait_until(lambda: agent.lending.counts()["lent"] == 0, SECONDS)
 
 
 @pytest.mark.parametrize("mark", [b"\1", b"\2\0\0\0", b"\1\0\0\0"])

@@ -2,6 +2,9 @@
 
 import operator
 import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +13,10 @@ from runtime.errors.rpc import AlreadyInitialized, RpcMisuse
 from runtime.rpc.agent import Request, current_agent, is_initialized, seated
 from runtime.rpc.agent.local import local_workers
 from runtime.rpc.identities import WorkerInfo
+from tests.forking import needs_fork
 from tests.rpc.worlds import SECONDS, options
+
+ROOT = Path(__file__).parents[3]
 
 
 def ask(to: str, function: Any, *args: Any) -> Any:
@@ -74,3 +80,59 @@ def test_an_error_ends_all_at_once(how: Any) -> None:
         # The next group is another one.
         with local_workers(2, how=how, options=options()):
             assert ask("worker1", operator.add, 1, 2) == 3
+
+
+FORKS = """
+import operator, os, sys, warnings
+from runtime import rpc
+from runtime.errors.rpc import NotInitialized
+
+warnings.simplefilter("ignore", DeprecationWarning)
+with rpc.local_workers(["a", "b"], how=sys.argv[1]):
+    kept = rpc.remote("b", operator.add, (1, 2))
+    child = os.fork()
+    if not child:
+        asks = [lambda: rpc.rpc_sync("b", os.getpid), kept.to_here, rpc.shutdown]
+        for ask in asks:
+            try:
+                ask()
+            except NotInitialized as error:
+                assert error.parent == "a"
+                assert "the worker `a` is its parent's" in " ".join(str(error).split())
+            else:
+                raise AssertionError("nobody answers in a child")
+        if sys.argv[2] == "ends":
+            sys.exit(0)
+        if sys.argv[2] == "fails":
+            raise ZeroDivisionError
+    else:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(code, rpc.rpc_sync("b", operator.add, (2, 3)), kept.to_here())
+print("after it", flush=True)
+"""
+
+
+@needs_fork
+@pytest.mark.parametrize("how", ["threads", "fork"])
+@pytest.mark.parametrize(
+    ("ending", "said", "failed"),
+    [
+        ("ends", ["0 5 3", "after it"], ""),
+        ("leaves", ["after it", "0 5 3", "after it"], ""),
+        ("fails", ["1 5 3", "after it"], "ZeroDivisionError"),
+    ],
+)
+def test_who_is_forked_in_the_block_does_nothing_to_it(
+    how: str, ending: str, said: list[str], failed: str
+) -> None:
+    """However the child ends; what it calls says that it has no worker."""
+    run = subprocess.run(
+        [sys.executable, "-c", FORKS, how, ending],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (run.returncode, run.stdout.splitlines()) == (0, said), run.stderr
+    assert run.stderr.splitlines()[-1:] == ([failed] if failed else [])

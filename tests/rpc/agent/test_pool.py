@@ -165,3 +165,47 @@ def test_close_by_a_request_does_not_wait_for_itself() -> None:
     done: Future[bool] = Future()
     pool.put(lambda _: done.set_result(pool.close(SECONDS)), None)
     assert done.wait(SECONDS)
+
+
+def test_what_a_worker_does_for_itself_waits_for_no_request(pool: Pool) -> None:
+    began, free = [threading.Event() for _ in range(2)], threading.Event()
+
+    def stay(event: threading.Event) -> None:
+        event.set()
+        free.wait(SECONDS)
+
+    own = settled()
+    pool.put_own(named, own)
+    assert own.wait(SECONDS) == "w request 1"
+    for event in began:
+        pool.put(stay, event)
+    assert all(event.wait(SECONDS) for event in began)
+    request = settled()
+    pool.put(named, request)
+    own = settled()
+    pool.put_own(named, own)
+    assert own.wait(SECONDS).startswith("w own")
+    assert not request.done()
+    free.set()
+    request.wait(SECONDS)
+
+
+def test_what_a_worker_does_for_itself_has_so_many_threads(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pools, "MOST_OWN", 1)
+    began, free = [threading.Event() for _ in range(3)], threading.Event()
+
+    def stay(event: threading.Event) -> None:
+        event.set()
+        free.wait(SECONDS)
+
+    for event in began[:2]:
+        pool.put(stay, event)
+    pool.put_own(stay, began[2])
+    assert all(event.wait(SECONDS) for event in began)
+    late = settled()
+    pool.put_own(named, late)
+    assert pool.counts() == (2, 0, 1)
+    free.set()
+    assert late.wait(SECONDS).startswith("w request")

@@ -1,17 +1,19 @@
 """Workers that take registered functions only: what runs there, and what is refused."""
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 import runtime
-from runtime.errors.rpc import OnlyRegistered, RemoteError
+from runtime import rpc
+from runtime.errors.rpc import OnlyRegistered, RemoteError, RpcError
 from runtime.rpc.agent import Agent, Request, Seat
 from runtime.rpc.agent.joining import join, meeting
 from runtime.rpc.agent.stopping import stop
+from runtime.rpc.references import reference_of
 from runtime.rpc.values.registered import REGISTRY
 from tests.rpc.worlds import SECONDS, at_once, options, place
 
@@ -67,6 +69,34 @@ def test_it_runs_what_is_registered_and_reads_what_runs_no_code() -> None:
             a.node, Request(offered, (Trap(),)), timeout=SECONDS
         ) == [None, None]
         assert RAN == ["where it was read"]
+
+
+def test_proxies_are_refused_by_what_they_are() -> None:
+    """On either side; a registered function takes the reference itself."""
+    asks_type = "type of a value on another worker, which proxies ask for, was refused"
+    ways: dict[Callable[[rpc.RRef[int]], Any], str] = {
+        lambda rref: rref.rpc_sync().bit_length(): asks_type,
+        lambda rref: rref._get_type(): asks_type,
+        lambda rref: rref.backward(): "`backward` of a value on another worker was",
+    }
+    with one_of_two() as (a, b), REGISTRY.add(offered, "offered"):
+        for agent, other in ((a, b), (b, a)):
+            asked = Request(offered, (1,))
+            reference = reference_of(agent.remote(other.node, asked, timeout=SECONDS))
+            for way, said in ways.items():
+                with pytest.raises(RpcError) as caught:
+                    way(reference)
+                # Whoever takes registered functions only does not even read the call.
+                there = "A call of another function, by a proxy, or with values"
+                said = said if agent is b else there
+                assert said in " ".join(str(caught.value).split())
+            taken = Request(offered, (reference,))
+            if agent is a:
+                for each in a.call_and_wait(other.node, taken, timeout=SECONDS):
+                    assert each.to_here() == [1, 1]
+                continue
+            with pytest.raises(OnlyRegistered, match="The answer of a worker that"):
+                b.call_and_wait(other.node, taken, timeout=SECONDS)
 
 
 @pytest.mark.parametrize(

@@ -130,16 +130,23 @@ def test_calls_in_flight_may_be_what_is_missing() -> None:
         EVENT.set()
 
 
+@pytest.mark.parametrize(("serves", "level"), [(False, "WARNING"), (True, "INFO")])
 def test_those_who_are_missing_are_told_while_one_waits(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    serves: bool,
+    level: str,
 ) -> None:
+    """Who is there to wait for them does not tell everybody."""
+    caplog.set_level("INFO", "runtime.rpc")
     monkeypatch.setattr(chapter, "_TELL_SECONDS", 0.05)
     with threads("a", "b") as (a, b):
-        thread = threading.Thread(target=stop, args=(a,))
+        thread = threading.Thread(target=stop, args=(a,), kwargs={"serves": serves})
         thread.start()
-        told = "a waits to shut down for b"
+        told = level, "a waits to shut down for b"
         assert b.wait_until(
-            lambda: told in [each.message for each in caplog.records], SECONDS
+            lambda: told in [(each.levelname, each.message) for each in caplog.records],
+            SECONDS,
         )
         stop(b, timeout=SECONDS)
         thread.join(SECONDS)

@@ -1,5 +1,6 @@
 """Calls under fault, on real processes: each ends once, in a result or in an error."""
 
+import multiprocessing
 import os
 import signal
 import socket
@@ -15,9 +16,10 @@ import pytest
 from runtime import rpc
 from runtime.errors.rpc import RpcTimeout, UnknownWorker, WorkerLost
 from runtime.futures import Future
-from runtime.rpc.agent import Seat, joining, seated
+from runtime.rpc.agent import Agent, Seat, current_agent, joining, seated
 from runtime.rpc.agent.joining import join, meeting
 from runtime.rpc.agent.stopping import stop
+from runtime.rpc.session.events import Joined, Lost
 from runtime.rpc.session.settings import Settings
 from runtime.rpc.transport import Transport
 from runtime.rpc.transport.addresses import parsed
@@ -27,6 +29,8 @@ from tests.rpc.transport.inbox import folder
 from tests.rpc.transport.proxying import Proxy
 from tests.rpc.worlds import HASTY, SECONDS, Process, at_once, options, processes
 
+# Silence alone loses nobody within the time of a test.
+LASTING = Settings(heartbeat=0.3, dead=300.0, expire=400.0, connect=200.0)
 # What may come of a call beside its result.
 ERRORS = (RpcTimeout, WorkerLost, UnknownWorker)
 
@@ -101,11 +105,55 @@ def test_killed_while_it_is_asked() -> None:
 
 def test_who_is_killed_is_found_out_by_its_link() -> None:
     """Long before it has been silent for long enough."""
-    patient = Settings(heartbeat=0.3, dead=300.0, expire=400.0, connect=60.0)
-    with processes("fork", ["w0", "w1"], settings=patient) as (_, others):
+    with processes("fork", ["w0", "w1"], settings=LASTING) as (_, others):
         held = asked("w1", bodies.hold, range(20))
         others[0].signal(signal.SIGKILL)
         assert set(held.wait().values()) == {WorkerLost}
+
+
+def die_when_admitted(address: str) -> None:
+    """Join, and end as soon as one is a member: nothing was said to it yet."""
+    # The handlers of its events are bound when it is made.
+    Agent._admitted = lambda *_: os._exit(9)  # type: ignore[method-assign]  # to end there
+    chosen = options(settings=LASTING, init_method=address)
+    rpc.init_rpc("w1", rpc_backend_options=chosen)
+
+
+def test_who_dies_when_it_has_just_joined_is_found_out_by_its_link() -> None:
+    """Though no channel was open, and nobody has called it."""
+    told: list[str] = []
+    with folder() as home, seated():
+        address = f"ipc://{home}/w"
+        chosen = options(settings=LASTING, init_method=address)
+        rpc.init_rpc("w0", rpc_backend_options=chosen)
+        try:
+            agent = current_agent("test")
+            for kind in (Joined, Lost):
+                handle = agent.handlers[kind]
+
+                def tell(event: Any, handle: Any = handle) -> None:
+                    handle(event)
+                    told.append(f"{type(event).__name__} {event.node.name}")
+                    agent.look()
+
+                agent.handlers[kind] = tell
+            context = multiprocessing.get_context("spawn")
+            other = context.Process(target=die_when_admitted, args=(address,))
+            other.start()
+            assert agent.wait_until(lambda: "Lost w1" in told, SECONDS)
+            other.join(SECONDS)
+            assert (other.exitcode, told) == (9, ["Joined w1", "Lost w1"])
+            other.close()
+        finally:
+            rpc.shutdown(graceful=False)
+
+
+def test_without_files_what_needs_one_fails_and_nothing_else() -> None:
+    with processes("fork", ["w0", "w1", "w2"]) as (_, (other, _)):
+        found = other.do(bodies.called_without_files, "w2")
+        assert found == ["WorkerLost", "WorkerLost", "42"]
+        done = asked("w1", bodies.double, range(50)).wait()
+        assert done == {number: 2 * number for number in range(50)}
 
 
 def test_stopped_for_a_moment() -> None:

@@ -97,6 +97,7 @@ EVERY: dict[type[Message], st.SearchStrategy[Message]] = {
 BEATS = st.builds(Beat, NUMBERS, NUMBERS, st.lists(NUMBERS, max_size=5).map(tuple))
 HELLOS = st.builds(Hello, NUMBERS)
 SIZES = st.none() | st.integers(0, 2**31)
+FIGURES = st.lists(st.tuples(NAMES, st.floats(allow_nan=False)), max_size=3).map(tuple)
 NOTES: dict[Kind, st.SearchStrategy[Note]] = {
     Kind.HELLO: HELLOS,
     Kind.WELCOME: HELLOS,
@@ -104,7 +105,7 @@ NOTES: dict[Kind, st.SearchStrategy[Note]] = {
     Kind.PONG: BEATS,
     Kind.RESET: st.just(NOTHING),
     Kind.BYE: st.just(NOTHING),
-    Kind.JOIN: st.builds(Join, NAMES, NAMES, NAMES, SIZES),
+    Kind.JOIN: st.builds(Join, NAMES, NAMES, NAMES, SIZES, FIGURES),
     Kind.ADMITTED: st.builds(
         Admission, NODES, st.lists(MEMBERS, max_size=3).map(tuple), SIZES
     ),

@@ -418,6 +418,11 @@ def held_future(to: str, timeout: float) -> Future[int]:
 
 
 @jit.script
+def begins_held(to: str) -> Future[int]:
+    return rpc.rpc_async(to, held)
+
+
+@jit.script
 def held_default(to: str) -> int:
     return rpc.rpc_sync(to, held)
 

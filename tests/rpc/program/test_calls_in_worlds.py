@@ -355,15 +355,22 @@ def test_timeout_in_torchscript_function() -> None:
 
 @in_world
 def test_timeout_in_python() -> None:
+    """The same of a future that a program gives, and that Python waits for."""
     rpc.rpc_sync(OTHER, remote.keep)
+    default = rpc.get_rpc_timeout()
     try:
         future = remote.held_future(OTHER, 0.05)
         with pytest.raises(RuntimeError, match="RPC ran for more than set timeout"):
             future.wait()
-        longer = remote.held_future(OTHER, 50.0)
+        set_rpc_timeout(0.05)
+        future = remote.begins_held(OTHER)
+        with pytest.raises(RuntimeError, match="RPC ran for more than set timeout"):
+            future.wait()
+        longer = [remote.held_future(OTHER, timeout) for timeout in (50.0, 0)]
     finally:
+        set_rpc_timeout(default)
         release()
-    assert longer.wait() == 7
+    assert [each.wait() for each in longer] == [7, 7]
 
 
 @in_world

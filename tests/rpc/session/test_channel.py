@@ -276,6 +276,26 @@ def test_a_peer_that_nobody_reaches_is_given_up_at_once_and_released_later() -> 
     assert pair.sides["a"].ends == [End(node, Reason.LOST), End(node, None)]
 
 
+@pytest.mark.parametrize("state", [OPENING, ANSWERING])
+def test_a_peer_that_was_never_reached_is_given_up_at_once(state: str) -> None:
+    """Nothing was sent to it that it could count on; it may come later."""
+    pair = Pair()
+    pair.say("b", 1)
+    pair.say("a", 2)
+    if state == ANSWERING:
+        pair.deliver(0)
+    side, node = pair.sides["a"], pair.nodes["b"]
+    assert side.channel.state == state
+    side.channel.unreachable(pair.now)
+    assert side.channel.state == CLOSED
+    assert side.ends == [End(node, Reason.LOST), End(node, None)]
+    assert (side.channel.queued(), side.channel.due()) == (0, float("inf"))
+    pair.run(5.0)
+    pair.say("a", 3)
+    pair.run(1.0, [len(pair.sent) - 1])
+    assert pair.heard("b") == [3]
+
+
 def test_a_channel_that_nobody_answers_ends() -> None:
     pair = Pair()
     pair.say("a", 1)

@@ -298,11 +298,12 @@ def test_nobody_rejects_in_the_name_of_another_s_key() -> None:
 
 
 def _with_a_small_one() -> tuple[Session, Session, Network]:
-    """Who does not know that the other one takes less than it does."""
+    """Who does not know that the other one takes less than it said when it joined."""
     network = Network()
     session = network.add("a")
     small = replace(TIMES, frames=4, references=2)
     owner = network.add("b", settings=small)
+    owner._members._shared = session.settings.shared()
     session.keep(world_size=None)
     owner.join("a", id=None, now=network.now)
     network.run(1.0)

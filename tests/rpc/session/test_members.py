@@ -365,6 +365,47 @@ def test_notes_that_come_late_change_nothing() -> None:
     assert (members.events, members.letters[1:]) == ([], [])
 
 
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ((), ""),
+        ((("dead", 2.0), ("unheard of", 1.0)), ""),
+        ((("dead", 3.0),), "it has dead = 3, and the group has 2"),
+        ((("world_size", 3.0),), "it has world_size = 3, and the group has 2"),
+        (
+            (("dead", 0.5), ("frames", 9.0)),
+            "it has dead = 0.5, and the group has 2; "
+            "it has frames = 9, and the group has 8",
+        ),
+    ],
+)
+def test_who_has_other_figures_than_the_group_is_rejected(
+    said: tuple[tuple[str, float], ...], why: str
+) -> None:
+    shared = (("dead", 2.0), ("frames", 8.0))
+    keeper = Members(KEEPER.node, "a", "", lambda node: 0.0, shared)
+    keeper.keep(2, 0)
+    keeper.note(5, Join("b", "b", shared=said), 0.0)
+    (letter,) = keeper.letters
+    if why:
+        assert letter.note == Rejection(why)
+        assert len(keeper.members()) == 1
+    else:
+        assert letter.kind == Kind.ADMITTED
+
+
+def test_an_open_group_has_no_size() -> None:
+    keeper = Members(KEEPER.node, "a", "", lambda node: 0.0)
+    keeper.keep(None, 0)
+    joins = Members(ME, "b", "", lambda node: 0.0)
+    joins.join("a", None, 0.0, 3)
+    asked = joins.letters.pop().note
+    assert isinstance(asked, Join)
+    keeper.note(5, asked, 0.0)
+    why = "it has world_size = 3, and the group has none"
+    assert keeper.letters.pop().note == Rejection(why)
+
+
 def test_who_was_a_member_stays_one_if_another_group_rejects_it() -> None:
     members = member()
     members.lost(KEEPER.node, Reason.LOST, 0.0)

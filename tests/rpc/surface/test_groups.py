@@ -6,8 +6,9 @@ import pytest
 
 from runtime import rpc
 from runtime.errors.rpc import GatherTimeout, RpcTimeout
+from runtime.rpc.agent import current_agent
 from tests.rpc.surface import remote_functions as remote
-from tests.rpc.surface.bodies import NAMES, OTHER, THIRD, in_world, on_all
+from tests.rpc.surface.bodies import NAMES, OTHER, THIRD, in_world, on_all, until
 
 
 def gathered(names: set[str] | None = None) -> dict[str, str]:
@@ -74,7 +75,35 @@ def test_a_barrier_that_is_given_up_is_logged() -> None:
 
 
 def late_gather(names: set[str]) -> None:
-    rpc.api._all_gather(1, names, timeout=0.1)
+    me = rpc.get_worker_info().name
+    rpc.api._all_gather(f"of {me}", names, timeout=0.1)
+
+
+def arrive_late(number: int, names: tuple[str, ...]) -> None:
+    """What is left of a gathering that this worker gave up."""
+    me = rpc.get_worker_info().name
+    rpc.rpc_sync(names[0], rpc.api._arrive, (number, names, me, "late", None))
+
+
+@in_world
+def test_what_comes_late_counts_for_who_tries_again() -> None:
+    """Else it would wait for those who have gone on with what it gave first."""
+    pair = {NAMES[0], OTHER}
+    names = tuple(sorted(pair))
+    found = rpc.api._gatherings(current_agent("test"))
+    first = rpc.rpc_async(NAMES[0], gathered, (pair,))
+    assert until(lambda: any(group == names for _, group in found.kept))
+    number = found.counts[names]
+    rpc.rpc_sync(OTHER, arrive_late, (number, names))
+    together = {NAMES[0]: f"of {NAMES[0]}", OTHER: "late"}
+    assert first.wait() == together
+    assert rpc.rpc_sync(OTHER, gathered, (pair,)) == together
+    assert found.counts[names] == number
+    expected = {name: f"of {name}" for name in names}
+    assert on_all(names, gathered, pair) == [expected] * 2
+    # What is later still is of no use to anybody, and waits for nobody.
+    with pytest.raises(GatherTimeout):
+        rpc.rpc_sync(OTHER, arrive_late, (number, names))
 
 
 @in_world

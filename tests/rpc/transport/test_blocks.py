@@ -1,5 +1,6 @@
 """Blocks of memory that processes lend to each other, and what could go wrong."""
 
+import errno
 import fcntl
 import gc
 import mmap
@@ -8,6 +9,7 @@ import signal
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
 
@@ -185,10 +187,56 @@ def test_the_memory_that_can_be_had() -> None:
     assert 0 < module._available() < total
 
 
+@pytest.mark.parametrize(
+    ("limit", "available"),
+    [("max\n", "all"), (f"{1 << 62}\n", "all"), ("1000000\n", 400_000), ("5\n", 0)],
+)
+def test_the_memory_that_a_container_may_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, available: int | str
+) -> None:
+    """What it has of files counts as memory that can be had."""
+    (tmp_path / "memory.max").write_text(limit)
+    (tmp_path / "memory.current").write_text("700000\n")
+    (tmp_path / "memory.stat").write_text("anon 600000\ninactive_file 100000\n")
+    known, *_ = module._GROUPS
+    elsewhere = ("/nowhere", *known[1:])
+    monkeypatch.setattr(module, "_GROUPS", (elsewhere,))
+    whole = module._figure("/proc/meminfo", "MemTotal") * 1024
+    monkeypatch.setattr(module, "_GROUPS", (elsewhere, (str(tmp_path), *known[1:])))
+    found = module._available()
+    if available == "all":
+        assert 0 < found < whole
+    else:
+        assert found == available
+
+
 def test_no_memory(blocks: Blocks[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_available", lambda: 4 * SIZE)
     assert blocks.lend([b"x" * SIZE], "peer") is None
     monkeypatch.setattr(module, "_available", lambda: 8 * SIZE)
+    assert blocks.lend([b"x" * SIZE], "peer") is not None
+
+
+def test_no_more_files(
+    blocks: Blocks[str], borrowed: Borrowed[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who lends does not; who borrows says so, and gives back what it cannot have."""
+    (token,) = lent(blocks, b"x" * SIZE)
+
+    def refuse(*_arguments: object, **_more: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.open", refuse)
+        patch.setattr(os, "open", refuse)
+        assert blocks.lend([b"x" * SIZE], "peer") is None
+        with pytest.raises(BlockGone, match="Too many open files"):
+            borrowed.open(token, "lender")
+    with monkeypatch.context() as patch:
+        patch.setattr(mmap, "mmap", refuse)
+        with pytest.raises(BlockGone, match="cannot be mapped"):
+            borrowed.open(token, "lender")
+    assert borrowed.take_returns() == [("lender", 1)] * 2
     assert blocks.lend([b"x" * SIZE], "peer") is not None
 
 

@@ -1,5 +1,6 @@
 """Faults on real processes: killed, stopped, cut off, full, forked."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import zmq
 
 from runtime.rpc.transport import Link, LinkState, LocalTransport, sockets
 from runtime.rpc.transport.addresses import parsed
@@ -100,6 +102,38 @@ def test_one_that_comes_back_gets_what_waited(world: World) -> None:
     came = [each[0] for each in world.inbox.packets if each[0].isdigit()]
     assert came == sent
     assert again.ended() == 0
+
+
+class Full:
+    """A context that has no more files for sockets of a kind."""
+
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], kind: int) -> None:
+        self._context = context
+        self._kind = kind
+
+    def socket(self, kind: int) -> zmq.Socket[bytes]:
+        if kind == self._kind:
+            raise zmq.ZMQError(errno.EMFILE)
+        return self._context.socket(kind)
+
+
+@pytest.mark.parametrize("kind", [zmq.PUSH, zmq.PAIR])
+def test_no_more_files(
+    world: World, monkeypatch: pytest.MonkeyPatch, kind: int
+) -> None:
+    """What would need another socket is lost and told; the next time it may be had."""
+    _, there = world.program()
+    _, other = world.program()
+    world.echo(there, b"before")
+    with monkeypatch.context() as patch:
+        patch.setattr(world.worker, "_context", Full(world.worker._context, kind))
+        world.ask(other, b"lost")
+        told = Link(other, LinkState.ABSENT, detail="Too many open files")
+        world.inbox.until(lambda: told in world.inbox.links)
+        assert world.worker.counts()["lost"] == 1
+        world.echo(there, b"meanwhile")
+    world.echo(other, b"after")
+    assert [b"lost"] not in world.inbox.packets
 
 
 def test_stopped(world: World) -> None:

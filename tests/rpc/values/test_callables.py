@@ -399,8 +399,8 @@ def test_the_text_of_a_refusal() -> None:
     assert str(caught.value) == (
         "The function `__torch__.tests.rpc.values.programs.added` was refused: this\n"
         "worker takes registered functions only.\n"
-        "  to do: register the function there by `rpc.register`, and call it with\n"
-        "         numbers, texts, tensors and containers of these"
+        "  to do: register a function there by `rpc.register`, and call it with "
+        "numbers,\n         texts, tensors, references and containers of these"
     )
 
 
