@@ -1,4 +1,4 @@
-"""What all tests need: pytester, and the project's own plugin.
+"""What all tests need: pytester, the order of legs, and the project's own plugin.
 
 True only here: an installed project brings its plugin by its entry point; from a bare
 checkout it is named here, and never twice.  Tests that take long, or longest, are
@@ -18,7 +18,7 @@ from zlib import crc32
 
 import pytest
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "tests.legs"]
 
 if not any(point.value == "everyorder" for point in entry_points(group="pytest11")):
     pytest_plugins.append("everyorder")

@@ -11,6 +11,7 @@ import pytest
 
 from runtime import locks
 from runtime.locks import LOADING, load, renewed
+from tests.counting import unmeasured
 from tests.forking import free_logging, in_child, needs_fork
 
 # Each way in the wrong order of locks failed in nearly every process.
@@ -63,6 +64,7 @@ def test_first_uses_by_threads_at_once(first: str, process: int) -> None:
         text=True,
         timeout=180,
         check=False,
+        env=unmeasured(),
     )
     assert (done.returncode, done.stderr) == (0, "")
 

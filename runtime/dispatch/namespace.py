@@ -13,7 +13,7 @@ Rules:
 - a namespace may have another name, which counts as long as nobody defines it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -187,6 +187,16 @@ def packet_again(dispatcher: Published, name: OperatorName) -> OperatorPacket:
 PACKETS.append(packet_of)
 
 
+def alike(operator: str, names: Iterable[str]) -> list[str]:
+    """Of the full names those that begin with an underscore, if the operator does.
+
+    If not, the others.  Whoever looks at objects asks for such names all the time, and
+    comparing with all operators takes five milliseconds.
+    """
+    private = operator.startswith("_")
+    return [n for n in names if n.partition("::")[2].startswith("_") is private]
+
+
 class OperatorNamespace:
     """The operators of one namespace; a `lasting` one remembers what it found."""
 
@@ -203,9 +213,8 @@ class OperatorNamespace:
             raise AttributeError(operator)
         name = OperatorName(f"{self._namespace}::{operator}")
         if not any(e.definitions for e in self._dispatcher.state.overloads(name)):
-            raise UnknownOperator(
-                operator=str(name), near=nearest(str(name), self._names())
-            )
+            known = alike(operator, self._names())
+            raise UnknownOperator(operator=str(name), near=nearest(str(name), known))
         packet = OperatorPacket(self._dispatcher, name, self._lasting)
         if self._lasting:
             self.__dict__[operator] = packet

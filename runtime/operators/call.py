@@ -12,6 +12,7 @@ from typing import Any
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.namespace import alike
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
@@ -43,7 +44,7 @@ def found(name: str) -> OperatorHandle:
         entries = default_dispatcher().state.namespaces.get(NAMESPACE, {}).values()
         known = sorted({entry.name.name for entry in entries if entry.definitions})
         full = f"{NAMESPACE}::{name}"
-        raise UnknownOperator(operator=full, near=nearest(full, known))
+        raise UnknownOperator(operator=full, near=nearest(full, alike(name, known)))
     return handle
 
 

@@ -114,6 +114,25 @@ def test_operators_with_underscored_names() -> None:
     assert Operators(lambda: d).test.__and__(1) == 3
 
 
+@pytest.mark.parametrize(
+    ("asked", "near"),
+    [
+        ("_fold", ("test::_unfold",)),
+        ("folde", ("test::folded", "test::fold")),
+        ("__folded__", ("test::_unfold",)),
+        ("__wrapped__", ()),
+    ],
+)
+def test_private_names_resemble_private_ones(asked: str, near: tuple[str, ...]) -> None:
+    d = silent()
+    library = Library("test", "FRAGMENT", dispatcher=d)
+    for name in ("fold", "folded", "_unfold", "wrapped"):
+        library.define(f"{name}(int x) -> int")
+    with pytest.raises(UnknownOperator) as refused:
+        getattr(Operators(lambda: d).test, asked)
+    assert refused.value.near == near
+
+
 def test_a_packet_does_not_go_stale() -> None:
     d = silent()
     ops, library = opened(d, plain="int x", b="str x")

@@ -3,6 +3,7 @@
 import faulthandler
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -276,6 +277,25 @@ def test_many_samples_are_bounded_the_same_way_each_time() -> None:
     assert [one.input.item() for one in chosen] == [one.input.item() for one in again]
     assert len(chosen) == running.SAMPLES
     assert tally.bounded == {"neg": (2 * running.SAMPLES, 200)}
+
+
+def test_what_two_processes_counted_is_added() -> None:
+    tally, more = Tally(), Tally()
+    tally.tried.update(values=3, gradients=1)
+    tally.bounded.update(f=(24, 100))
+    more.tried.update(values=2)
+    more.equal.update(values=1)
+    more.complex_refused.update(f=1)
+    more.skipped.update({"refused by torch": 4})
+    more.bounded.update(f=(4, 50), g=(24, 30))
+    tally.add(more)
+    assert tally == Tally(
+        Counter(values=5, gradients=1),
+        Counter(values=1),
+        Counter(f=1),
+        Counter({"refused by torch": 4}),
+        {"f": (28, 150), "g": (24, 30)},
+    )
 
 
 # --- what is judged -------------------------------------------------------------------

@@ -76,6 +76,19 @@ class Tally:
     skipped: Counter[str] = field(default_factory=Counter)
     bounded: dict[str, tuple[int, int]] = field(default_factory=dict)
 
+    def add(self, other: "Tally") -> None:
+        """Count what another has counted."""
+        for mine, its in (
+            (self.tried, other.tried),
+            (self.equal, other.equal),
+            (self.complex_refused, other.complex_refused),
+            (self.skipped, other.skipped),
+        ):
+            mine.update(its)
+        for name, (some, many) in other.bounded.items():
+            before = self.bounded.get(name, (0, 0))
+            self.bounded[name] = before[0] + some, before[1] + many
+
 
 def run(row: Any, tally: Tally) -> Iterator[Difference]:
     """All differences of one row of torch's table."""
