@@ -14,14 +14,9 @@ from click.testing import CliRunner
 
 from harness.cli import main
 from harness.cli.worker import worker
-from runtime.rpc.agent import (
-    Request,
-    RpcBackendOptions,
-    current_agent,
-    init_rpc,
-    seated,
-    shutdown,
-)
+
+# What workers are made of is large: it is imported where it is needed.
+pytestmark = pytest.mark.usefixtures("last")
 
 SECONDS = 60
 ROOT = Path(__file__).parents[2]
@@ -36,6 +31,8 @@ def folder() -> Iterator[str]:
 
 def test_its_defaults_are_those_of_workers() -> None:
     """It says them without loading what workers are made of."""
+    from runtime.rpc.agent import RpcBackendOptions
+
     defaults = {each.name: each.default for each in worker.params}
     options = RpcBackendOptions()
     assert defaults["threads"] == options.num_worker_threads
@@ -43,6 +40,8 @@ def test_its_defaults_are_those_of_workers() -> None:
 
 
 def test_it_serves_until_it_is_told_to_leave(folder: str) -> None:
+    from runtime.rpc import agent as agents
+
     (Path(folder) / "mine.py").write_text(
         "from runtime.rpc.values.registered import register\n"
         "@register('mine.add')\n"
@@ -62,17 +61,17 @@ def test_it_serves_until_it_is_told_to_leave(folder: str) -> None:
                 r"worker w1 \(id 0\) serves at ipc:///\S+/keeper; Ctrl-C to leave\n",
                 said,
             ), (said, process.poll())
-            with seated():
-                options = RpcBackendOptions(init_method=place)
-                init_rpc("w2", rpc_backend_options=options)
+            with agents.seated():
+                options = agents.RpcBackendOptions(init_method=place)
+                agents.init_rpc("w2", rpc_backend_options=options)
                 try:
-                    agent = current_agent("test")
+                    agent = agents.current_agent("test")
                     there = agent.find("w1")
-                    asked = Request(operator.add, (1, 2))
+                    asked = agents.Request(operator.add, (1, 2))
                     answer = agent.call_and_wait(there, asked, timeout=SECONDS)
                     assert answer == 3
                 finally:
-                    shutdown()
+                    agents.shutdown()
             process.send_signal(signal.SIGTERM)
             assert process.communicate(timeout=SECONDS) == ("worker w1 has left\n", "")
             assert process.returncode == 0
