@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tests/child", "tests/cli", "tests/plugin")
-LARGE = ("hypothesis", "invariants", "numba", "numpy", "runtime", "torch", "zmq")
+LARGE = ("invariants", "numba", "numpy", "runtime", "torch", "zmq")
 
 SCRIPT = """
 import sys
