@@ -114,8 +114,12 @@ class Project:
 
     def text(self, *arguments: str) -> str:
         """What the command prints, without blanks at the ends of lines."""
-        lines = self.run(*arguments).output.splitlines()
-        return "".join(f"{line.rstrip()}\n" for line in lines)
+        return plain(self.run(*arguments))
+
+
+def plain(result: "Result") -> str:
+    """What was printed, without blanks at the ends of lines."""
+    return "".join(f"{line.rstrip()}\n" for line in result.output.splitlines())
 
 
 @pytest.fixture

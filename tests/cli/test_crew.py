@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -212,7 +213,8 @@ def test_a_module_that_ends_the_process_while_it_is_imported(
     assert (first.verdict, first.reason) == (verdict, reason)
     if verdict == "hung":
         assert first.where == "tests/scenarios/test_aaa.py:2"
-    assert isinstance(outcomes(crew, listing)["sound"], Report)
+    alone = replace(listing, tasks=listing.tasks[:1])
+    assert isinstance(outcomes(crew, alone)["sound"], Report)
 
 
 def test_a_child_that_ends_before_any_import(

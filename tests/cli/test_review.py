@@ -129,10 +129,10 @@ def test_a_damaged_file_is_not_new(accepted: Project, data: bytes | str) -> None
         data = b"\xef\xbb\xbf" + path.read_bytes()
     assert isinstance(data, bytes)
     path.write_bytes(data)
-    text = accepted.run("review").output
+    text = accepted.run("review", "sound").output
     assert "  damaged file: scenarios/test_sound/sound\n" in text
     assert "--accept new" not in text
-    result = accepted.run("review", "--accept", "new")
+    result = accepted.run("review", "sound", "--accept", "new")
     assert result.output == "0 changes accepted, 1 left; 0 files written\n"
     assert result.exit_code == exit_code.FAILED
     assert path.read_bytes() == data

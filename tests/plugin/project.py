@@ -71,7 +71,8 @@ everyorder_strategy = walk:1
 """
 
 _VARYING = (
-    (r"in \d+\.\d\ds", "in TIME"),
+    # Above a minute it is told in hours, minutes and seconds besides.
+    (r"in \d+\.\d\ds(?: \(\d+:\d\d:\d\d\))?", "in TIME"),
     (r"^platform .*$", "PLATFORM"),
     (r"^rootdir: .*$", "ROOTDIR"),
     (r"^plugins: .*\n", ""),
