@@ -18,26 +18,27 @@ Rules:
 """
 
 from collections import deque
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from logging import getLogger
 from queue import SimpleQueue
+from threading import get_ident, main_thread
 from time import monotonic
 from typing import Any
 
 from runtime.errors.rpc import NotInitialized, RpcMisuse, UnknownWorker
 from runtime.futures import Future
 from runtime.futures.outcome import Error, Outcome, Value
-from runtime.rpc.agent.answers import Pending, failure, wait_for
+from runtime.rpc.agent.answers import SLICE, Pending, failure, wait_for
 from runtime.rpc.agent.codec import Codec
 from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.handles import DELETED, NOT_CREATED, Handle, References
 from runtime.rpc.agent.holding import Holder, is_plain
 from runtime.rpc.agent.lending import Lending
 from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.requests import Job, Request, fetch, serve
-from runtime.rpc.agent.speaking import LOOK_SECONDS, wait_shortly
+from runtime.rpc.agent.requests import Job, Request, fetch, serve, waits_to_fetch
+from runtime.rpc.agent.speaking import LOOK_SECONDS, undisturbed, wait_shortly
 from runtime.rpc.identities import Fork, Node, RRefId, WorkerInfo
 from runtime.rpc.session.events import (
     Admitted,
@@ -203,8 +204,23 @@ class Agent(Holder):
         pending.waiter = waiter
         self.refuse_to_wait("rpc_sync")
         call = -1
+        event = None
         try:
-            call = self._ask(pending, payload, carries, target=target)
+            act = self._asking(pending, payload, carries, target=target)
+            lead = self.transport.lead
+            if get_ident() == main_thread().ident:
+                with undisturbed(self.transport.nudge) as calm:
+                    call = self.do(act, "call")
+                    while (
+                        waiter.empty()
+                        and not calm.came
+                        and lead(lambda: bool(calm.came) or not waiter.empty(), SLICE)
+                    ):
+                        pass
+            else:
+                call = self.do(act, "call")
+                while waiter.empty() and lead(lambda: not waiter.empty(), SLICE):
+                    pass
             event = wait_for(waiter)
         except BaseException:
             self._give_up(pending, call, waiter)
@@ -261,6 +277,20 @@ class Agent(Holder):
         target: RRefId | None = None,
     ) -> int:
         """Send a call; its number, -1 if it is sent when what is told now is over."""
+        act = self._asking(pending, payload, carries, created=created, target=target)
+        call = self.do(act, "call")
+        return -1 if call is None else call
+
+    def _asking(
+        self,
+        pending: Pending,
+        payload: Sequence[Buffer],
+        carries: Sequence[Fork | RRefId],
+        *,
+        created: Future[None] | None = None,
+        target: RRefId | None = None,
+    ) -> Callable[[float], int]:
+        """What sends a call and gives its number, as soon as there is room for it."""
         to, seconds, session = pending.to, pending.seconds, self.session
         deadline = None if seconds is None else monotonic() + seconds
         if len(self._pending) >= self.options.max_calls_in_flight:
@@ -283,8 +313,7 @@ class Agent(Holder):
             self._pending[call] = pending
             return call
 
-        call = self.do(act, "call")
-        return -1 if call is None else call
+        return act
 
     def ask_raw(self, to: Node, said: bytes) -> Future[Payload]:
         """A future of the payload that answers a request of this worker itself."""
@@ -370,7 +399,23 @@ class Agent(Holder):
                 now=now,
             )
 
-        self.do(act, "reply")
+        acts: list[Callable[[float], None]] | None = getattr(self._own, "acts", None)
+        if acts is None:
+            self.do(act, "reply")
+        else:
+            acts.append(act)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Send all answers of this thread at the end of a block, which runs no code."""
+        acts: list[Callable[[float], None]] = []
+        self._own.acts = acts
+        try:
+            yield
+        finally:
+            del self._own.acts
+            if acts:
+                self.do(lambda now: [act(now) for act in acts], "reply")
 
     # What the session tells ----------------------------------------------------------
 
@@ -386,10 +431,13 @@ class Agent(Holder):
 
     def _begin(self, job: Job) -> None:
         value = job.value
-        if job.called.target is not None and value is not None and is_plain(value):
+        fetches = job.called.target is not None and value is not None
+        if fetches and value is not None and is_plain(value):
             # No other thread is woken for what is there.
             fetch(job)
-        else:
+        elif fetches and waits_to_fetch(job):
+            pass
+        elif not self.stays_behind(serve, job):
             self.pool.put(serve, job)
 
     def _cancelled(self, event: Cancelled) -> None:
@@ -406,6 +454,8 @@ class Agent(Holder):
             self._rooms.popleft().put(None)
         if pending.waiter is not None:
             pending.waiter.put(event)
+            if not self.transport.leads():
+                self.transport.nudge()
         elif pending.future is None and pending.handle is None:
             self._return(pending, event)
         elif not (pending.handle and self._created(pending.handle, event)):

@@ -21,7 +21,7 @@ from runtime.rpc.identities import Node
 from runtime.rpc.session.events import Answered, Failed, Reason
 
 # Seconds after which Ctrl-C is heard in any case.
-_SLICE = 1.0
+SLICE = 1.0
 
 
 class Pending:
@@ -52,7 +52,7 @@ def wait_for(waiter: "SimpleQueue[Answered | Failed]") -> Answered | Failed:
     while True:
         try:
             # In slices: a signal that comes just before it sleeps would not be heard.
-            return waiter.get(timeout=_SLICE)
+            return waiter.get(timeout=SLICE)
         except Empty:  # once a second
             continue
 

@@ -89,6 +89,11 @@ class Handle:
         if self.death:
             raise ReferenceDead(call=call, reference=self.text(), reason=self.death)
 
+    def runs_nothing(self) -> bool:
+        """Whether it may be dropped anywhere: nothing of anybody is dropped with it."""
+        created = self.created
+        return self.value is None and created.done() and created.error() is None
+
     def text(self) -> str:
         """The reference, for texts."""
         if self.is_owner:

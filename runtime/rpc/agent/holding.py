@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 # Values of these classes run no code of anybody, wherever they are written or dropped.
-_PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
+PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
 
 
 def is_plain(future: Future[Any]) -> bool:
     """Whether the value of a future is there, and runs no code of anybody."""
     if not future.done() or future.error() is not None:
         return False
-    return type(future.value()) in _PLAIN and not future._callbacks
+    return type(future.value()) in PLAIN and not future._callbacks
 
 
 class Holder(Speaker):

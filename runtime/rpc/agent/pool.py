@@ -69,6 +69,16 @@ class Pool:
         if short:
             self._grow()
 
+    def has_room(self) -> bool:
+        """Whether one request more may run elsewhere: none waits, and it is not alone.
+
+        Who asks for a single thread wants one request at a time.
+        """
+        with self._lock:
+            free = self._free
+            busy = len(self._threads) - free
+            return self._size > 1 and free >= 0 and busy < self._size - 1
+
     def counts(self) -> tuple[int, int, int]:
         """How many threads there are, how many are idle, how many requests wait."""
         with self._lock:

@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any
 from runtime.errors.future import described, named
 from runtime.errors.rpc import NotAFuture, ReferenceDead
 from runtime.futures import Future
+from runtime.futures.outcome import Value
+from runtime.rpc.agent.holding import PLAIN
 from runtime.rpc.session.events import Called
 from runtime.rpc.values.callables import MARK
 
@@ -151,8 +153,16 @@ def _hand_on(value: Future[Any], later: Future[Any]) -> None:
     later.add_done_callback(tell)
 
 
-def _answer_later(job: Job, future: Future[Any]) -> None:
-    def tell(told: Future[Any]) -> None:
+class _Answers:
+    """Answers a request when a future is complete."""
+
+    __slots__ = ("job",)
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def __call__(self, told: Future[Any]) -> None:
+        job = self.job
         error = told.error()
         if job.called.creates is not None:
             # The value stays here, and so does its error.
@@ -162,7 +172,14 @@ def _answer_later(job: Job, future: Future[Any]) -> None:
         else:
             _answer_error(job, error)
 
-    future.add_done_callback(tell)
+
+def _answer_later(job: Job, future: Future[Any]) -> None:
+    future.add_done_callback(_Answers(job))
+
+
+def waits_to_fetch(job: Job) -> bool:
+    """Whether what is fetched is not made yet: then it is answered by who makes it."""
+    return job.value is not None and job.value._register_before(_Answers(job))
 
 
 def _settle_value(job: Job, result: object) -> None:
@@ -174,8 +191,18 @@ def _settle_value(job: Job, result: object) -> None:
             except Exception as error:
                 _settle_error(job, error)
                 return
-        job.value.set_result(result)
-        _answer(job, None)
+        fetched = None
+        if type(result) in PLAIN:
+            fetched = job.value._offer_to(_Answers, Value(result))
+        if fetched is None:
+            job.value.set_result(result)
+            _answer(job, None)
+            return
+        # Who asked for it is told of both at once.
+        with job.agent.together():
+            _answer(job, None)
+            for each in fetched:
+                each(job.value)
     else:
         _answer(job, result)
 

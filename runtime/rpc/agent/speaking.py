@@ -23,7 +23,9 @@ import _signal  # type: ignore[import-not-found]  # `signal` wraps it in enumera
 import os
 from collections import deque
 from collections.abc import Callable
+from itertools import groupby
 from logging import getLogger
+from operator import itemgetter
 from queue import Empty, SimpleQueue
 from threading import get_ident, local, main_thread
 from time import monotonic
@@ -38,8 +40,10 @@ from runtime.rpc.agent.handles import Handle
 from runtime.rpc.agent.pool import WAITS, Pool
 from runtime.rpc.identities import ForkId
 from runtime.rpc.session.events import Buffer, Event
+from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Link, Transport
+from runtime.rpc.transport.turns import Turns
 
 LOG = getLogger("runtime.rpc")
 
@@ -58,29 +62,45 @@ def wait_shortly(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) -> 
 
 
 WAITS.add(wait_shortly.__code__)
+WAITS.add(Turns.wait.__code__)
 
 
-class _undisturbed:  # noqa: N801  # as a function it would take three times as long
-    """A block of the main thread that Ctrl-C does not interrupt, but its end."""
+class undisturbed:  # noqa: N801  # as a function it would take three times as long
+    """A block of the main thread that Ctrl-C does not interrupt, but its end.
 
-    __slots__ = ("_before", "_came")
+    `wake` is called when it comes, and `came` has it from then on.  `here` says whether
+    the main thread is in one.
+    """
 
-    def __enter__(self) -> None:
-        self._came: tuple[int, FrameType | None] | None = None
+    __slots__ = ("_before", "_outer", "_wake", "came")
+
+    here = False
+
+    def __init__(self, wake: Callable[[], object] | None = None) -> None:
+        self._wake = wake
+        self.came: tuple[int, FrameType | None] | None = None
+
+    def __enter__(self) -> "undisturbed":
         before = _signal.getsignal(_signal.SIGINT)
         # Anything else does not raise, or is not Python's.
         self._before = before if callable(before) else None
         if self._before is not None:
             _signal.signal(_signal.SIGINT, self._note)
+        self._outer = undisturbed.here
+        undisturbed.here = True
+        return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self._came = number, frame
+        self.came = number, frame
+        if self._wake is not None:
+            self._wake()
 
     def __exit__(self, *_: object) -> None:
+        undisturbed.here = self._outer
         if self._before is not None:
             _signal.signal(_signal.SIGINT, self._before)
-            if self._came is not None:
-                self._before(*self._came)
+            if self.came is not None:
+                self._before(*self.came)
 
 
 _SPEAKERS: "WeakSet[Speaker]" = WeakSet()
@@ -116,6 +136,9 @@ class Speaker:
         # What may run code of users when it is dropped: outside of the lock.
         self._trash: list[object] = []
         self._watchers: list[SimpleQueue[None]] = []
+        # The thread that handles the events of a packet, and what it is to do behind.
+        self._receiver = 0
+        self._behind: Callable[[], object] | None = None
         self._own = local()
         _SPEAKERS.add(self)
 
@@ -140,7 +163,7 @@ class Speaker:
         Raises:
             RpcMisuse: a finalizer or a handler of a signal came in between.
         """
-        if self._holder == get_ident():
+        if self.speaks() or self.transport.leads():
             raise RpcMisuse(
                 call=call,
                 found="a finalizer or a signal handler that interrupts this worker",
@@ -159,8 +182,8 @@ class Speaker:
         if self._holder == me:
             self._later.append(act)
             return None
-        if me == main_thread().ident:
-            with _undisturbed():
+        if me == main_thread().ident and not undisturbed.here:
+            with undisturbed():
                 result = self._told(act, call, me)
         else:
             result = self._told(act, call, me)
@@ -193,15 +216,19 @@ class Speaker:
             handle = self.let_go.popleft()
             own, name = handle.given_back()
             self.handles.pop(name, None)
-            self._trash.append(handle)
+            if not handle.runs_nothing():
+                self._trash.append(handle)
             if own:
                 session.disown(name, now)
             else:
                 session.drop(name, now)
         while self._later:
             self._later.popleft()(now)
-        for packet in session.take_packets():
-            self.transport.send(packet.endpoint, packet.frames)
+        packets = session.take_packets()
+        if len(packets) == 1:
+            self.transport.send(*packets[0])
+        elif packets:
+            self._send_all(packets)
         events = session.take_events()
         if events:
             self._events.extend(events)
@@ -210,19 +237,38 @@ class Speaker:
             self._wake = due
             self.transport.wake_at(max(0.0, due - now))
 
-    def _on_packet(self, frames: list[Buffer], key: str) -> None:
+    def _send_all(self, packets: list[Packet]) -> None:
+        """Send several packets, those that follow each other to one place together."""
+        for endpoint, group in groupby(packets, itemgetter(0)):
+            self.transport.send_together(endpoint, [each.frames for each in group])
+
+    def _on_packet(
+        self, frames: list[Buffer], key: str
+    ) -> Callable[[], object] | None:
+        me = get_ident()
         with self._lock:
             if self.ended:
-                return
-            self._holder = get_ident()
+                return None
+            self._holder = me
             try:
                 now = monotonic()
                 self.session.receive(frames, key, now)
                 self._flush(now)
+            except BaseException as error:
+                if me == main_thread().ident:
+                    # A handler of a signal may have raised it.
+                    self._break(error)
+                raise
             finally:
                 self._holder = 0
         if self._events or self._trash:
-            self._drain()
+            self._receiver = me
+            try:
+                self._drain()
+            finally:
+                self._receiver = 0
+        behind, self._behind = self._behind, None
+        return behind
 
     def _on_time(self) -> None:
         with self._lock:
@@ -258,6 +304,27 @@ class Speaker:
     def last_events(self, why: str) -> list[Event]:
         """What is told when nothing comes any more."""
         return []
+
+    def stays_behind(self, act: Callable[[Any], object], argument: Any) -> bool:
+        """Whether this thread, which receives, will call `act(argument)` itself.
+
+        Another one receives meanwhile, so that none has to be woken for it.
+        """
+        if (
+            self._receiver != get_ident()
+            or self._behind is not None
+            or not self.pool.has_room()
+            or not self.transport.yields()
+        ):
+            return False
+
+        def behind() -> None:
+            if not self.is_request_thread():
+                self._enter()
+            act(argument)
+
+        self._behind = behind
+        return True
 
     def _enter(self) -> None:
         """Make a request thread one of this worker's."""

@@ -10,8 +10,13 @@ Rules:
   of it: what cannot be sent is lost, and counted;
 - buffers that were sent stay as they are until they are answered: large ones are not
   copied before they travel;
-- what comes in is told by one thread, one thing after the other: packets, times, links.
-  What a callback raises is logged, and the thread goes on;
+- packets are told one after the other, in order; so are times and links, perhaps
+  beside packets.  None of it is told by a thread of somebody else, but by one that
+  leads.  What a callback raises is logged, and the thread goes on;
+- a thread that waits for an answer may lead: it receives what comes meanwhile, and no
+  other thread is woken for it;
+- `on_packet` gives what is to be done behind the packet, if anything: the thread that
+  told it does that, and another one receives; only where `yields` said so;
 - buffers that came in belong to whoever gets them; the large ones are writable;
 - in a forked child a transport is closed: the child makes its own, and the parent's
   goes on as if nothing had been.
@@ -54,7 +59,7 @@ class Link:
     detail: str = ""
 
 
-OnPacket: TypeAlias = Callable[[list[Buffer], str], None]
+OnPacket: TypeAlias = Callable[[list[Buffer], str], Callable[[], object] | None]
 OnTime: TypeAlias = Callable[[], None]
 OnLink: TypeAlias = Callable[[Link], None]
 
@@ -86,10 +91,34 @@ class Transport(Protocol):
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
         """Send a packet, or lose it."""
 
+    def send_together(
+        self, endpoint: str, packets: Sequence[Sequence[Buffer]]
+    ) -> None:
+        """Send packets one after the other, perhaps in one piece."""
+
     def wake_at(self, seconds_from_now: float | None) -> None:
         """Have `on_time` called then, instead of when it was said before; None: never.
 
         It may be called early, and is called once; who needs more, says so again.
+        """
+
+    def lead(self, over: Callable[[], bool], seconds: float) -> bool:
+        """Receive by this thread until `over()`, or for so long.
+
+        False: nothing was done, as another thread receives.  Who makes `over()` true
+        on any other thread says `nudge` behind it.
+        """
+
+    def leads(self) -> bool:
+        """Whether this very thread receives something just now."""
+
+    def nudge(self) -> None:
+        """Have who leads, if anybody does, ask whether it is over."""
+
+    def yields(self) -> bool:
+        """Whether this thread, in `on_packet`, may do what takes long behind it.
+
+        If so, `on_packet` gives that; until it is done no other thread may.
         """
 
     def forget(self, endpoint: str) -> None:
@@ -102,7 +131,7 @@ class Transport(Protocol):
         """Stop; what was sent has `linger` seconds to leave.  Closed twice is closed.
 
         Nothing is told after it returned; on the thread that tells, after what is told
-        now.
+        now.  What is done behind a packet is not waited for.
         """
 
 

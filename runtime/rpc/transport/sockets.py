@@ -4,9 +4,11 @@ True only here: everything that touches a socket.
 
 How it works: a worker binds one PULL socket, at which everybody sends to it, and
 connects one PUSH socket to each worker that it sends to.  Sending happens on the
-caller's thread, under the lock of that one socket; one thread waits at the PULL socket
-and tells what comes in; another one, asleep nearly always, watches the links and
-answers whether a key may come in.  So a packet changes threads once, at the receiver.
+caller's thread, under the lock of that one socket.  Threads take turns at the PULL
+socket (`runtime.rpc.transport.turns`): whoever waits for an answer receives it itself,
+and one that received may do what it was asked for, while another one receives.  One
+more thread, asleep nearly always, watches the links and the clock, and answers whether
+a key may come in.  So a call changes threads once, and so does its answer.
 
 Rules:
 - nothing is ever received at a PUSH socket, and sockets have no names that a stranger
@@ -24,9 +26,10 @@ import os
 import socket as plain
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
+from time import monotonic
 from typing import Any, TypeAlias
 
 import zmq
@@ -50,7 +53,14 @@ from runtime.rpc.transport.interface import (
 )
 from runtime.rpc.transport.keys import Keys, answered
 from runtime.rpc.transport.links import News
-from runtime.rpc.transport.parts import LARGE, MOST_FRAMES, joined, parted
+from runtime.rpc.transport.parts import (
+    LARGE,
+    MOST_FRAMES,
+    joined,
+    packets_of,
+    together,
+)
+from runtime.rpc.transport.turns import SUPPORTED, Turns
 
 # A part from here on is not copied when it is sent: to be told that it has left costs
 # as much as to copy so much.
@@ -67,12 +77,16 @@ _SOCKETS = 8192
 _RETRY, _RETRY_MOST = 20, 500
 # Milliseconds that somebody who knocks has to show a key.
 _HANDSHAKE = 10_000
+# Messages that a thread still receives before it does what it was asked for.
+_BEFORE = 4
+# Seconds between two looks, at the end, whether a thread is at something else.
+_AWAY = 0.05
 # The longest path of a socket, everywhere (`sun_path` less its zero).
 _LONGEST_PATH = 103
 
 _DOMAIN = b"everyorder"
 _ZAP = "inproc://zeromq.zap.01"
-_WAKE, _WATCH = "inproc://wake", "inproc://watch"
+_WATCH = "inproc://watch"
 
 _FAILURES = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH
@@ -138,12 +152,13 @@ class SocketTransport:
         self._lock = renewed()
         self._peers: dict[str, _Peer] = {}
         self._alarm = Alarm()
-        # For the thread that tells, and for the one that watches.
+        # For the thread that watches.
         self._links: deque[Link] = deque()
         self._new: deque[tuple[str, _Socket]] = deque()
         self._news = News()
         self._closed = False
         self._threads: tuple[threading.Thread, ...] = ()
+        self._on_packet: OnPacket = _told_nobody
         self._sent = self._received = self._lost = self._garbage = self._refused = 0
         self._context: zmq.Context[_Socket] = zmq.Context()
         self._context.set(zmq.MAX_SOCKETS, _SOCKETS)
@@ -156,8 +171,8 @@ class SocketTransport:
             self._own.append(failures)
             self._new.append(("", failures))
             self.endpoint = self._listen(parsed(address), advertise)
-            self._in.bind(_WAKE)
-            self._wakes = tuple(_Peer(self._to(each)) for each in (_WAKE, _WATCH))
+            self._turns = Turns(int(self._in.get(zmq.FD)))
+            self._wakes = (_Peer(self._to(_WATCH)),)
         except BaseException:
             self._context.destroy(linger=0)
             raise
@@ -253,27 +268,50 @@ class SocketTransport:
     ) -> None:
         """As `Transport.start`."""
         assert not self._threads, "a transport is started once"
-        receives = threading.Thread(
-            target=self._receive,
-            args=(on_packet, on_time, on_link),
-            name=f"rpc {self._in_short()}",
-            daemon=True,
+        in_short = self._in_short()
+        self._threads = (
+            *(
+                threading.Thread(
+                    target=self._receive,
+                    args=(on_packet,),
+                    name=f"rpc {in_short} {number}",
+                    daemon=True,
+                )
+                for number in ((1, 2) if SUPPORTED else (1,))
+            ),
+            threading.Thread(
+                target=self._watch,
+                args=(on_time, on_link),
+                name=f"rpc links {in_short}",
+                daemon=True,
+            ),
         )
-        watches = threading.Thread(
-            target=self._watch, name=f"rpc links {self._in_short()}", daemon=True
-        )
-        self._threads = (receives, watches)
-        watches.start()
-        receives.start()
+        self._on_packet = on_packet
+        for each in self._threads:
+            each.start()
 
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
         """As `Transport.send`."""
         peer = self._peers.get(endpoint) or self._connected(endpoint)
-        parts = joined(frames)
+        self._send(peer, joined(frames), 1)
+
+    def send_together(
+        self, endpoint: str, packets: Sequence[Sequence[Buffer]]
+    ) -> None:
+        """As `Transport.send_together`."""
+        whole = together(packets)
+        if whole is None:
+            for frames in packets:
+                self.send(endpoint, frames)
+        else:
+            peer = self._peers.get(endpoint) or self._connected(endpoint)
+            self._send(peer, [whole], len(packets))
+
+    def _send(self, peer: _Peer, parts: list[Buffer], packets: int) -> None:
         with peer.lock:
             socket = peer.socket
             if socket is None or max(map(len, parts)) > self._largest:
-                self._lost += 1
+                self._lost += packets
                 return
             last = len(parts) - 1
             try:
@@ -281,14 +319,77 @@ class SocketTransport:
                     # Once the first is taken, the others are.
                     flags = zmq.DONTWAIT | (zmq.SNDMORE if place < last else 0)
                     socket.send(part, flags, copy=len(part) < UNCOPIED)
-                self._sent += 1
+                self._sent += packets
             except zmq.Again:
-                self._lost += 1
+                self._lost += packets
 
     def wake_at(self, seconds_from_now: float | None) -> None:
         """As `Transport.wake_at`."""
         if self._alarm.set(seconds_from_now):
-            self._wake(0)
+            self._wake()
+
+    def lead(self, over: Callable[[], bool], seconds: float) -> bool:
+        """As `Transport.lead`."""
+        turns = self._turns
+        nested = turns.leader == threading.get_ident()
+        if self._closed or not (nested or (self._threads and turns.lead())):
+            return False
+        end = monotonic() + seconds
+        try:
+            ready = self._has_more()
+            while True:
+                if ready:
+                    self._lead_one()
+                if self._closed or over():
+                    break
+                # What the socket has already wakes nobody.
+                ready = self._has_more()
+                if not ready:
+                    left = end - monotonic()
+                    if left <= 0:
+                        break
+                    turns.wait(int(left * 1000) + 1)
+                    ready = True
+        finally:
+            if not nested:
+                turns.follow(more=not self._closed and self._has_more())
+        return True
+
+    def _lead_one(self) -> None:
+        """Tell the next packets, if there are any, while this thread waits."""
+        on_packet = self._on_packet
+        # On the main thread, a handler of a signal may have raised what comes.
+        main = threading.current_thread() is threading.main_thread()
+        try:
+            packets, key = self._packets()
+        except zmq.Again:
+            return
+        for frames in packets:
+            if main:
+                on_packet(frames, key)
+            else:
+                self._told(on_packet, frames, key)
+
+    def leads(self) -> bool:
+        """As `Transport.leads`."""
+        turns = self._turns
+        return turns.holder == threading.get_ident() and not turns.waits
+
+    def nudge(self) -> None:
+        """As `Transport.nudge`."""
+        self._turns.nudge()
+
+    def yields(self) -> bool:
+        """As `Transport.yields`."""
+        turns = self._turns
+        if turns.leader or turns.away or self._closed or not SUPPORTED:
+            return False
+        turns.away = turns.holder
+        return True
+
+    def _has_more(self) -> bool:
+        """Whether the socket has a packet; to be asked by who has the turn."""
+        return bool(int(self._in.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
     def forget(self, endpoint: str) -> None:
         """As `Transport.forget`."""
@@ -320,13 +421,15 @@ class SocketTransport:
             self._peers.clear()
         for peer in peers:
             _end(peer, linger)
-        for number in range(len(self._wakes)):
-            self._wake(number)
+        self._wake()
+        self._turns.ring()
+        self._turns.nudge()
         ends = threading.Thread(
             target=self._end, name=f"rpc ends {self._in_short()}", daemon=True
         )
         ends.start()
-        if threading.current_thread() not in self._threads:
+        here = threading.current_thread()
+        if here not in self._threads and here.ident != self._turns.leader:
             # A callback may take as long as it wants, and is not waited for.
             ends.join(linger + 1)
 
@@ -334,6 +437,7 @@ class SocketTransport:
         """Be closed: the process was forked, and the sockets are the parent's."""
         _INHERITED.append((self.__dict__.copy(), vars(garbage.gc).copy()))
         self._closed = True
+        self._turns.in_child()
         self._peers = {}
         self._wakes = ()
         self._own = []
@@ -348,7 +452,11 @@ class SocketTransport:
             with suppress(OSError):
                 os.unlink(address.path)
         for thread in self._threads:
-            thread.join()
+            # What it was asked for may take as long as it wants, and it is not waited
+            # for: it finds the end when it comes back.
+            while thread.is_alive() and thread.ident != self._turns.away:
+                thread.join(_AWAY)
+        self._turns.close()
         for wake in self._wakes:
             _end(wake, 0)
         for socket in (*self._own, *(monitor for _, monitor in self._new)):
@@ -389,7 +497,7 @@ class SocketTransport:
             self._tell(Link(endpoint, state, detail=str(error)))
             return None
         finally:
-            self._wake(1)
+            self._wake()
         return socket
 
     def _secure(self, socket: _Socket, address: Address) -> None:
@@ -411,62 +519,70 @@ class SocketTransport:
             socket.set(zmq.CURVE_SECRETKEY, bytes.fromhex(keys.secret))
         socket.set(zmq.IPV6, ":" in address.host)
 
-    def _wake(self, number: int) -> None:
-        """Wake the thread that tells (0), or the one that watches (1)."""
-        if number < len(self._wakes):
-            wake = self._wakes[number]
+    def _wake(self) -> None:
+        """Wake the thread that watches."""
+        for wake in self._wakes:
             with wake.lock:
                 if wake.socket is not None:
                     # It was woken a thousand times, and comes soon.
                     with suppress(zmq.Again):
                         wake.socket.send(b"", zmq.DONTWAIT)
 
-    # The thread that tells.
+    # The threads that receive.
 
-    def _receive(
-        self, on_packet: OnPacket, on_time: OnTime, on_link: OnLink | None
-    ) -> None:
-        waits = -1
+    def _receive(self, on_packet: OnPacket) -> None:
+        turns, me = self._turns, threading.get_ident()
         while True:
+            turns.sleep()
+            if self._closed:
+                # The other one is to see it, too.
+                turns.ring()
+                return
+            if not turns.take():
+                continue
+            behind: Callable[[], object] | None = None
+            left, more = _BEFORE, True
             try:
-                seconds = self._alarm.sleep()
-                limit = -1 if seconds is None else int(seconds * 1000) + 1
-                # To set it costs as much as to receive: near enough is left, too early
-                # does no harm.
-                if limit != waits and not 0 < limit // 2 <= waits <= limit + 1:
-                    self._in.setsockopt(zmq.RCVTIMEO, limit)
-                    waits = limit
-                try:
-                    packet = self._packet()
-                except zmq.Again:
-                    packet = None
-                self._alarm.awake()
-                if self._closed:
-                    return
-                if packet is not None:
-                    on_packet(*packet)
-                    # Large frames live as long as somebody looks at them.
-                    packet = None
-                while self._links:
-                    link = self._links.popleft()
-                    if on_link is not None:
-                        on_link(link)
-                if self._alarm.rings():
-                    on_time()
+                while more and left and not self._closed:
+                    packets, key = self._packets()
+                    for frames in packets:
+                        behind = self._told(on_packet, frames, key) or behind
+                        # Large ones live as long as somebody looks at them.
+                        del frames
+                    del packets
+                    left -= turns.away == me
+                    more = self._has_more()
+            except zmq.Again:
+                more = False
             except Exception:
-                LOG.exception("a callback of %s failed", self._in_short())
+                LOG.exception("%s cannot receive", self._in_short())
+            turns.give(more=more)
+            if behind is not None:
+                try:
+                    behind()
+                except Exception:
+                    LOG.exception("a callback of %s failed", self._in_short())
+                behind = None
+            if turns.away == me:
+                turns.away = 0
 
-    def _packet(self) -> tuple[list[Buffer], str] | None:
-        """The next packet and the key of its sender; None for what is none.
+    def _told(
+        self, on_packet: OnPacket, frames: list[Buffer], key: str
+    ) -> Callable[[], object] | None:
+        try:
+            return on_packet(frames, key)
+        except Exception:
+            LOG.exception("a callback of %s failed", self._in_short())
+            return None
+
+    def _packets(self) -> tuple[list[list[Buffer]], str]:
+        """The packets of the next message, and the key of their sender.
 
         Raises:
-            zmq.Again: none came in time.
+            zmq.Again: there is none.
         """
-        part = self._in.recv(copy=False)
+        part = self._in.recv(zmq.DONTWAIT, copy=False)
         first = part.bytes
-        if not (first or part.more):
-            # This thread is only woken.
-            return None
         key = str(part.get("User-Id")) if self.key else ""
         others: list[Buffer] = []
         more = part.more
@@ -475,38 +591,50 @@ class SocketTransport:
             more = part.more
             if len(others) <= MOST_FRAMES:
                 others.append(part.buffer if len(part) >= LARGE else part.bytes)
-        frames = parted(first, others)
-        if frames is None:
+        packets = packets_of(first, others)
+        if packets is None:
             self._garbage += 1
-            return None
-        self._received += 1
-        return frames, key
+            return [], key
+        self._received += len(packets)
+        return packets, key
 
     def _tell(self, link: Link) -> None:
         self._links.append(link)
-        self._wake(0)
 
     # The thread that watches.
 
-    def _watch(self) -> None:
+    def _watch(self, on_time: OnTime, on_link: OnLink | None) -> None:
         watched: dict[Any, str] = {}
         poller = zmq.Poller()
         poller.register(self._zap, zmq.POLLIN)
         poller.register(self._watched, zmq.POLLIN)
         while not self._closed:
-            while self._new:
-                endpoint, monitor = self._new.popleft()
-                watched[monitor] = endpoint
-                poller.register(monitor, zmq.POLLIN)
-            for socket, _ in poller.poll():
-                if socket is self._zap:
-                    self._let_in()
-                elif socket is self._watched:
-                    socket.recv()
-                elif not self._saw(socket, watched[socket]):
-                    poller.unregister(socket)
-                    del watched[socket]
-                    socket.close()
+            try:
+                while self._new:
+                    endpoint, monitor = self._new.popleft()
+                    watched[monitor] = endpoint
+                    poller.register(monitor, zmq.POLLIN)
+                seconds = self._alarm.sleep()
+                limit = None if seconds is None else int(seconds * 1000) + 1
+                came = poller.poll(limit)
+                self._alarm.awake()
+                for socket, _ in came:
+                    if socket is self._zap:
+                        self._let_in()
+                    elif socket is self._watched:
+                        socket.recv()
+                    elif not self._saw(socket, watched[socket]):
+                        poller.unregister(socket)
+                        del watched[socket]
+                        socket.close()
+                while self._links and not self._closed:
+                    link = self._links.popleft()
+                    if on_link is not None:
+                        on_link(link)
+                if not self._closed and self._alarm.rings():
+                    on_time()
+            except Exception:
+                LOG.exception("a callback of %s failed", self._in_short())
         for monitor in watched:
             monitor.close()
 
@@ -531,6 +659,10 @@ class SocketTransport:
             self._refused += 1
             if link := self._news.of_stranger(key, why):
                 self._tell(link)
+
+
+def _told_nobody(frames: list[Buffer], key: str) -> None:
+    """Stands for who is told, until it is started."""
 
 
 def _end(peer: _Peer, linger: float) -> None:
