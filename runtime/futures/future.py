@@ -223,23 +223,6 @@ class Future(Stays, Generic[T]):
             self._callbacks.append(Step(callback, None))
         return True
 
-    def _offer_to(self, kind: type, outcome: Outcome) -> list[Any] | None:
-        """As `_offer`; the callbacks, all of one kind, are left to who gets them.
-
-        None where others are registered, or it is complete: nothing is done.
-        """
-        with LOCK:
-            if self._outcome is not None:
-                return None
-            callbacks = [step.callback for step in self._callbacks]
-            if not all(type(each) is kind for each in callbacks):
-                return None
-            self._outcome = outcome
-            self._callbacks.clear()
-            for waiter in tuple(self._waiters):
-                waiter.put(None)
-        return callbacks
-
     def _register(self, step: Step) -> None:
         with LOCK:
             if self._outcome is None:

@@ -18,8 +18,8 @@ Rules:
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from logging import getLogger
 from queue import SimpleQueue
@@ -63,6 +63,15 @@ from runtime.rpc.values import Packed
 LOG = getLogger("runtime.rpc")
 
 
+# Functions of which it is remembered whether what they make goes along.
+_MAKERS = 4096
+
+
+def _has_value(event: Answered) -> bool:
+    """Whether the value that was made goes along with the answer."""
+    return not event.failed and not event.carries and len(event.payload[0]) > 0
+
+
 def _complete(told: tuple[Future[Any], Outcome]) -> None:
     future, outcome = told
     if isinstance(outcome, Value):
@@ -103,6 +112,8 @@ class Agent(Holder):
         self._jobs: dict[tuple[Node, int], Job] = {}
         self._answers: deque[tuple[Pending, Answered | Failed]] = deque()
         self._settling = False
+        # Whether the value went along when a function made one last, by its number.
+        self._along: dict[int, bool] = {}
         self._rooms: deque[SimpleQueue[None]] = deque()
         self._nodes: dict[str | int, Node] = {}
         self._endpoints: dict[Node, str] = {}
@@ -189,8 +200,16 @@ class Agent(Holder):
         handle.check("to_here")
         if handle.value is not None:
             return handle.value.wait(timeout)
+        until = None
+        if handle.creation is not None:
+            until = None if timeout is None else monotonic() + timeout
+            event = self._early(handle, until)
+            if event is not None:
+                payload = self.whole(handle.owner, event.payload, ())
+                return self.codec.unpack_answer(payload, (), failed=False)
         pending = Pending(handle.owner, lambda: "to_here", timeout)
         pending.target = handle
+        pending.until = until
         return self._awaited(pending, (b"",), (), handle.fork.rref)
 
     def _awaited(
@@ -206,26 +225,50 @@ class Agent(Holder):
         call = -1
         event = None
         try:
-            act = self._asking(pending, payload, carries, target=target)
-            lead = self.transport.lead
-            if get_ident() == main_thread().ident:
-                with undisturbed(self.transport.nudge) as calm:
-                    call = self.do(act, "call")
-                    while (
-                        waiter.empty()
-                        and not calm.came
-                        and lead(lambda: bool(calm.came) or not waiter.empty(), SLICE)
-                    ):
-                        pass
-            else:
-                call = self.do(act, "call")
-                while waiter.empty() and lead(lambda: not waiter.empty(), SLICE):
-                    pass
+            call = self._ask(pending, payload, carries, target=target)
+            self._receive(waiter)
             event = wait_for(waiter)
         except BaseException:
             self._give_up(pending, call, waiter)
             raise
+        assert event is not None, "it always comes"
         return self._read(pending, event)
+
+    def _receive(
+        self, waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
+    ) -> None:
+        """Receive by this thread until its answer is there, unless another one does."""
+        self.let_go_now()
+        main = get_ident() == main_thread().ident
+        nudge, lead = self.transport.nudge, self.transport.lead
+        while waiter.empty():
+            left = SLICE if until is None else min(SLICE, until - monotonic())
+            if main:
+                with undisturbed(nudge) as calm:
+                    led = lead(lambda: bool(calm.came) or not waiter.empty(), left)
+            else:
+                led = lead(lambda: not waiter.empty(), left)
+            if not led or left < SLICE:
+                return
+
+    def _early(self, handle: Handle, until: float | None) -> Answered | None:
+        """The answer to the creation of a value that goes along with it.
+
+        None where it does not, as far as is known, or is not waited for any longer: it
+        is fetched then.
+        """
+        pending = handle.creation
+        if pending is None or not self._along.get(pending.maker):
+            return None
+        self.refuse_to_wait("to_here")
+        waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
+        with self._lock:
+            if handle.creation is None:
+                return None
+            pending.early.append(waiter)
+        self._receive(waiter, until)
+        event = wait_for(waiter, until)
+        return event if isinstance(event, Answered) and _has_value(event) else None
 
     def remote(self, to: Node, request: Request, *, timeout: float | None) -> Handle:
         """A reference to what a function gives on another worker, which keeps it.
@@ -235,6 +278,7 @@ class Agent(Holder):
         """
         pending = Pending(to, request.text, timeout)
         self.refuse_to_wait("remote")
+        pending.maker = id(request.function)
         created: Future[None] = Future()
         packed = self._packed(request)
         try:
@@ -277,22 +321,10 @@ class Agent(Holder):
         target: RRefId | None = None,
     ) -> int:
         """Send a call; its number, -1 if it is sent when what is told now is over."""
-        act = self._asking(pending, payload, carries, created=created, target=target)
-        call = self.do(act, "call")
-        return -1 if call is None else call
-
-    def _asking(
-        self,
-        pending: Pending,
-        payload: Sequence[Buffer],
-        carries: Sequence[Fork | RRefId],
-        *,
-        created: Future[None] | None = None,
-        target: RRefId | None = None,
-    ) -> Callable[[float], int]:
-        """What sends a call and gives its number, as soon as there is room for it."""
         to, seconds, session = pending.to, pending.seconds, self.session
-        deadline = None if seconds is None else monotonic() + seconds
+        deadline = pending.until
+        if deadline is None and seconds is not None:
+            deadline = monotonic() + seconds
         if len(self._pending) >= self.options.max_calls_in_flight:
             self._make_room(deadline)
         payload = self.lending.outgoing(to, payload)
@@ -310,10 +342,12 @@ class Agent(Holder):
             )
             if created is not None and creates is not None:
                 pending.handle = self.create(call, creates, pending.to, created)
+                pending.handle.creation = pending
             self._pending[call] = pending
             return call
 
-        return act
+        call = self.do(act, "call")
+        return -1 if call is None else call
 
     def ask_raw(self, to: Node, said: bytes) -> Future[Payload]:
         """A future of the payload that answers a request of this worker itself."""
@@ -399,23 +433,7 @@ class Agent(Holder):
                 now=now,
             )
 
-        acts: list[Callable[[float], None]] | None = getattr(self._own, "acts", None)
-        if acts is None:
-            self.do(act, "reply")
-        else:
-            acts.append(act)
-
-    @contextmanager
-    def together(self) -> Iterator[None]:
-        """Send all answers of this thread at the end of a block, which runs no code."""
-        acts: list[Callable[[float], None]] = []
-        self._own.acts = acts
-        try:
-            yield
-        finally:
-            del self._own.acts
-            if acts:
-                self.do(lambda now: [act(now) for act in acts], "reply")
+        self.do(act, "reply")
 
     # What the session tells ----------------------------------------------------------
 
@@ -452,10 +470,10 @@ class Agent(Holder):
             return
         if self._rooms:
             self._rooms.popleft().put(None)
+        if pending.handle is not None:
+            self._made(pending, pending.handle, event)
         if pending.waiter is not None:
-            pending.waiter.put(event)
-            if not self.transport.leads():
-                self.transport.nudge()
+            self._hand(pending.waiter, event)
         elif pending.future is None and pending.handle is None:
             self._return(pending, event)
         elif not (pending.handle and self._created(pending.handle, event)):
@@ -463,6 +481,24 @@ class Agent(Holder):
             if not self._settling:
                 self._settling = True
                 self.pool.put(Agent._settle, self)
+
+    def _hand(
+        self, waiter: "SimpleQueue[Answered | Failed]", event: Answered | Failed
+    ) -> None:
+        waiter.put(event)
+        if not self.transport.leads():
+            self.transport.nudge()
+
+    def _made(self, pending: Pending, handle: Handle, event: Answered | Failed) -> None:
+        """Tell who waits for a value that its creation has its end."""
+        with self._lock:
+            handle.creation = None
+        if isinstance(event, Answered):
+            if len(self._along) > _MAKERS:
+                self._along.clear()
+            self._along[pending.maker] = _has_value(event)
+        for waiter in pending.early:
+            self._hand(waiter, event)
 
     def _created(self, handle: Handle, event: Answered | Failed) -> bool:
         """Complete the future of a creation, unless that takes another thread."""
@@ -511,6 +547,9 @@ class Agent(Holder):
             raise failure(pending, event)
         if handle is not None:
             handle.confirmed = True
+            if not event.failed:
+                self._return(pending, event)
+                return None
         payload = self.whole(pending.to, event.payload, event.carries)
         if pending.raw:
             return payload

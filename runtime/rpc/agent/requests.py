@@ -19,6 +19,7 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from opcode import opmap
@@ -26,15 +27,18 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.future import described, named
-from runtime.errors.rpc import NotAFuture, ReferenceDead
+from runtime.errors.rpc import NotAFuture, ReferenceDead, RpcError
 from runtime.futures import Future
-from runtime.futures.outcome import Value
-from runtime.rpc.agent.holding import PLAIN
+from runtime.rpc.agent.holding import is_plain, is_short
 from runtime.rpc.session.events import Called
+from runtime.rpc.values import Packed
 from runtime.rpc.values.callables import MARK
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent
+
+# The answer of who made a value that does not go along.
+NOT_ALONG = Packed([b""], [])
 
 # Generators and coroutines of each kind, and at what they stand while they pause.
 _PAUSES = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
@@ -165,8 +169,7 @@ class _Answers:
         job = self.job
         error = told.error()
         if job.called.creates is not None:
-            # The value stays here, and so does its error.
-            _answer(job, None)
+            _answer_created(job, told)
         elif error is None:
             _answer(job, told.value())
         else:
@@ -191,18 +194,8 @@ def _settle_value(job: Job, result: object) -> None:
             except Exception as error:
                 _settle_error(job, error)
                 return
-        fetched = None
-        if type(result) in PLAIN:
-            fetched = job.value._offer_to(_Answers, Value(result))
-        if fetched is None:
-            job.value.set_result(result)
-            _answer(job, None)
-            return
-        # Who asked for it is told of both at once.
-        with job.agent.together():
-            _answer(job, None)
-            for each in fetched:
-                each(job.value)
+        job.value.set_result(result)
+        _answer_created(job, job.value)
     else:
         _answer(job, result)
 
@@ -211,9 +204,23 @@ def _settle_error(job: Job, error: BaseException) -> None:
     if job.value is not None:
         _free_frames(error)
         job.value.set_error_if_needed(error)
-        _answer(job, None)
+        _answer_created(job, job.value)
     else:
         _answer_error(job, error)
+
+
+def _answer_created(job: Job, value: Future[Any]) -> None:
+    """Say that a value is made.
+
+    It stays here, and so does its error; one that never changes goes along, for who
+    asks for it at once.
+    """
+    packed = NOT_ALONG
+    if is_plain(value) and is_short(value.value()):
+        # What takes registered functions only has no form for some of them.
+        with suppress(RpcError):
+            packed = job.agent.codec.pack_result(value.value())
+    job.agent.reply(job, *packed, failed=False)
 
 
 def _answer(job: Job, result: object) -> None:

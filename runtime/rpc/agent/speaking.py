@@ -23,9 +23,7 @@ import _signal  # type: ignore[import-not-found]  # `signal` wraps it in enumera
 import os
 from collections import deque
 from collections.abc import Callable
-from itertools import groupby
 from logging import getLogger
-from operator import itemgetter
 from queue import Empty, SimpleQueue
 from threading import get_ident, local, main_thread
 from time import monotonic
@@ -40,7 +38,6 @@ from runtime.rpc.agent.handles import Handle
 from runtime.rpc.agent.pool import WAITS, Pool
 from runtime.rpc.identities import ForkId
 from runtime.rpc.session.events import Buffer, Event
-from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Link, Transport
 from runtime.rpc.transport.turns import Turns
@@ -49,6 +46,8 @@ LOG = getLogger("runtime.rpc")
 
 # What a wait for a change looks again after; changes are told, so it is rarely needed.
 LOOK_SECONDS = 0.1
+# So many handles that were dropped wait for somebody who has time.
+_LET_GO = 64
 # Waking the receiving thread costs more than being a little late.
 _EARLIER = 0.0005
 
@@ -65,16 +64,17 @@ WAITS.add(wait_shortly.__code__)
 WAITS.add(Turns.wait.__code__)
 
 
+def _nothing(now: float) -> None:
+    """Tell the session nothing but what is let go of."""
+
+
 class undisturbed:  # noqa: N801  # as a function it would take three times as long
     """A block of the main thread that Ctrl-C does not interrupt, but its end.
 
-    `wake` is called when it comes, and `came` has it from then on.  `here` says whether
-    the main thread is in one.
+    `wake` is called when it comes, and `came` has it from then on.
     """
 
-    __slots__ = ("_before", "_outer", "_wake", "came")
-
-    here = False
+    __slots__ = ("_before", "_wake", "came")
 
     def __init__(self, wake: Callable[[], object] | None = None) -> None:
         self._wake = wake
@@ -86,8 +86,6 @@ class undisturbed:  # noqa: N801  # as a function it would take three times as l
         self._before = before if callable(before) else None
         if self._before is not None:
             _signal.signal(_signal.SIGINT, self._note)
-        self._outer = undisturbed.here
-        undisturbed.here = True
         return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
@@ -96,7 +94,6 @@ class undisturbed:  # noqa: N801  # as a function it would take three times as l
             self._wake()
 
     def __exit__(self, *_: object) -> None:
-        undisturbed.here = self._outer
         if self._before is not None:
             _signal.signal(_signal.SIGINT, self._before)
             if self.came is not None:
@@ -182,7 +179,7 @@ class Speaker:
         if self._holder == me:
             self._later.append(act)
             return None
-        if me == main_thread().ident and not undisturbed.here:
+        if me == main_thread().ident:
             with undisturbed():
                 result = self._told(act, call, me)
         else:
@@ -190,6 +187,11 @@ class Speaker:
         if self._events or self._trash:
             self._heed()
         return result
+
+    def let_go_now(self) -> None:
+        """Tell the session which handles were dropped; for who has time."""
+        if self.let_go:
+            self.do(_nothing, "drop")
 
     def _told(self, act: Callable[[float], Any], call: str, me: int) -> Any:
         with self._lock:
@@ -199,7 +201,7 @@ class Speaker:
             try:
                 now = monotonic()
                 result = act(now)
-                self._flush(now)
+                self._flush(now, idle=act is _nothing)
             except RpcError:
                 raise
             except BaseException as error:
@@ -209,10 +211,10 @@ class Speaker:
                 self._holder = 0
         return result
 
-    def _flush(self, now: float) -> None:
+    def _flush(self, now: float, *, idle: bool = True) -> None:
         """Send what the session says, and keep what it tells of."""
         session = self.session
-        while self.let_go:
+        while self.let_go and (idle or len(self.let_go) > _LET_GO):
             handle = self.let_go.popleft()
             own, name = handle.given_back()
             self.handles.pop(name, None)
@@ -224,11 +226,8 @@ class Speaker:
                 session.drop(name, now)
         while self._later:
             self._later.popleft()(now)
-        packets = session.take_packets()
-        if len(packets) == 1:
-            self.transport.send(*packets[0])
-        elif packets:
-            self._send_all(packets)
+        for packet in session.take_packets():
+            self.transport.send(packet.endpoint, packet.frames)
         events = session.take_events()
         if events:
             self._events.extend(events)
@@ -236,11 +235,6 @@ class Speaker:
         if due is not None and due < self._wake - _EARLIER:
             self._wake = due
             self.transport.wake_at(max(0.0, due - now))
-
-    def _send_all(self, packets: list[Packet]) -> None:
-        """Send several packets, those that follow each other to one place together."""
-        for endpoint, group in groupby(packets, itemgetter(0)):
-            self.transport.send_together(endpoint, [each.frames for each in group])
 
     def _on_packet(
         self, frames: list[Buffer], key: str

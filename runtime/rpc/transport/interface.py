@@ -91,11 +91,6 @@ class Transport(Protocol):
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
         """Send a packet, or lose it."""
 
-    def send_together(
-        self, endpoint: str, packets: Sequence[Sequence[Buffer]]
-    ) -> None:
-        """Send packets one after the other, perhaps in one piece."""
-
     def wake_at(self, seconds_from_now: float | None) -> None:
         """Have `on_time` called then, instead of when it was said before; None: never.
 

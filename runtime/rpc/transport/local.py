@@ -93,13 +93,6 @@ class LocalTransport:
         self._sent += 1
         other._queue.put(tuple(_copied(each) for each in frames))
 
-    def send_together(
-        self, endpoint: str, packets: Sequence[Sequence[Buffer]]
-    ) -> None:
-        """As `Transport.send_together`: each by itself."""
-        for frames in packets:
-            self.send(endpoint, frames)
-
     def wake_at(self, seconds_from_now: float | None) -> None:
         """As `Transport.wake_at`."""
         if self._alarm.set(seconds_from_now) and current_thread() is not self._thread:
@@ -238,13 +231,6 @@ class FaultyTransport:
             at = monotonic() + late
             heapq.heappush(self._late, (at, next(self._numbers), endpoint, [*frames]))
             self._changed.notify()
-
-    def send_together(
-        self, endpoint: str, packets: Sequence[Sequence[Buffer]]
-    ) -> None:
-        """As `Transport.send_together`: each by itself."""
-        for frames in packets:
-            self.send(endpoint, frames)
 
     def wake_at(self, seconds_from_now: float | None) -> None:
         """As `Transport.wake_at`."""

@@ -6,9 +6,7 @@ does not; large frames are not copied.
 
 Rules: the first part is a table of 32-bit words, little-endian, and the small frames:
 how many frames there are, then the length of each, or `_APART` for one that follows as
-a part of its own.  Several packets of one small frame each travel together, as if they
-were the frames of one, with `_TOGETHER` added to how many there are.  What does not fit
-exactly is no packet.
+a part of its own.  What does not fit exactly is no packet.
 """
 
 from collections.abc import Sequence
@@ -23,7 +21,6 @@ MOST_FRAMES = 1 << 16
 
 # In the table, a frame that is a part of its own.
 _APART = 0xFFFFFFFF
-_TOGETHER = 1 << 31
 _WORD = Struct("<I")
 # Of packets with few frames, which nearly all are.
 _TABLES = tuple(Struct(f"<{1 + n}I") for n in range(9))
@@ -64,37 +61,6 @@ def joined(frames: Sequence[Buffer]) -> list[Buffer]:
     small[0] = _table(len(frames)).pack(*lengths)
     parts[0] = b"".join(small)
     return parts
-
-
-def together(packets: Sequence[Sequence[Buffer]]) -> bytes | None:
-    """The one part by which several packets travel; None where they are too large.
-
-    >>> together([[b"ab"], [b"c"]])
-    b'\\x02\\x00\\x00\\x80\\x02\\x00\\x00\\x00\\x01\\x00\\x00\\x00abc'
-    """
-    lengths = [_TOGETHER | len(packets)]
-    small: list[Buffer] = [b""]
-    for frames in packets:
-        if len(frames) != 1 or type(each := frames[0]) is not bytes:
-            return None
-        lengths.append(len(each))
-        small.append(each)
-    if sum(lengths[1:]) >= LARGE or len(packets) > MOST_FRAMES:
-        return None
-    small[0] = _table(len(packets)).pack(*lengths)
-    return b"".join(small)
-
-
-def packets_of(first: bytes, others: Sequence[Buffer]) -> list[list[Buffer]] | None:
-    """The packets of a message; None where its parts are none of ours."""
-    if len(first) >= _WORD.size and first[_WORD.size - 1] & 0x80:
-        if others:
-            return None
-        (many,) = _WORD.unpack_from(first)
-        apart = parted(_WORD.pack(many - _TOGETHER) + first[_WORD.size :], ())
-        return None if not apart else [[each] for each in apart]
-    frames = parted(first, others)
-    return None if frames is None else [frames]
 
 
 def parted(first: bytes, others: Sequence[Buffer]) -> list[Buffer] | None:

@@ -53,13 +53,7 @@ from runtime.rpc.transport.interface import (
 )
 from runtime.rpc.transport.keys import Keys, answered
 from runtime.rpc.transport.links import News
-from runtime.rpc.transport.parts import (
-    LARGE,
-    MOST_FRAMES,
-    joined,
-    packets_of,
-    together,
-)
+from runtime.rpc.transport.parts import LARGE, MOST_FRAMES, joined, parted
 from runtime.rpc.transport.turns import SUPPORTED, Turns
 
 # A part from here on is not copied when it is sent: to be told that it has left costs
@@ -172,7 +166,7 @@ class SocketTransport:
             self._new.append(("", failures))
             self.endpoint = self._listen(parsed(address), advertise)
             self._turns = Turns(int(self._in.get(zmq.FD)))
-            self._wakes = (_Peer(self._to(_WATCH)),)
+            self._wakes: tuple[_Peer, ...] = (_Peer(self._to(_WATCH)),)
         except BaseException:
             self._context.destroy(linger=0)
             raise
@@ -293,25 +287,11 @@ class SocketTransport:
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
         """As `Transport.send`."""
         peer = self._peers.get(endpoint) or self._connected(endpoint)
-        self._send(peer, joined(frames), 1)
-
-    def send_together(
-        self, endpoint: str, packets: Sequence[Sequence[Buffer]]
-    ) -> None:
-        """As `Transport.send_together`."""
-        whole = together(packets)
-        if whole is None:
-            for frames in packets:
-                self.send(endpoint, frames)
-        else:
-            peer = self._peers.get(endpoint) or self._connected(endpoint)
-            self._send(peer, [whole], len(packets))
-
-    def _send(self, peer: _Peer, parts: list[Buffer], packets: int) -> None:
+        parts = joined(frames)
         with peer.lock:
             socket = peer.socket
             if socket is None or max(map(len, parts)) > self._largest:
-                self._lost += packets
+                self._lost += 1
                 return
             last = len(parts) - 1
             try:
@@ -319,9 +299,9 @@ class SocketTransport:
                     # Once the first is taken, the others are.
                     flags = zmq.DONTWAIT | (zmq.SNDMORE if place < last else 0)
                     socket.send(part, flags, copy=len(part) < UNCOPIED)
-                self._sent += packets
+                self._sent += 1
             except zmq.Again:
-                self._lost += packets
+                self._lost += 1
 
     def wake_at(self, seconds_from_now: float | None) -> None:
         """As `Transport.wake_at`."""
@@ -356,19 +336,18 @@ class SocketTransport:
         return True
 
     def _lead_one(self) -> None:
-        """Tell the next packets, if there are any, while this thread waits."""
-        on_packet = self._on_packet
-        # On the main thread, a handler of a signal may have raised what comes.
-        main = threading.current_thread() is threading.main_thread()
+        """Tell the next packet, if there is one, while this thread waits."""
         try:
-            packets, key = self._packets()
+            packet = self._packet()
         except zmq.Again:
             return
-        for frames in packets:
-            if main:
-                on_packet(frames, key)
-            else:
-                self._told(on_packet, frames, key)
+        if packet is None:
+            return
+        if threading.current_thread() is threading.main_thread():
+            # A handler of a signal may raise something in between.
+            self._on_packet(*packet)
+        else:
+            self._told(self._on_packet, packet)
 
     def leads(self) -> bool:
         """As `Transport.leads`."""
@@ -544,12 +523,11 @@ class SocketTransport:
             left, more = _BEFORE, True
             try:
                 while more and left and not self._closed:
-                    packets, key = self._packets()
-                    for frames in packets:
-                        behind = self._told(on_packet, frames, key) or behind
-                        # Large ones live as long as somebody looks at them.
-                        del frames
-                    del packets
+                    packet = self._packet()
+                    if packet is not None:
+                        behind = self._told(on_packet, packet) or behind
+                    # Large frames live as long as somebody looks at them.
+                    packet = None
                     left -= turns.away == me
                     more = self._has_more()
             except zmq.Again:
@@ -567,16 +545,16 @@ class SocketTransport:
                 turns.away = 0
 
     def _told(
-        self, on_packet: OnPacket, frames: list[Buffer], key: str
+        self, on_packet: OnPacket, packet: tuple[list[Buffer], str]
     ) -> Callable[[], object] | None:
         try:
-            return on_packet(frames, key)
+            return on_packet(*packet)
         except Exception:
             LOG.exception("a callback of %s failed", self._in_short())
             return None
 
-    def _packets(self) -> tuple[list[list[Buffer]], str]:
-        """The packets of the next message, and the key of their sender.
+    def _packet(self) -> tuple[list[Buffer], str] | None:
+        """The next packet and the key of its sender; None for what is none.
 
         Raises:
             zmq.Again: there is none.
@@ -591,12 +569,12 @@ class SocketTransport:
             more = part.more
             if len(others) <= MOST_FRAMES:
                 others.append(part.buffer if len(part) >= LARGE else part.bytes)
-        packets = packets_of(first, others)
-        if packets is None:
+        frames = parted(first, others)
+        if frames is None:
             self._garbage += 1
-            return [], key
-        self._received += len(packets)
-        return packets, key
+            return None
+        self._received += 1
+        return frames, key
 
     def _tell(self, link: Link) -> None:
         self._links.append(link)
