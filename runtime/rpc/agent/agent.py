@@ -23,22 +23,22 @@ from contextlib import suppress
 from difflib import get_close_matches
 from logging import getLogger
 from queue import SimpleQueue
-from threading import get_ident, main_thread
 from time import monotonic
 from typing import Any
 
 from runtime.errors.rpc import NotInitialized, RpcMisuse, UnknownWorker
 from runtime.futures import Future
 from runtime.futures.outcome import Error, Outcome, Value
-from runtime.rpc.agent.answers import SLICE, Pending, failure, wait_for
+from runtime.rpc.agent.answers import Pending, failure, wait_for
 from runtime.rpc.agent.codec import Codec
 from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.handles import DELETED, NOT_CREATED, Handle, References
-from runtime.rpc.agent.holding import Holder, is_plain
+from runtime.rpc.agent.holding import is_plain
 from runtime.rpc.agent.lending import Lending
 from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.agent.requests import Job, Request, fetch, serve, waits_to_fetch
-from runtime.rpc.agent.speaking import LOOK_SECONDS, undisturbed, wait_shortly
+from runtime.rpc.agent.speaking import LOOK_SECONDS
+from runtime.rpc.agent.waiting import Waiting
 from runtime.rpc.identities import Fork, Node, RRefId, WorkerInfo
 from runtime.rpc.session.events import (
     Admitted,
@@ -63,15 +63,6 @@ from runtime.rpc.values import Packed
 LOG = getLogger("runtime.rpc")
 
 
-# Functions of which it is remembered whether what they make goes along.
-_MAKERS = 4096
-
-
-def _has_value(event: Answered) -> bool:
-    """Whether the value that was made goes along with the answer."""
-    return not event.failed and not event.carries and len(event.payload[0]) > 0
-
-
 def _complete(told: tuple[Future[Any], Outcome]) -> None:
     future, outcome = told
     if isinstance(outcome, Value):
@@ -80,7 +71,7 @@ def _complete(told: tuple[Future[Any], Outcome]) -> None:
         future.set_error_if_needed(outcome.error)
 
 
-class Agent(Holder):
+class Agent(Waiting):
     """A worker: calls others, and does what others ask of it.
 
     `node` is its life as a member, as soon as it is one; `seat` is where its request
@@ -94,7 +85,13 @@ class Agent(Holder):
         options: RpcBackendOptions,
         seat: Seat,
     ) -> None:
-        super().__init__(session, transport, options.num_worker_threads, seat)
+        super().__init__(
+            session,
+            transport,
+            options.num_worker_threads,
+            seat,
+            most=options.max_calls_in_flight,
+        )
         self.options = options
         # Of calls that name none, in seconds.
         self.rpc_timeout = options.rpc_timeout
@@ -108,13 +105,9 @@ class Agent(Holder):
         self.admitted: Admitted | None = None
         self.rejected: Rejected | None = None
         self.finished = False
-        self._pending: dict[int, Pending] = {}
         self._jobs: dict[tuple[Node, int], Job] = {}
         self._answers: deque[tuple[Pending, Answered | Failed]] = deque()
         self._settling = False
-        # Whether the value went along when a function made one last, by its number.
-        self._along: dict[int, bool] = {}
-        self._rooms: deque[SimpleQueue[None]] = deque()
         self._nodes: dict[str | int, Node] = {}
         self._endpoints: dict[Node, str] = {}
         self.handlers |= {
@@ -234,42 +227,6 @@ class Agent(Holder):
         assert event is not None, "it always comes"
         return self._read(pending, event)
 
-    def _receive(
-        self, waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
-    ) -> None:
-        """Receive by this thread until its answer is there, unless another one does."""
-        self.let_go_now()
-        main = get_ident() == main_thread().ident
-        nudge, lead = self.transport.nudge, self.transport.lead
-        while waiter.empty():
-            left = SLICE if until is None else min(SLICE, until - monotonic())
-            if main:
-                with undisturbed(nudge) as calm:
-                    led = lead(lambda: bool(calm.came) or not waiter.empty(), left)
-            else:
-                led = lead(lambda: not waiter.empty(), left)
-            if not led or left < SLICE:
-                return
-
-    def _early(self, handle: Handle, until: float | None) -> Answered | None:
-        """The answer to the creation of a value that goes along with it.
-
-        None where it does not, as far as is known, or is not waited for any longer: it
-        is fetched then.
-        """
-        pending = handle.creation
-        if pending is None or not self._along.get(pending.maker):
-            return None
-        self.refuse_to_wait("to_here")
-        waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
-        with self._lock:
-            if handle.creation is None:
-                return None
-            pending.early.append(waiter)
-        self._receive(waiter, until)
-        event = wait_for(waiter, until)
-        return event if isinstance(event, Answered) and _has_value(event) else None
-
     def remote(self, to: Node, request: Request, *, timeout: float | None) -> Handle:
         """A reference to what a function gives on another worker, which keeps it.
 
@@ -325,7 +282,7 @@ class Agent(Holder):
         deadline = pending.until
         if deadline is None and seconds is not None:
             deadline = monotonic() + seconds
-        if len(self._pending) >= self.options.max_calls_in_flight:
+        if len(self._pending) >= self._most:
             self._make_room(deadline)
         payload = self.lending.outgoing(to, payload)
 
@@ -360,20 +317,6 @@ class Agent(Holder):
         except NotInitialized as error:
             future.set_error_if_needed(error)
         return future
-
-    def _make_room(self, deadline: float | None) -> None:
-        """Wait until fewer calls are in flight; request threads need not.
-
-        What they call may be what the others wait for.
-        """
-        if self.is_request_thread() or self.speaks():
-            return
-        while len(self._pending) >= self.options.max_calls_in_flight:
-            if self.ended or (deadline is not None and monotonic() >= deadline):
-                return
-            waiter: SimpleQueue[None] = SimpleQueue()
-            self._rooms.append(waiter)
-            wait_shortly(waiter)
 
     def _give_up(
         self, pending: Pending, call: int, waiter: "SimpleQueue[Answered | Failed]"
@@ -449,13 +392,14 @@ class Agent(Holder):
 
     def _begin(self, job: Job) -> None:
         value = job.value
-        fetches = job.called.target is not None and value is not None
-        if fetches and value is not None and is_plain(value):
-            # No other thread is woken for what is there.
-            fetch(job)
-        elif fetches and waits_to_fetch(job):
-            pass
-        elif not self.stays_behind(serve, job):
+        if job.called.target is not None and value is not None:
+            # No other thread is woken for what is there, or will come.
+            if is_plain(value):
+                fetch(job)
+                return
+            if waits_to_fetch(job):
+                return
+        if not self.stays_behind(serve, job):
             self.pool.put(serve, job)
 
     def _cancelled(self, event: Cancelled) -> None:
@@ -481,31 +425,6 @@ class Agent(Holder):
             if not self._settling:
                 self._settling = True
                 self.pool.put(Agent._settle, self)
-
-    def _hand(
-        self, waiter: "SimpleQueue[Answered | Failed]", event: Answered | Failed
-    ) -> None:
-        waiter.put(event)
-        if not self.transport.leads():
-            self.transport.nudge()
-
-    def _made(self, pending: Pending, handle: Handle, event: Answered | Failed) -> None:
-        """Tell who waits for a value that its creation has its end."""
-        with self._lock:
-            handle.creation = None
-        if isinstance(event, Answered):
-            if len(self._along) > _MAKERS:
-                self._along.clear()
-            self._along[pending.maker] = _has_value(event)
-        for waiter in pending.early:
-            self._hand(waiter, event)
-
-    def _created(self, handle: Handle, event: Answered | Failed) -> bool:
-        """Complete the future of a creation, unless that takes another thread."""
-        if isinstance(event, Failed) or event.failed or event.carries:
-            return False
-        handle.confirmed = True
-        return handle.created._offer_quietly(Value(None))
 
     def _settle(self) -> None:
         """Read answers and complete futures, on a request thread."""

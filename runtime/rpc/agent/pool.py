@@ -8,6 +8,9 @@ How it is seen that a thread waits: the function that it is in is one of `WAITS`
 where requests queue up and all threads are busy does a watcher look, every few
 milliseconds; else nothing of this costs anything.
 
+A request may also run on the thread that received it, as long as not all threads here
+are busy (`has_room`); that one comes on top of `size`.
+
 Rules:
 - a request is a function and its argument; what it raises is logged, and is a defect;
 - a thread that is one too many leaves after a second without a request;

@@ -8,10 +8,11 @@ receives, or a request thread.
 
 Rules:
 - no lock is held while functions of users, their finalizers, or callbacks of futures
-  run; none of these runs on the receiving thread;
+  run; none of these runs on a thread while it receives.  One that received may run a
+  request behind that, while another one receives: then it is a request thread;
 - sending changes no thread: who calls sends, and who answers sends;
-- a finalizer only appends to `let_go`; the next one who tells the session anything,
-  or the receiving thread, says so to it;
+- a finalizer only appends to `let_go`; who has time says so to the session: who waits
+  for an answer, or has received something; or anybody, where there are many;
 - code that comes in between while this very thread tells the session something (a
   finalizer, a handler of a signal) may call: it is told when that is over;
 - Ctrl-C is held back for so long.  Any other exception that comes in between then, of
@@ -48,6 +49,8 @@ LOG = getLogger("runtime.rpc")
 LOOK_SECONDS = 0.1
 # So many handles that were dropped wait for somebody who has time.
 _LET_GO = 64
+# What is told by who has no time.
+_BUSY = ("call", "reply")
 # Waking the receiving thread costs more than being a little late.
 _EARLIER = 0.0005
 
@@ -62,10 +65,6 @@ def wait_shortly(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) -> 
 
 WAITS.add(wait_shortly.__code__)
 WAITS.add(Turns.wait.__code__)
-
-
-def _nothing(now: float) -> None:
-    """Tell the session nothing but what is let go of."""
 
 
 class undisturbed:  # noqa: N801  # as a function it would take three times as long
@@ -191,7 +190,7 @@ class Speaker:
     def let_go_now(self) -> None:
         """Tell the session which handles were dropped; for who has time."""
         if self.let_go:
-            self.do(_nothing, "drop")
+            self.do(lambda _: None, "drop")
 
     def _told(self, act: Callable[[float], Any], call: str, me: int) -> Any:
         with self._lock:
@@ -201,7 +200,7 @@ class Speaker:
             try:
                 now = monotonic()
                 result = act(now)
-                self._flush(now, idle=act is _nothing)
+                self._flush(now, idle=call not in _BUSY)
             except RpcError:
                 raise
             except BaseException as error:
@@ -236,9 +235,7 @@ class Speaker:
             self._wake = due
             self.transport.wake_at(max(0.0, due - now))
 
-    def _on_packet(
-        self, frames: list[Buffer], key: str
-    ) -> Callable[[], object] | None:
+    def _on_packet(self, frames: list[Buffer], key: str) -> Callable[[], object] | None:
         me = get_ident()
         with self._lock:
             if self.ended:
@@ -342,7 +339,13 @@ class Speaker:
                     event = self._events.popleft()
                     try:
                         self.handlers[type(event)](event)
-                    except Exception:
+                    except BaseException as error:
+                        if get_ident() == main_thread().ident:
+                            # A handler of a signal may have raised it.
+                            self._break(error)
+                            raise
+                        if not isinstance(error, Exception):
+                            raise
                         LOG.exception("%s: what it was told is lost", self.name)
                 if self._trash:
                     trash, self._trash = self._trash, []

@@ -5,10 +5,10 @@ True only here: everything that touches a socket.
 How it works: a worker binds one PULL socket, at which everybody sends to it, and
 connects one PUSH socket to each worker that it sends to.  Sending happens on the
 caller's thread, under the lock of that one socket.  Threads take turns at the PULL
-socket (`runtime.rpc.transport.turns`): whoever waits for an answer receives it itself,
-and one that received may do what it was asked for, while another one receives.  One
-more thread, asleep nearly always, watches the links and the clock, and answers whether
-a key may come in.  So a call changes threads once, and so does its answer.
+socket (`runtime.rpc.transport.receiving`): whoever waits for an answer receives it
+itself, and one that received may do what it was asked for, while another one receives.
+One more thread, asleep nearly always, watches the links and the clock, and answers
+whether a key may come in.
 
 Rules:
 - nothing is ever received at a PUSH socket, and sockets have no names that a stranger
@@ -29,7 +29,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
-from time import monotonic
+from queue import Empty
 from typing import Any, TypeAlias
 
 import zmq
@@ -54,7 +54,7 @@ from runtime.rpc.transport.interface import (
 from runtime.rpc.transport.keys import Keys, answered
 from runtime.rpc.transport.links import News
 from runtime.rpc.transport.parts import LARGE, MOST_FRAMES, joined, parted
-from runtime.rpc.transport.turns import SUPPORTED, Turns
+from runtime.rpc.transport.receiving import Receiving
 
 # A part from here on is not copied when it is sent: to be told that it has left costs
 # as much as to copy so much.
@@ -71,8 +71,6 @@ _SOCKETS = 8192
 _RETRY, _RETRY_MOST = 20, 500
 # Milliseconds that somebody who knocks has to show a key.
 _HANDSHAKE = 10_000
-# Messages that a thread still receives before it does what it was asked for.
-_BEFORE = 4
 # Seconds between two looks, at the end, whether a thread is at something else.
 _AWAY = 0.05
 # The longest path of a socket, everywhere (`sun_path` less its zero).
@@ -152,7 +150,6 @@ class SocketTransport:
         self._news = News()
         self._closed = False
         self._threads: tuple[threading.Thread, ...] = ()
-        self._on_packet: OnPacket = _told_nobody
         self._sent = self._received = self._lost = self._garbage = self._refused = 0
         self._context: zmq.Context[_Socket] = zmq.Context()
         self._context.set(zmq.MAX_SOCKETS, _SOCKETS)
@@ -165,7 +162,12 @@ class SocketTransport:
             self._own.append(failures)
             self._new.append(("", failures))
             self.endpoint = self._listen(parsed(address), advertise)
-            self._turns = Turns(int(self._in.get(zmq.FD)))
+            self._receiving = Receiving(
+                int(self._in.get(zmq.FD)),
+                self._packet,
+                self._has_more,
+                self._in_short(),
+            )
             self._wakes: tuple[_Peer, ...] = (_Peer(self._to(_WATCH)),)
         except BaseException:
             self._context.destroy(linger=0)
@@ -262,25 +264,13 @@ class SocketTransport:
     ) -> None:
         """As `Transport.start`."""
         assert not self._threads, "a transport is started once"
-        in_short = self._in_short()
-        self._threads = (
-            *(
-                threading.Thread(
-                    target=self._receive,
-                    args=(on_packet,),
-                    name=f"rpc {in_short} {number}",
-                    daemon=True,
-                )
-                for number in ((1, 2) if SUPPORTED else (1,))
-            ),
-            threading.Thread(
-                target=self._watch,
-                args=(on_time, on_link),
-                name=f"rpc links {in_short}",
-                daemon=True,
-            ),
+        watches = threading.Thread(
+            target=self._watch,
+            args=(on_time, on_link),
+            name=f"rpc links {self._in_short()}",
+            daemon=True,
         )
-        self._on_packet = on_packet
+        self._threads = (watches, *self._receiving.threads(on_packet))
         for each in self._threads:
             each.start()
 
@@ -310,65 +300,19 @@ class SocketTransport:
 
     def lead(self, over: Callable[[], bool], seconds: float) -> bool:
         """As `Transport.lead`."""
-        turns = self._turns
-        nested = turns.leader == threading.get_ident()
-        if self._closed or not (nested or (self._threads and turns.lead())):
-            return False
-        end = monotonic() + seconds
-        try:
-            ready = self._has_more()
-            while True:
-                if ready:
-                    self._lead_one()
-                if self._closed or over():
-                    break
-                # What the socket has already wakes nobody.
-                ready = self._has_more()
-                if not ready:
-                    left = end - monotonic()
-                    if left <= 0:
-                        break
-                    turns.wait(int(left * 1000) + 1)
-                    ready = True
-        finally:
-            if not nested:
-                turns.follow(more=not self._closed and self._has_more())
-        return True
-
-    def _lead_one(self) -> None:
-        """Tell the next packet, if there is one, while this thread waits."""
-        try:
-            packet = self._packet()
-        except zmq.Again:
-            return
-        if packet is None:
-            return
-        if threading.current_thread() is threading.main_thread():
-            # A handler of a signal may raise something in between.
-            self._on_packet(*packet)
-        else:
-            self._told(self._on_packet, packet)
+        return self._receiving.lead(over, seconds)
 
     def leads(self) -> bool:
         """As `Transport.leads`."""
-        turns = self._turns
-        return turns.holder == threading.get_ident() and not turns.waits
+        return self._receiving.leads()
 
     def nudge(self) -> None:
         """As `Transport.nudge`."""
-        self._turns.nudge()
+        self._receiving.turns.nudge()
 
     def yields(self) -> bool:
         """As `Transport.yields`."""
-        turns = self._turns
-        if turns.leader or turns.away or self._closed or not SUPPORTED:
-            return False
-        turns.away = turns.holder
-        return True
-
-    def _has_more(self) -> bool:
-        """Whether the socket has a packet; to be asked by who has the turn."""
-        return bool(int(self._in.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
+        return self._receiving.yields()
 
     def forget(self, endpoint: str) -> None:
         """As `Transport.forget`."""
@@ -401,14 +345,13 @@ class SocketTransport:
         for peer in peers:
             _end(peer, linger)
         self._wake()
-        self._turns.ring()
-        self._turns.nudge()
+        self._receiving.end()
         ends = threading.Thread(
             target=self._end, name=f"rpc ends {self._in_short()}", daemon=True
         )
         ends.start()
         here = threading.current_thread()
-        if here not in self._threads and here.ident != self._turns.leader:
+        if here not in self._threads and here.ident != self._receiving.turns.leader:
             # A callback may take as long as it wants, and is not waited for.
             ends.join(linger + 1)
 
@@ -416,7 +359,7 @@ class SocketTransport:
         """Be closed: the process was forked, and the sockets are the parent's."""
         _INHERITED.append((self.__dict__.copy(), vars(garbage.gc).copy()))
         self._closed = True
-        self._turns.in_child()
+        self._receiving.in_child()
         self._peers = {}
         self._wakes = ()
         self._own = []
@@ -433,9 +376,9 @@ class SocketTransport:
         for thread in self._threads:
             # What it was asked for may take as long as it wants, and it is not waited
             # for: it finds the end when it comes back.
-            while thread.is_alive() and thread.ident != self._turns.away:
+            while thread.is_alive() and thread.ident != self._receiving.turns.away:
                 thread.join(_AWAY)
-        self._turns.close()
+        self._receiving.turns.close()
         for wake in self._wakes:
             _end(wake, 0)
         for socket in (*self._own, *(monitor for _, monitor in self._new)):
@@ -507,59 +450,22 @@ class SocketTransport:
                     with suppress(zmq.Again):
                         wake.socket.send(b"", zmq.DONTWAIT)
 
-    # The threads that receive.
+    # Receiving: asked by who has the turn.
 
-    def _receive(self, on_packet: OnPacket) -> None:
-        turns, me = self._turns, threading.get_ident()
-        while True:
-            turns.sleep()
-            if self._closed:
-                # The other one is to see it, too.
-                turns.ring()
-                return
-            if not turns.take():
-                continue
-            behind: Callable[[], object] | None = None
-            left, more = _BEFORE, True
-            try:
-                while more and left and not self._closed:
-                    packet = self._packet()
-                    if packet is not None:
-                        behind = self._told(on_packet, packet) or behind
-                    # Large frames live as long as somebody looks at them.
-                    packet = None
-                    left -= turns.away == me
-                    more = self._has_more()
-            except zmq.Again:
-                more = False
-            except Exception:
-                LOG.exception("%s cannot receive", self._in_short())
-            turns.give(more=more)
-            if behind is not None:
-                try:
-                    behind()
-                except Exception:
-                    LOG.exception("a callback of %s failed", self._in_short())
-                behind = None
-            if turns.away == me:
-                turns.away = 0
-
-    def _told(
-        self, on_packet: OnPacket, packet: tuple[list[Buffer], str]
-    ) -> Callable[[], object] | None:
-        try:
-            return on_packet(*packet)
-        except Exception:
-            LOG.exception("a callback of %s failed", self._in_short())
-            return None
+    def _has_more(self) -> bool:
+        """Whether there is a packet."""
+        return bool(int(self._in.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
     def _packet(self) -> tuple[list[Buffer], str] | None:
         """The next packet and the key of its sender; None for what is none.
 
         Raises:
-            zmq.Again: there is none.
+            Empty: there is none.
         """
-        part = self._in.recv(zmq.DONTWAIT, copy=False)
+        try:
+            part = self._in.recv(zmq.DONTWAIT, copy=False)
+        except zmq.Again:
+            raise Empty from None
         first = part.bytes
         key = str(part.get("User-Id")) if self.key else ""
         others: list[Buffer] = []
@@ -576,10 +482,10 @@ class SocketTransport:
         self._received += 1
         return frames, key
 
+    # The thread that watches.
+
     def _tell(self, link: Link) -> None:
         self._links.append(link)
-
-    # The thread that watches.
 
     def _watch(self, on_time: OnTime, on_link: OnLink | None) -> None:
         watched: dict[Any, str] = {}
@@ -637,10 +543,6 @@ class SocketTransport:
             self._refused += 1
             if link := self._news.of_stranger(key, why):
                 self._tell(link)
-
-
-def _told_nobody(frames: list[Buffer], key: str) -> None:
-    """Stands for who is told, until it is started."""
 
 
 def _end(peer: _Peer, linger: float) -> None:
