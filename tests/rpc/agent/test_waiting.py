@@ -1,4 +1,4 @@
-"""Waiting: who waits for an answer receives it, and a value goes along with its making."""
+"""Waiting: who waits receives, and a short value goes along with its creation."""
 
 import os
 import signal
@@ -12,6 +12,7 @@ import pytest
 from runtime.errors.rpc import ReferenceDead, RpcTimeout
 from runtime.rpc.agent import Agent, Request, current_agent
 from runtime.rpc.agent.handles import Handle
+from tests.rpc.surface.bodies import until
 from tests.rpc.worlds import SECONDS, at_once, threads
 
 World = tuple[Agent, Agent]
@@ -109,7 +110,7 @@ def test_who_waits_is_interrupted_and_the_worker_goes_on(world: World) -> None:
     assert a.wait_until(a.is_idle, SECONDS)
 
 
-# What goes along ------------------------------------------------------------------------
+# What goes along ----------------------------------------------------------------------
 
 
 def made(world: World, function: Callable[..., Any], *args: Any) -> Handle:
@@ -118,7 +119,10 @@ def made(world: World, function: Callable[..., Any], *args: Any) -> Handle:
 
 
 def fetched(world: World, handle: Handle) -> tuple[Any, bool]:
-    """The value, and whether it was asked for by a call of its own."""
+    """The value, and whether it was asked for by a call of its own.
+
+    The gate is opened when it is waited for, or asked for.
+    """
     a = world[0]
     asked: list[Any] = []
     inner = a._awaited
@@ -127,12 +131,23 @@ def fetched(world: World, handle: Handle) -> tuple[Any, bool]:
         asked.append(args)
         return inner(*args)
 
+    def waits() -> bool:
+        creation = handle.creation
+        return bool(asked) or creation is None or bool(creation.early)
+
+    def opens() -> None:
+        assert until(waits)
+        Gate.opened.set()
+
+    opener = threading.Thread(target=opens)
     a._awaited = awaited  # type: ignore[method-assign]  # it is put back below
+    opener.start()
     try:
         return a.fetch_and_wait(handle, timeout=SECONDS), bool(asked)
     finally:
         del a._awaited
         handle.drop()
+        opener.join(SECONDS)
 
 
 def learned(world: World, value: Any) -> None:
@@ -144,18 +159,6 @@ def learned(world: World, value: Any) -> None:
     Gate.opened.clear()
 
 
-def opened_later() -> threading.Thread:
-    """Opens the gate once somebody waits for what is behind it."""
-
-    def opens() -> None:
-        assert Gate.entered.acquire(timeout=SECONDS)
-        Gate.opened.set()
-
-    thread = threading.Thread(target=opens)
-    thread.start()
-    return thread
-
-
 @pytest.mark.parametrize(
     "value",
     [7, 2**1000, True, 1.5, 1j, "text", b"bytes", None, "", 0],
@@ -163,11 +166,8 @@ def opened_later() -> threading.Thread:
 )
 def test_a_short_value_goes_along(world: World, value: Any) -> None:
     learned(world, value)
-    assert Gate.entered.acquire(timeout=SECONDS)
     handle = made(world, held, value)
-    thread = opened_later()
     assert fetched(world, handle) == (value, False)
-    thread.join(SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -175,20 +175,14 @@ def test_a_short_value_goes_along(world: World, value: Any) -> None:
 )
 def test_what_is_long_or_may_change_is_fetched(world: World, value: Any) -> None:
     learned(world, value)
-    assert Gate.entered.acquire(timeout=SECONDS)
     handle = made(world, held, value)
-    thread = opened_later()
     assert fetched(world, handle) == (value, True)
-    thread.join(SECONDS)
 
 
 def test_a_wrong_guess_costs_a_fetch(world: World) -> None:
     learned(world, 1)
-    assert Gate.entered.acquire(timeout=SECONDS)
     handle = made(world, held, [2])
-    thread = opened_later()
     assert fetched(world, handle) == ([2], True)
-    thread.join(SECONDS)
 
 
 def test_what_went_along_is_not_kept(world: World) -> None:
@@ -217,7 +211,7 @@ def test_who_waits_for_it_has_a_deadline(world: World) -> None:
     a, _ = world
     learned(world, 1)
     handle = made(world, held, 1)
-    with pytest.raises(RpcTimeout, match=r"to_here.* 50 "):
+    with pytest.raises(RpcTimeout, match=r"\(50 ms\): to_here"):
         a.fetch_and_wait(handle, timeout=0.05)
     Gate.opened.set()
     assert a.fetch_and_wait(handle, timeout=SECONDS) == 1
