@@ -12,7 +12,7 @@ Rules:
 - a mistake in a call is raised at the caller, and nothing is sent;
 - each call ends once: by its answer, or by an error that says why there is none;
 - answers are read, and futures completed, on request threads, or by the thread that
-  waits; callbacks have a request thread of their own, and may wait;
+  waits (`waiting`); callbacks have a request thread of their own, and may wait;
 - with too many calls in flight the caller waits; functions that run for others do not:
   what they call may be what the others wait for.
 """

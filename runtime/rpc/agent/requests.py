@@ -4,7 +4,8 @@ True only here: from what came in to the function that runs, and from its end to
 answer.
 
     decoded     references that came with it become this worker's
-    run         on a request thread, with this worker as the current one
+    run         on a request thread, with this worker as the current one; it may be the
+                one that received it
     answered    by the thread on which the result is there: the one that ran it, or
                 whichever completes the future of a function that is marked so
 
@@ -14,7 +15,8 @@ Rules:
 - no thread waits for a future: the value of a reference that is still being made, and
   the future of a marked function, bring the answer along when they are complete;
 - a value that `remote` makes stays here; an error of making it is its value, and comes
-  out where the value is asked for;
+  out where the value is asked for.  A short one that never changes goes along with the
+  answer to its making, for who asks for it before that came;
 - what the caller does not wait for any more is not begun; what is begun is finished.
 """
 

@@ -11,8 +11,8 @@ Rules:
   run; none of these runs on a thread while it receives.  One that received may run a
   request behind that, while another one receives: then it is a request thread;
 - sending changes no thread: who calls sends, and who answers sends;
-- a finalizer only appends to `let_go`; who has time says so to the session: who waits
-  for an answer, or has received something; or anybody, where there are many;
+- a finalizer only appends to `let_go`; a little later, or where there are many, the
+  session is told of all of them together;
 - code that comes in between while this very thread tells the session something (a
   finalizer, a handler of a signal) may call: it is told when that is over;
 - Ctrl-C is held back for so long.  Any other exception that comes in between then, of
@@ -25,6 +25,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 from logging import getLogger
+from math import inf
 from queue import Empty, SimpleQueue
 from threading import get_ident, local, main_thread
 from time import monotonic
@@ -47,8 +48,10 @@ LOG = getLogger("runtime.rpc")
 
 # What a wait for a change looks again after; changes are told, so it is rarely needed.
 LOOK_SECONDS = 0.1
-# So many handles that were dropped wait for somebody who has time.
+# Handles that were dropped are told of together: to tell of each by itself costs three
+# times as much.  So many wait at most, for so long, if anything else is told meanwhile.
 _LET_GO = 64
+_LET_GO_SECONDS = 0.01
 # What is told by who has no time.
 _BUSY = ("call", "reply")
 # Waking the receiving thread costs more than being a little late.
@@ -128,7 +131,7 @@ class Speaker:
         self._later: deque[Callable[[float], object]] = deque()
         self._events: deque[Event] = deque()
         self._telling = reentered()
-        self._wake = float("inf")
+        self._wake = inf
         # What may run code of users when it is dropped: outside of the lock.
         self._trash: list[object] = []
         self._watchers: list[SimpleQueue[None]] = []
@@ -231,6 +234,8 @@ class Speaker:
         if events:
             self._events.extend(events)
         due = session.next_time()
+        if self.let_go:
+            due = min(now + _LET_GO_SECONDS, inf if due is None else due)
         if due is not None and due < self._wake - _EARLIER:
             self._wake = due
             self.transport.wake_at(max(0.0, due - now))
@@ -244,7 +249,7 @@ class Speaker:
             try:
                 now = monotonic()
                 self.session.receive(frames, key, now)
-                self._flush(now)
+                self._flush(now, idle=False)
             except BaseException as error:
                 if me == main_thread().ident:
                     # A handler of a signal may have raised it.
@@ -267,7 +272,7 @@ class Speaker:
                 return
             self._holder = get_ident()
             try:
-                self._wake = float("inf")
+                self._wake = inf
                 now = monotonic()
                 self.session.tick(now)
                 self._flush(now)

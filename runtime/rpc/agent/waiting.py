@@ -61,7 +61,6 @@ class Waiting(Holder):
         self, waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
     ) -> None:
         """Receive by this thread until its answer is there, unless another one does."""
-        self.let_go_now()
         main = get_ident() == main_thread().ident
         nudge, lead = self.transport.nudge, self.transport.lead
         while waiter.empty():

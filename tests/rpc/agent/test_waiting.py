@@ -140,12 +140,12 @@ def fetched(world: World, handle: Handle) -> tuple[Any, bool]:
         Gate.opened.set()
 
     opener = threading.Thread(target=opens)
-    a._awaited = awaited  # type: ignore[method-assign]  # it is put back below
+    a.__dict__["_awaited"] = awaited
     opener.start()
     try:
         return a.fetch_and_wait(handle, timeout=SECONDS), bool(asked)
     finally:
-        del a._awaited
+        del a.__dict__["_awaited"]
         handle.drop()
         opener.join(SECONDS)
 
