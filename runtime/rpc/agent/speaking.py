@@ -345,7 +345,7 @@ class Speaker:
                     try:
                         self.handlers[type(event)](event)
                     except BaseException as error:
-                        if get_ident() == main_thread().ident:
+                        if self._receiver == get_ident() == main_thread().ident:
                             # A handler of a signal may have raised it.
                             self._break(error)
                             raise

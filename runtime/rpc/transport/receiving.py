@@ -100,7 +100,8 @@ class Receiving:
                 more = False
             except Exception:
                 LOG.exception("%s cannot receive", self._name)
-            turns.give(more=more)
+            finally:
+                turns.give(more=more)
             if behind is not None:
                 try:
                     behind()

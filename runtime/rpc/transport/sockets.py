@@ -21,6 +21,7 @@ Rules:
 - IPv6 is for addresses that are written in it, as names may mean both.
 """
 
+import atexit
 import errno
 import os
 import socket as plain
@@ -31,6 +32,7 @@ from contextlib import suppress
 from itertools import count
 from queue import Empty
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 import zmq
 from zmq.utils import garbage
@@ -95,6 +97,8 @@ _WHY = {
 _Socket: TypeAlias = zmq.Socket[bytes]
 
 _NUMBERS = count()
+# They are closed when the program ends: what they still send lies in its memory.
+_OPEN: "WeakSet[SocketTransport]" = WeakSet()
 # What a forked child inherited: to drop a socket is to close it, and that is the
 # parent's.
 _INHERITED: list[object] = []
@@ -173,6 +177,7 @@ class SocketTransport:
             self._context.destroy(linger=0)
             raise
         closed_in_child(self)
+        _OPEN.add(self)
 
     # Listening.
 
@@ -450,10 +455,7 @@ class SocketTransport:
                     with suppress(zmq.Again):
                         wake.socket.send(b"", zmq.DONTWAIT)
 
-    # Receiving: asked by who has the turn.
-
     def _has_more(self) -> bool:
-        """Whether there is a packet."""
         return bool(int(self._in.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
     def _packet(self) -> tuple[list[Buffer], str] | None:
@@ -543,6 +545,12 @@ class SocketTransport:
             self._refused += 1
             if link := self._news.of_stranger(key, why):
                 self._tell(link)
+
+
+@atexit.register
+def _close_all() -> None:
+    for each in [*_OPEN]:
+        each.close(linger=0)
 
 
 def _end(peer: _Peer, linger: float) -> None:
