@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from runtime.errors.rpc import ReferenceDead, RpcTimeout
+from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, WorkerLost
 from runtime.rpc.agent import Agent, Request, current_agent
 from runtime.rpc.agent.handles import Handle
+from runtime.rpc.session.events import Answered
 from tests.rpc.surface.bodies import until
 from tests.rpc.worlds import SECONDS, at_once, threads
 
@@ -108,6 +109,49 @@ def test_who_waits_is_interrupted_and_the_worker_goes_on(world: World) -> None:
     Gate.opened.set()
     assert [asks(a, b, same, n) for n in range(20)] == [*range(20)]
     assert a.wait_until(a.is_idle, SECONDS)
+
+
+class Came(Exception):
+    """What a handler of a signal raises."""
+
+
+@pytest.mark.parametrize("world", ["sockets"], indirect=True)
+def test_what_else_comes_while_it_receives_ends_the_worker(world: World) -> None:
+    """It is raised, and what waits is told: half of an event may have been handled."""
+    a, b = world
+    answered = a.handlers[Answered]
+
+    def handled(event: Answered) -> None:
+        if threading.current_thread() is threading.main_thread():
+            raise Came
+        answered(event)
+
+    waiting = a.call(b.node, Request(held, (1,)), timeout=SECONDS)
+    a.handlers[Answered] = handled
+    with pytest.raises(Came):
+        [asks(a, b, same, n) for n in range(1000)]
+    assert a.ended == "it was interrupted by Came while it spoke"
+    with pytest.raises(WorkerLost):
+        waiting.wait(SECONDS)
+
+
+@pytest.mark.parametrize("world", ["sockets"], indirect=True)
+def test_who_receives_is_refused_to_wait(world: World) -> None:
+    """A finalizer that comes in between would wait for this very thread."""
+    a, b = world
+    answered = a.handlers[Answered]
+    refused: list[RpcMisuse] = []
+
+    def handled(event: Answered) -> None:
+        if not refused and a.transport.leads():
+            with pytest.raises(RpcMisuse) as caught:
+                asks(a, b, same, 2)
+            refused.append(caught.value)
+        answered(event)
+
+    a.handlers[Answered] = handled
+    assert [asks(a, b, same, n) for n in range(20)] == [*range(20)]
+    assert "interrupts this worker" in refused[0].found
 
 
 # What goes along ----------------------------------------------------------------------
