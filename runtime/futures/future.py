@@ -215,6 +215,14 @@ class Future(Stays, Generic[T]):
                 waiter.put(None)
         return True
 
+    def _register_before(self, callback: "Callable[[Future[T]], object]") -> bool:
+        """As `add_done_callback`, unless it is complete: then False, and nothing."""
+        with LOCK:
+            if self._outcome is not None:
+                return False
+            self._callbacks.append(Step(callback, None))
+        return True
+
     def _register(self, step: Step) -> None:
         with LOCK:
             if self._outcome is None:

@@ -11,7 +11,7 @@ worker may have.  Nothing here knows of messages.
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 # In characters, which are bytes: those of `WORKER_NAME` are ASCII.
@@ -47,14 +47,17 @@ class Node(NamedTuple):
         return WorkerInfo(self.name, self.id)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class GloballyUniqueId:
+class GloballyUniqueId(NamedTuple):
     """A number that no two workers, and no two lives of one, give twice."""
 
     created_on: int
     local_id: int
     # Of the life that gave it; a worker that starts anew counts from 0 again.
-    incarnation: int = field(default=0, repr=False)
+    incarnation: int = 0
+
+    def __repr__(self) -> str:
+        of = f"created_on={self.created_on}, local_id={self.local_id}"
+        return f"GloballyUniqueId({of})"
 
 
 RRefId = GloballyUniqueId

@@ -70,9 +70,9 @@ def at_once(*calls: Callable[[], object]) -> list[Any]:
 
 
 @contextmanager
-def threads(*names: str, **more: Any) -> Iterator[list[Agent]]:
+def threads(*names: str, where: str = "", **more: Any) -> Iterator[list[Agent]]:
     """Workers of one static group beside each other in this process."""
-    where = place()
+    where = where or place()
     given = options(**more)
     seats = [Seat() for _ in names]
 

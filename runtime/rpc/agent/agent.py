@@ -11,9 +11,8 @@ and listened to is `speaking`.
 Rules:
 - a mistake in a call is raised at the caller, and nothing is sent;
 - each call ends once: by its answer, or by an error that says why there is none;
-- answers are read, and futures completed, on request threads, or by the thread that
-  waits; callbacks have a request thread of their own, and may wait; where all of them
-  are busy, other threads do it (`Pool.put_own`);
+- answers are read, and futures completed, by the thread that waits (`waiting`), or on
+  request threads, others where these are busy; callbacks run there, too, and may wait;
 - with too many calls in flight the caller waits; functions that run for others do not:
   what they call may be what the others wait for.
 """
@@ -34,11 +33,12 @@ from runtime.rpc.agent.answers import Pending, failure, wait_for
 from runtime.rpc.agent.codec import Codec
 from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.handles import DELETED, NOT_CREATED, Handle, References
-from runtime.rpc.agent.holding import Holder, is_plain
+from runtime.rpc.agent.holding import is_plain
 from runtime.rpc.agent.lending import Lending
 from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.requests import Job, Request, fetch, serve
-from runtime.rpc.agent.speaking import LOOK_SECONDS, wait_shortly
+from runtime.rpc.agent.requests import Job, Request, fetch, serve, waits_to_fetch
+from runtime.rpc.agent.speaking import LOOK_SECONDS
+from runtime.rpc.agent.waiting import Waiting
 from runtime.rpc.identities import Fork, Node, RRefId, WorkerInfo
 from runtime.rpc.session.events import (
     Admitted,
@@ -71,7 +71,7 @@ def _complete(told: tuple[Future[Any], Outcome]) -> None:
         future.set_error_if_needed(outcome.error)
 
 
-class Agent(Holder):
+class Agent(Waiting):
     """A worker: calls others, and does what others ask of it.
 
     `node` is its life as a member, as soon as it is one; `seat` is where its request
@@ -85,7 +85,13 @@ class Agent(Holder):
         options: RpcBackendOptions,
         seat: Seat,
     ) -> None:
-        super().__init__(session, transport, options.num_worker_threads, seat)
+        super().__init__(
+            session,
+            transport,
+            options.num_worker_threads,
+            seat,
+            most=options.max_calls_in_flight,
+        )
         self.options = options
         # Of calls that name none, in seconds.
         self.rpc_timeout = options.rpc_timeout
@@ -99,11 +105,9 @@ class Agent(Holder):
         self.admitted: Admitted | None = None
         self.rejected: Rejected | None = None
         self.finished = False
-        self._pending: dict[int, Pending] = {}
         self._jobs: dict[tuple[Node, int], Job] = {}
         self._answers: deque[tuple[Pending, Answered | Failed]] = deque()
         self._settling = False
-        self._rooms: deque[SimpleQueue[None]] = deque()
         self._nodes: dict[str | int, Node] = {}
         self._endpoints: dict[Node, str] = {}
         self.handlers |= {
@@ -189,8 +193,16 @@ class Agent(Holder):
         handle.check("to_here")
         if handle.value is not None:
             return handle.value.wait(timeout)
+        until = None
+        if handle.creation is not None:
+            until = None if timeout is None else monotonic() + timeout
+            event = self._early(handle, until)
+            if event is not None:
+                payload = self.whole(handle.owner, event.payload, ())
+                return self.codec.unpack_answer(payload, (), failed=False)
         pending = Pending(handle.owner, lambda: "to_here", timeout)
         pending.target = handle
+        pending.until = until
         return self._awaited(pending, (b"",), (), handle.fork.rref)
 
     def _awaited(
@@ -204,12 +216,15 @@ class Agent(Holder):
         pending.waiter = waiter
         self.refuse_to_wait("rpc_sync")
         call = -1
+        event = None
         try:
             call = self._ask(pending, payload, carries, target=target)
+            self._receive(waiter)
             event = wait_for(waiter)
         except BaseException:
             self._give_up(pending, call, waiter)
             raise
+        assert event is not None, "it always comes"
         return self._read(pending, event)
 
     def remote(self, to: Node, request: Request, *, timeout: float | None) -> Handle:
@@ -220,6 +235,7 @@ class Agent(Holder):
         """
         pending = Pending(to, request.text, timeout)
         self.refuse_to_wait("remote")
+        pending.maker = id(request.function)
         created: Future[None] = Future()
         packed = self._packed(request)
         try:
@@ -263,8 +279,10 @@ class Agent(Holder):
     ) -> int:
         """Send a call; its number, -1 if it is sent when what is told now is over."""
         to, seconds, session = pending.to, pending.seconds, self.session
-        deadline = None if seconds is None else monotonic() + seconds
-        if len(self._pending) >= self.options.max_calls_in_flight:
+        deadline = pending.until
+        if deadline is None and seconds is not None:
+            deadline = monotonic() + seconds
+        if len(self._pending) >= self._most:
             self._make_room(deadline)
         payload = self.lending.outgoing(to, payload)
 
@@ -281,6 +299,7 @@ class Agent(Holder):
             )
             if created is not None and creates is not None:
                 pending.handle = self.create(call, creates, pending.to, created)
+                pending.handle.creation = pending
             self._pending[call] = pending
             return call
 
@@ -298,20 +317,6 @@ class Agent(Holder):
         except NotInitialized as error:
             future.set_error_if_needed(error)
         return future
-
-    def _make_room(self, deadline: float | None) -> None:
-        """Wait until fewer calls are in flight; request threads need not.
-
-        What they call may be what the others wait for.
-        """
-        if self.is_request_thread() or self.speaks():
-            return
-        while len(self._pending) >= self.options.max_calls_in_flight:
-            if self.ended or (deadline is not None and monotonic() >= deadline):
-                return
-            waiter: SimpleQueue[None] = SimpleQueue()
-            self._rooms.append(waiter)
-            wait_shortly(waiter)
 
     def _give_up(
         self, pending: Pending, call: int, waiter: "SimpleQueue[Answered | Failed]"
@@ -387,10 +392,14 @@ class Agent(Holder):
 
     def _begin(self, job: Job) -> None:
         value = job.value
-        if job.called.target is not None and value is not None and is_plain(value):
-            # No other thread is woken for what is there.
-            fetch(job)
-        else:
+        if job.called.target is not None and value is not None:
+            # No other thread is woken for what is there, or will come.
+            if is_plain(value):
+                fetch(job)
+                return
+            if waits_to_fetch(job):
+                return
+        if not self.stays_behind(serve, job):
             self.pool.put(serve, job)
 
     def _cancelled(self, event: Cancelled) -> None:
@@ -405,8 +414,10 @@ class Agent(Holder):
             return
         if self._rooms:
             self._rooms.popleft().put(None)
+        if pending.handle is not None:
+            self._made(pending, pending.handle, event)
         if pending.waiter is not None:
-            pending.waiter.put(event)
+            self._hand(pending.waiter, event)
         elif pending.future is None and pending.handle is None:
             self._return(pending, event)
         elif not (pending.handle and self._created(pending.handle, event)):
@@ -414,13 +425,6 @@ class Agent(Holder):
             if not self._settling:
                 self._settling = True
                 self.pool.put_own(Agent._settle, self)
-
-    def _created(self, handle: Handle, event: Answered | Failed) -> bool:
-        """Complete the future of a creation, unless that takes another thread."""
-        if isinstance(event, Failed) or event.failed or event.carries:
-            return False
-        handle.confirmed = True
-        return handle.created._offer_quietly(Value(None))
 
     def _settle(self) -> None:
         """Read answers and complete futures, on a request thread."""
@@ -462,6 +466,9 @@ class Agent(Holder):
             raise failure(pending, event)
         if handle is not None:
             handle.confirmed = True
+            if not event.failed:
+                self._return(pending, event)
+                return None
         payload = self.whole(pending.to, event.payload, event.carries)
         if pending.raw:
             return payload
@@ -509,9 +516,7 @@ class Agent(Holder):
         if link.state is LinkState.ABSENT:
             if link.detail:
                 # It may be this worker's own fault: of open files, there are too many.
-                LOG.warning(
-                    "%s cannot reach %s: %s", self.name, link.endpoint, link.detail
-                )
+                LOG.warning("%s loses %s: %s", self.name, link.endpoint, link.detail)
             with suppress(NotInitialized):
                 self.do(
                     lambda now: self.session.unreachable(link.endpoint, now), "link"
@@ -576,6 +581,7 @@ class Agent(Holder):
         """Counts of what there is, for people."""
         threads, idle, waiting = self.pool.counts()
         counts = {} if self.ended else self.do(lambda _: self.session.counts(), "debug")
+        apart = len(self._jobs) - (threads - idle) - waiting
         return {
             **counts,
             # As programs for torch call them.
@@ -587,9 +593,7 @@ class Agent(Holder):
             ),
             "agent.client_active_calls": len(self._pending),
             "agent.server_active_calls": len(self._jobs),
-            "agent.server_active_async_calls": max(
-                len(self._jobs) - (threads - idle) - waiting, 0
-            ),
+            "agent.server_active_async_calls": max(apart, 0),
             "agent.thread_pool_size": threads,
             "agent.num_idle_threads": idle,
             "agent.waiting_requests": waiting,

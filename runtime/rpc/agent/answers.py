@@ -5,6 +5,7 @@ True only here: which error stands for which reason of a session.
 
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Any
 
 from runtime.errors.rpc import (
@@ -21,17 +22,30 @@ from runtime.rpc.identities import Node
 from runtime.rpc.session.events import Answered, Failed, Reason
 
 # Seconds after which Ctrl-C is heard in any case.
-_SLICE = 1.0
+SLICE = 1.0
 
 
 class Pending:
     """A call of ours without an answer; `name()` is what is called, for texts.
 
     One of three gets the answer: `future`, the `handle` of a reference, or `waiter`, of
-    a thread that waits and reads it.  `target` is whose value is fetched.
+    a thread that waits and reads it.  `target` is whose value is fetched; `early` are
+    of threads that wait for what `handle` stands for, `maker` is who makes it.
     """
 
-    __slots__ = ("future", "handle", "name", "raw", "seconds", "target", "to", "waiter")
+    __slots__ = (
+        "early",
+        "future",
+        "handle",
+        "maker",
+        "name",
+        "raw",
+        "seconds",
+        "target",
+        "to",
+        "until",
+        "waiter",
+    )
 
     def __init__(
         self, to: Node, name: Callable[[], str], seconds: float | None
@@ -43,18 +57,26 @@ class Pending:
         self.handle: Handle | None = None
         self.target: Handle | None = None
         self.waiter: SimpleQueue[Answered | Failed] | None = None
+        self.early: list[SimpleQueue[Answered | Failed]] = []
+        self.maker = 0
+        # When it is too late, if that is not so many seconds from now.
+        self.until: float | None = None
         # Whether the answer is a payload, and no value.
         self.raw = False
 
 
-def wait_for(waiter: "SimpleQueue[Answered | Failed]") -> Answered | Failed:
-    """The end of a call, which always comes."""
+def wait_for(
+    waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
+) -> Answered | Failed | None:
+    """The end of a call, which always comes; None: not until then."""
     while True:
+        left = SLICE if until is None else min(SLICE, until - monotonic())
         try:
             # In slices: a signal that comes just before it sleeps would not be heard.
-            return waiter.get(timeout=_SLICE)
-        except Empty:  # once a second
-            continue
+            return waiter.get(timeout=max(left, 0.0))
+        except Empty:
+            if left < SLICE:
+                return None
 
 
 WAITS.add(wait_for.__code__)

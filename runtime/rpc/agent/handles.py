@@ -18,6 +18,7 @@ from runtime.rpc.identities import Fork, ForkId, Node, RRefId
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent
+    from runtime.rpc.agent.answers import Pending
 
 # Why references are dead, as far as no peer is to blame for it.
 NOT_CREATED = (
@@ -42,6 +43,7 @@ class Handle:
         "agent",
         "confirmed",
         "created",
+        "creation",
         "death",
         "fork",
         "value",
@@ -66,6 +68,8 @@ class Handle:
             created = Future()
             created.set_result(None)
         self.created = created
+        # The call that creates it, until that has its end.
+        self.creation: Pending | None = None
         # Why it is worth nothing; "" as long as it is.
         self.death = ""
         self._dropped = False
@@ -88,6 +92,11 @@ class Handle:
         """
         if self.death:
             raise ReferenceDead(call=call, reference=self.text(), reason=self.death)
+
+    def runs_nothing(self) -> bool:
+        """Whether it may be dropped anywhere: nothing of anybody is dropped with it."""
+        created = self.created
+        return self.value is None and created.done() and created.error() is None
 
     def text(self) -> str:
         """The reference, for texts."""

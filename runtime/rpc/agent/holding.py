@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Values of these classes run no code of anybody, wherever they are written or dropped.
 _PLAIN = frozenset({bool, int, float, complex, str, bytes, type(None)})
+# Bytes, characters, or bits of an integer: that cost nothing beside an answer.
+_SHORT = 1024
 
 
 def is_plain(future: Future[Any]) -> bool:
@@ -32,6 +34,13 @@ def is_plain(future: Future[Any]) -> bool:
     if not future.done() or future.error() is not None:
         return False
     return type(future.value()) in _PLAIN and not future._callbacks
+
+
+def is_short(value: Any) -> bool:
+    """Whether a plain value may go along where nobody has asked for it."""
+    if isinstance(value, int):
+        return value.bit_length() <= _SHORT
+    return not isinstance(value, str | bytes) or len(value) <= _SHORT
 
 
 class Holder(Speaker):
@@ -139,7 +148,7 @@ class Holder(Speaker):
         for handle in [*self.handles.values()]:
             handle.death = DELETED
             handle.drop()
-        self.do(lambda _: None, "shutdown")
+        self.let_go_now()
 
     def leaks(self) -> tuple[str, ...]:
         """A line for each reference of others to a value of this worker."""

@@ -11,6 +11,9 @@ milliseconds; else nothing of this costs anything.
 What a worker does for itself (reading answers, telling events) is not kept waiting by
 functions that run for others: with all threads busy it has a thread of its own.
 
+A request may also run on the thread that received it, as long as not all threads here
+are busy (`has_room`); that one comes on top of `size`.
+
 Rules:
 - a request is a function and its argument; what it raises is logged, and is a defect;
 - a thread that is one too many leaves after a second without a request;
@@ -94,6 +97,16 @@ class Pool:
                 thread.start()
                 return
         self.put(function, argument)
+
+    def has_room(self) -> bool:
+        """Whether one request more may run elsewhere: none waits, and it is not alone.
+
+        Who asks for a single thread wants one request at a time.
+        """
+        with self._lock:
+            free = self._free
+            busy = len(self._threads) - free
+            return self._size > 1 and free >= 0 and busy < self._size - 1
 
     def counts(self) -> tuple[int, int, int]:
         """How many threads there are, how many are idle, how many requests wait."""

@@ -4,7 +4,8 @@ True only here: from what came in to the function that runs, and from its end to
 answer.
 
     decoded     references that came with it become this worker's
-    run         on a request thread, with this worker as the current one
+    run         on a request thread, with this worker as the current one; it may be the
+                one that received it
     answered    by the thread on which the result is there: the one that ran it, or
                 whichever completes the future of a function that is marked so
 
@@ -14,11 +15,13 @@ Rules:
 - no thread waits for a future: the value of a reference that is still being made, and
   the future of a marked function, bring the answer along when they are complete;
 - a value that `remote` makes stays here; an error of making it is its value, and comes
-  out where the value is asked for;
+  out where the value is asked for.  A short one that never changes goes along with the
+  answer to its making, for who asks for it before that came;
 - what the caller does not wait for any more is not begun; what is begun is finished.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from opcode import opmap
@@ -26,13 +29,18 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.future import described, named
-from runtime.errors.rpc import NotAFuture, ReferenceDead
+from runtime.errors.rpc import NotAFuture, ReferenceDead, RpcError
 from runtime.futures import Future
+from runtime.rpc.agent.holding import is_plain, is_short
 from runtime.rpc.session.events import Called
+from runtime.rpc.values import Packed
 from runtime.rpc.values.callables import MARK
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent
+
+# The answer of who made a value that does not go along.
+NOT_ALONG = Packed([b""], [])
 
 # Generators and coroutines of each kind, and at what they stand while they pause.
 _PAUSES = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR
@@ -151,18 +159,32 @@ def _hand_on(value: Future[Any], later: Future[Any]) -> None:
     later.add_done_callback(tell)
 
 
-def _answer_later(job: Job, future: Future[Any]) -> None:
-    def tell(told: Future[Any]) -> None:
+class _Answers:
+    """Answers a request when a future is complete."""
+
+    __slots__ = ("job",)
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+
+    def __call__(self, told: Future[Any]) -> None:
+        job = self.job
         error = told.error()
         if job.called.creates is not None:
-            # The value stays here, and so does its error.
-            _answer(job, None)
+            _answer_created(job, told)
         elif error is None:
             _answer(job, told.value())
         else:
             _answer_error(job, error)
 
-    future.add_done_callback(tell)
+
+def _answer_later(job: Job, future: Future[Any]) -> None:
+    future.add_done_callback(_Answers(job))
+
+
+def waits_to_fetch(job: Job) -> bool:
+    """Whether what is fetched is not made yet: then it is answered by who makes it."""
+    return job.value is not None and job.value._register_before(_Answers(job))
 
 
 def _settle_value(job: Job, result: object) -> None:
@@ -175,7 +197,7 @@ def _settle_value(job: Job, result: object) -> None:
                 _settle_error(job, error)
                 return
         job.value.set_result(result)
-        _answer(job, None)
+        _answer_created(job, job.value)
     else:
         _answer(job, result)
 
@@ -184,9 +206,23 @@ def _settle_error(job: Job, error: BaseException) -> None:
     if job.value is not None:
         _free_frames(error)
         job.value.set_error_if_needed(error)
-        _answer(job, None)
+        _answer_created(job, job.value)
     else:
         _answer_error(job, error)
+
+
+def _answer_created(job: Job, value: Future[Any]) -> None:
+    """Say that a value is made.
+
+    It stays here, and so does its error; one that never changes goes along, for who
+    asks for it at once.
+    """
+    packed = NOT_ALONG
+    if is_plain(value) and is_short(value.value()):
+        # What takes registered functions only has no form for some of them.
+        with suppress(RpcError):
+            packed = job.agent.codec.pack_result(value.value())
+    job.agent.reply(job, *packed, failed=False)
 
 
 def _answer(job: Job, result: object) -> None:

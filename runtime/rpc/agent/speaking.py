@@ -8,10 +8,11 @@ receives, or a request thread.
 
 Rules:
 - no lock is held while functions of users, their finalizers, or callbacks of futures
-  run; none of these runs on the receiving thread;
+  run; none of these runs on a thread while it receives.  One that received may run a
+  request behind that, while another one receives: then it is a request thread;
 - sending changes no thread: who calls sends, and who answers sends;
-- a finalizer only appends to `let_go`; the next one who tells the session anything,
-  or the receiving thread, says so to it;
+- a finalizer only appends to `let_go`; a little later, or where there are many, the
+  session is told of all of them together;
 - code that comes in between while this very thread tells the session something (a
   finalizer, a handler of a signal) may call: it is told when that is over;
 - Ctrl-C is held back for so long.  Any other exception that comes in between then, of
@@ -24,6 +25,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 from logging import getLogger
+from math import inf
 from queue import Empty, SimpleQueue
 from threading import get_ident, local, main_thread
 from time import monotonic
@@ -40,11 +42,18 @@ from runtime.rpc.identities import ForkId
 from runtime.rpc.session.events import Buffer, Event
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Link, Transport
+from runtime.rpc.transport.turns import Turns
 
 LOG = getLogger("runtime.rpc")
 
 # What a wait for a change looks again after; changes are told, so it is rarely needed.
 LOOK_SECONDS = 0.1
+# Handles that were dropped are told of together: to tell of each by itself costs three
+# times as much.  So many wait at most, for so long, if anything else is told meanwhile.
+_LET_GO = 64
+_LET_GO_SECONDS = 0.01
+# What is told by who has no time.
+_BUSY = ("call", "reply")
 # Waking the receiving thread costs more than being a little late.
 _EARLIER = 0.0005
 _FORKED = "the process was forked"
@@ -59,29 +68,39 @@ def wait_shortly(waiter: "SimpleQueue[None]", seconds: float = LOOK_SECONDS) -> 
 
 
 WAITS.add(wait_shortly.__code__)
+WAITS.add(Turns.wait.__code__)
 
 
-class _undisturbed:  # noqa: N801  # as a function it would take three times as long
-    """A block of the main thread that Ctrl-C does not interrupt, but its end."""
+class undisturbed:  # noqa: N801  # as a function it would take three times as long
+    """A block of the main thread that Ctrl-C does not interrupt, but its end.
 
-    __slots__ = ("_before", "_came")
+    `wake` is called when it comes, and `came` has it from then on.
+    """
 
-    def __enter__(self) -> None:
-        self._came: tuple[int, FrameType | None] | None = None
+    __slots__ = ("_before", "_wake", "came")
+
+    def __init__(self, wake: Callable[[], object] | None = None) -> None:
+        self._wake = wake
+        self.came: tuple[int, FrameType | None] | None = None
+
+    def __enter__(self) -> "undisturbed":
         before = _signal.getsignal(_signal.SIGINT)
         # Anything else does not raise, or is not Python's.
         self._before = before if callable(before) else None
         if self._before is not None:
             _signal.signal(_signal.SIGINT, self._note)
+        return self
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        self._came = number, frame
+        self.came = number, frame
+        if self._wake is not None:
+            self._wake()
 
     def __exit__(self, *_: object) -> None:
         if self._before is not None:
             _signal.signal(_signal.SIGINT, self._before)
-            if self._came is not None:
-                self._before(*self._came)
+            if self.came is not None:
+                self._before(*self.came)
 
 
 _SPEAKERS: "WeakSet[Speaker]" = WeakSet()
@@ -113,10 +132,13 @@ class Speaker:
         self._later: deque[Callable[[float], object]] = deque()
         self._events: deque[Event] = deque()
         self._telling = reentered()
-        self._wake = float("inf")
+        self._wake = inf
         # What may run code of users when it is dropped: outside of the lock.
         self._trash: list[object] = []
         self._watchers: list[SimpleQueue[None]] = []
+        # The thread that handles the events of a packet, and what it is to do behind.
+        self._receiver = 0
+        self._behind: Callable[[], object] | None = None
         self._own = local()
         _SPEAKERS.add(self)
 
@@ -141,7 +163,7 @@ class Speaker:
         Raises:
             RpcMisuse: a finalizer or a handler of a signal came in between.
         """
-        if self._holder == get_ident():
+        if self.speaks() or self.transport.leads():
             raise RpcMisuse(
                 call=call,
                 found="a finalizer or a signal handler that interrupts this worker",
@@ -161,13 +183,18 @@ class Speaker:
             self._later.append(act)
             return None
         if me == main_thread().ident:
-            with _undisturbed():
+            with undisturbed():
                 result = self._told(act, call, me)
         else:
             result = self._told(act, call, me)
         if self._events or self._trash:
             self._heed()
         return result
+
+    def let_go_now(self) -> None:
+        """Tell the session which handles were dropped; for who has time."""
+        if self.let_go:
+            self.do(lambda _: None, "drop")
 
     def _told(self, act: Callable[[float], Any], call: str, me: int) -> Any:
         with self._lock:
@@ -178,7 +205,7 @@ class Speaker:
             try:
                 now = monotonic()
                 result = act(now)
-                self._flush(now)
+                self._flush(now, idle=call not in _BUSY)
             except RpcError:
                 raise
             except BaseException as error:
@@ -188,14 +215,15 @@ class Speaker:
                 self._holder = 0
         return result
 
-    def _flush(self, now: float) -> None:
+    def _flush(self, now: float, *, idle: bool = True) -> None:
         """Send what the session says, and keep what it tells of."""
         session = self.session
-        while self.let_go:
+        while self.let_go and (idle or len(self.let_go) > _LET_GO):
             handle = self.let_go.popleft()
             own, name = handle.given_back()
             self.handles.pop(name, None)
-            self._trash.append(handle)
+            if not handle.runs_nothing():
+                self._trash.append(handle)
             if own:
                 session.disown(name, now)
             else:
@@ -208,23 +236,37 @@ class Speaker:
         if events:
             self._events.extend(events)
         due = session.next_time()
+        if self.let_go:
+            due = min(now + _LET_GO_SECONDS, inf if due is None else due)
         if due is not None and due < self._wake - _EARLIER:
             self._wake = due
             self.transport.wake_at(max(0.0, due - now))
 
-    def _on_packet(self, frames: list[Buffer], key: str) -> None:
+    def _on_packet(self, frames: list[Buffer], key: str) -> Callable[[], object] | None:
+        me = get_ident()
         with self._lock:
             if self.ended:
-                return
-            self._holder = get_ident()
+                return None
+            self._holder = me
             try:
                 now = monotonic()
                 self.session.receive(frames, key, now)
-                self._flush(now)
+                self._flush(now, idle=False)
+            except BaseException as error:
+                if me == main_thread().ident:
+                    # A handler of a signal may have raised it.
+                    self._break(error)
+                raise
             finally:
                 self._holder = 0
         if self._events or self._trash:
-            self._drain()
+            self._receiver = me
+            try:
+                self._drain()
+            finally:
+                self._receiver = 0
+        behind, self._behind = self._behind, None
+        return behind
 
     def _on_time(self) -> None:
         with self._lock:
@@ -232,7 +274,7 @@ class Speaker:
                 return
             self._holder = get_ident()
             try:
-                self._wake = float("inf")
+                self._wake = inf
                 now = monotonic()
                 self.session.tick(now)
                 self._flush(now)
@@ -261,6 +303,27 @@ class Speaker:
         """What is told when nothing comes any more."""
         return []
 
+    def stays_behind(self, act: Callable[[Any], object], argument: Any) -> bool:
+        """Whether this thread, which receives, will call `act(argument)` itself.
+
+        Another one receives meanwhile, so that none has to be woken for it.
+        """
+        if (
+            self._receiver != get_ident()
+            or self._behind is not None
+            or not self.pool.has_room()
+            or not self.transport.yields()
+        ):
+            return False
+
+        def behind() -> None:
+            if not self.is_request_thread():
+                self._enter()
+            act(argument)
+
+        self._behind = behind
+        return True
+
     def _enter(self) -> None:
         """Make a request thread one of this worker's."""
         sit(self.seat)
@@ -283,7 +346,13 @@ class Speaker:
                     event = self._events.popleft()
                     try:
                         self.handlers[type(event)](event)
-                    except Exception:
+                    except BaseException as error:
+                        if self._receiver == get_ident() == main_thread().ident:
+                            # A handler of a signal may have raised it.
+                            self._break(error)
+                            raise
+                        if not isinstance(error, Exception):
+                            raise
                         LOG.exception("%s: what it was told is lost", self.name)
                 if self._trash:
                     trash, self._trash = self._trash, []

@@ -118,6 +118,8 @@ class Composition:
         # Until when those who are members no more may count on what they hold here.
         self._leases: dict[Node, float] = {}
         self._timers: list[tuple[float, int]] = []
+        # What `next_time` found; None where something happened since.
+        self._due: float | None = None
         self._garbage: Counter[Flaw] = Counter()
         self._warned: set[tuple[Flaw, str]] = set()
         self._resent = 0
@@ -215,14 +217,17 @@ class Composition:
         """When `tick` has something to do; it may turn out to be nothing."""
         if self._stopped:
             return None
-        due = min(self._calls.due(), self._members.due())
-        if self._timers:
-            due = min(due, self._timers[0][0])
-        if self._leases:
-            due = min(due, *self._leases.values())
-        unheard = self._references.next_time()
-        if unheard is not None:
-            due = min(due, unheard)
+        due = self._due
+        if due is None:
+            due = min(self._calls.due(), self._members.due())
+            if self._timers and self._timers[0][0] < due:
+                due = self._timers[0][0]
+            if self._leases:
+                due = min(due, *self._leases.values())
+            unheard = self._references.next_time()
+            if unheard is not None and unheard < due:
+                due = unheard
+            self._due = due
         return None if due == inf else due
 
     def take_packets(self) -> list[Packet]:
@@ -285,6 +290,7 @@ class Composition:
 
     def _settle(self, now: float) -> None:
         """Do all that follows from what happened."""
+        self._due = None
         references = self._references
         calls = self._calls
         while True:
@@ -450,6 +456,7 @@ class Composition:
         """See to it that `tick` comes to a channel in time."""
         due = channel.due()
         if due < channel.armed:
+            self._due = None
             channel.armed = due
             heappush(self._timers, (due, channel.node.incarnation))
 

@@ -15,6 +15,7 @@ Rules:
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from runtime.rpc.identities import Fork, Node, RRefId
 
@@ -38,8 +39,7 @@ class Reason(Enum):
     TOO_LARGE = "it is larger than the other worker takes"
 
 
-@dataclass(frozen=True, slots=True)
-class Called:
+class Called(NamedTuple):
     """A peer asks for something; every reference it carries is confirmed by now.
 
     `call` and `peer` name it in `Session.reply`.  `creates` is the value that `remote`
@@ -65,8 +65,7 @@ class Cancelled:
     call: int
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(NamedTuple):
     """The answer to a call of ours; `failed` as it was said in `Session.reply`."""
 
     call: int

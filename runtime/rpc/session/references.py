@@ -487,7 +487,7 @@ class References:
 
     def next_time(self) -> float | None:
         """When `tick` has something to do."""
-        return min(self.unheard.values(), default=None)
+        return min(self.unheard.values()) if self.unheard else None
 
     def lost(self, peer: Node, reason: Reason, now: float) -> None:
         """A peer is out of reach: what it carried, owns or would accept has ended."""

@@ -30,6 +30,9 @@ from runtime.rpc.identities import Fork, ForkId, Node
 class Use(Enum):
     """Where a reference stands at its user."""
 
+    # As any object: that of `Enum` is a function of Python, and asked for each step.
+    __hash__ = object.__hash__
+
     PLANNED = "planned"
     ASKED = "asked"
     UNWANTED = "unwanted"
@@ -43,6 +46,8 @@ class Use(Enum):
 
 class Change(Enum):
     """What happens to a reference."""
+
+    __hash__ = object.__hash__
 
     SENT = "the call that creates it is sent"
     ANSWERED = "the call that creates it is answered"

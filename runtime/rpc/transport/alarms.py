@@ -1,4 +1,4 @@
-"""Alarms: when a thread that waits for packets wakes by itself.
+"""Alarms: when a thread that waits for others wakes by itself.
 
 True only here: how any thread sets the time at which another one, asleep, wakes;
 without a lock, as it is set once or twice in every call.

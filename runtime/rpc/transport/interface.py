@@ -10,8 +10,13 @@ Rules:
   of it: what cannot be sent is lost, and counted;
 - buffers that were sent stay as they are until they are answered: large ones are not
   copied before they travel;
-- what comes in is told by one thread, one thing after the other: packets, times, links.
-  What a callback raises is logged, and the thread goes on;
+- packets are told one after the other, in order; so are times and links, perhaps
+  beside packets.  None of it is told by a thread of somebody else, but by one that
+  leads.  What a callback raises is logged, and the thread goes on;
+- a thread that waits for an answer may lead: it receives what comes meanwhile, and no
+  other thread is woken for it;
+- `on_packet` gives what is to be done behind the packet, if anything: the thread that
+  told it does that, and another one receives; only where `yields` said so;
 - buffers that came in belong to whoever gets them; the large ones are writable;
 - a transport that nobody closes is closed at the end of the process, after all that was
   registered later: its threads may not outlive the interpreter;
@@ -57,7 +62,7 @@ class Link:
     detail: str = ""
 
 
-OnPacket: TypeAlias = Callable[[list[Buffer], str], None]
+OnPacket: TypeAlias = Callable[[list[Buffer], str], Callable[[], object] | None]
 OnTime: TypeAlias = Callable[[], None]
 OnLink: TypeAlias = Callable[[Link], None]
 
@@ -95,6 +100,25 @@ class Transport(Protocol):
         It may be called early, and is called once; who needs more, says so again.
         """
 
+    def lead(self, over: Callable[[], bool], seconds: float) -> bool:
+        """Receive by this thread until `over()`, or for so long.
+
+        False: nothing was done, as another thread receives.  Who makes `over()` true
+        on any other thread says `nudge` behind it.
+        """
+
+    def leads(self) -> bool:
+        """Whether this very thread receives something just now."""
+
+    def nudge(self) -> None:
+        """Have who leads, if anybody does, ask whether it is over."""
+
+    def yields(self) -> bool:
+        """Whether this thread, in `on_packet`, may do what takes long behind it.
+
+        If so, `on_packet` gives that; until it is done no other thread may.
+        """
+
     def forget(self, endpoint: str) -> None:
         """Break the link to an endpoint; what still waits to be sent is lost."""
 
@@ -105,7 +129,7 @@ class Transport(Protocol):
         """Stop; what was sent has `linger` seconds to leave.  Closed twice is closed.
 
         Nothing is told after it returned; on the thread that tells, after what is told
-        now.
+        now.  What is done behind a packet is not waited for.
         """
 
 
@@ -133,7 +157,10 @@ _LEFT: WeakSet[Transport] = WeakSet()
 
 
 def closed_at_exit(transport: Transport) -> None:
-    """Have a transport closed when this process ends, unless it was before."""
+    """Have a transport closed when this process ends, unless it was before.
+
+    What it still sends lies in memory that is about to be freed.
+    """
     _LEFT.add(transport)
 
 

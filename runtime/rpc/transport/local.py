@@ -98,6 +98,21 @@ class LocalTransport:
         if self._alarm.set(seconds_from_now) and current_thread() is not self._thread:
             self._queue.put(None)
 
+    def lead(self, over: Callable[[], bool], seconds: float) -> bool:
+        """As `Transport.lead`: never, as packets come by a queue of one thread."""
+        return False
+
+    def leads(self) -> bool:
+        """As `Transport.leads`."""
+        return False
+
+    def nudge(self) -> None:
+        """As `Transport.nudge`: nobody leads."""
+
+    def yields(self) -> bool:
+        """As `Transport.yields`: no other thread would receive."""
+        return False
+
     def forget(self, endpoint: str) -> None:
         """As `Transport.forget`: there is nothing to break."""
         self._absent.discard(endpoint)
@@ -220,6 +235,22 @@ class FaultyTransport:
     def wake_at(self, seconds_from_now: float | None) -> None:
         """As `Transport.wake_at`."""
         self._inner.wake_at(seconds_from_now)
+
+    def lead(self, over: Callable[[], bool], seconds: float) -> bool:
+        """As `Transport.lead`."""
+        return self._inner.lead(over, seconds)
+
+    def leads(self) -> bool:
+        """As `Transport.leads`."""
+        return self._inner.leads()
+
+    def nudge(self) -> None:
+        """As `Transport.nudge`."""
+        self._inner.nudge()
+
+    def yields(self) -> bool:
+        """As `Transport.yields`."""
+        return self._inner.yields()
 
     def forget(self, endpoint: str) -> None:
         """As `Transport.forget`."""

@@ -44,6 +44,9 @@ def joined(frames: Sequence[Buffer]) -> list[Buffer]:
     >>> joined([b"ab", b"c"])
     [b'\\x02\\x00\\x00\\x00\\x02\\x00\\x00\\x00\\x01\\x00\\x00\\x00abc']
     """
+    if len(frames) == 1 and type(each := frames[0]) is bytes and len(each) < LARGE:
+        # As nearly all are.
+        return [_TABLES[1].pack(1, len(each)) + each]
     lengths = [len(frames)]
     small: list[Buffer] = [b""]
     parts: list[Buffer] = [b""]

@@ -4,9 +4,11 @@ True only here: everything that touches a socket.
 
 How it works: a worker binds one PULL socket, at which everybody sends to it, and
 connects one PUSH socket to each worker that it sends to.  Sending happens on the
-caller's thread, under the lock of that one socket; one thread waits at the PULL socket
-and tells what comes in; another one, asleep nearly always, watches the links and
-answers whether a key may come in.  So a packet changes threads once, at the receiver.
+caller's thread, under the lock of that one socket.  Threads take turns at the PULL
+socket (`runtime.rpc.transport.receiving`): whoever waits for an answer receives it
+itself, and one that received may do what it was asked for, while another one receives.
+One more thread, asleep nearly always, watches the links and the clock, and answers
+whether a key may come in.
 
 Rules:
 - nothing is ever received at a PUSH socket, and sockets have no names that a stranger
@@ -24,9 +26,10 @@ import os
 import socket as plain
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import count
+from queue import Empty
 from typing import Any, TypeAlias
 
 import zmq
@@ -52,6 +55,7 @@ from runtime.rpc.transport.interface import (
 from runtime.rpc.transport.keys import Keys, answered
 from runtime.rpc.transport.links import News
 from runtime.rpc.transport.parts import LARGE, MOST_FRAMES, joined, parted
+from runtime.rpc.transport.receiving import Receiving
 
 # A part from here on is not copied when it is sent: to be told that it has left costs
 # as much as to copy so much.
@@ -68,12 +72,14 @@ _SOCKETS = 8192
 _RETRY, _RETRY_MOST = 20, 500
 # Milliseconds that somebody who knocks has to show a key.
 _HANDSHAKE = 10_000
+# Seconds between two looks, at the end, whether a thread is at something else.
+_AWAY = 0.05
 # The longest path of a socket, everywhere (`sun_path` less its zero).
 _LONGEST_PATH = 103
 
 _DOMAIN = b"everyorder"
 _ZAP = "inproc://zeromq.zap.01"
-_WAKE, _WATCH = "inproc://wake", "inproc://watch"
+_WATCH = "inproc://watch"
 
 _FAILURES = (
     zmq.EVENT_HANDSHAKE_FAILED_AUTH
@@ -139,7 +145,7 @@ class SocketTransport:
         self._lock = renewed()
         self._peers: dict[str, _Peer] = {}
         self._alarm = Alarm()
-        # For the thread that tells, and for the one that watches.
+        # For the thread that watches.
         self._links: deque[Link] = deque()
         self._new: deque[tuple[str, _Socket]] = deque()
         self._news = News()
@@ -157,8 +163,13 @@ class SocketTransport:
             self._own.append(failures)
             self._new.append(("", failures))
             self.endpoint = self._listen(parsed(address), advertise)
-            self._in.bind(_WAKE)
-            self._wakes = tuple(_Peer(self._to(each)) for each in (_WAKE, _WATCH))
+            self._receiving = Receiving(
+                int(self._in.get(zmq.FD)),
+                self._packet,
+                self._has_more,
+                self._in_short(),
+            )
+            self._wakes: tuple[_Peer, ...] = (_Peer(self._to(_WATCH)),)
         except BaseException:
             self._context.destroy(linger=0)
             raise
@@ -259,18 +270,15 @@ class SocketTransport:
     ) -> None:
         """As `Transport.start`."""
         assert not self._threads, "a transport is started once"
-        receives = threading.Thread(
-            target=self._receive,
-            args=(on_packet, on_time, on_link),
-            name=f"rpc {self._in_short()}",
+        watches = threading.Thread(
+            target=self._watch,
+            args=(on_time, on_link),
+            name=f"rpc links {self._in_short()}",
             daemon=True,
         )
-        watches = threading.Thread(
-            target=self._watch, name=f"rpc links {self._in_short()}", daemon=True
-        )
-        self._threads = (receives, watches)
-        watches.start()
-        receives.start()
+        self._threads = (watches, *self._receiving.threads(on_packet))
+        for each in self._threads:
+            each.start()
 
     def send(self, endpoint: str, frames: Sequence[Buffer]) -> None:
         """As `Transport.send`."""
@@ -294,7 +302,23 @@ class SocketTransport:
     def wake_at(self, seconds_from_now: float | None) -> None:
         """As `Transport.wake_at`."""
         if self._alarm.set(seconds_from_now):
-            self._wake(0)
+            self._wake()
+
+    def lead(self, over: Callable[[], bool], seconds: float) -> bool:
+        """As `Transport.lead`."""
+        return self._receiving.lead(over, seconds)
+
+    def leads(self) -> bool:
+        """As `Transport.leads`."""
+        return self._receiving.leads()
+
+    def nudge(self) -> None:
+        """As `Transport.nudge`."""
+        self._receiving.turns.nudge()
+
+    def yields(self) -> bool:
+        """As `Transport.yields`."""
+        return self._receiving.yields()
 
     def forget(self, endpoint: str) -> None:
         """As `Transport.forget`."""
@@ -326,13 +350,14 @@ class SocketTransport:
             self._peers.clear()
         for peer in peers:
             _end(peer, linger)
-        for number in range(len(self._wakes)):
-            self._wake(number)
+        self._wake()
+        self._receiving.end()
         ends = threading.Thread(
             target=self._end, name=f"rpc ends {self._in_short()}", daemon=True
         )
         ends.start()
-        if threading.current_thread() not in self._threads:
+        here = threading.current_thread()
+        if here not in self._threads and here.ident != self._receiving.turns.leader:
             # A callback may take as long as it wants, and is not waited for.
             ends.join(linger + 1)
 
@@ -340,6 +365,7 @@ class SocketTransport:
         """Be closed: the process was forked, and the sockets are the parent's."""
         _INHERITED.append((self.__dict__.copy(), vars(garbage.gc).copy()))
         self._closed = True
+        self._receiving.in_child()
         self._peers = {}
         self._wakes = ()
         self._own = []
@@ -354,7 +380,11 @@ class SocketTransport:
             with suppress(OSError):
                 os.unlink(address.path)
         for thread in self._threads:
-            thread.join()
+            # What it was asked for may take as long as it wants, and it is not waited
+            # for: it finds the end when it comes back.
+            while thread.is_alive() and thread.ident != self._receiving.turns.away:
+                thread.join(_AWAY)
+        self._receiving.turns.close()
         for wake in self._wakes:
             _end(wake, 0)
         for socket in (*self._own, *(monitor for _, monitor in self._new)):
@@ -399,7 +429,7 @@ class SocketTransport:
             self._tell(Link(endpoint, state, detail=str(error)))
             return None
         finally:
-            self._wake(1)
+            self._wake()
         return socket
 
     def _secure(self, socket: _Socket, address: Address) -> None:
@@ -421,62 +451,29 @@ class SocketTransport:
             socket.set(zmq.CURVE_SECRETKEY, bytes.fromhex(keys.secret))
         socket.set(zmq.IPV6, ":" in address.host)
 
-    def _wake(self, number: int) -> None:
-        """Wake the thread that tells (0), or the one that watches (1)."""
-        if number < len(self._wakes):
-            wake = self._wakes[number]
+    def _wake(self) -> None:
+        """Wake the thread that watches."""
+        for wake in self._wakes:
             with wake.lock:
                 if wake.socket is not None:
                     # It was woken a thousand times, and comes soon.
                     with suppress(zmq.Again):
                         wake.socket.send(b"", zmq.DONTWAIT)
 
-    # The thread that tells.
-
-    def _receive(
-        self, on_packet: OnPacket, on_time: OnTime, on_link: OnLink | None
-    ) -> None:
-        waits = -1
-        while True:
-            try:
-                seconds = self._alarm.sleep()
-                limit = -1 if seconds is None else int(seconds * 1000) + 1
-                # To set it costs as much as to receive: near enough is left, too early
-                # does no harm.
-                if limit != waits and not 0 < limit // 2 <= waits <= limit + 1:
-                    self._in.setsockopt(zmq.RCVTIMEO, limit)
-                    waits = limit
-                try:
-                    packet = self._packet()
-                except zmq.Again:
-                    packet = None
-                self._alarm.awake()
-                if self._closed:
-                    return
-                if packet is not None:
-                    on_packet(*packet)
-                    # Large frames live as long as somebody looks at them.
-                    packet = None
-                while self._links:
-                    link = self._links.popleft()
-                    if on_link is not None:
-                        on_link(link)
-                if self._alarm.rings():
-                    on_time()
-            except Exception:
-                LOG.exception("a callback of %s failed", self._in_short())
+    def _has_more(self) -> bool:
+        return bool(int(self._in.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
     def _packet(self) -> tuple[list[Buffer], str] | None:
         """The next packet and the key of its sender; None for what is none.
 
         Raises:
-            zmq.Again: none came in time.
+            Empty: there is none.
         """
-        part = self._in.recv(copy=False)
+        try:
+            part = self._in.recv(zmq.DONTWAIT, copy=False)
+        except zmq.Again:
+            raise Empty from None
         first = part.bytes
-        if not (first or part.more):
-            # This thread is only woken.
-            return None
         key = str(part.get("User-Id")) if self.key else ""
         others: list[Buffer] = []
         more = part.more
@@ -492,31 +489,43 @@ class SocketTransport:
         self._received += 1
         return frames, key
 
-    def _tell(self, link: Link) -> None:
-        self._links.append(link)
-        self._wake(0)
-
     # The thread that watches.
 
-    def _watch(self) -> None:
+    def _tell(self, link: Link) -> None:
+        self._links.append(link)
+
+    def _watch(self, on_time: OnTime, on_link: OnLink | None) -> None:
         watched: dict[Any, str] = {}
         poller = zmq.Poller()
         poller.register(self._zap, zmq.POLLIN)
         poller.register(self._watched, zmq.POLLIN)
         while not self._closed:
-            while self._new:
-                endpoint, monitor = self._new.popleft()
-                watched[monitor] = endpoint
-                poller.register(monitor, zmq.POLLIN)
-            for socket, _ in poller.poll():
-                if socket is self._zap:
-                    self._let_in()
-                elif socket is self._watched:
-                    socket.recv()
-                elif not self._saw(socket, watched[socket]):
-                    poller.unregister(socket)
-                    del watched[socket]
-                    socket.close()
+            try:
+                while self._new:
+                    endpoint, monitor = self._new.popleft()
+                    watched[monitor] = endpoint
+                    poller.register(monitor, zmq.POLLIN)
+                seconds = self._alarm.sleep()
+                limit = None if seconds is None else int(seconds * 1000) + 1
+                came = poller.poll(limit)
+                self._alarm.awake()
+                for socket, _ in came:
+                    if socket is self._zap:
+                        self._let_in()
+                    elif socket is self._watched:
+                        socket.recv()
+                    elif not self._saw(socket, watched[socket]):
+                        poller.unregister(socket)
+                        del watched[socket]
+                        socket.close()
+                while self._links and not self._closed:
+                    link = self._links.popleft()
+                    if on_link is not None:
+                        on_link(link)
+                if not self._closed and self._alarm.rings():
+                    on_time()
+            except Exception:
+                LOG.exception("a callback of %s failed", self._in_short())
         for monitor in watched:
             monitor.close()
 

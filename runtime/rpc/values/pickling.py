@@ -56,6 +56,7 @@ Reducer = Callable[[Any], Any]
 
 _PROTOCOL = 5
 _END = bytes([PLAIN])
+_SIMPLE = frozenset({bool, int, float, type(None)})
 # Picklers of larger messages keep too much memory to be used again.
 _KEPT = 1 << 16
 # The names of what one process runs mean something else in another.
@@ -107,6 +108,9 @@ def pack(
     """
     if _SWAPPED.pickler is not None:
         return _pack_by(_SWAPPED.pickler, value)
+    if type(value) in _SIMPLE:
+        # Nothing of it has a reducer, or a name.
+        return Packed([pickle.dumps(value, _PROTOCOL) + _END], [])
     before = CURRENT.outgoing
     try:
         packed = _by_name(value, Outgoing(references))

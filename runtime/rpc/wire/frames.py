@@ -110,9 +110,10 @@ def head(
 
 def size(frames: Sequence[Buffer]) -> int:
     """The bytes of all buffers."""
-    return sum(
-        each.nbytes if isinstance(each, memoryview) else len(each) for each in frames
-    )
+    whole = 0
+    for each in frames:
+        whole += each.nbytes if isinstance(each, memoryview) else len(each)
+    return whole
 
 
 def parse(frames: Sequence[Buffer]) -> Head | Flaw:

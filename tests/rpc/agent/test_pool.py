@@ -29,6 +29,20 @@ def named(future: Future[str]) -> None:
     future.set_result(threading.current_thread().name)
 
 
+def test_a_request_may_run_elsewhere_as_long_as_not_all_are_busy() -> None:
+    alone, two = Pool("w", 1), Pool("w", 2)
+    gate: Future[str] = Future()
+    try:
+        assert (alone.has_room(), two.has_room()) == (False, True)
+        two.put(lambda told: told.wait(SECONDS), gate)
+        assert not two.has_room()
+        gate.set_result("open")
+        assert until(two.has_room)
+    finally:
+        assert alone.close(SECONDS)
+        assert two.close(SECONDS)
+
+
 def test_no_thread_before_a_request(pool: Pool) -> None:
     assert pool.counts() == (0, 0, 0)
 

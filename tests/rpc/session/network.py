@@ -21,6 +21,14 @@ DELAY = 0.001
 Hook = Callable[[str, str, Packet], Sequence[float]]
 
 
+def next_time(session: Session) -> float | None:
+    """When a session has something to do; what it remembers of that is true."""
+    remembered = session.next_time()
+    session._due = None
+    assert session.next_time() == remembered
+    return remembered
+
+
 class Network:
     """Workers by name; a worker's endpoint is its name."""
 
@@ -80,7 +88,7 @@ class Network:
         self._collect()
         due: list[tuple[float, str]] = []
         for name, session in self.sessions.items():
-            time = session.next_time()
+            time = next_time(session)
             if time is not None and name not in self.frozen:
                 due.append((max(time, self.now), name))
         first = min(due, default=None)
@@ -122,7 +130,7 @@ class Network:
         times = [
             time
             for name, session in self.sessions.items()
-            if name not in self.frozen and (time := session.next_time()) is not None
+            if name not in self.frozen and (time := next_time(session)) is not None
         ]
         if self._way:
             times.append(self._way[0][0])

@@ -19,6 +19,7 @@ from random import Random
 from runtime.rpc.identities import Node
 from runtime.rpc.session.events import Lost, Reason
 from runtime.rpc.session.session import Session
+from tests.rpc.session.network import next_time
 from tests.rpc.session.times import TIMES
 from tests.rpc.simulator.laws import AT_REST, LAWS
 from tests.rpc.simulator.network import DELAYS, Link, Network, Weather
@@ -195,7 +196,7 @@ class World:
                 agent.leaving = True
                 wait = worker.number % 2 * 0.2
                 self.later(worker, agent, wait, lambda: self.leave(worker))
-        due = session.next_time()
+        due = next_time(session)
         worker.due = None if due is None else max(worker.time(due), self.time)
         for law in LAWS:
             found = law(self)

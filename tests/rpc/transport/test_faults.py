@@ -323,6 +323,23 @@ def test_a_program_that_ends_ends(ending: str) -> None:
     assert (run.returncode, run.stderr) == (0, "")
 
 
+def test_what_is_left_open_is_closed_when_the_program_ends() -> None:
+    """What is still sent lies in memory that is about to be freed."""
+    seen = "import atexit\natexit.register(lambda: print('closed', worker._closed))\n"
+    with folder() as home:
+        run = subprocess.run(
+            [sys.executable, "-c", seen + LEFT_OPEN, f"ipc://{home}/"],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert run.stdout.splitlines()[-1] == "closed True"
+    assert (run.returncode, run.stderr) == (0, "")
+
+
 def test_nothing_is_left_behind(world: World) -> None:
     """No file, no thread, no shared memory."""
     import threading

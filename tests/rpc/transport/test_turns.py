@@ -1,0 +1,236 @@
+"""Turns at a socket: who leads, who goes away, and who is woken for what."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from threading import Event, Thread, current_thread
+
+import pytest
+
+from runtime.rpc.transport import turns
+from runtime.rpc.transport.interface import Buffer
+from runtime.rpc.transport.sockets import SocketTransport
+from runtime.rpc.transport.turns import Turns
+from tests.rpc.transport.inbox import SECONDS, Inbox, folder
+
+pytestmark = pytest.mark.skipif(
+    not turns.SUPPORTED, reason="nobody leads where the system has no epoll"
+)
+
+
+@pytest.fixture
+def one() -> Iterator[SocketTransport]:
+    with ExitStack() as ends:
+        where = ends.enter_context(folder())
+        made = SocketTransport(f"ipc://{where}/")
+        ends.callback(made.close, linger=0)
+        yield made
+
+
+@pytest.fixture
+def inbox(one: SocketTransport) -> Inbox:
+    made = Inbox()
+    made.start(one)
+    return made
+
+
+def led(one: SocketTransport, over: Callable[[], bool]) -> None:
+    """Lead until something is so; another thread may have the turn for a moment."""
+    while not over():
+        one.lead(over, SECONDS)
+
+
+def test_who_leads_receives_by_itself(one: SocketTransport) -> None:
+    tellers: list[Thread] = []
+    one.start(lambda *_: tellers.append(current_thread()), lambda: None)
+    for _ in range(50):
+        tellers.clear()
+        sent: list[bool] = []
+
+        def over(sent: list[bool] = sent) -> bool:
+            if not sent:
+                # From now on this thread has the turn.
+                sent.append(True)
+                one.send(one.endpoint, [b"x"])
+            return bool(tellers)
+
+        while not one.lead(over, SECONDS):
+            pass
+        assert tellers == [current_thread()]
+
+
+def test_what_comes_behind_is_told_by_others(
+    one: SocketTransport, inbox: Inbox
+) -> None:
+    """Who led leaves packets in the socket, of which the system tells nobody again."""
+    for _ in range(20):
+        before = len(inbox.packets)
+        for number in range(50):
+            one.send(one.endpoint, [b"%d" % number])
+        led(one, lambda before=before: len(inbox.packets) > before)  # type: ignore[misc]  # it is bound here
+        inbox.until_packets(before + 50)
+        assert inbox.packets[before:] == [[b"%d" % number] for number in range(50)]
+
+
+def test_one_leads_at_a_time_and_is_nudged(one: SocketTransport, inbox: Inbox) -> None:
+    leads, over = Event(), Event()
+
+    def asked() -> bool:
+        leads.set()
+        return over.is_set()
+
+    leader = Thread(target=led, args=(one, asked))
+    leader.start()
+    assert leads.wait(SECONDS)
+    while one._receiving.turns.leader == 0:
+        leads.wait(0.001)
+    assert not one.lead(lambda: True, SECONDS)
+    over.set()
+    one.nudge()
+    leader.join(SECONDS)
+    assert not leader.is_alive()
+    one.send(one.endpoint, [b"behind"])
+    inbox.until_packets(1)
+    assert leader not in inbox.threads
+
+
+def test_who_leads_may_be_interrupted_by_who_leads(
+    one: SocketTransport, inbox: Inbox
+) -> None:
+    """As the handler of a signal that calls does, while this thread sleeps."""
+    inner: list[bool] = []
+
+    def over() -> bool:
+        if not inner:
+            one.send(one.endpoint, [b"for the handler"])
+            inner.append(one.lead(lambda: len(inbox.packets) == 1, SECONDS))
+        return True
+
+    while not one.lead(over, SECONDS):
+        pass
+    assert inner == [True]
+    one.send(one.endpoint, [b"behind"])
+    inbox.until_packets(2)
+
+
+def test_time_ends_it(one: SocketTransport, inbox: Inbox) -> None:
+    while not one.lead(lambda: False, 0.01):
+        pass
+    assert inbox.packets == []
+
+
+def test_nobody_leads_before_the_start_and_after_the_end(one: SocketTransport) -> None:
+    assert not one.lead(lambda: True, SECONDS)
+    one.start(lambda *_: None, lambda: None)
+    one.close()
+    assert not one.lead(lambda: True, SECONDS)
+    one.nudge()
+
+
+def test_the_end_wakes_who_leads(one: SocketTransport, inbox: Inbox) -> None:
+    leads = Event()
+
+    def over() -> bool:
+        leads.set()
+        return False
+
+    leader = Thread(target=one.lead, args=(over, SECONDS))
+    leader.start()
+    while not leads.wait(0.01) and leader.is_alive():
+        pass
+    one.close()
+    leader.join(SECONDS)
+    assert not leader.is_alive()
+    assert not any(each.is_alive() for each in one._threads)
+
+
+def test_one_goes_away_at_a_time_and_another_receives(one: SocketTransport) -> None:
+    inbox, gate = Inbox(), Event()
+    yields: list[bool] = []
+    gone: list[object] = []
+
+    def away() -> None:
+        gone.append(current_thread())
+        assert gate.wait(SECONDS)
+
+    def told(frames: list[Buffer], key: str) -> Callable[[], object] | None:
+        yields.append(one.yields())
+        inbox.packet(frames, key)
+        return away if yields[-1] else None
+
+    one.start(told, inbox.time)
+    for number in range(10):
+        one.send(one.endpoint, [b"%d" % number])
+    inbox.until_packets(10)
+    assert yields == [True] + [False] * 9
+    while not gone:
+        gate.wait(0.001)
+    one.send(one.endpoint, [b"behind"])
+    inbox.until_packets(11)
+    assert yields[10:] == [False]
+    # Nobody waits for who is away, and who comes back finds the end.
+    one.close(linger=0)
+    (thread,) = gone
+    assert isinstance(thread, Thread)
+    assert thread.is_alive()
+    gate.set()
+    thread.join(SECONDS)
+    assert not thread.is_alive()
+
+
+def test_what_is_done_behind_may_fail(
+    one: SocketTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    inbox = Inbox()
+
+    def told(frames: list[Buffer], key: str) -> Callable[[], object] | None:
+        inbox.packet(frames, key)
+        return (lambda: 1 / 0) if one.yields() else None
+
+    one.start(told, inbox.time)
+    one.send(one.endpoint, [b"first"])
+    inbox.until_packets(1)
+    while not caplog.records:
+        threading.Event().wait(0.001)
+    one.send(one.endpoint, [b"second"])
+    inbox.until_packets(2)
+    assert "ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_rings_nobody(one: SocketTransport, inbox: Inbox) -> None:
+    child = os.fork()
+    if child == 0:
+        one.nudge()
+        one._receiving.turns.ring()
+        os._exit(0 if not one.lead(lambda: True, SECONDS) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    one.send(one.endpoint, [b"still here"])
+    inbox.until_packets(1)
+
+
+def test_turns_are_taken_and_given() -> None:
+    reader, writer = os.pipe()
+    made = Turns(reader)
+    try:
+        assert made.take()
+        assert not made.take()
+        assert not made.lead()
+        made.give(more=False)
+        assert made.lead()
+        assert made.leader == made.holder == threading.get_ident()
+        made.nudge()
+        made.wait(60_000)
+        os.write(writer, b"x")
+        made.wait(60_000)
+        made.follow(more=True)
+        assert (made.leader, made.holder) == (0, 0)
+        made.sleep()
+    finally:
+        made.close()
+        made.ring()
+        made.nudge()
+        os.close(reader)
+        os.close(writer)
