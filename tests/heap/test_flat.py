@@ -130,10 +130,12 @@ def test_what_comes_and_goes_is_told_as_by_a_walk(
     setattr(module, name, value)
     whole, anew = Boundary(Extent).since(_apart(before))
     walks: list[object] = []
-    walk = module_of_boundary.Walk
-    monkeypatch.setattr(
-        module_of_boundary, "Walk", lambda *of: walks.append(of) or walk(*of)
-    )
+
+    def walked(*of: Any) -> flat.Walk:
+        walks.append(of)
+        return flat.Walk(*of)
+
+    monkeypatch.setattr(module_of_boundary, "Walk", walked)
     told, now = outside.since(before)
     assert told == whole == (f"planted.{name}",)
     assert (walks == []) is quick
