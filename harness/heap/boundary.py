@@ -28,6 +28,7 @@ refer to nothing and have no accessor, whose methods `calls` tells.
 import enum
 import functools
 import gc
+import operator
 import sys
 import types
 from collections import Counter
@@ -39,16 +40,7 @@ from typing import Any, TypeAlias
 
 from harness.engine.protocol import Caveat
 from harness.heap.bindings import Bindings, bindings, rebound
-from harness.heap.flat import (
-    Level,
-    Node,
-    Table,
-    Walk,
-    class_name,
-    comparable,
-    shortest,
-    unchanged,
-)
+from harness.heap.flat import Again, Level, Walk, again, class_name, comparable
 from harness.heap.in_c import ClassToken
 from harness.heap.layout import mro_of
 from harness.heap.noise import (
@@ -59,6 +51,7 @@ from harness.heap.noise import (
     NOISE_UNLESS_NAMED,
 )
 from harness.heap.reference import reference
+from harness.heap.table import Node, Table, shortest
 from harness.heap.thread_state import context_values, thread_state, variables
 
 # How many changes are told one by one.
@@ -90,19 +83,15 @@ class Snapshot:
     bindings: Bindings
     met: frozenset[int]
 
-    def same(self, roots: list[Any], excluded: frozenset[int]) -> bool:
-        """Whether a scan from these roots would see the same, found without one."""
-        return (
+    def again(self, roots: list[Any], excluded: frozenset[int]) -> Again | None:
+        """What a scan from these roots would see, if that can be had without one."""
+        if (
             self.roots == tuple(map(id, roots))
             and self.met <= excluded
-            and self._nodes.keys().isdisjoint(excluded)
-            and unchanged(roots, self.levels)
-        )
-
-    @functools.cached_property
-    def _nodes(self) -> dict[int, None]:
-        # The collector looks into every set, but not into a dict of numbers.
-        return dict.fromkeys(chain.from_iterable(each.nodes for each in self.levels))
+            and self.table.places.keys().isdisjoint(excluded)
+        ):
+            return again(roots, self.levels, self.table.places, excluded)
+        return None
 
     @functools.cached_property
     def table(self) -> Table:
@@ -182,21 +171,31 @@ class Boundary:
 
     def _since(self, snapshot: Snapshot) -> tuple[tuple[str, ...], Snapshot]:
         values, extent = context_values(), self._extent()
-        roots, excluded = _roots(values), extent.members
-        if snapshot.same(roots, excluded):
+        roots = _roots(values)
+        seen = snapshot.again(roots, extent.members)
+        if seen is None:
+            walk = _walk(values, extent)
+            now, objects = _snapshot(roots, walk, extent), walk.objects
+        else:
             now = replace(
                 snapshot,
+                levels=seen.levels,
+                values=snapshot.values + seen.values,
                 thread=thread_state(),
-                variables=variables(excluded),
+                variables=variables(extent.members),
                 bindings=bindings(),
+                met=snapshot.met | seen.met,
             )
-            told = _beside_containers(snapshot, now, extent)
-            now = now if told else snapshot  # which knows its containers
-        else:
-            walk = _walk(values, extent)
-            now = _snapshot(roots, walk, extent)
-            told = _beside_containers(snapshot, now, extent)
-            told += _Comparison(snapshot, walk, values, extent).told()
+            objects = {}
+        told = _beside_containers(snapshot, now, extent)
+        if seen is not None and all(map(operator.is_, seen.levels, snapshot.levels)):
+            # Without news it is the one which knows its containers.
+            return tuple(dict.fromkeys(told)), now if told else snapshot
+        if seen is not None:
+            nodes = chain.from_iterable(each.nodes for each in seen.levels)
+            objects = dict(zip(nodes, chain.from_iterable(seen.found), strict=True))
+        told += _Comparison(snapshot, now, objects, values, extent).told()
+        now.table.forget()
         return tuple(dict.fromkeys(told)), now
 
 
@@ -274,15 +273,15 @@ class _Comparison:
     def __init__(
         self,
         snapshot: Snapshot,
-        walk: Walk,
-        roots: dict[str, Any],
+        now: Snapshot,
+        objects: Mapping[int, Any],
+        roots: Mapping[str, Any],
         extent: Extent,
     ) -> None:
-        self._levels = walk.levels
-        self._old, self._new = snapshot.table, Table(walk.levels)
-        self._old_values = snapshot.by_id
-        self._new_values = {id(value): value for value in walk.values}
-        self._objects = walk.objects
+        self._levels = now.levels
+        self._old, self._new = snapshot.table, now.table
+        self._old_values, self._new_values = snapshot.by_id, now.by_id
+        self._objects = objects
         self._extent = extent
         self._names = {id(value): path for path, value in roots.items()}
         self._names[id(sys.modules)] = ""
@@ -349,11 +348,11 @@ class _Comparison:
             return comparable(self._old_values[before]) == comparable(
                 self._new_values[now]
             )
-        kind = self._old.kinds.get(before)
+        kind = self._old.kind(before)
         return (
             kind in _IMMUTABLE
-            and kind == self._new.kinds.get(now)
-            and self._all_same(self._old.slots[before], self._new.slots[now])
+            and kind == self._new.kind(now)
+            and self._all_same(self._old[before].slots, self._new[now].slots)
         )
 
     def _all_same(self, old: _Ids, new: _Ids) -> bool:
@@ -383,8 +382,8 @@ class _Comparison:
         if old.kind == _FUNCTION:
             return self._annotated(old, new)
         for at, slot in enumerate(new.slots):
-            if self._new.kinds.get(slot) == _DICT and slot not in old.slots:
-                inner = self._new.slots[slot]
+            if self._new.kind(slot) == _DICT and slot not in old.slots:
+                inner = self._new[slot].slots
                 return new.slots[:at] + inner + new.slots[at + 1 :]
         return None
 
@@ -392,15 +391,15 @@ class _Comparison:
         if len(new.slots) == len(old.slots) + 1:
             # Where there are none an empty dict is made for whoever looks.
             for at, slot in enumerate(new.slots):
-                if self._new.kinds.get(slot) == _DICT and not self._new.keys[slot]:
+                if self._new.kind(slot) == _DICT and not self._new[slot].keys:
                     return new.slots[:at] + new.slots[at + 1 :]
             return None
         for at, (before, now) in enumerate(zip(old.slots, new.slots, strict=False)):
-            if (self._old.kinds.get(before), self._new.kinds.get(now)) == _LOOKED_AT:
-                items = zip(self._new.keys[now], self._new.slots[now], strict=False)
+            if (self._old.kind(before), self._new.kind(now)) == _LOOKED_AT:
+                items = zip(self._new[now].keys, self._new[now].slots, strict=False)
                 flat = tuple(chain.from_iterable(items))
                 # The collector looks at a tuple from its end.
-                if self._old.slots[before] in (flat, flat[::-1]):
+                if self._old[before].slots in (flat, flat[::-1]):
                     return (*new.slots[:at], before, *new.slots[at + 1 :])
         return None
 

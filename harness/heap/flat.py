@@ -15,7 +15,7 @@ to, in one call; a seam between any two containers keeps them apart.  Dictionari
 out keys that are texts, so keys are read separately.  An integer or text that is held
 keeps its address to itself, so equal ids mean equal values.  Most of a walk's time goes
 into finding what is new among the references of a level; a second walk that meets the
-same references takes that from the first (`unchanged`).  Ids are kept as machine words:
+same references takes that from the first (`again`).  Ids are kept as machine words:
 CPython's id of an object is its address, so the items of a tuple, as they lie in
 memory, are their ids, and no integer is made of any (`_ids`).
 """
@@ -26,12 +26,19 @@ import ctypes
 import gc
 import sys
 import types
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import _lru_cache_wrapper
 from itertools import accumulate, chain, compress, islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from harness.heap.in_c import accessor_of, class_reader
 from harness.heap.layout import (
@@ -87,6 +94,7 @@ _LEAVES = (
     types.ClassMethodDescriptorType,
     type(vars(Hashable)["_abc_impl"]),  # read with its class
 )
+_VALUE_IDS, _LEAF_IDS = frozenset(map(id, _VALUES)), frozenset(map(id, _LEAVES))
 
 _globals_of = types.FunctionType.__dict__["__globals__"].__get__
 thread_dict = _thread._local.__getattribute__
@@ -95,8 +103,8 @@ thread_dict = _thread._local.__getattribute__
 _ITEMS = tuple.__basicsize__
 
 # Between any two containers of a level stands the one that refers to this mark.
-_MARK = object()
-_SEAM = [_MARK]
+MARK = object()
+_SEAM = [MARK]
 
 
 def _addresses(objects: Sequence[Any]) -> Words:
@@ -149,14 +157,9 @@ class Level:
         inner = array.array("Q", (each for _, each in self.locals))
         return self.slots + self.keys + inner
 
-
-class Node(NamedTuple):
-    """One container, by ids; `token` is the state that it keeps in C."""
-
-    kind: int
-    slots: tuple[int, ...]
-    keys: tuple[int, ...]
-    token: Hashable
+    def names(self, each: int) -> bool:
+        """Whether some container refers to it."""
+        return each in self.slots or each in self.keys
 
 
 class Walk:
@@ -186,7 +189,7 @@ class Walk:
         self.levels: list[Level] = []
         self.values: list[Any] = []
         self.objects: dict[int, Any] = dict.fromkeys(skipped)
-        self.objects[id(_MARK)] = None
+        self.objects[id(MARK)] = None
         self._noise = noise
         self._codes = dict.fromkeys(map(id, _LEAVES), 0)
         self._codes.update(dict.fromkeys(map(id, _VALUES), _VALUE))
@@ -423,7 +426,7 @@ def _referents(found: Sequence[Any], codes: bytes) -> list[Any]:
     slots = gc.get_referents(*spaced)
     for memo in found[ordered:]:
         slots += sorted(gc.get_referents(memo), key=id)
-        slots.append(_MARK)
+        slots.append(MARK)
     return slots
 
 
@@ -468,105 +471,104 @@ def _tokens(
     )
 
 
-def unchanged(roots: Sequence[Any], levels: Sequence[Level]) -> bool:
-    """Whether a walk from the same roots would give the same levels.
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What a second walk saw, where it met the same containers as the first.
+
+    `levels` are those of the first walk itself where nothing changed; `values` came
+    new, and so did what was `met` of the skipped.  `found` are the containers of each
+    level, and must not be kept.
+    """
+
+    levels: tuple[Level, ...]
+    values: tuple[Any, ...]
+    met: frozenset[int]
+    found: tuple[list[Any], ...]
+
+
+def again(
+    roots: Sequence[Any],
+    levels: Sequence[Level],
+    places: Mapping[int, int],
+    skipped: frozenset[int],
+) -> Again | None:
+    """A walk from the same roots, if it meets the same containers on each level.
 
     As long as all references are the same, so is what is new among them, which is most
-    of the work of a walk: it is alive, and where it was.
+    of the work of a walk: it is alive, and where it was.  So it is where what came and
+    went are values, and containers that are referred to no later than they were.
+    `places` tells the level of each container.
     """
     if not _IN_MEMORY:
-        return False
+        return None
     collecting = gc.isenabled()
     gc.disable()
     try:
         slots: Sequence[Any] = roots
-        for level in levels:
-            again = _read_again(level, _objects(level.nodes, slots))
-            if again is None:
-                return False
-            slots = again
-        return True
+        now: list[Level] = []
+        values: list[Any] = []
+        met: set[int] = set()
+        found: list[list[Any]] = []
+        for at, level in enumerate(levels):
+            found.append(_objects(level.nodes, slots))
+            same = _read_again(level, found[at])
+            if same is not None:
+                now.append(level)
+                slots = same
+                continue
+            changed, slots = _read(found[at], level.dicts, level.codes)
+            if changed.kinds != level.kinds or changed.locals != level.locals:
+                return None
+            for gone, came, start in _changes(level, changed):
+                if any(places.get(o) == at + 1 and not changed.names(o) for o in gone):
+                    return None
+                for place, each in enumerate(came, start):
+                    kind = id(type(slots[place]))
+                    if each in skipped:
+                        met.add(each)
+                    elif kind in _VALUE_IDS:
+                        values.append(slots[place])
+                    elif kind not in _LEAF_IDS and places.get(each, at + 2) > at + 1:
+                        return None
+            now.append(changed)
+        return Again(tuple(now), tuple(values), frozenset(met), tuple(found))
     finally:
         if collecting:
             gc.enable()
 
 
-class Table:
-    """The levels of a walk taken apart: each container by its id."""
+def _changes(old: Level, new: Level) -> Iterator[tuple[Words, Words, int]]:
+    """What some containers referred to and refer to now, and where that begins.
 
-    def __init__(self, levels: Iterable[Level]) -> None:
-        self.kinds: dict[int, int] = {}
-        self.slots: dict[int, tuple[int, ...]] = {}
-        self.keys: dict[int, tuple[int, ...]] = {}
-        self.tokens: dict[int, Hashable] = {}
-        mark = id(_MARK)
-        for level in levels:
-            self.kinds.update(zip(level.nodes, level.kinds, strict=True))
-            special = level.nodes[len(level.nodes) - len(level.codes) :]
-            read = compress(special, level.readers)
-            self.tokens.update(zip(read, level.tokens, strict=True))
-            slots, start = tuple(level.slots), 0
-            for owner in level.nodes:
-                end = slots.index(mark, start)
-                self.slots[owner] = slots[start:end]
-                start = end + 1
-            for owner, inner in level.locals:
-                self.slots[owner] += (inner,)
-            keys, start = tuple(level.keys), 0
-            for owner, size in zip(level.keyed, level.sizes, strict=True):
-                self.keys[owner] = keys[start : start + size]
-                start += size
-
-    def __contains__(self, owner: int) -> bool:
-        return owner in self.slots
-
-    def __getitem__(self, owner: int) -> Node:
-        return Node(
-            self.kinds[owner],
-            self.slots[owner],
-            self.keys.get(owner, ()),
-            self.tokens.get(owner),
-        )
-
-    def references(self, owner: int) -> tuple[int, ...]:
-        """All that a container refers to."""
-        keys = self.keys.get(owner)
-        return self.slots[owner] if keys is None else self.slots[owner] + keys
-
-    def different(self, other: "Table") -> list[int]:
-        """The containers that both tables have and that are not the same in both."""
-        tables: tuple[tuple[dict[int, Any], dict[int, Any]], ...] = (
-            (self.slots, other.slots),
-            (self.keys, other.keys),
-            (self.tokens, other.tokens),
-            (self.kinds, other.kinds),
-        )
-        found = {
-            owner
-            for mine, theirs in tables
-            for owner, state in mine.items()
-            if theirs.get(owner, state) != state
-        }
-        return [owner for owner in self.slots if owner in found] if found else []
+    Of the two levels' containers, which are the same; what is the same at the beginning
+    and at the end of one's references is left out.
+    """
+    mark, behind = id(MARK), 0
+    for before, after, was, now in (
+        (old.slots, new.slots, _ends(old.slots, mark), _ends(new.slots, mark)),
+        (old.keys, new.keys, accumulate(old.sizes), accumulate(new.sizes)),
+    ):
+        first = start = 0
+        for last, end in zip(was, now, strict=True):
+            one, other = before[first:last], after[start:end]
+            if one != other:
+                left, most = 0, min(len(one), len(other))
+                while left < most and one[left] == other[left]:
+                    left += 1
+                right = 0
+                while right < most - left and one[~right] == other[~right]:
+                    right += 1
+                yield (
+                    one[left : len(one) - right],
+                    other[left : len(other) - right],
+                    behind + start + left,
+                )
+            first, start = last, end
+        behind = len(new.slots)
 
 
-def shortest(levels: Sequence[Level], owner: int) -> list[int]:
-    """A shortest way to a container from a root, by what refers to the next."""
-    way = [owner]
-    depth = next(at for at, level in enumerate(levels) if owner in level.nodes)
-    for level in reversed(levels[:depth]):
-        if way[-1] in level.slots:
-            at = level.slots.index(way[-1])
-            way.append(level.nodes[level.slots[:at].count(id(_MARK))])
-        elif way[-1] in level.keys:
-            at = level.keys.index(way[-1])
-            ends = accumulate(level.sizes)
-            way.append(
-                next(o for o, end in zip(level.keyed, ends, strict=True) if at < end)
-            )
-        else:
-            way.append(next(o for o, inner in level.locals if inner == way[-1]))
-    return way[::-1]
+def _ends(words: Words, mark: int) -> list[int]:
+    return [place for place, each in enumerate(words, 1) if each == mark]
 
 
 def comparable(value: Any) -> Hashable:

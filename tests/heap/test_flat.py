@@ -1,16 +1,18 @@
 """Ids of objects as they lie in memory, and looks that somebody writes between."""
 
 import signal
+import sys
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from harness.heap import boundary as module_of_boundary
 from harness.heap import flat
-from harness.heap.boundary import Boundary, Extent
+from harness.heap.boundary import Boundary, Extent, Snapshot
 from tests.heap.test_boundary import plant
 
 __all__ = ["plant"]
@@ -103,3 +105,77 @@ def test_somebody_writes_while_it_is_looked(plant: Any) -> None:
         for _ in range(8):
             told, before = outside.since(before)
             assert all(each.startswith("planted") for each in told), told
+
+
+# What one operation does to the module, and whether that is found without a walk.
+CHANGES: dict[str, tuple[str, str, Any, bool]] = {
+    "a number": ("count = 1000", "count", 2000, True),
+    "a text": ("name = 'a b'", "name", "b a", True),
+    "nothing": ("name = 'a b'", "name", None, True),
+    "a new name": ("", "made", 1.5, True),
+    "what stands nearer": ("a = []\nb = 1", "b", sys, True),
+    "another list": ("items = []", "items", [1], False),
+    "another function": ("f = len", "f", lambda: None, False),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_comes_and_goes_is_told_as_by_a_walk(
+    change: str, plant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, name, value, quick = CHANGES[change]
+    module = plant(source)
+    outside = Boundary(Extent)
+    before = outside.snapshot()
+    setattr(module, name, value)
+    whole, anew = Boundary(Extent).since(_apart(before))
+    walks: list[object] = []
+
+    def walked(*of: Any) -> flat.Walk:
+        walks.append(of)
+        return flat.Walk(*of)
+
+    monkeypatch.setattr(module_of_boundary, "Walk", walked)
+    told, now = outside.since(before)
+    assert told == whole == (f"planted.{name}",)
+    assert (walks == []) is quick
+    assert [*map(_contents, now.levels)] == [*map(_contents, anew.levels)]
+    assert outside.changed(now) == ()
+    monkeypatch.setattr(module, name, b"0")
+    assert outside.changed(now) == (f"planted.{name}",)
+
+
+def test_what_went_from_a_level_is_looked_for_by_a_walk(plant: Any) -> None:
+    """It stands lower now, or nowhere: what refers to it last is told by its path."""
+    module = plant("inner = [[]]\nouter = [[1, inner]]\n")
+    outside = Boundary(Extent)
+    before = outside.snapshot()
+    module.inner = 1
+    told, now = outside.since(before)
+    assert told == ("planted.inner",)
+    module.outer[0][1][0].append(2)
+    assert outside.changed(now) == ("planted.outer[0][1][0]",)
+
+
+def test_what_is_followed_no_more_is_looked_into(plant: Any) -> None:
+    module = plant("table = 1")
+    members: set[int] = set()
+    outside = Boundary(lambda: Extent(frozenset(members)))
+    before = outside.snapshot()
+    module.table = [1]
+    members.add(id(module.table))
+    told, now = outside.since(before)
+    assert told == ("planted.table",)
+    members.clear()
+    _, now = outside.since(now)
+    module.table.append(2)
+    assert outside.changed(now) == ("planted.table",)
+
+
+def _apart(snapshot: Snapshot) -> Snapshot:
+    """The same, of which nobody can tell what a second walk meets."""
+    return replace(snapshot, met=frozenset({0}))
+
+
+def _contents(level: flat.Level) -> set[tuple[int, int]]:
+    return set(zip(level.nodes, level.kinds, strict=True))
