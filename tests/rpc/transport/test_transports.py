@@ -165,7 +165,7 @@ def test_its_own_threads_tell_everything(
     one.send("local://nobody", [b"a"])
     inbox.until(lambda: bool(inbox.times and inbox.packets and inbox.links))
     by_queue = request.node.callspec.params["make"] in ("local", "faulty")
-    assert len(inbox.threads) == 1 if by_queue else 2
+    assert len(inbox.threads) <= (1 if by_queue else 2)
     assert current_thread() not in inbox.threads
 
 
@@ -239,6 +239,8 @@ def test_what_a_callback_raises_is_logged(
         one.send(one.endpoint, [b"first"])
         one.send(one.endpoint, [b"second"])
         inbox.until_packets(2)
+        # Another thread may have received the second one.
+        inbox.until(lambda: caplog.records != [])
     (record,) = caplog.records
     assert record.exc_info is not None
     assert str(record.exc_info[1]) == "a fault of the agent"
