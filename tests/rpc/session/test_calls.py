@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.rpc.identities import Fork, Node
+from runtime.rpc.identities import Fork, GloballyUniqueId, Node
 from runtime.rpc.messages.kinds import Answer, Call, Cancel, Decline, Message
 from runtime.rpc.session.calls import TRANSITIONS, Calls
 from runtime.rpc.session.carriers import Verdict
@@ -214,6 +214,30 @@ def test_a_machine_that_is_quiet_has_the_state_of_a_new_one() -> None:
     calls.receive(PEER, Answer(1, ()), 0.0)
     calls.reply(PEER, 7, [], 0.0)
     assert calls.state(3.0) == empty
+
+
+# Names that the peer gave; this worker has no such value.
+NAME = GloballyUniqueId(1, 5, 2)
+GONE = Fork(NAME, NAME, ME)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [Call(7, (), (GONE,)), Call(7, (), (), None, None, None, NAME)],
+    ids=["carries", "fetches"],
+)
+def test_a_call_that_needs_what_is_not_there_is_declined(call: Call) -> None:
+    calls = machine()
+    calls.receive(PEER, call, 0.0)
+    assert (told(calls), calls.busy()) == ([], (0, 0))
+    assert sent(calls) == [Decline(7, Reason.REFERENCE)]
+
+
+def test_an_answer_with_a_dead_reference_is_a_refusal() -> None:
+    calls = machine()
+    calls.receive(PEER, Call(7, ()), 0.0)
+    calls.reply(PEER, 7, [], 0.0, carries=[GONE])
+    assert (sent(calls), calls.busy()) == ([Decline(7, Reason.REFERENCE)], (0, 0))
 
 
 # Calls that hold references, between sessions.

@@ -277,6 +277,33 @@ def test_who_was_told_that_it_is_a_member_finds_that_it_is_none() -> None:
     assert [each.call for each in network.told("a", *ENDS)] == [call]  # type: ignore[union-attr]
 
 
+def test_who_is_admitted_and_never_heard_of_is_lost() -> None:
+    network = Network()
+    network.add("a").keep(world_size=None)
+
+    def hook(source: str, target: str, packet: Packet) -> tuple[float, ...]:
+        found = parse(packet.frames)
+        assert isinstance(found, Head)
+        return (DELAY,) if found.kind in (Kind.JOIN, Kind.ADMITTED) else ()
+
+    network.hook = hook
+    joining(network, "b")
+    node = network.node("b")
+    assert network.told("a", Joined, Lost) == [Joined(node)]
+    network.run(network.settings.connect)
+    assert network.told("a", Joined, Lost)[:2] == [
+        Joined(node),
+        Lost(node, Reason.LOST),
+    ]
+
+
+def test_members_have_endpoints() -> None:
+    network = Network()
+    (session, _) = network.group("a", "b")
+    nodes = [network.node("b"), network.node("a"), Node("x", 7, 7)]
+    assert [session.endpoint_of(node) for node in nodes] == ["b", "a", ""]
+
+
 def test_without_a_keeper_the_others_go_on_and_nobody_joins() -> None:
     network = Network()
     network.group("a", "b", "c", "d")

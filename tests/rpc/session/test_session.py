@@ -13,6 +13,7 @@ from runtime.rpc.session.events import (
     Finished,
     Freed,
     Joined,
+    Lost,
     Reason,
 )
 from runtime.rpc.session.packets import Packet
@@ -110,6 +111,24 @@ def test_remote_makes_a_value_that_is_fetched_and_freed() -> None:
     user.drop(fork.fork, network.now)
     network.run(1)
     assert network.told("b", Freed) == [Freed(rref)]
+
+
+def test_what_a_lost_member_holds_is_kept_until_it_has_given_up_for_certain() -> None:
+    """Others are heard meanwhile: that changes nothing."""
+    network = Network()
+    owner, _, _ = network.group("a", "b", "c")
+    rref, node = owner.new_id(), network.node("b")
+    owner.own(rref)
+    owner.call(node, [b"x"], carries=[rref], deadline=None, now=network.now)
+    network.run(0.1)
+    owner.disown(rref, network.now)
+    heard = owner._channels[node.incarnation].lease.heard
+    network.kill("b")
+    network.until(lambda: network.told("a", Lost) != [])
+    assert network.now < heard + network.settings.expire
+    assert network.told("a", Freed) == []
+    network.until(lambda: network.told("a", Freed) == [Freed(rref)])
+    assert network.now == heard + network.settings.expire
 
 
 def test_all_finish_together_and_those_who_do_not_are_named() -> None:
