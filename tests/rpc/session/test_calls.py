@@ -19,7 +19,7 @@ from runtime.rpc.session.events import (
     Reason,
 )
 from runtime.rpc.session.packets import Packet
-from runtime.rpc.session.references import References
+from runtime.rpc.session.references import INTRODUCTION, References
 from runtime.rpc.session.settings import Settings
 from tests.rpc.session.network import DELAY, Network
 from tests.rpc.session.times import TIMES
@@ -326,6 +326,27 @@ def test_a_reference_that_is_dead_ends_the_call_that_carries_it() -> None:
         network.node("c"), [b"x"], carries=[fork], deadline=None, now=network.now
     )
     network.run(0.1)
+    assert network.told("a", Failed) == [Failed(call, Reason.REFERENCE)]
+
+
+def test_a_reference_to_a_value_of_who_has_left_is_not_waited_for_for_ever() -> None:
+    """The caller has not heard of it yet, and the owner is asked in vain."""
+    network = Network()
+    network.group("a", "b", "c")
+    fork = shared(network, "a", "c")
+
+    def hook(source: str, target: str, packet: Packet) -> tuple[float, ...]:
+        return () if source == "c" and target != "b" else (DELAY,)
+
+    network.hook = hook
+    network.sessions["c"].leave(network.now)
+    network.run(0.1)
+    network.kill("c")
+    assert len(network.sessions["b"].members()) == 2
+    call = network.sessions["a"].call(
+        network.node("b"), [b"x"], carries=[fork], deadline=None, now=network.now
+    )
+    network.run(INTRODUCTION + 0.1)
     assert network.told("a", Failed) == [Failed(call, Reason.REFERENCE)]
 
 

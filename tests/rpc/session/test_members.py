@@ -364,6 +364,10 @@ def test_only_the_keeper_tells_of_members() -> None:
     assert (members.events, members.changes) == ([Joined(OTHER.node)], [OTHER])
     members.receive(KEEPER.node, MemberLeft(OTHER.node, Reason.LOST), 0.0)
     assert members.changes[1:] == [(OTHER.node, Reason.LOST)]
+    # Whoever is lost finds that out by itself.
+    members.receive(KEEPER.node, MemberLeft(SELF.node, Reason.LOST), 0.0)
+    assert members.changes[2:] == []
+    assert members.members() == (KEEPER.node, SELF.node)
 
 
 @pytest.mark.parametrize(

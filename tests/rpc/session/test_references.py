@@ -6,10 +6,13 @@ All that a few workers can do with a few references is explored in every order
 
 from runtime.rpc.identities import Fork, GloballyUniqueId, Node
 from runtime.rpc.messages import Accept, Register
+from runtime.rpc.messages.kinds import Call, Cancel
+from runtime.rpc.session.calls import Calls
 from runtime.rpc.session.carriers import Fate, Verdict
 from runtime.rpc.session.events import Died, Freed, Reason
 from runtime.rpc.session.references import INTRODUCTION, References
 from runtime.rpc.session.users import Use, Users
+from tests.rpc.session.times import TIMES
 
 ME, PEER, OTHER = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)
 KEY = ("call", PEER, 1)
@@ -88,6 +91,50 @@ def test_a_value_that_waits_to_be_sent_is_kept() -> None:
     references.lost(PEER, Reason.LOST, 0.0)
     references.expired(PEER, 0.0)
     assert references.events[-1] == Freed(own)
+
+
+def test_a_call_that_is_cancelled_while_its_answer_waits_keeps_nothing() -> None:
+    references = machine(PEER, OTHER)
+    calls = Calls(references, TIMES)
+    own = references.new_id()
+    references.own(own)
+    made = references.plan(("call", OTHER, 1), OTHER, references.new_id())
+    calls.receive(PEER, Call(7, (), (), None, None, None, own), 0.0)
+    calls.reply(PEER, 7, [], 0.0, carries=[made])
+    assert calls.out == []
+    references.disown(own)
+    assert references.events == []
+    calls.receive(PEER, Cancel(7), 0.0)
+    assert references.events == [Freed(own)]
+    assert references.counts()["carriers"] == 0
+
+
+def test_a_call_that_fetches_and_is_forgotten_keeps_nothing() -> None:
+    references = machine(PEER, OTHER)
+    own = references.new_id()
+    references.own(own)
+    waits = references.arrive(KEY, PEER, forks(OTHER, PEER, 1), 0.0, target=own)
+    assert waits is Fate.WAITS
+    references.disown(own)
+    assert references.events == []
+    references.forget(KEY)
+    assert references.events == [Freed(own)]
+    assert references.counts()["carriers"] == references.counts()["users"] == 0
+
+
+def test_a_value_that_is_made_here_for_nobody_any_more_is_freed() -> None:
+    references = machine()
+    call = ("call", ME, 1)
+    fork = references.plan(call, ME, references.new_id())
+    references.asked(fork.fork)
+    made = references.arrive(call, ME, [], 0.0, creates=fork.rref, fork=fork.fork)
+    assert made is Fate.READY
+    references.drop(fork.fork)
+    references.done(call)
+    assert references.events == []
+    references.created(fork.fork)
+    assert references.events[-1] == Freed(fork.rref)
+    assert references.counts()["users"] == references.counts()["forks"] == 0
 
 
 def test_nothing_is_fetched_by_way_of_another_value_s_reference() -> None:

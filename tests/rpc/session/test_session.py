@@ -16,7 +16,7 @@ from runtime.rpc.session.events import (
     Lost,
     Reason,
 )
-from runtime.rpc.session.packets import Packet
+from runtime.rpc.session.packets import Packet, message_name
 from tests.rpc.session.network import DELAY, Network
 
 
@@ -111,6 +111,27 @@ def test_remote_makes_a_value_that_is_fetched_and_freed() -> None:
     user.drop(fork.fork, network.now)
     network.run(1)
     assert network.told("b", Freed) == [Freed(rref)]
+
+
+def test_all_that_follows_is_there_at_once() -> None:
+    network = Network()
+    user, owner = network.group("a", "b")
+    network.serve = lambda name, called: None
+    given_up, cut_off = (network.call("a", "b", b"x", timeout=None) for _ in range(2))
+    network.run(0.1)
+    user.cancel(given_up, network.now)
+    assert user.take_events() == [Failed(given_up, Reason.CANCELLED)]
+    names = [message_name(packet.frames) for packet in user.take_packets()]
+    assert names == ["Cancel"]
+    user.unreachable("b", network.now)
+    assert user.take_events() == [
+        Failed(cut_off, Reason.LOST),
+        Lost(network.node("b"), Reason.LOST),
+    ]
+    rref = owner.new_id()
+    owner.own(rref)
+    owner.disown(rref, network.now)
+    assert owner.take_events() == [Freed(rref)]
 
 
 def test_what_a_lost_member_holds_is_kept_until_it_has_given_up_for_certain() -> None:
