@@ -410,6 +410,9 @@ def test_who_was_given_up_is_told_and_a_new_session_begins() -> None:
     pair.run(1.0, [len(pair.sent) - 2, len(pair.sent) - 1])
     assert (pair.heard("a"), pair.heard("b")) == ([8], [7])
     assert pair["a"].numbers() == pair["b"].numbers() == (2, 2)
+    # The end of the old one is not that of the new one.
+    pair.deliver(reset)
+    assert (pair["b"].state, pair.sides["b"].flaws[-1]) == (OPEN, Flaw.SESSION)
 
 
 def test_a_question_in_an_old_session_is_answered_by_its_end() -> None:

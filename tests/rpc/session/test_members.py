@@ -430,6 +430,19 @@ def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
     assert len(keeper.letters) == 2
 
 
+def test_who_joins_hears_of_all_and_all_hear_of_it() -> None:
+    """The answer may be that to an earlier request, when fewer were there."""
+    keeper = Members(Node("a", -1, 1), "a", "", lambda node: 0.0)
+    keeper.keep(None, 0)
+    keeper.note(2, Join("b", "b"), 0.0)
+    keeper.out.clear()
+    keeper.note(3, Join("c", "c"), 0.0)
+    assert keeper.out == [
+        (SELF.node, MemberJoined(OTHER)),
+        (OTHER.node, MemberJoined(SELF)),
+    ]
+
+
 def test_the_endpoint_of_another_s_key_does_not_take_its_place() -> None:
     keeper = Members(Node("a", -1, 1), "a", "", lambda node: float("inf"))
     keeper.keep(None, 0)

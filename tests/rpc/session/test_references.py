@@ -137,6 +137,18 @@ def test_a_value_that_is_made_here_for_nobody_any_more_is_freed() -> None:
     assert references.counts()["users"] == references.counts()["forks"] == 0
 
 
+def test_an_answer_or_a_failure_brings_no_dead_reference_back() -> None:
+    references = machine(OTHER)
+    fork = references.plan(("call", OTHER, 1), OTHER, references.new_id())
+    references.asked(fork.fork)
+    references.lost(OTHER, Reason.LOST, 0.0)
+    assert references.events == [Died(fork, Reason.LOST)]
+    references.created(fork.fork)
+    references.uncreated(fork.fork, Reason.DEADLINE)
+    assert references.events == [Died(fork, Reason.LOST)]
+    assert (references.out, references.counts()["users"]) == ([], 0)
+
+
 def test_nothing_is_fetched_by_way_of_another_value_s_reference() -> None:
     references = machine(PEER)
     (fork,) = forks(PEER, PEER, 1)

@@ -152,6 +152,20 @@ def test_what_a_lost_member_holds_is_kept_until_it_has_given_up_for_certain() ->
     assert network.now == heard + network.settings.expire
 
 
+def test_what_a_member_holds_that_leaves_is_released_at_once() -> None:
+    network = Network()
+    owner, user = network.group("a", "b")
+    rref = owner.new_id()
+    owner.own(rref)
+    call = owner.call(user.node, [b"x"], carries=[rref], deadline=None, now=network.now)
+    network.run(0.1)
+    owner.disown(rref, network.now)
+    assert [number for number, _ in answers(network, "a")] == [call]
+    user.leave(network.now)
+    network.run(0.1)
+    assert network.told("a", Freed) == [Freed(rref)]
+
+
 def test_all_finish_together_and_those_who_do_not_are_named() -> None:
     network = Network()
     sessions = network.group("a", "b", "c")
