@@ -6,10 +6,10 @@ All that a few workers can do with a few references is explored in every order
 
 from runtime.rpc.identities import Fork, GloballyUniqueId, Node
 from runtime.rpc.messages import Accept, Register
-from runtime.rpc.messages.kinds import Call, Cancel
+from runtime.rpc.messages.kinds import Answer, Call, Cancel
 from runtime.rpc.session.calls import Calls
 from runtime.rpc.session.carriers import Fate, Verdict
-from runtime.rpc.session.events import Died, Freed, Reason
+from runtime.rpc.session.events import Died, Failed, Freed, Reason
 from runtime.rpc.session.references import INTRODUCTION, References
 from runtime.rpc.session.users import Use, Users
 from tests.rpc.session.times import TIMES
@@ -109,6 +109,18 @@ def test_a_call_that_is_cancelled_while_its_answer_waits_keeps_nothing() -> None
     assert references.counts()["carriers"] == 0
 
 
+def test_a_call_that_ends_while_its_answer_is_confirmed_keeps_nothing() -> None:
+    references = machine(PEER, OTHER)
+    calls = Calls(references, TIMES)
+    number = calls.call(PEER, [], 0.0)
+    answer = Answer(number, (), tuple(forks(OTHER, PEER, 1)))
+    calls.receive(PEER, answer, 0.0)
+    assert (calls.events, references.counts()["carriers"]) == ([], 1)
+    calls.cancel(number, 0.0)
+    assert calls.events == [Failed(number, Reason.CANCELLED)]
+    assert references.counts()["carriers"] == references.counts()["users"] == 0
+
+
 def test_a_call_that_fetches_and_is_forgotten_keeps_nothing() -> None:
     references = machine(PEER, OTHER)
     own = references.new_id()
@@ -116,7 +128,7 @@ def test_a_call_that_fetches_and_is_forgotten_keeps_nothing() -> None:
     waits = references.arrive(KEY, PEER, forks(OTHER, PEER, 1), 0.0, target=own)
     assert waits is Fate.WAITS
     references.disown(own)
-    assert references.events == []
+    assert (references.events, references.counts()["carriers"]) == ([], 1)
     references.forget(KEY)
     assert references.events == [Freed(own)]
     assert references.counts()["carriers"] == references.counts()["users"] == 0

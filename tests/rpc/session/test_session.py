@@ -123,6 +123,16 @@ def test_all_that_follows_is_there_at_once() -> None:
     assert user.take_events() == [Failed(given_up, Reason.CANCELLED)]
     names = [message_name(packet.frames) for packet in user.take_packets()]
     assert names == ["Cancel"]
+    owned = owner.new_id()
+    owner.own(owned)
+    network.serve = lambda name, called: [b"y"]
+    owner.call(user.node, [], carries=[owned], deadline=None, now=network.now)
+    network.run(0.1)
+    (called,) = network.told("a", Called)
+    assert isinstance(called, Called)
+    user.drop(called.carries[0].fork, network.now)
+    names = [message_name(packet.frames) for packet in user.take_packets()]
+    assert names == ["Delete"]
     user.unreachable("b", network.now)
     assert user.take_events() == [
         Failed(cut_off, Reason.LOST),
@@ -132,6 +142,25 @@ def test_all_that_follows_is_there_at_once() -> None:
     owner.own(rref)
     owner.disown(rref, network.now)
     assert owner.take_events() == [Freed(rref)]
+
+
+def test_what_is_due_happens_before_what_is_asked_for() -> None:
+    network = Network()
+    user, _ = network.group("a", "b")
+    call = network.call("a", "b", b"x", timeout=1.0)
+    user.cancel(call, network.now + 1.0)
+    assert user.take_events() == [Failed(call, Reason.DEADLINE)]
+
+
+def test_who_is_lost_ends_its_own_calls_alone() -> None:
+    network = Network()
+    callee, _, _ = network.group("a", "b", "c")
+    network.serve = lambda name, called: None
+    calls = {name: network.call(name, "a", b"x", timeout=None) for name in "bc"}
+    network.run(0.1)
+    callee.unreachable("b", network.now)
+    cancelled = [each for each in callee.take_events() if isinstance(each, Cancelled)]
+    assert cancelled == [Cancelled(network.node("b"), calls["b"])]
 
 
 def test_what_a_lost_member_holds_is_kept_until_it_has_given_up_for_certain() -> None:

@@ -15,6 +15,20 @@ def asked(pair: Pair) -> float:
     return pair["a"].due() - pair.now
 
 
+def test_a_sign_of_life_is_asked_for_when_the_last_one_is_old() -> None:
+    pair = Pair()
+    pair.open()
+    assert pair["a"].due() == 10.0 + TIMES.heartbeat
+    # What was sent, and came, is one of the time when it was sent.
+    said = pair.now = 10.25
+    pair.say("a", 1)
+    pair.deliver(len(pair.sent) - 1)
+    (pong,) = pair.tick(TIMES.acknowledge)
+    pair.deliver(pong)
+    assert pair["a"].lease.proven == said
+    assert pair["a"].due() == said + TIMES.heartbeat
+
+
 def test_who_has_just_spoken_acknowledges_what_comes_as_soon_as_others() -> None:
     pair = Pair()
     pair.open()
