@@ -1,10 +1,10 @@
-"""Mutants of `runtime.dispatch` made by rule, sampled by a seed, and what kills each.
+"""Mutants of a package made by rule, sampled by a seed, and what kills each.
 
 True only here: the sample and the file that remembers the killers.
 
-    python -m tests.mutants.mechanical             the sample, tried as remembered
-    python -m tests.mutants.mechanical --write     the same, and write the file
-    python -m tests.mutants.mechanical --sample 30 --seed 7     another one, for a look
+    python -m tests.mutants.mechanical dispatch     the sample, tried as remembered
+    python -m tests.mutants.mechanical session --write      the same, and write the file
+    python -m tests.mutants.mechanical dispatch --sample 30 --seed 7    another one
 
 Rules:
 - which mutants are in the sample is decided by the seed and their names alone: each
@@ -12,8 +12,8 @@ Rules:
   one function leaves the sample of all others as it is;
 - a mutant that cannot be imported is discarded, and the next of the sample takes its
   place;
-- the file names the scenario that killed each mutant, which is tried first; where it
-  kills no more, the whole catalogue is tried, and the file is out of date;
+- the file names the part of the run that killed each mutant, which is tried first;
+  where it kills no more, all parts are tried, and the file is out of date;
 - a mutant that no run can tell from the right code is listed in the file with the
   reason; `MOST_EQUIVALENT` at most.
 """
@@ -28,16 +28,15 @@ from hashlib import blake2b
 from pathlib import Path
 
 from tests.mutants.mutation import Candidate, candidates, shown
-from tests.mutants.trial import FOLDER, Order, Trial, run
+from tests.mutants.target import TARGETS, Target
+from tests.mutants.trial import Nursery, Order, Trial
 
-FILE = Path(__file__).with_suffix(".json")
-
-SEED = 10
-SAMPLE = 120
 MOST_EQUIVALENT = 5
 
-# Scenarios of the same module that are tried before all others.
+# Killers of the same module that are tried before all others.
 HINTS = 8
+# Parts that may have no end before one of them is the killer.
+PATIENCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,11 @@ class Memory:
     discarded: Sequence[str] = ()
 
     @classmethod
-    def read(cls, file: Path = FILE) -> "Memory":
+    def read(cls, file: Path) -> "Memory":
         """The memory of a file; empty where there is none."""
         return cls(**json.loads(file.read_text())) if file.exists() else cls()
 
-    def write(self, file: Path = FILE) -> None:
+    def write(self, file: Path) -> None:
         """Replace the file."""
         values = {
             "killed": dict(sorted(self.killed.items())),
@@ -81,26 +80,26 @@ class Memory:
         return Order(name, tuple(by for by, _ in near.most_common(HINTS)))
 
 
-def texts() -> dict[str, str]:
+def texts(target: Target) -> dict[str, str]:
     """The text of each module of the package, by its name."""
     return {
         file.stem: file.read_text(encoding="utf-8")
-        for file in sorted(FOLDER.glob("*.py"))
+        for file in sorted(target.folder.glob("*.py"))
     }
 
 
-def everything() -> tuple[Candidate, ...]:
+def everything(target: Target) -> tuple[Candidate, ...]:
     """Every candidate, module by module."""
     found: list[Candidate] = []
-    for module, text in texts().items():
+    for module, text in texts(target).items():
         found += candidates(module, text)
     return tuple(found)
 
 
-def ranked(seed: int) -> list[Candidate]:
+def ranked(target: Target, seed: int) -> list[Candidate]:
     """All candidates, of which the first so many are a sample spread over modules."""
     modules: dict[str, list[Candidate]] = {}
-    for each in everything():
+    for each in everything(target):
         modules.setdefault(each.module, []).append(each)
     places: list[tuple[float, int, Candidate]] = []
     for held in modules.values():
@@ -113,13 +112,13 @@ def ranked(seed: int) -> list[Candidate]:
 
 
 def sample(
-    memory: Memory, seed: int = SEED, count: int = SAMPLE
+    target: Target, memory: Memory, seed: int | None = None
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """The sample, and what was discarded on the way to it."""
+    """The sample, of another seed if given, and what was discarded on the way to it."""
     taken: list[Candidate] = []
     discarded: list[Candidate] = []
-    for each in ranked(seed):
-        if len(taken) == count:
+    for each in ranked(target, target.seed if seed is None else seed):
+        if len(taken) == target.sample:
             break
         (discarded if each.name in memory.discarded else taken).append(each)
     return taken, discarded
@@ -129,35 +128,42 @@ def _hash(seed: int, name: str) -> int:
     return int.from_bytes(blake2b(f"{seed} {name}".encode(), digest_size=8).digest())
 
 
-def tried(memory: Memory, seed: int, count: int) -> Iterator[Trial]:
-    """Try the sample of a seed, on the whole catalogue where it is not remembered."""
+def tried(target: Target, memory: Memory, seed: int, count: int) -> Iterator[Trial]:
+    """Try the sample of a seed, on the whole run where it is not remembered."""
     killed = dict(memory.killed)
     left = count
-    for each in ranked(seed):
-        # What has killed by now is tried early on the next mutant of the module.
-        trial = confirmed(replace(memory, killed=killed).order(each.name))
-        yield trial
-        if trial.outcome == "killed":
-            killed[trial.name] = trial.by
-        left -= trial.outcome != "discarded"
-        if not left:
-            return
+    with Nursery(target) as nursery:
+        for each in ranked(target, seed):
+            # What has killed by now is tried early on the next mutant of the module.
+            order = replace(memory, killed=killed).order(each.name)
+            trial = confirmed(nursery, order)
+            yield trial
+            if trial.outcome == "killed":
+                killed[trial.name] = trial.by
+            left -= trial.outcome != "discarded"
+            if not left:
+                return
 
 
-def confirmed(order: Order) -> Trial:
-    """Try a mutant until a scenario kills it that kills it alone.
+def confirmed(nursery: Nursery, order: Order) -> Trial:
+    """Try a mutant until a part of the run kills it that kills it alone.
 
-    A mutant may spoil the process while one scenario is explored, and be seen by the
-    next one only, which would not see it in a process of its own.
+    A mutant may spoil the process while one part is run, and be seen by the next one
+    only, which would not see it in a process of its own.  Where one kills by having no
+    end, another one is looked for that fails, so often as `PATIENCE`.
     """
+    endless: list[Trial] = []
     while True:
-        (trial,) = run([order])
-        alone = order.first[:1] == (trial.by,)
-        if trial.outcome != "killed" or alone:
-            return trial
-        (again,) = run([Order(trial.name, (trial.by,), everything=False)])
-        if again.outcome == "killed":
-            return again
+        trial = nursery.tried(order)
+        if trial.outcome != "killed":
+            return endless[0] if endless else trial
+        if order.first[:1] != (trial.by,):
+            alone = Order(trial.name, (trial.by,), everything=False)
+            trial = replace(nursery.tried(alone), by=trial.by)
+        if trial.outcome == "killed":
+            if trial.how != "no end" or order.known or len(endless) == PATIENCE:
+                return endless[0] if endless and trial.how == "no end" else trial
+            endless.append(trial)
         order = replace(order, without=(*order.without, trial.by))
 
 
@@ -190,32 +196,36 @@ def row(trial: Trial, memory: Memory, sources: Mapping[str, str]) -> str:
 def main() -> int:
     """The command; 1 where something survived that is not listed as equivalent."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants.mechanical")
-    parser.add_argument("--sample", type=int, default=SAMPLE)
-    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("target", choices=TARGETS)
+    parser.add_argument("--sample", type=int, help="so many instead")
+    parser.add_argument("--seed", type=int, help="another one")
     parser.add_argument("--write", action="store_true", help="write the data file")
     given = parser.parse_args()
-    memory, sources = Memory.read(), texts()
+    target = TARGETS[given.target]
+    seed = target.seed if given.seed is None else given.seed
+    memory, sources = Memory.read(target.file), texts(target)
     trials: list[Trial] = []
     try:
-        for trial in tried(memory, given.seed, given.sample):
+        for trial in tried(target, memory, seed, given.sample or target.sample):
             trials.append(trial)
             print(row(trial, memory, sources), flush=True)
     except KeyboardInterrupt:
         if given.write:
             # What was known stays, and what was learned is added.
-            memory.joined(remembered(memory, trials)).write()
+            memory.joined(remembered(memory, trials)).write(target.file)
         raise
     counts = Counter(each.outcome for each in trials)
     survivors = [each.name for each in trials if each.outcome == "survived"]
     unlisted = [name for name in survivors if name not in memory.equivalent]
     print(
         f"\n{counts['killed']} killed, {len(survivors) - len(unlisted)} equivalent, "
-        f"{len(unlisted)} survived, {counts['discarded']} discarded"
+        f"{len(unlisted)} survived, {counts['discarded']} discarded; "
+        f"{sum(each.seconds for each in trials):.0f} s of the processor"
     )
     for name in unlisted:
         print(f"survived: {name}")
     if given.write:
-        remembered(memory, trials).write()
+        remembered(memory, trials).write(target.file)
     return 1 if unlisted else 0
 
 

@@ -1,7 +1,7 @@
-"""Each mutant of the committed sample is killed by the default run.
+"""Each mutant of the committed samples is killed by the run of its target.
 
-The killers are remembered (`mechanical.json`); the whole catalogue is tried where one
-kills no more, and the file is then out of date.
+The killers are remembered (`Target.file`); the whole run is tried where one kills no
+more, and the file is then out of date.
 """
 
 from dataclasses import replace
@@ -10,72 +10,97 @@ import pytest
 
 from tests.mutants.mechanical import (
     MOST_EQUIVALENT,
-    SAMPLE,
     Memory,
     everything,
     sample,
 )
+from tests.mutants.target import TARGETS, Target
 from tests.mutants.trial import Order, Trial, run
 
-MEMORY = Memory.read()
-UP_TO_DATE = "bring the file up to date: python -m tests.mutants.mechanical --write"
+MEMORIES = {name: Memory.read(target.file) for name, target in TARGETS.items()}
 
 # So many items share the work, however many processes there are: small ones, so that
 # none is left working alone.
-CHUNKS = 24
+CHUNKS = {"dispatch": 24, "session": 6}
+
+EACH = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+
+
+def up_to_date(target: Target) -> str:
+    """What to do about it."""
+    command = f"python -m tests.mutants.mechanical {target.name} --write"
+    return f"bring the file up to date: {command}"
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", range(CHUNKS))
-def test_the_sample_is_killed(number: int) -> None:
-    taken, _ = sample(MEMORY)
-    names = [each.name for each in taken[number::CHUNKS]]
+@pytest.mark.parametrize(
+    ("target", "number"),
+    [
+        pytest.param(target, number, id=f"{target.name}-{number}")
+        for target in TARGETS.values()
+        for number in range(CHUNKS[target.name])
+    ],
+)
+def test_the_sample_is_killed(target: Target, number: int) -> None:
+    memory, chunks = MEMORIES[target.name], CHUNKS[target.name]
+    taken, _ = sample(target, memory)
+    names = [each.name for each in taken[number::chunks]]
     # What kills must pass beside no mutant: each killer in one of the items.
-    killers = sorted({*MEMORY.killed.values()})[number::CHUNKS]
+    killers = sorted({*memory.killed.values()})[number::chunks]
     orders = [Order("", tuple(killers), everything=False)]
-    orders += [MEMORY.order(name) for name in names if name not in MEMORY.equivalent]
-    pristine, *trials = run(orders)
+    orders += [memory.order(name) for name in names if name not in memory.equivalent]
+    pristine, *trials = run(orders, target)
     assert (pristine.outcome, pristine.by, pristine.how) == ("survived", "", "")
     assert [each for each in trials if each.outcome != "killed"] == []
-    late = {t.name: t.by for t in trials if t.by != MEMORY.killed.get(t.name)}
-    assert late == {}, UP_TO_DATE
+    late = {t.name: t.by for t in trials if t.by != memory.killed.get(t.name)}
+    assert late == {}, up_to_date(target)
 
 
 @pytest.mark.long
-def test_what_is_discarded_cannot_be_imported() -> None:
-    _, discarded = sample(MEMORY)
-    trials = run(Order(each.name) for each in discarded)
-    assert [each for each in trials if each.outcome != "discarded"] == [], UP_TO_DATE
+@EACH
+def test_what_is_discarded_cannot_be_imported(target: Target) -> None:
+    _, discarded = sample(target, MEMORIES[target.name])
+    orders = [Order(each.name) for each in discarded]
+    trials = run(orders, target)
+    alive = [each for each in trials if each.outcome != "discarded"]
+    assert alive == [], up_to_date(target)
 
 
-def test_the_file_knows_the_sample() -> None:
-    taken, discarded = sample(MEMORY)
+@EACH
+def test_the_file_knows_the_sample(target: Target) -> None:
+    memory = MEMORIES[target.name]
+    taken, discarded = sample(target, memory)
     names = {each.name for each in taken}
-    assert names == {*MEMORY.killed, *MEMORY.equivalent}, UP_TO_DATE
-    assert {each.name for each in discarded} == {*MEMORY.discarded}, UP_TO_DATE
-    assert len(names) == SAMPLE
+    assert names == {*memory.killed, *memory.equivalent}, up_to_date(target)
+    assert {each.name for each in discarded} == {*memory.discarded}, up_to_date(target)
+    assert len(names) == target.sample
 
 
-def test_few_are_equivalent_and_each_says_why() -> None:
-    assert len(MEMORY.killed) >= 100
-    assert len(MEMORY.equivalent) <= MOST_EQUIVALENT
-    assert not set(MEMORY.equivalent) & set(MEMORY.killed)
-    assert all(len(why.split()) > 5 for why in MEMORY.equivalent.values())
+@EACH
+def test_few_are_equivalent_and_each_says_why(target: Target) -> None:
+    memory = MEMORIES[target.name]
+    assert len(memory.killed) >= 100
+    assert len(memory.equivalent) <= MOST_EQUIVALENT
+    assert not set(memory.equivalent) & set(memory.killed)
+    assert all(len(why.split()) > 5 for why in memory.equivalent.values())
 
 
-def test_the_sample_is_spread_over_the_modules() -> None:
-    taken, _ = sample(MEMORY)
+@EACH
+def test_the_sample_is_spread_over_the_modules(target: Target) -> None:
+    taken, _ = sample(target, MEMORIES[target.name])
     sizes: dict[str, int] = {}
-    for each in everything():
+    for each in everything(target):
         sizes[each.module] = sizes.get(each.module, 0) + 1
     large = {module for module, size in sizes.items() if size >= 30}
     assert large <= {each.module for each in taken}
 
 
-def test_another_seed_is_another_sample() -> None:
-    one, other = (sample(MEMORY, seed)[0] for seed in (1, 2))
-    assert one == sample(MEMORY, 1)[0]
-    assert len({each.name for each in (*one, *other)}) > SAMPLE
+@EACH
+def test_another_seed_is_another_sample(target: Target) -> None:
+    memory = MEMORIES[target.name]
+    one, other = (sample(target, memory, seed)[0] for seed in (1, 2))
+    assert one == sample(target, memory, 1)[0]
+    assert len({each.name for each in (*one, *other)}) > target.sample
 
 
 REFUSES = "checks:check_definition_fits:call taken away:1"

@@ -1,21 +1,18 @@
-"""Trials: the default run, beside a module of `runtime.dispatch` that is mutated.
+"""Trials: the run that is to kill, beside a module of a package that is mutated.
 
-True only here: the process in which a mutant lives, and what kills it.  A trial is a
-fork of a process that has imported nothing of ours, so every module that imports the
-mutated one is imported anew, beside it.  The default run is that of `everyorder gate`:
-every scenario of the catalogue, explored, its laws checked, its expect file compared.
+True only here: the process in which a mutant lives, and how it dies.  A trial is a fork
+of a process that has imported nothing that knows the package, so every module that
+imports the mutated one is imported anew, beside it.
 
 | outcome   | means                                                                |
 |-----------|----------------------------------------------------------------------|
-| killed    | a scenario fails: a law, an order or another violation, an           |
-|           | expectation that differs, an exception out of the mutated package,   |
-|           | or no end (`SECONDS`)                                                |
-| survived  | every scenario that was asked for passes                             |
-| discarded | the runtime cannot be imported, or the catalogue not be loaded: what |
-|           | never ran is not killed                                              |
+| killed    | a part of the run fails, or has no end (`Target.seconds`)            |
+| survived  | every part that was asked for passes                                 |
+| discarded | the package cannot be imported, or what the run is made of not be    |
+|           | loaded: what never ran is not killed                                 |
 
-`python -m tests.mutants.trial` reads one order a line (JSON: `name`, `first`, `all`)
-and writes one line for each; with the name "" nothing is mutated.
+`python -m tests.mutants.trial TARGET` reads one order a line (JSON, see `Order`) and
+writes one line for each; with the name "" nothing is mutated.
 """
 
 import json
@@ -24,8 +21,7 @@ import resource
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -33,30 +29,27 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from tests.mutants.mutation import mutated
+from tests.mutants.target import DISPATCH, ROOT, TARGETS, Target
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = "runtime.dispatch"
-FOLDER = ROOT / "runtime" / "dispatch"
-CATALOGUE = "tests/scenarios"
-
-# What one scenario may take.  Most take a tenth of a second; the largest ten seconds.
-SECONDS = 90
-# A mutant that fills the memory is ended by a MemoryError, not by the machine; the
-# right code takes a tenth of this.
-MEMORY = 2 << 30
+# The timer of each clock, and the signal by which it ends a process.
+CLOCKS = {
+    "wall": (signal.ITIMER_REAL, signal.SIGALRM),
+    "processor": (signal.ITIMER_PROF, signal.SIGPROF),
+}
 
 Outcome = Literal["killed", "survived", "discarded"]
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to try a mutant on: these scenarios first, then all others, if asked.
+    """What to try a mutant on: these parts of the run first, then all others, if asked.
 
-    `known` says that the catalogue can be loaded beside the mutant: then it is loaded
-    only if it is needed.  What is in `without` is not tried at all.
+    `known` says that all parts can be loaded beside the mutant: then they are loaded
+    only if they are needed.  What is in `without` is not tried at all.  One part has so
+    many `seconds`, 0 for those of the target.
     """
 
     name: str
@@ -64,12 +57,15 @@ class Order:
     everything: bool = True
     without: tuple[str, ...] = ()
     known: bool = False
-    seconds: int = SECONDS
+    seconds: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What became of a mutant: killed `by` a scenario, and `how`."""
+    """What became of a mutant: killed `by` a part of the run, and `how`.
+
+    `seconds` are those of the processor.
+    """
 
     name: str
     outcome: Outcome
@@ -78,23 +74,58 @@ class Trial:
     seconds: float = 0.0
 
 
-def run(orders: Iterable[Order]) -> Iterator[Trial]:
+class Run(Protocol):
+    """What mutants are tried on."""
+
+    def begin(self, order: Order) -> None:
+        """Import what is needed; what this raises discards the mutant."""
+
+    def paths(self, order: Order) -> Iterator[str]:
+        """The names of the parts that are asked for, one after the other.
+
+        What has to be imported for others than the first may raise, as above.
+        """
+
+    def fails(self, path: str) -> str:
+        """How a part fails; "" where it passes."""
+
+
+class Nursery:
+    """A process whose forks are the trials of one target; a context."""
+
+    def __init__(self, target: Target) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", __name__, target.name],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def tried(self, order: Order) -> Trial:
+        """Try a mutant in a process of its own."""
+        asked, answers = self._process.stdin, self._process.stdout
+        assert asked is not None, "asked for a pipe"
+        assert answers is not None, "asked for a pipe"
+        print(json.dumps(asdict(order)), file=asked, flush=True)
+        answer = answers.readline()
+        assert answer, f"the nursery died of {order.name}"
+        return Trial(**json.loads(answer))
+
+    def __enter__(self) -> "Nursery":
+        self._process.__enter__()
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        # It ends when there are no more orders.
+        self._process.__exit__(*raised)
+
+
+def run(orders: Iterable[Order], target: Target = DISPATCH) -> Iterator[Trial]:
     """Try mutants, one after the other, each in a process of its own."""
-    with subprocess.Popen(
-        [sys.executable, "-m", __name__],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as nursery:
-        assert nursery.stdin is not None, "asked for a pipe"
-        assert nursery.stdout is not None, "asked for a pipe"
+    with Nursery(target) as nursery:
         for order in orders:
-            print(json.dumps(asdict(order)), file=nursery.stdin, flush=True)
-            answer = nursery.stdout.readline()
-            assert answer, f"the nursery died of {order.name}"
-            yield Trial(**json.loads(answer))
-        nursery.stdin.close()
+            yield nursery.tried(order)
 
 
 class _Mutated(SourceFileLoader):
@@ -111,135 +142,62 @@ class _Mutated(SourceFileLoader):
 class _Finder(MetaPathFinder):
     """Finds the mutated module before anybody else finds the right one."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, target: Target, name: str) -> None:
         self.name = name
-        self.module = f"{PACKAGE}.{name.partition(':')[0]}"
+        self.folder = target.folder
+        self.module = f"{target.package}.{name.partition(':')[0]}"
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
         """The spec of the mutated module, None for all others."""
         if fullname != self.module:
             return None
-        file = FOLDER / f"{fullname.rpartition('.')[2]}.py"
+        file = self.folder / f"{fullname.rpartition('.')[2]}.py"
         loader = _Mutated(fullname, str(file))
         loader.mutation = self.name
         return spec_from_file_location(fullname, file, loader=loader)
 
 
-def _tried(order: Order, told: Callable[[str], object]) -> Trial:
-    """Try a mutant, here; `told` hears of each scenario before it is explored."""
+def _tried(target: Target, order: Order, told: Callable[[str], object]) -> Trial:
+    """Try a mutant, here; `told` hears of each part of the run before it begins."""
     if order.name:
-        sys.meta_path.insert(0, _Finder(order.name))
-    default_run = DefaultRun()
+        sys.meta_path.insert(0, _Finder(target, order.name))
+    timer, _ = CLOCKS[target.clock]
+    module, _, name = target.run.partition(":")
     try:
-        default_run.imports()
-        if order.known or not order.everything:
-            default_run.loads(sorted({_file(path) for path in order.first}))
-        else:
-            default_run.loads([CATALOGUE])
+        run: Run = getattr(import_module(module), name)()
+        run.begin(order)
+        for path in run.paths(order):
+            told(path)
+            signal.setitimer(timer, order.seconds or target.seconds)
+            how = run.fails(path)
+            signal.setitimer(timer, 0)
+            if how:
+                return Trial(order.name, "killed", path, how)
     except Exception as error:
-        return Trial(order.name, "discarded", how=_shown(error))
-    for path in default_run.paths(order):
-        told(path)
-        signal.alarm(order.seconds)
-        how = default_run.fails(path)
-        signal.alarm(0)
-        if how:
-            return Trial(order.name, "killed", path, how)
+        return Trial(order.name, "discarded", how=told_briefly(error))
     return Trial(order.name, "survived")
 
 
-class DefaultRun:
-    """The harness, as far as it is needed here."""
-
-    def __init__(self) -> None:
-        self._scenarios: dict[str, Any] = {}
-
-    def imports(self) -> None:
-        """Import all of the package, and what is built on it."""
-        for file in sorted(FOLDER.glob("*.py")):
-            import_module(f"{PACKAGE}.{file.stem}".removesuffix(".__init__"))
-        import_module("runtime.whole")
-
-    def loads(self, paths: Sequence[str]) -> None:
-        """Load scenarios.  Raises ImportError where a file of them cannot be loaded."""
-        from harness.catalogue import load
-
-        catalogue = load(paths, start=ROOT) if paths else None
-        for each in catalogue.entries if catalogue else ():
-            self._scenarios[each.scenario.path] = each.scenario
-        if catalogue and catalogue.broken:
-            raise ImportError(catalogue.broken[0].reason)
-
-    def paths(self, order: Order) -> Iterator[str]:
-        """What to explore, one after the other."""
-        first = [path for path in order.first if path not in order.without]
-        yield from (path for path in first if path in self._scenarios)
-        if order.everything:
-            self.loads([CATALOGUE])
-            others = set(self._scenarios).difference(first, order.without)
-            yield from sorted(others, key=lambda path: _size(self._scenarios[path]))
-
-    def fails(self, path: str) -> str:
-        """How a scenario fails; "" where it passes."""
-        from harness.expectations import Store, compare
-        from harness.exploring import explore
-
-        try:
-            report = explore(self._scenarios[path], stop_after=1)
-        except Exception as error:
-            # What the harness itself refuses is a wrong question, and no kill.
-            return f"raised {_shown(error)}" if _is_ours(error) else ""
-        if not report.passed:
-            kinds = [each.kind for each in report.exploration.violations]
-            return ", ".join(dict.fromkeys(kinds)) or report.verdict
-        expected = Store(ROOT).read(path)
-        if expected is None:
-            return ""
-        found = compare(expected, report, effort=False)
-        return "" if found.passed else f"expectation {found.verdict}"
-
-
-def _file(path: str) -> str:
-    """The file of a scenario, from the root."""
-    return f"tests/{path.rpartition('/')[0]}.py"
-
-
-def _size(scenario: Any) -> tuple[int, str]:
-    """The small ones first: nearly all mutants die of one."""
-    return len(scenario.steps) + len(scenario.uses), scenario.path
-
-
-def _is_ours(error: BaseException | None) -> bool:
-    """Whether an exception comes out of the package under mutation."""
-    while error is not None:
-        frame = error.__traceback__
-        while frame is not None:
-            if frame.tb_frame.f_code.co_filename.startswith(str(FOLDER)):
-                return True
-            frame = frame.tb_next
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _shown(error: BaseException) -> str:
+def told_briefly(error: BaseException) -> str:
+    """An exception as one line."""
     return f"{type(error).__name__}: {error}".partition("\n")[0][:200]
 
 
-def _fork(order: Order) -> Trial:
+def _fork(target: Target, order: Order) -> Trial:
     """Try a mutant in a fork of this process."""
-    begun = time.monotonic()
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         os.close(reading)
         with suppress(ValueError, OSError):  # not everywhere is it a limit
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+            memory = target.memory
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
         # Mutants may trace to it, and the answers of others go the other way.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         os.dup2(2, 1)
         with os.fdopen(writing, "w", buffering=1) as answers:
             try:
-                found = _tried(order, lambda path: print(path, file=answers))
+                found = _tried(target, order, lambda path: print(path, file=answers))
                 print(json.dumps(asdict(found)), file=answers)
             finally:
                 answers.flush()
@@ -247,12 +205,13 @@ def _fork(order: Order) -> Trial:
     os.close(writing)
     with os.fdopen(reading) as answers:
         lines = answers.read().splitlines()
-    _, status = os.waitpid(child, 0)
-    seconds = time.monotonic() - begun
+    _, status, usage = os.wait4(child, 0)
+    seconds = usage.ru_utime + usage.ru_stime
     if lines and lines[-1].startswith("{"):
         return Trial(**{**json.loads(lines[-1]), "seconds": seconds})
     ended = os.waitstatus_to_exitcode(status)
-    how = "no end" if ended == -signal.SIGALRM else f"the process ended by {ended}"
+    _, late = CLOCKS[target.clock]
+    how = "no end" if ended == -late else f"the process ended by {ended}"
     if not lines:
         return Trial(order.name, "discarded", how=how, seconds=seconds)
     return Trial(order.name, "killed", lines[-1], how, seconds)
@@ -260,15 +219,16 @@ def _fork(order: Order) -> Trial:
 
 def main() -> None:
     """Serve orders, one a line."""
-    # What takes long to import and knows nothing of us.
-    for module in ("ml_dtypes", "numpy", "pytest"):
+    target = TARGETS[sys.argv[1]]
+    for module in target.loaded:
         import_module(module)
+    assert target.package not in sys.modules, "trials import it, each its own"
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     for line in sys.stdin:
         given = json.loads(line)
         lists = {key: tuple(given[key]) for key in ("first", "without")}
         order = Order(**{**given, **lists})
-        print(json.dumps(asdict(_fork(order))), file=answers)
+        print(json.dumps(asdict(_fork(target, order))), file=answers)
 
 
 if __name__ == "__main__":

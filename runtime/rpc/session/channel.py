@@ -523,7 +523,6 @@ class Channel:
         def after(time: float) -> float | None:
             return None if abs(time) == inf else round(time - now, 6)
 
-        began = self._began if self.state in (OPENING, ANSWERING) else inf
         outbox, lease = self._outbox, self.lease
         began = self._began if self.state in (OPENING, ANSWERING) else inf
         return (

@@ -16,6 +16,8 @@ from runtime.rpc.session.settings import Settings
 from tests.rpc.session.times import TIMES
 
 DELAY = 0.001
+# More than ever happens at one time: somebody talks, or is woken, without end.
+MOST = 10_000
 # Asked about a packet: who sends it, where to, and the packet.  The delays of its
 # copies: none for one that is lost.
 Hook = Callable[[str, str, Packet], Sequence[float]]
@@ -47,6 +49,8 @@ class Network:
         self._way: list[tuple[float, int, str, str, list[Buffer]]] = []
         self._order = count()
         self._lives = count(1)
+        # When time went on last, and what happened since.
+        self._still = (self.now, 0)
 
     def add(self, name: str, *, settings: Settings | None = None) -> Session:
         """A worker that is no member yet; one of the same name ends."""
@@ -107,6 +111,9 @@ class Network:
         else:
             return False
         self._collect()
+        since, many = self._still
+        self._still = (self.now, many + 1 if since == self.now else 0)
+        assert many < MOST, "time goes on"
         return True
 
     def run(self, seconds: float) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.rpc.identities import Fork, Node
+from runtime.rpc.identities import Fork, GloballyUniqueId, Node
 from runtime.rpc.messages.kinds import Answer, Call, Cancel, Decline, Message
 from runtime.rpc.session.calls import TRANSITIONS, Calls
 from runtime.rpc.session.carriers import Verdict
@@ -19,7 +19,7 @@ from runtime.rpc.session.events import (
     Reason,
 )
 from runtime.rpc.session.packets import Packet
-from runtime.rpc.session.references import References
+from runtime.rpc.session.references import INTRODUCTION, References
 from runtime.rpc.session.settings import Settings
 from tests.rpc.session.network import DELAY, Network
 from tests.rpc.session.times import TIMES
@@ -216,6 +216,30 @@ def test_a_machine_that_is_quiet_has_the_state_of_a_new_one() -> None:
     assert calls.state(3.0) == empty
 
 
+# Names that the peer gave; this worker has no such value.
+NAME = GloballyUniqueId(1, 5, 2)
+GONE = Fork(NAME, NAME, ME)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [Call(7, (), (GONE,)), Call(7, (), (), None, None, None, NAME)],
+    ids=["carries", "fetches"],
+)
+def test_a_call_that_needs_what_is_not_there_is_declined(call: Call) -> None:
+    calls = machine()
+    calls.receive(PEER, call, 0.0)
+    assert (told(calls), calls.busy()) == ([], (0, 0))
+    assert sent(calls) == [Decline(7, Reason.REFERENCE)]
+
+
+def test_an_answer_with_a_dead_reference_is_a_refusal() -> None:
+    calls = machine()
+    calls.receive(PEER, Call(7, ()), 0.0)
+    calls.reply(PEER, 7, [], 0.0, carries=[GONE])
+    assert (sent(calls), calls.busy()) == ([Decline(7, Reason.REFERENCE)], (0, 0))
+
+
 # Calls that hold references, between sessions.
 
 
@@ -302,6 +326,27 @@ def test_a_reference_that_is_dead_ends_the_call_that_carries_it() -> None:
         network.node("c"), [b"x"], carries=[fork], deadline=None, now=network.now
     )
     network.run(0.1)
+    assert network.told("a", Failed) == [Failed(call, Reason.REFERENCE)]
+
+
+def test_a_reference_to_a_value_of_who_has_left_is_not_waited_for_for_ever() -> None:
+    """The caller has not heard of it yet, and the owner is asked in vain."""
+    network = Network()
+    network.group("a", "b", "c")
+    fork = shared(network, "a", "c")
+
+    def hook(source: str, target: str, packet: Packet) -> tuple[float, ...]:
+        return () if source == "c" and target != "b" else (DELAY,)
+
+    network.hook = hook
+    network.sessions["c"].leave(network.now)
+    network.run(0.1)
+    network.kill("c")
+    assert len(network.sessions["b"].members()) == 2
+    call = network.sessions["a"].call(
+        network.node("b"), [b"x"], carries=[fork], deadline=None, now=network.now
+    )
+    network.run(INTRODUCTION + 0.1)
     assert network.told("a", Failed) == [Failed(call, Reason.REFERENCE)]
 
 

@@ -1,6 +1,6 @@
 """Channels: everything once and in order, whatever happens to packets, or an end."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from itertools import permutations, product
 
@@ -18,7 +18,7 @@ from runtime.rpc.session.channel import (
     End,
 )
 from runtime.rpc.session.events import Reason
-from runtime.rpc.wire import Flaw, Kind
+from runtime.rpc.wire import Flaw, Head, Kind, parse
 from tests.rpc.session.pair import Pair, kind
 from tests.rpc.session.times import TIMES
 
@@ -430,6 +430,9 @@ def test_who_was_given_up_is_told_and_a_new_session_begins() -> None:
     pair.run(1.0, [len(pair.sent) - 2, len(pair.sent) - 1])
     assert (pair.heard("a"), pair.heard("b")) == ([8], [7])
     assert pair["a"].numbers() == pair["b"].numbers() == (2, 2)
+    # The end of the old one is not that of the new one.
+    pair.deliver(reset)
+    assert (pair["b"].state, pair.sides["b"].flaws[-1]) == (OPEN, Flaw.SESSION)
 
 
 def test_a_question_in_an_old_session_is_answered_by_its_end() -> None:
@@ -516,6 +519,69 @@ def test_acknowledgements_of_what_was_never_sent_change_nothing(number: int) -> 
     assert pair["a"].unacknowledged() == 1
     pair.deliver(pong)
     assert pair["a"].unacknowledged() == 0
+
+
+def test_a_fenced_side_that_hears_of_the_end_releases_at_once() -> None:
+    """That the peer has no such session is what its silence would have shown."""
+    pair = Pair()
+    pair.open()
+    pair.say("a", 1)
+    data = len(pair.sent) - 1
+    pair["b"].over(Reason.LOST)
+    pair.now += 1.6
+    pair["a"].tick(pair.now)
+    pair.say("a", 2)
+    assert (pair["a"].state, pair["a"].queued()) == (FENCED, 1)
+    (reset,) = pair.deliver(data)
+    found = parse(pair.sent[reset][1])
+    assert isinstance(found, Head)
+    # It names the session that is over, and nothing else.
+    told = (found.kind, found.mine, found.theirs, found.sequence, found.acknowledged)
+    assert told == (Kind.RESET, 1, 1, 0, 0)
+    # What waits is said in the next session, which begins.
+    (hello,) = pair.deliver(reset)
+    found = parse(pair.sent[hello][1])
+    assert isinstance(found, Head)
+    assert (found.kind, found.mine, found.theirs) == (Kind.HELLO, 2, 0)
+    node = pair.nodes["b"]
+    assert pair.sides["a"].ends == [End(node, Reason.LOST), End(node, None)]
+
+
+def test_a_channel_begins_once() -> None:
+    pair = Pair()
+    pair.open()
+    pair["a"].begin(pair.now)
+    assert (pair["a"].state, pair.collect()) == (OPEN, [])
+
+
+def test_an_answer_says_which_question_it_answers() -> None:
+    pair = Pair()
+    pair.say("a", 1)
+    hellos = [0, *pair.tick(0.3)]
+    assert pair.kinds(hellos) == ["HELLO to b"] * 2
+    for hello in hellos:
+        (welcome,) = pair.deliver(hello)
+        asked, answered = (parse(pair.sent[each][1]) for each in (hello, welcome))
+        assert isinstance(asked, Head)
+        assert isinstance(answered, Head)
+        assert answered.acknowledged == asked.sequence > 0
+
+
+def looks(seconds: float) -> list[Hashable]:
+    """Both sides, when something is on its way, waits and came early."""
+    pair = Pair(replace(TIMES, window=3))
+    pair.open()
+    pair.run(seconds)
+    first = len(pair.sent)
+    pair.say("a", 1, 2, 3, 4)
+    pair.deliver(first + 2)
+    return [pair[name].picture(pair.now) for name in "ab"]
+
+
+def test_a_channel_looks_the_same_whenever_it_is() -> None:
+    """Signs of life go on, and with them all numbers and times."""
+    assert looks(30.0) == looks(45.0)
+    assert looks(30.0) != looks(30.25)
 
 
 def test_equal_histories_have_equal_pictures_wherever_they_begin() -> None:

@@ -141,6 +141,41 @@ def test_who_asks_is_told_again_after_it_was_lost() -> None:
     assert member.out == [(A, Idle(0, 0, 0)), (A, Idle(0, 0, 0))]
 
 
+def test_who_asks_looks_again_when_it_has_lost_somebody() -> None:
+    """Also before it is done itself: those who are waited for are told."""
+    finishing = Finishing()
+    report(finishing, B, Idle(0, 0, 0))
+    report(finishing, C, Idle(0, 0, 0))
+    idle(finishing, A)
+    assert finishing.out == [(B, Waiting(("a",))), (C, Waiting(("a",)))]
+    finishing.out.clear()
+    assert not finishing.due(A)
+    finishing.lost(C)
+    assert finishing.due(A)
+    idle(finishing, A)
+    assert finishing.out == [(B, Waiting(("a", "c"))), (C, Waiting(("a", "c")))]
+
+
+def test_who_is_waited_for_and_was_lost_is_asked_again() -> None:
+    """What is said to it finds out whether it is gone."""
+    finishing = asking((B, Idle(0, 0, 0)))
+    finishing.out.clear()
+    finishing.lost(C)
+    idle(finishing, A)
+    assert finishing.out == [(B, Waiting(("c",))), (C, Waiting(("c",)))]
+
+
+def test_who_is_done_hears_of_who_joins() -> None:
+    network = Network()
+    network.group("a", "b")
+    network.sessions["b"].finish(network.now)
+    network.run(0.1)
+    assert network.sessions["b"].unfinished() == ("a",)
+    network.add("c").join("a", id=None, now=network.now)
+    network.run(0.1)
+    assert network.sessions["b"].unfinished() == ("a", "c")
+
+
 def test_the_end_waits_for_calls_in_flight_and_for_references() -> None:
     network = Network()
     sessions = network.group("a", "b", "c")

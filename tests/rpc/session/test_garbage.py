@@ -1,6 +1,7 @@
 """Garbage: whatever comes is dropped and counted, and does no harm."""
 
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 import pytest
@@ -73,7 +74,8 @@ def unharmed(network: Network) -> bool:
 @settings(max_examples=60)
 @given(frames=st.lists(st.binary(max_size=100), max_size=3))
 def test_any_bytes_are_dropped_counted_and_change_nothing(frames: list[bytes]) -> None:
-    network, session = GROUP, GROUP.sessions["b"]
+    network = together()
+    session = network.sessions["b"]
     before, count = session.state(), session.counts()["garbage"]
     session.receive(frames, "", network.now)
     assert session.state() == before
@@ -81,8 +83,12 @@ def test_any_bytes_are_dropped_counted_and_change_nothing(frames: list[bytes]) -
     assert session.take_packets() == []
 
 
-GROUP = Network()
-GROUP.group("a", "b")
+@cache
+def together() -> Network:
+    """Two workers, for all examples: no bytes change them."""
+    network = Network()
+    network.group("a", "b")
+    return network
 
 
 def mutated(frames: Frames, random: Random) -> Frames:

@@ -277,6 +277,33 @@ def test_who_was_told_that_it_is_a_member_finds_that_it_is_none() -> None:
     assert [each.call for each in network.told("a", *ENDS)] == [call]  # type: ignore[union-attr]
 
 
+def test_who_is_admitted_and_never_heard_of_is_lost() -> None:
+    network = Network()
+    network.add("a").keep(world_size=None)
+
+    def hook(source: str, target: str, packet: Packet) -> tuple[float, ...]:
+        found = parse(packet.frames)
+        assert isinstance(found, Head)
+        return (DELAY,) if found.kind in (Kind.JOIN, Kind.ADMITTED) else ()
+
+    network.hook = hook
+    joining(network, "b")
+    node = network.node("b")
+    assert network.told("a", Joined, Lost) == [Joined(node)]
+    network.run(network.settings.connect)
+    assert network.told("a", Joined, Lost)[:2] == [
+        Joined(node),
+        Lost(node, Reason.LOST),
+    ]
+
+
+def test_members_have_endpoints() -> None:
+    network = Network()
+    (session, _) = network.group("a", "b")
+    nodes = [network.node("b"), network.node("a"), Node("x", 7, 7)]
+    assert [session.endpoint_of(node) for node in nodes] == ["b", "a", ""]
+
+
 def test_without_a_keeper_the_others_go_on_and_nobody_joins() -> None:
     network = Network()
     network.group("a", "b", "c", "d")
@@ -337,6 +364,10 @@ def test_only_the_keeper_tells_of_members() -> None:
     assert (members.events, members.changes) == ([Joined(OTHER.node)], [OTHER])
     members.receive(KEEPER.node, MemberLeft(OTHER.node, Reason.LOST), 0.0)
     assert members.changes[1:] == [(OTHER.node, Reason.LOST)]
+    # Whoever is lost finds that out by itself.
+    members.receive(KEEPER.node, MemberLeft(SELF.node, Reason.LOST), 0.0)
+    assert members.changes[2:] == []
+    assert members.members() == (KEEPER.node, SELF.node)
 
 
 @pytest.mark.parametrize(
@@ -438,6 +469,19 @@ def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
     # Another endpoint in the same life is not answered.
     keeper.note(2, Join("b", "elsewhere"), 0.0)
     assert len(keeper.letters) == 2
+
+
+def test_who_joins_hears_of_all_and_all_hear_of_it() -> None:
+    """The answer may be that to an earlier request, when fewer were there."""
+    keeper = Members(Node("a", -1, 1), "a", "", lambda node: 0.0)
+    keeper.keep(None, 0)
+    keeper.note(2, Join("b", "b"), 0.0)
+    keeper.out.clear()
+    keeper.note(3, Join("c", "c"), 0.0)
+    assert keeper.out == [
+        (SELF.node, MemberJoined(OTHER)),
+        (OTHER.node, MemberJoined(SELF)),
+    ]
 
 
 def test_the_endpoint_of_another_s_key_does_not_take_its_place() -> None:

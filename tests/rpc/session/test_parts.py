@@ -147,6 +147,14 @@ def test_pieces_that_do_not_fit_refuse_their_message_alone(parts: list[Part]) ->
     assert taken.complete(Answer(1, ())) == Answer(1, (bytes(4),))
 
 
+def test_all_that_is_taken_is_taken() -> None:
+    taken = take(piece(0, 600, 0, 600), piece(1, 400, 0, 400), largest=1000)
+    assert taken.complete(Answer(1, ())) == Answer(1, (bytes(600), b"\1" * 400))
+    # What came before does not count.
+    taken.take(piece(0, 1000, 0, 1000), 1000)
+    assert taken.complete(Answer(1, ())) == Answer(1, (bytes(1000),))
+
+
 def test_what_cannot_have_a_payload_is_refused() -> None:
     assert take(piece(0, 1, 0, 1)).complete(Cancel(1)) is None
 

@@ -16,7 +16,7 @@ from runtime.rpc.session.events import (
     Lost,
     Reason,
 )
-from runtime.rpc.session.packets import Packet
+from runtime.rpc.session.packets import Packet, message_name
 from tests.rpc.session.network import DELAY, Network
 
 
@@ -111,6 +111,88 @@ def test_remote_makes_a_value_that_is_fetched_and_freed() -> None:
     user.drop(fork.fork, network.now)
     network.run(1)
     assert network.told("b", Freed) == [Freed(rref)]
+
+
+def test_all_that_follows_is_there_at_once() -> None:
+    network = Network()
+    user, owner = network.group("a", "b")
+    network.serve = lambda name, called: None
+    given_up, cut_off = (network.call("a", "b", b"x", timeout=None) for _ in range(2))
+    network.run(0.1)
+    user.cancel(given_up, network.now)
+    assert user.take_events() == [Failed(given_up, Reason.CANCELLED)]
+    names = [message_name(packet.frames) for packet in user.take_packets()]
+    assert names == ["Cancel"]
+    owned = owner.new_id()
+    owner.own(owned)
+    network.serve = lambda name, called: [b"y"]
+    owner.call(user.node, [], carries=[owned], deadline=None, now=network.now)
+    network.run(0.1)
+    (called,) = network.told("a", Called)
+    assert isinstance(called, Called)
+    user.drop(called.carries[0].fork, network.now)
+    names = [message_name(packet.frames) for packet in user.take_packets()]
+    assert names == ["Delete"]
+    user.unreachable("b", network.now)
+    assert user.take_events() == [
+        Failed(cut_off, Reason.LOST),
+        Lost(network.node("b"), Reason.LOST),
+    ]
+    rref = owner.new_id()
+    owner.own(rref)
+    owner.disown(rref, network.now)
+    assert owner.take_events() == [Freed(rref)]
+
+
+def test_what_is_due_happens_before_what_is_asked_for() -> None:
+    network = Network()
+    user, _ = network.group("a", "b")
+    call = network.call("a", "b", b"x", timeout=1.0)
+    user.cancel(call, network.now + 1.0)
+    assert user.take_events() == [Failed(call, Reason.DEADLINE)]
+
+
+def test_who_is_lost_ends_its_own_calls_alone() -> None:
+    network = Network()
+    callee, _, _ = network.group("a", "b", "c")
+    network.serve = lambda name, called: None
+    calls = {name: network.call(name, "a", b"x", timeout=None) for name in "bc"}
+    network.run(0.1)
+    callee.unreachable("b", network.now)
+    cancelled = [each for each in callee.take_events() if isinstance(each, Cancelled)]
+    assert cancelled == [Cancelled(network.node("b"), calls["b"])]
+
+
+def test_what_a_lost_member_holds_is_kept_until_it_has_given_up_for_certain() -> None:
+    """Others are heard meanwhile: that changes nothing."""
+    network = Network()
+    owner, _, _ = network.group("a", "b", "c")
+    rref, node = owner.new_id(), network.node("b")
+    owner.own(rref)
+    owner.call(node, [b"x"], carries=[rref], deadline=None, now=network.now)
+    network.run(0.1)
+    owner.disown(rref, network.now)
+    heard = owner._channels[node.incarnation].lease.heard
+    network.kill("b")
+    network.until(lambda: network.told("a", Lost) != [])
+    assert network.now < heard + network.settings.expire
+    assert network.told("a", Freed) == []
+    network.until(lambda: network.told("a", Freed) == [Freed(rref)])
+    assert network.now == heard + network.settings.expire
+
+
+def test_what_a_member_holds_that_leaves_is_released_at_once() -> None:
+    network = Network()
+    owner, user = network.group("a", "b")
+    rref = owner.new_id()
+    owner.own(rref)
+    call = owner.call(user.node, [b"x"], carries=[rref], deadline=None, now=network.now)
+    network.run(0.1)
+    owner.disown(rref, network.now)
+    assert [number for number, _ in answers(network, "a")] == [call]
+    user.leave(network.now)
+    network.run(0.1)
+    assert network.told("a", Freed) == [Freed(rref)]
 
 
 def test_all_finish_together_and_those_who_do_not_are_named() -> None:
