@@ -58,6 +58,11 @@ def surveys(finishing: Finishing) -> list[tuple[Node, int]]:
     ]
 
 
+def waits(*names: str) -> Waiting:
+    """What those who are counted are told."""
+    return Waiting(names, tuple(each.incarnation for each in ALL))
+
+
 def test_all_are_asked_once_more_when_the_sums_are_equal() -> None:
     finishing = asking((B, Idle(0, 3, 1)), (C, Idle(0, 1, 2)))
     assert surveys(finishing) == []
@@ -93,7 +98,7 @@ def test_nothing_ends_where_something_happened_since(second: Idle) -> None:
 
 def test_who_is_done_hears_who_is_not() -> None:
     finishing = asking((B, Idle(0, 0, 0)))
-    waiting = Waiting(("c",), tuple(each.incarnation for each in ALL))
+    waiting = waits("c")
     assert finishing.out == [(B, waiting), (C, waiting)]
     assert finishing.unfinished(A, ALL) == ("c",)
     member = Finishing()
@@ -147,13 +152,13 @@ def test_who_asks_looks_again_when_it_has_lost_somebody() -> None:
     report(finishing, B, Idle(0, 0, 0))
     report(finishing, C, Idle(0, 0, 0))
     idle(finishing, A)
-    assert finishing.out == [(B, Waiting(("a",))), (C, Waiting(("a",)))]
+    assert finishing.out == [(B, waits("a")), (C, waits("a"))]
     finishing.out.clear()
     assert not finishing.due(A)
     finishing.lost(C)
     assert finishing.due(A)
     idle(finishing, A)
-    assert finishing.out == [(B, Waiting(("a", "c"))), (C, Waiting(("a", "c")))]
+    assert finishing.out == [(B, waits("a", "c")), (C, waits("a", "c"))]
 
 
 def test_who_is_waited_for_and_was_lost_is_asked_again() -> None:
@@ -162,7 +167,7 @@ def test_who_is_waited_for_and_was_lost_is_asked_again() -> None:
     finishing.out.clear()
     finishing.lost(C)
     idle(finishing, A)
-    assert finishing.out == [(B, Waiting(("c",))), (C, Waiting(("c",)))]
+    assert finishing.out == [(B, waits("c")), (C, waits("c"))]
 
 
 def test_who_is_done_hears_of_who_joins() -> None:
