@@ -220,13 +220,13 @@ class Composition:
         due = self._due
         if due is None:
             due = min(self._calls.due(), self._members.due())
-            if self._timers and self._timers[0][0] < due:
-                due = self._timers[0][0]
+            if self._timers:
+                due = min(due, self._timers[0][0])
             if self._leases:
                 due = min(due, *self._leases.values())
             unheard = self._references.next_time()
-            if unheard is not None and unheard < due:
-                due = unheard
+            if unheard is not None:
+                due = min(due, unheard)
             self._due = due
         return None if due == inf else due
 
