@@ -13,6 +13,7 @@ Rules:
 - in a group of `world_size` there are so many at most;
 - whoever the keeper loses is a member no more, and is told so by nobody: it finds that
   its own keeper is lost, and asks to be admitted again, in the same life;
+- a worker keeps its number for its life, as others know it and its values by that;
 - without a keeper nobody joins; the others stay members for each other until they lose
   each other;
 - a note of another group, or about another life of this worker, changes nothing; nor
@@ -125,7 +126,7 @@ class Members:
         """Ask the keeper at an endpoint to be admitted."""
         self._move("join")
         self._meeting = meeting
-        self._wanted = wanted
+        self._wanted = wanted if self.node.id < 0 else self.node.id
         self._ask(now)
 
     def members(self) -> tuple[Node, ...]:
