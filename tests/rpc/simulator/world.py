@@ -524,6 +524,23 @@ class World:
             if fork in agent.held:
                 agent.drop(fork)
 
+    def apart(self, agent: Agent) -> bool:
+        """Whether two of its members have lost each other, and no keeper says so.
+
+        Then whoever knows both counts what the others do not, and all of them wait
+        until their time is over.
+        """
+        keeper = self.workers[0].agent
+        if keeper is not None and keeper.session.node in agent.members:
+            return False
+        there = {
+            worker.agent.session.node: worker.agent.members
+            for worker in self.workers
+            if worker.agent is not None
+        }
+        views = [{node, *there[node]} for node in agent.members if node in there]
+        return any(view != {agent.session.node, *agent.members} for view in views)
+
     def finish(self) -> None:
         """Everybody says that it is done, and then is told that all are.
 
@@ -536,5 +553,7 @@ class World:
         for worker in self.workers:
             agent = worker.agent
             if agent is not None and agent.admitted and not agent.finished:
+                if self.apart(agent):
+                    continue
                 names = agent.session.unfinished()
                 raise Broken(f"{worker.name} does not end: it waits for {names}")
