@@ -14,6 +14,7 @@ Rules:
 - whoever the keeper loses is a member no more, and is told so by nobody: it finds that
   its own keeper is lost, and asks to be admitted again, in the same life;
 - who joins has the figures of the keeper that a group shares, or is rejected;
+- a worker keeps its number for its life, as others know it and its values by that;
 - without a keeper nobody joins; the others stay members for each other until they lose
   each other, or the one of the lowest number has lost them, which asks for the end;
 - a note of another group, or about another life of this worker, changes nothing; nor
@@ -138,7 +139,7 @@ class Members:
         if world_size is not None:
             self._shared += ((_SIZE, float(world_size)),)
         self._meeting = meeting
-        self._wanted = wanted
+        self._wanted = wanted if self.node.id < 0 else self.node.id
         self._ask(now)
 
     def members(self) -> tuple[Node, ...]:

@@ -137,8 +137,11 @@ def form(world: World) -> bytes:
             value(waiting.target)
         add(END)
     for pair, queue in world.channels.items():
-        add(world.ends[pair] + 10 * (pair in world.anew))
-        for message in queue:
+        add(world.ends[pair] + 10 * (pair in world.expiring))
+        for message in (*queue, None, *world.waits[pair]):
+            if message is None:
+                add(NONE)
+                continue
             add(KINDS[type(message)])
             match message:
                 case Carrier():

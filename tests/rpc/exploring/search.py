@@ -3,11 +3,16 @@
 True only here: what was seen, and how a history is told.  A world whose form was seen
 is not taken again; forms are 128 bits of a hash, so two different worlds among a
 million pass for one with a chance below 1e-26.
+
+Worlds without a clock stop where no step is left, and then nothing remains (`explore`);
+those with one go on giving signs of life, so it is shown that each can come to rest
+(`explore_to_rest`).
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Protocol, Self
 
 from runtime.rpc.session.references import References
 from tests.rpc.exploring.form import form
@@ -93,3 +98,69 @@ def explore(
                     )
         level, depth = following, depth + 1
     return Found(len(before), steps, depth - 1, rests, kinds=kinds)
+
+
+class Restless(Protocol):
+    """A world with a clock."""
+
+    def steps(self) -> Iterable[Step]:
+        """Every step that may come next."""
+
+    def after(self, step: Step) -> Self:
+        """The world after a step; raises `Broken` where the step breaks a law."""
+
+    def rests(self) -> bool:
+        """Whether nothing is left to be done; raises `Broken` where a law does not."""
+
+    def form(self) -> bytes:
+        """Everything, as 16 bytes."""
+
+
+def explore_to_rest(first: Restless) -> Found:
+    """Every world that can be reached, or the first from which none at rest can be."""
+    start = first.form()
+    before: dict[bytes, tuple[bytes, Step] | None] = {start: None}
+    ways: dict[bytes, list[bytes]] = {start: []}
+    level, depth, steps = [(start, first)], 0, 0
+    rests: list[bytes] = []
+    kinds: Counter[str] = Counter()
+
+    def found(fault: str | None, name: bytes, *last: Step) -> Found:
+        history = list(last)
+        while (way := before[name]) is not None:
+            name, step = way
+            history.append(step)
+        told = tuple(reversed(history)) if fault else ()
+        return Found(len(before), steps, depth, len(rests), fault, told, kinds)
+
+    while level:
+        following = []
+        for name, world in level:
+            try:
+                if world.rests():
+                    rests.append(name)
+            except Broken as broken:
+                return found(str(broken), name)
+            for step in world.steps():
+                steps += 1
+                kinds[step[0]] += 1
+                try:
+                    after = world.after(step)
+                except Broken as broken:
+                    return found(str(broken), name, step)
+                seen = after.form()
+                ways.setdefault(seen, []).append(name)
+                if seen not in before:
+                    before[seen] = name, step
+                    following.append((seen, after))
+        level, depth = following, depth + 1
+    reaching, open_ = {*rests}, [*rests]
+    while open_:
+        for name in ways[open_.pop()]:
+            if name not in reaching:
+                reaching.add(name)
+                open_.append(name)
+    for name in before:
+        if name not in reaching:
+            return found("not everything can come to rest", name)
+    return found(None, start)

@@ -121,6 +121,8 @@ class World:
 
     def rests(self) -> bool:
         """Whether everything was done, and everybody knows who is there."""
+        if self.packets:
+            return False
         there = {side.session.node for side in self.sides.values()}
         for side in self.sides.values():
             counts = side.session.counts()
@@ -264,45 +266,3 @@ class World:
             self.left,
         )
         return blake2b(repr(whole).encode(), digest_size=16).digest()
-
-
-def explore(limits: Limits) -> tuple[int, int, int]:
-    """Every world: how many there are, how many steps, how many are at rest.
-
-    Raises:
-        Broken: one breaks a law, and the steps that lead there are told; or one cannot
-            come to rest.
-    """
-    first = World(limits)
-    start = first.form()
-    histories: dict[bytes, tuple[Step, ...]] = {start: ()}
-    before: dict[bytes, list[bytes]] = {start: []}
-    level, rests, steps = [(start, first)], [], 0
-    while level:
-        following = []
-        for name, world in level:
-            if world.rests() and not world.packets:
-                rests.append(name)
-            for step in world.steps():
-                steps += 1
-                history = (*histories[name], step)
-                try:
-                    after = world.after(step)
-                except Broken as broken:
-                    raise Broken(f"{broken}: {history}") from None
-                form = after.form()
-                before.setdefault(form, []).append(name)
-                if form not in histories:
-                    histories[form] = history
-                    following.append((form, after))
-        level = following
-    reaching, open_ = {*rests}, list(rests)
-    while open_:
-        for name in before[open_.pop()]:
-            if name not in reaching:
-                reaching.add(name)
-                open_.append(name)
-    for name, history in histories.items():
-        if name not in reaching:
-            raise Broken(f"everything can come to rest: {history}")
-    return len(histories), steps, len(rests)

@@ -7,7 +7,12 @@ import pytest
 
 from runtime.rpc.session.references import References
 from runtime.rpc.session.users import TABLE, Act, Change, Use, Used, Users
-from tests.rpc.exploring.faults import FAULTS, TWO, AcceptsWholeCarriers
+from tests.rpc.exploring.faults import (
+    FAULTS,
+    TWO,
+    AcceptsWholeCarriers,
+    ExpiresAnew,
+)
 from tests.rpc.exploring.search import explore
 from tests.rpc.exploring.world import Bounds
 
@@ -16,7 +21,7 @@ ONE = ((0, 2),)
 SMALL = {
     "two workers": (Bounds(2, ((0, 1),), 1), 51),
     "a crash": (Bounds(3, ONE, 1, crashes=1), 1114),
-    "a cut": (Bounds(3, ONE, 1, cuts=1), 1341),
+    "a cut": (Bounds(3, ONE, 1, cuts=1), 1435),
     "strangers": (Bounds(3, ONE, 1, strangers=True), 292),
     "two carriers": (Bounds(3, ONE, 2), 1186),
     "an own value": (Bounds(3, ((2, 2),), 1, crashes=1), 390),
@@ -54,7 +59,9 @@ def test_every_world_of_larger_bounds(name: str) -> None:
     print(f"{name}: {found.states:,} states, {found.steps:,} steps")
 
 
+# What is lost for good is lost with an end: two of them are two cuts.
 WHOLE = {
+    "two ends": Bounds(3, ((0, 2), (1, 2)), 1, many=2, crashes=1, cuts=2),
     "one owner": Bounds(3, ((0, 2), (1, 2)), 2, many=2, crashes=1),
     "two owners": Bounds(3, ((0, 2), (2, 1)), 2, many=2, crashes=1),
 }
@@ -90,6 +97,13 @@ def test_one_fault_needs_three_workers_and_two_values() -> None:
     assert found.fault is not None
     assert "is refused" in found.fault
     assert found.depth == 17
+
+
+def test_one_fault_needs_a_lost_message() -> None:
+    assert explore(Bounds(2, ((1, 1),), 1, crashes=1), ExpiresAnew).fault is None
+    found = explore(Bounds(2, ((1, 1),), 1, cuts=1), ExpiresAnew)
+    assert found.fault is not None
+    assert "does not list" in found.fault or "has freed" in found.fault
 
 
 def unseen(monkeypatch: pytest.MonkeyPatch, *many: Bounds) -> set[tuple[Use, Change]]:

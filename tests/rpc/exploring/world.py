@@ -2,11 +2,22 @@
 
 True only here: what is assumed of channels.  Each pair of workers has a channel in each
 direction that delivers once and in order, at any time: what is lost, repeated, late or
-out of order on the wire is only time here.  That this is so is explored apart: for one
-channel (`tests/rpc/session`) and for two whole sessions (`test_sessions.py`).  What a
-channel cannot hide, its end, is here: a pair may be cut, or a worker crash; then each
-end is lost at any time, and expires at any time after the other end was lost, which is
-what leases are for.
+out of order on the wire is only time here.  What a channel cannot hide is its end: one
+side loses the other at any time, and hears nothing of it any more; the other goes on
+hearing what was said before, until it loses the first one as well.  What either says
+behind its end waits for the channel that begins anew when both have lost.  Who was lost
+expires at any time after the other end was lost, which is what leases are for; also
+when a new channel has begun, as the lease of a member that the keeper has lost goes on.
+A worker that crashed is lost by all others at any time.
+
+Why that is all: each step of a channel is one of these.  A message that comes is the
+next one of its session; an end comes alone at one side, and expires after the other; so
+the steps of three workers on real channels, packets left out, are steps of this world,
+channel by channel, as channels know nothing of each other.  What it takes of a channel
+is checked in every state of a real one (`channels`), and whole sessions keep the laws
+of references where packets are lost (`sessions`).  An end that has said and heard
+nothing since it began is lost in this world and need not be on the wire, where nothing
+follows from it.
 
 Above the references is the least that calls are: a call is told, a call that creates a
 value is replied to, or given up.  An agent does anything that it may, in any order.
@@ -139,24 +150,25 @@ class Broken(Exception):
     """A law does not hold."""
 
 
-# Where the end of a channel is.
-OPEN, CUT, LOST, EXPIRED = range(4)
+# Where an end of a channel is; CUT is one whose other end is gone.
+OPEN, CUT, LOST = range(3)
 
 
 class World:
     """Workers, what is said between them, and what may still happen."""
 
     __slots__ = (
-        "anew",
         "bounds",
         "channels",
         "crashed",
         "ends",
+        "expiring",
         "late",
         "left",
         "made",
         "nodes",
         "sent",
+        "waits",
         "workers",
     )
 
@@ -170,13 +182,14 @@ class World:
                 if not bounds.strangers or one.refs.node.id == 0 or node.id == 0:
                     one.refs.joined(node)
         self.crashed: frozenset[int] = frozenset()
-        # Channels to a crashed worker that begin once more, in vain.
-        self.anew: frozenset[tuple[int, int]] = frozenset()
+        # Who was lost, and has not expired.
+        self.expiring: frozenset[tuple[int, int]] = frozenset()
         pairs = [(one, other) for one in names for other in names]
         self.channels: dict[tuple[int, int], tuple[Said, ...]] = dict.fromkeys(
             pairs, ()
         )
-        # What each end knows, and, when it is lost, what waits for the channel anew.
+        # What is said behind the end of a channel waits for the next one.
+        self.waits = dict(self.channels)
         self.ends: dict[tuple[int, int], int] = dict.fromkeys(pairs, OPEN)
         # Crashes, cuts, timeouts, fetches.
         self.left = (bounds.crashes, bounds.cuts, bounds.timeouts, bounds.fetches)
@@ -189,8 +202,8 @@ class World:
         world = World.__new__(World)
         world.bounds, world.nodes = self.bounds, self.nodes
         world.workers = list(self.workers)
-        world.crashed, world.anew = self.crashed, self.anew
-        world.channels = dict(self.channels)
+        world.crashed, world.expiring = self.crashed, self.expiring
+        world.channels, world.waits = dict(self.channels), self.waits
         world.ends = dict(self.ends)
         world.left, world.sent, world.made = self.left, self.sent, self.made
         world.late = self.late
@@ -205,7 +218,7 @@ class World:
         crashes, cuts, timeouts, fetches = self.left
         alive = [i for i in range(bounds.workers) if i not in self.crashed]
         for (one, other), queue in self.channels.items():
-            if queue and other in alive and self._hears(one, other):
+            if queue and other in alive and self.ends[other, one] != LOST:
                 yield "deliver", one, other
         for value, (caller, owner) in enumerate(bounds.creations):
             if not self.made[value] and caller in alive:
@@ -241,20 +254,14 @@ class World:
                 if worker.refs.unheard:
                     yield "tick", one
             for other in range(bounds.workers):
-                end = self.ends[one, other]
-                if other == one:
-                    continue
-                if other in self.crashed:
-                    if end <= CUT:
-                        yield "lose", one, other
-                    elif end == LOST:
-                        yield "expire", one, other
-                elif end == CUT:
+                end, far = self.ends[one, other], self.ends[other, one]
+                gone = other in self.crashed
+                if end == CUT or (end == OPEN and gone and one != other):
                     yield "lose", one, other
-                elif end == LOST and self.ends[other, one] >= LOST:
-                    yield "expire", one, other
-                elif cuts and one < other and end == self.ends[other, one] == OPEN:
+                elif cuts and end == far == OPEN and one != other:
                     yield "cut", one, other
+                if (one, other) in self.expiring and (gone or end != LOST):
+                    yield "expire", one, other
 
     def _items(self, worker: Worker) -> Iterator[tuple[Fork | RRefId, ...]]:
         items: list[Fork | RRefId] = [*worker.held.values(), *worker.handles]
@@ -263,12 +270,6 @@ class World:
             if self.bounds.many > 1:
                 for other in items[number + 1 :]:
                     yield (item, other)
-
-    def _hears(self, one: int, other: int) -> bool:
-        """Whether what one has said can still reach the other."""
-        if one in self.crashed:
-            return self.ends[other, one] == OPEN
-        return self.ends[one, other] == OPEN and self.ends[other, one] == OPEN
 
     @property
     def whole(self) -> bool:
@@ -284,14 +285,15 @@ class World:
         return worker
 
     def _say(self, one: int, other: int, said: Said) -> None:
-        end = self.ends[one, other]
-        if other not in self.crashed:
-            if end != CUT:
-                self.channels[one, other] += (said,)
+        pair, end = (one, other), self.ends[one, other]
+        if other in self.crashed:
+            if end == LOST:
+                # A channel that begins once more, in vain.
+                self.ends[pair] = CUT
         elif end == LOST:
-            self.anew |= {(one, other)}
-        elif end == EXPIRED:
-            self.ends[one, other] = CUT
+            self.waits = {**self.waits, pair: (*self.waits[pair], said)}
+        elif self.ends[other, one] != LOST:
+            self.channels[pair] += (said,)
 
     def _create(
         self, value: int, caller: int, owner: int, items: tuple[Fork, ...]
@@ -364,7 +366,7 @@ class World:
         del worker.running[key]
         worker.refs.done(key)
         caller = self._caller(key)
-        if caller is not None and self.ends[one, caller] == OPEN:
+        if caller is not None and self.ends[one, caller] != LOST:
             self._say(one, caller, Answered(key))
         self._settle(one, worker)
 
@@ -391,28 +393,28 @@ class World:
         self.crashed |= {one}
         self.workers[one] = Worker(type(self.workers[one].refs)(self.nodes[one]))
         for other in range(self.bounds.workers):
-            # What waits for a channel anew finds out that there is none any more.
-            if self.channels[other, one] and self.ends[other, one] == LOST:
-                self.anew |= {(other, one)}
-            elif self.channels[other, one] and self.ends[other, one] == EXPIRED:
-                self.ends[other, one] = CUT
             self.channels[other, one] = ()
-            if self.ends[one, other] == OPEN and self.ends[other, one] != OPEN:
-                self.channels[one, other] = ()
+            self.ends[one, other] = LOST
+            self.expiring -= {(one, other)}
+            if self.waits[one, other]:
+                self.waits = {**self.waits, (one, other): ()}
+            # What waits finds out that there is nobody any more.
+            if self.waits[other, one]:
+                self.waits = {**self.waits, (other, one): ()}
+                self.ends[other, one] = CUT
 
     def _cut(self, one: int, other: int) -> None:
         crashes, cuts, timeouts, fetches = self.left
         self.left = (crashes, cuts - 1, timeouts, fetches)
-        for pair in ((one, other), (other, one)):
-            self.channels[pair] = ()
-            self.ends[pair] = CUT
+        self.ends[other, one] = CUT
+        self._lose(one, other)
 
     def _lose(self, one: int, other: int) -> None:
         self.ends[one, other] = LOST
+        self.expiring |= {(one, other)}
         worker = self._at(one)
         # What the other said, and this one did not hear.
-        if other in self.crashed:
-            self.channels[other, one] = ()
+        self.channels[other, one] = ()
         peer = self.nodes[other]
         worker.refs.lost(peer, Reason.LOST, 0.0)
         told = {verdict.key for verdict in worker.refs.verdicts}
@@ -427,17 +429,17 @@ class World:
                 del worker.asking[key]
                 worker.refs.uncreated(fork.fork, Reason.LOST)
         self._settle(one, worker)
+        pairs = (one, other), (other, one)
+        if other not in self.crashed and self.ends[other, one] == LOST:
+            for pair in pairs:
+                self.ends[pair], self.channels[pair] = OPEN, self.waits[pair]
+            self.waits = {**self.waits, **dict.fromkeys(pairs, ())}
 
     def _expire(self, one: int, other: int) -> None:
-        self.ends[one, other] = EXPIRED
+        self.expiring -= {(one, other)}
         worker = self._at(one)
         worker.refs.expired(self.nodes[other], 0.0)
         self._settle(one, worker)
-        if (one, other) in self.anew:
-            self.anew -= {(one, other)}
-            self.ends[one, other] = CUT
-        elif self.ends[other, one] == EXPIRED and other not in self.crashed:
-            self.ends[one, other] = self.ends[other, one] = OPEN
 
     def _introduce(self, one: int, other: int) -> None:
         worker = self._at(one)

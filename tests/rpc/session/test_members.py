@@ -458,6 +458,14 @@ def test_who_is_rejected_by_its_own_keeper_is_told() -> None:
     assert (members.status, members.due()) == ("REJECTED", float("inf"))
 
 
+def test_who_was_a_member_asks_for_the_number_that_it_had() -> None:
+    members = member()
+    members.lost(KEEPER.node, Reason.LOST, 0.0)
+    members.note(1, Rejection("not unique"), 2.0)
+    members.join("a", None, 3.0)
+    assert members.letters[-1].note == Join("b", "b", "", SELF.node.id)
+
+
 def test_who_asks_twice_is_admitted_once_and_told_twice() -> None:
     keeper = Members(Node("a", -1, 1), "a", "", lambda node: 0.0)
     keeper.keep(None, 0)

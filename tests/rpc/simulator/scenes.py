@@ -166,7 +166,8 @@ def half_listed(world: World, random: Random) -> Iterator[float]:
         yield 0.5
         starve(world, other, child, Registered)
         if one is not None and two is not None:
-            asks(world, parent, child, [one, two], keep=True)
+            within = random.choice((None, None, 0.4, 1.0))
+            asks(world, parent, child, [one, two], keep=True, within=within)
         yield random.choice((0.1, 0.5))
         if random.random() < 0.5:
             world.kill(owner)
@@ -250,6 +251,75 @@ def fenced(world: World, random: Random) -> Iterator[float]:
         yield 0.5
 
 
+def readmitted(world: World, random: Random) -> Iterator[float]:
+    """A member is given up by its keeper, for a moment; another one never missed it."""
+    keeper = world.workers[0]
+    for one, other in there(world, random, 2, keeper=-1):
+        if not knows(keeper, one):
+            continue
+        asks(world, one, other, [], creates=True)
+        asks(world, other, one, [], creates=True)
+        yield 0.3
+        world.network.cut |= links(keeper, one)
+        heals = random.choice((13, 15, 16, 19))
+        # What begins anew is late, or what is left of before is.
+        slow = random.choice(sorted(links(one, other)))
+        delay = random.choice((0.0002, 0.1, 0.4, 0.7, 0.7))
+        since = random.choice((0, heals))
+        for step in range(36):
+            if step == heals:
+                world.network.cut -= links(keeper, one)
+            if step == since:
+                world.network.weather[slow] = Weather(delay, doubled=0.5)
+            asks(world, one, other, [])
+            asks(world, other, one, [])
+            yield 0.1
+        world.network.weather.pop(slow, None)
+
+
+def deaf(world: World, random: Random) -> Iterator[float]:
+    """One worker hears nothing of another one, and goes on talking to it."""
+    for one, other in there(world, random, 2, keeper=-1):
+        asks(world, one, other, [], creates=True)
+        asks(world, other, one, [], creates=True)
+        yield 0.3
+        back = Link(other.endpoint, one.endpoint)
+        forth = Link(one.endpoint, other.endpoint)
+        world.network.cut.add(back)
+        yield 1.9
+        # It begins anew; whether that is heard at once decides who is late.
+        deafer = random.random() < 0.7
+        if deafer:
+            world.network.cut.add(forth)
+        for step in range(random.choice((10, 40, 40))):
+            if step == 5 and deafer:
+                world.network.cut.discard(forth)
+            asks(world, one, other, [])
+            yield 0.15
+        world.network.cut -= {back, forth}
+
+
+def taken(world: World, random: Random) -> Iterator[float]:
+    """Who was given up comes back, and another one has its name."""
+    keeper, intruder = world.workers[0], world.intruder
+    for one in world.workers[1:-1]:
+        if one.name != intruder.name or not knows(keeper, one):
+            continue
+        world.network.cut |= links(keeper, one)
+        yield random.choice((2.2, 2.6))
+        if intruder.agent is None:
+            world.start(intruder)
+        elif intruder.agent.rejected:
+            world.ask(intruder, lambda agent: world.join(intruder, agent))
+        yield 0.4
+        world.network.cut -= links(keeper, one)
+        yield 1.5
+        world.kill(intruder)
+        yield 2.0
+        if one.agent is not None and one.agent.rejected:
+            world.ask(one, lambda agent, one=one: world.join(one, agent))  # type: ignore[misc]  # bound now
+
+
 SCENES: tuple[Scene, ...] = (
     refused,
     unheard,
@@ -258,4 +328,7 @@ SCENES: tuple[Scene, ...] = (
     planned,
     flickering,
     fenced,
+    readmitted,
+    deaf,
+    taken,
 )

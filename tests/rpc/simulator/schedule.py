@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple
 
 # To be changed with anything that changes what a seed means.
-VERSION = 1
+VERSION = 2
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 # Actions and their weights; each schedule takes some of them only, with weights of its
@@ -45,7 +45,11 @@ RARE = {"finish": 0.15, "leave": 0.3, "intrude": 0.3}
 
 
 # The weights of scenes; where channels come and go, most is rare.
-SCENES = (1, 2, 1, 1, 1, 3, 2)
+SCENES = (1, 3, 1, 1, 2, 3, 2, 2, 3, 1)
+# Scenes that need four workers.
+CROWDED = {1, 2}
+# In so many schedules scenes follow one another, and everybody is there for them.
+STAGED = 0.3
 
 
 class Action(NamedTuple):
@@ -144,9 +148,11 @@ def _part(actions: tuple[Action, ...], kept: tuple[int, ...]) -> tuple[Action, .
 
 def _drawn(seed: int) -> tuple[int, tuple[Action, ...]]:
     random = Random(seed)
-    # Two schedules in three have scenes, in the middle of everything else.
-    scenes = random.choices(range(7), SCENES, k=random.choice((0, 1, 2)))
-    workers = 4 if {1, 2} & {*scenes} else random.choice((2, 3, 3, 3, 4))
+    if random.random() < STAGED:
+        return 4, _staged(random)
+    # Two of the others in three have scenes, in the middle of everything else.
+    scenes = random.choices(range(len(SCENES)), SCENES, k=random.choice((0, 1, 2)))
+    workers = 4 if CROWDED & {*scenes} else random.choice((2, 3, 3, 3, 4))
     kinds = [
         kind
         for kind in WEIGHTS
@@ -170,6 +176,19 @@ def _drawn(seed: int) -> tuple[int, tuple[Action, ...]]:
             place, Action(0.01, "scene", scene, 0, 0, random.randrange(1 << 16))
         )
     return workers, tuple(actions)
+
+
+def _staged(random: Random) -> tuple[Action, ...]:
+    """Scenes, one after the other, and little else."""
+    actions = []
+    for scene in random.choices(range(len(SCENES)), SCENES, k=random.choice((2, 3, 4))):
+        after = random.choice((0.1, 5.0, 6.0, 7.0))
+        actions.append(Action(after, "scene", scene, 1, 0, random.randrange(1 << 16)))
+        for _ in range(random.choice((0, 0, 2, 6))):
+            kind = random.choice(("call", "remote", "fetch", "drop"))
+            a, b, c, d = (random.randrange(1 << 16) for _ in range(4))
+            actions.append(Action(0.1, kind, a, b, c, d))
+    return (*actions, Action(7.0, "calm", 0, 0, 0, 0))
 
 
 def _based(number: int) -> str:

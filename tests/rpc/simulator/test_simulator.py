@@ -18,16 +18,15 @@ from tests.rpc.simulator.pairs import (
     counted,
     everything,
     table,
-    transitions,
 )
 from tests.rpc.simulator.playing import broken, play
 from tests.rpc.simulator.schedule import drawn, named, shrunk
 from tests.rpc.simulator.worker import Broken
 from tests.rpc.simulator.world import World
 
-# So many parts, and in each so many.
+# So many parts, and in each so many; of the whole run, so many in all.
 PARTS, ORDINARY, LONG, WHOLE = 2, 50, 1_000, 10_000
-# Each pair is seen so often in the whole run.
+# Each pair is seen so often in the whole run, in each part its share.
 OFTEN = 100
 
 
@@ -43,21 +42,22 @@ def test_laws_hold_in_many_schedules(part: int) -> None:
 
 
 @pytest.mark.whole
-def test_laws_hold_in_ten_thousand_schedules_and_every_pair_is_seen() -> None:
-    def rare() -> dict[tuple[str, str, str], int]:
-        pairs = [pair for pair in transitions() if pair not in UNREACHABLE]
-        return {pair: seen[pair] for pair in pairs if seen[pair] < OFTEN}
-
+@pytest.mark.parametrize("part", range(PARTS))
+def test_laws_hold_in_ten_thousand_schedules_and_every_pair_is_seen(part: int) -> None:
+    many = WHOLE // PARTS
     with counted() as seen:
-        play(range(WHOLE))
-        # What is rarest is seen often enough in some more.
-        for more in range(WHOLE, 5 * WHOLE, ORDINARY):
-            if not rare():
-                break
-            play(range(more, more + ORDINARY))
+        play(range(part * many, (part + 1) * many))
     print(table(seen))
-    assert rare() == {}
+    pairs = [pair for pair in everything() if pair not in UNREACHABLE]
+    assert {pair: seen[pair] for pair in pairs if seen[pair] < OFTEN // PARTS} == {}
     assert [pair for pair in UNREACHABLE if seen[pair]] == []
+
+
+# Seeds by which something was found: a worker that came back under another number,
+# and two that lost each other when there was no keeper any more.
+@pytest.mark.parametrize("seed", [1669, 1897, 2551, 6962, 7494, 9061])
+def test_laws_hold_where_they_did_not(seed: int) -> None:
+    play([seed])
 
 
 def test_most_pairs_are_seen_soon() -> None:
@@ -253,7 +253,7 @@ def test_what_is_told_of_a_failing_schedule(monkeypatch: pytest.MonkeyPatch) -> 
         play([seed])
     text = str(told.value)
     assert text.startswith("A call has its end when its deadline has passed.")
-    assert "\nreplay: World(named('1-" in text
+    assert "\nreplay: World(named('2-" in text
 
 
 def test_events_of_all_kinds_are_heard() -> None:

@@ -266,7 +266,7 @@ class Agent:
         if request.forward and others and not self.closing:
             peer = others[request.token % len(others)]
             further = request._replace(
-                token=request.token * 100 + 1, forward=request.forward - 1
+                token=request.token * 10_000 + 1, forward=request.forward - 1
             )
             deadline = None if request.token % 3 else self.now + 1.0
             self.call(

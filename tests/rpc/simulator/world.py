@@ -400,7 +400,13 @@ class World:
             if wait is not None:
                 self.at_last(wait, go_on)
 
-        go_on()
+        if not action.b:
+            go_on()
+            return
+        for worker in self.workers[:-1]:
+            if worker.agent is None:
+                self.start(worker)
+        self.at_last(0.5, go_on)
 
     def at_last(self, wait: float, what: Callable[[], None]) -> None:
         """Something happens to the world after a while, until it comes to rest."""
