@@ -61,17 +61,21 @@ def test_every_world_of_larger_bounds(name: str) -> None:
 
 # What is lost for good is lost with an end: two of them are two cuts.
 WHOLE = {
-    "two ends": Bounds(3, ((0, 2), (1, 2)), 1, many=2, crashes=1, cuts=2),
-    "one owner": Bounds(3, ((0, 2), (1, 2)), 2, many=2, crashes=1),
-    "two owners": Bounds(3, ((0, 2), (2, 1)), 2, many=2, crashes=1),
+    "two ends": (
+        Bounds(3, ((0, 2), (1, 2)), 1, many=2, crashes=1, cuts=2),
+        902_582,
+    ),
+    "one owner": (Bounds(3, ((0, 2), (1, 2)), 2, many=2, crashes=1), 391_024),
+    "two owners": (Bounds(3, ((0, 2), (2, 1)), 2, many=2, crashes=1), 251_872),
 }
 
 
 @pytest.mark.whole
 @pytest.mark.parametrize("name", WHOLE)
 def test_every_world_of_three_workers_two_values_and_a_crash(name: str) -> None:
-    found = explore(WHOLE[name])
-    assert (found.fault, found.history) == (None, ())
+    bounds, states = WHOLE[name]
+    found = explore(bounds)
+    assert (found.fault, found.history, found.states) == (None, (), states)
     print(f"{name}: {found.states:,} states, {found.steps:,} steps, {found.depth} deep")
 
 
