@@ -102,8 +102,8 @@ def is_explored(item: pytest.Item) -> bool:
 
 
 def is_long(item: pytest.Item) -> bool:
-    """Whether a test takes long."""
-    return item.get_closest_marker("long") is not None
+    """Whether a test takes long, and not too long to be run with these."""
+    return item.get_closest_marker("long") is not None and not is_whole(item)
 
 
 def is_whole(item: pytest.Item) -> bool:

@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LONG = [f"tests/zoo/test_zoo.py::test_all[{n}]" for n in range(20)]
 SCENARIOS = [f"tests/scenarios/test_aliases.py::orders_{n}" for n in range(40)]
+MARKS = ("long", "whole")
 NAMES = [
     *SCENARIOS,
     *(f"tests/kernels/test_binary.py::test_binary[{n}]" for n in range(200)),
@@ -28,7 +29,10 @@ def items() -> list[Any]:
     return [
         SimpleNamespace(
             nodeid=name,
-            get_closest_marker={"long": name in LONG or None}.__getitem__,
+            get_closest_marker={
+                "long": name in LONG or None,
+                "whole": None,
+            }.__getitem__,
             **({"scenario": None} if name in SCENARIOS else {}),
         )
         for name in [*NAMES, *LONG]
@@ -74,3 +78,36 @@ def test_a_plain_run_has_both(request: pytest.FixtureRequest) -> None:
     kept = items()
     root._thin(config, kept)
     assert [item.nodeid for item in kept] == [*NAMES, *LONG]
+
+
+@pytest.mark.parametrize(
+    ("asked", "skipped"),
+    [
+        ("", {"long", "whole", "both"}),
+        ("long", {"whole", "both"}),
+        ("long or not long", {"whole", "both"}),
+        ("whole", {"long"}),
+    ],
+)
+def test_what_takes_longest_is_run_by_who_asks_for_that(
+    request: pytest.FixtureRequest, asked: str, skipped: set[str]
+) -> None:
+    """Also where it is marked as long besides, which all of its file may be."""
+    root = request.config.pluginmanager.get_plugin(str(ROOT / "conftest.py"))
+    assert root is not None
+    told: list[str] = []
+    marks = {"plain": (), "long": ("long",), "whole": ("whole",), "both": MARKS}
+    kinds = [
+        SimpleNamespace(
+            nodeid=name,
+            get_closest_marker=lambda mark, of=of: mark if mark in of else None,
+            add_marker=lambda mark, name=name: told.append(name),
+        )
+        for name, of in marks.items()
+    ]
+    options = {"thin": False, "thinned": False, "markexpr": asked}
+    root.pytest_collection_modifyitems(
+        SimpleNamespace(getoption=options.__getitem__), kinds
+    )
+    assert {*told} == skipped
+    assert len(told) == len(skipped)
