@@ -187,10 +187,10 @@ def test_another_object_stands_where_a_dict_was(plant: Any) -> None:
     outside = Boundary(Extent)
     before, was = outside.snapshot(), id(module.table)
     for _ in range(8):  # what is kept to be a dict again is full by then
-        kept = [{} for _ in range(400)]
+        kept: list[object] = [{} for _ in range(400)]
         del kept
     module.table = None
-    others = []
+    others: list[object] = []
     while id(other := Large()) != was and len(others) < 10_000:
         others.append(other)
     module.table = other
