@@ -82,12 +82,15 @@ class Snapshot:
     variables: Mapping[int, tuple[str, Hashable]]
     bindings: Bindings
     met: frozenset[int]
+    looking: frozenset[str]
 
-    def again(self, roots: list[Any], excluded: frozenset[int]) -> Again | None:
+    def again(self, roots: list[Any], extent: "Extent") -> Again | None:
         """What a scan from these roots would see, if that can be had without one."""
+        excluded = extent.members
         if (
             self.roots == tuple(map(id, roots))
             and self.met <= excluded
+            and self.looking == extent.looking
             and self.table.places.keys().isdisjoint(excluded)
         ):
             return again(roots, self.levels, self.table.places, excluded)
@@ -126,6 +129,11 @@ class Extent:
     def includes(self, space: int, name: str) -> bool:
         """Whether a name of a namespace, or of a class, is followed."""
         return space in self.members or (space, name) in self.names
+
+    @property
+    def looking(self) -> frozenset[str]:
+        """What only looks on, as long as nobody names it."""
+        return frozenset(filter(self.ignores, NOISE_UNLESS_NAMED))
 
     def ignores(self, module: str) -> bool:
         """Whether what belongs to a module may change unseen."""
@@ -172,7 +180,7 @@ class Boundary:
     def _since(self, snapshot: Snapshot) -> tuple[tuple[str, ...], Snapshot]:
         values, extent = context_values(), self._extent()
         roots = _roots(values)
-        seen = snapshot.again(roots, extent.members)
+        seen = snapshot.again(roots, extent)
         if seen is None:
             walk = _walk(values, extent)
             now, objects = _snapshot(roots, walk, extent), walk.objects
@@ -216,6 +224,7 @@ def _snapshot(roots: list[Any], walk: Walk, extent: Extent) -> Snapshot:
         variables(extent.members),
         bindings(),
         walk.met,
+        extent.looking,
     )
 
 

@@ -157,10 +157,6 @@ class Level:
         inner = array.array("Q", (each for _, each in self.locals))
         return self.slots + self.keys + inner
 
-    def names(self, each: int) -> bool:
-        """Whether some container refers to it."""
-        return each in self.slots or each in self.keys
-
 
 class Walk:
     """One walk from `roots`; `skipped` ids and what belongs to `noise` is not entered.
@@ -376,10 +372,10 @@ def _read(found: Sequence[Any], dicts: int, codes: bytes) -> tuple[Level, list[A
 
 
 def _read_again(level: Level, found: list[Any]) -> list[Any] | None:
-    """All that containers refer to, if a level of them would be the same."""
-    # A reader is for objects of one type.
-    if _ids(list(map(type, found))) != level.kinds:
-        return None
+    """All that containers refer to, if a level of them would be the same.
+
+    They are of the same types as in the level: readers are for one type each.
+    """
     special = _special(found, level.codes)
     if _tokens(special, level.readers) != level.tokens:
         return None
@@ -497,6 +493,7 @@ def again(
     As long as all references are the same, so is what is new among them, which is most
     of the work of a walk: it is alive, and where it was.  So it is where what came and
     went are values, and containers that are referred to no later than they were.
+    Where noise begins is told by the names of modules, so these have to be the same.
     `places` tells the level of each container.
     """
     if not _IN_MEMORY:
@@ -511,17 +508,21 @@ def again(
         found: list[list[Any]] = []
         for at, level in enumerate(levels):
             found.append(_objects(level.nodes, slots))
+            if _ids(list(map(type, found[at]))) != level.kinds:
+                return None  # another one came to stand where one had been
             same = _read_again(level, found[at])
             if same is not None:
                 now.append(level)
                 slots = same
                 continue
+            if at == 0:
+                return None
             changed, slots = _read(found[at], level.dicts, level.codes)
             if changed.kinds != level.kinds or changed.locals != level.locals:
                 return None
+            left: set[int] = set()
             for gone, came, start in _changes(level, changed):
-                if any(places.get(o) == at + 1 and not changed.names(o) for o in gone):
-                    return None
+                left.update(o for o in gone if places.get(o) == at + 1)
                 for place, each in enumerate(came, start):
                     kind = id(type(slots[place]))
                     if each in skipped:
@@ -530,6 +531,8 @@ def again(
                         values.append(slots[place])
                     elif kind not in _LEAF_IDS and places.get(each, at + 2) > at + 1:
                         return None
+            if left and not left <= {*changed.slots, *changed.keys}:
+                return None
             now.append(changed)
         return Again(tuple(now), tuple(values), frozenset(met), tuple(found))
     finally:

@@ -902,7 +902,7 @@ def test_what_did_not_change_is_found_without_a_second_walk() -> None:
     def same() -> bool:
         decimal.getcontext()
         roots = [sys.modules, *context_values().values()]
-        seen = before.again(roots, frozenset())
+        seen = before.again(roots, Extent())
         return seen is not None and all(
             one is other for one, other in zip(seen.levels, before.levels, strict=True)
         )

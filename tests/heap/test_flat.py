@@ -172,6 +172,73 @@ def test_what_is_followed_no_more_is_looked_into(plant: Any) -> None:
     assert outside.changed(now) == ("planted.table",)
 
 
+class Large:
+    """As large as a dict, and no dict: nobody's `__len__` is to be run."""
+
+    __slots__ = ("a", "b", "c", "d")
+
+    def __len__(self) -> int:
+        raise AssertionError
+
+
+def test_another_object_stands_where_a_dict_was(plant: Any) -> None:
+    module = plant("table = {}")
+    module.Large = Large
+    outside = Boundary(Extent)
+    before, was = outside.snapshot(), id(module.table)
+    for _ in range(8):  # what is kept to be a dict again is full by then
+        kept: list[object] = [{} for _ in range(400)]
+        del kept
+    module.table = None
+    others: list[object] = []
+    while id(other := Large()) != was and len(others) < 10_000:
+        others.append(other)
+    module.table = other
+    del others, other
+    assert outside.changed(before) == ("planted.table",)
+
+
+def test_who_is_named_is_looked_into(plant: Any) -> None:
+    """What looks on is noise until somebody names it."""
+    module = plant("count = 1000")
+    noisy = types.ModuleType("coverage.planted")
+    noisy.count = 1000  # type: ignore[attr-defined]  # a module's attribute
+    modules: set[str] = set()
+    outside = Boundary(lambda: Extent(modules=frozenset(modules)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, noisy.__name__, noisy)
+        before = outside.snapshot()
+        modules.add("coverage")
+        module.count = 2000
+        told, now = outside.since(before)
+        assert "planted.count" in told
+        noisy.count = 2000  # type: ignore[attr-defined]  # as above
+        assert "coverage.planted.count" in outside.changed(now)
+
+
+def test_noise_that_is_no_module_any_more_is_looked_into(plant: Any) -> None:
+    module = plant("count = 1000")
+    module.kept = noisy = types.ModuleType("coverage.planted")
+    outside = Boundary(Extent)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, noisy.__name__, noisy)
+        before = outside.snapshot()
+    _, now = outside.since(before)
+    module.kept.count = 2000
+    assert outside.changed(now) == ("planted.kept.count",)
+
+
+def test_what_moves_within_one_container_is_found_without_a_walk(
+    plant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = plant("table = {str(n): [n] for n in range(200)}")
+    outside = Boundary(Extent)
+    before = outside.snapshot()
+    module.table["0"] = module.table.pop("0")
+    monkeypatch.delattr(module_of_boundary, "Walk")
+    assert outside.changed(before) == ("planted.table",)
+
+
 def _apart(snapshot: Snapshot) -> Snapshot:
     """The same, of which nobody can tell what a second walk meets."""
     return replace(snapshot, met=frozenset({0}))
