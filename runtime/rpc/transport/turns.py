@@ -20,7 +20,7 @@ import select
 from contextlib import suppress
 from threading import get_ident
 
-from runtime.locks import reentered, renewed
+from runtime.locks import reentered
 
 SUPPORTED = hasattr(select, "epoll") and hasattr(os, "eventfd")
 # Milliseconds between two looks, where the system wakes nobody.
@@ -46,7 +46,8 @@ class Turns:
     )
 
     def __init__(self, file: int) -> None:
-        self._turn = renewed()
+        # It knows its owner at each line, where a handler of a signal may come.
+        self._turn = reentered()
         # Of what is no socket: held for one call of the system.
         self._lock = reentered()
         self._open = True
@@ -78,17 +79,26 @@ class Turns:
         else:
             self._poll.poll(_LOOK)
 
+    def mine(self) -> bool:
+        """Whether this very thread has the turn."""
+        owned: bool = self._turn._is_owned()  # type: ignore[attr-defined]  # as Condition does
+        return owned
+
     def take(self) -> bool:
-        """Whether this thread has the turn now; it is not waited for."""
-        if not self._turn.acquire(blocking=False):
+        """Whether this thread has the turn from now on; it is not waited for."""
+        if self.mine() or not self._turn.acquire(blocking=False):
             return False
         self.holder = get_ident()
         return True
 
     def give(self, *, more: bool) -> None:
-        """Give the turn back; `more` of what came is left in the socket."""
-        self.holder = 0
-        self._turn.release()
+        """Give the turn back; `more` of what came is left in the socket.
+
+        Who was interrupted at it does it again.
+        """
+        if self.mine():
+            self.leader = self.holder = 0
+            self._turn.release()
         self._arm(select.POLLIN)
         if more:
             self.ring()
@@ -116,14 +126,13 @@ class Turns:
         return True
 
     def follow(self, *, more: bool) -> None:
-        """Give back what `lead` took."""
-        self.leader = 0
+        """Give back what `lead` took, however far it came."""
         self.give(more=more)
 
     def wait(self, milliseconds: int) -> None:
         """Sleep until something came, or who leads was nudged."""
-        self.waits = True
         try:
+            self.waits = True
             for file, _ in self._poll.poll(milliseconds):
                 if file != self._file:
                     with suppress(BlockingIOError):

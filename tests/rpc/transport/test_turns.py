@@ -1,10 +1,11 @@
 """Turns at a socket: who leads, who goes away, and who is woken for what."""
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from threading import Event, Thread, current_thread
+from threading import Event, Thread, current_thread, get_ident
 
 import pytest
 
@@ -17,6 +18,10 @@ from tests.rpc.transport.inbox import SECONDS, Inbox, folder
 pytestmark = pytest.mark.skipif(
     not turns.SUPPORTED, reason="nobody leads where the system has no epoll"
 )
+
+
+Arm = Callable[[Turns, int], None]
+Follow = Callable[..., None]
 
 
 @pytest.fixture
@@ -112,6 +117,84 @@ def test_who_leads_may_be_interrupted_by_who_leads(
     assert inner == [True]
     one.send(one.endpoint, [b"behind"])
     inbox.until_packets(2)
+
+
+class Came(Exception):
+    """What a handler of a signal raises."""
+
+
+@pytest.mark.parametrize("place", ["take", "lead", "follow", "give"])
+def test_an_interruption_leaves_the_turn_to_others(
+    one: SocketTransport, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """At any line: before it is known who has it, and while it is given back."""
+    here = current_thread()
+    came: list[str] = []
+
+    def comes() -> None:
+        if current_thread() is here and not came:
+            assert one.leads() == (place != "give")
+            came.append(place)
+            raise Came
+
+    def told() -> int:
+        if place == "take":
+            comes()
+        return get_ident()
+
+    def arm(self: Turns, events: int, inner: Arm = Turns._arm) -> None:
+        if (place, bool(events)) in (("lead", False), ("give", True)):
+            comes()
+        inner(self, events)
+
+    def follow(self: Turns, *, more: bool, inner: Follow = Turns.follow) -> None:
+        if place == "follow":
+            comes()
+        inner(self, more=more)
+
+    monkeypatch.setattr(turns, "get_ident", told)
+    monkeypatch.setattr(Turns, "_arm", arm)
+    monkeypatch.setattr(Turns, "follow", follow)
+    with pytest.raises(Came):
+        led(one, lambda: bool(came))
+        one.lead(lambda: True, SECONDS)
+    assert came == [place]
+    assert not one.leads()
+    one.send(one.endpoint, [b"behind"])
+    inbox.until_packets(1)
+    led(one, lambda: True)
+
+
+def test_what_comes_in_between_wakes_who_sleeps(
+    one: SocketTransport, inbox: Inbox
+) -> None:
+    """It may have received what the other one, who is interrupted, sleeps for."""
+    late: list[bool] = []
+    out = Event()
+
+    def handler(*_: object) -> None:
+        assert not one.leads()
+        one.send(one.endpoint, [b"for both"])
+        assert one.lead(lambda: len(inbox.packets) == 1, SECONDS)
+
+    def interrupt() -> None:
+        while not one._receiving.turns.waits:
+            out.wait(0.001)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        if not out.wait(SECONDS / 4):
+            late.append(True)
+            one.nudge()
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    other = Thread(target=interrupt)
+    other.start()
+    try:
+        led(one, lambda: bool(inbox.packets))
+    finally:
+        out.set()
+        other.join(SECONDS)
+        signal.signal(signal.SIGUSR1, before)
+    assert not late
 
 
 def test_time_ends_it(one: SocketTransport, inbox: Inbox) -> None:
