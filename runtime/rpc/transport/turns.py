@@ -34,6 +34,7 @@ class Turns:
         "_bell",
         "_epoll",
         "_file",
+        "_files",
         "_lock",
         "_nudged",
         "_open",
@@ -59,16 +60,32 @@ class Turns:
         self.waits = False
         # Which of those that receive is at something else.
         self.away = 0
-        self._poll = select.poll()
-        self._poll.register(file, select.POLLIN)
+        self._files: list[int] = []
         if SUPPORTED:
-            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-            self._nudged = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-            self._epoll = select.epoll()
+            try:
+                self._epoll = select.epoll()
+                self._bell = self._made()
+                self._nudged = self._made()
+            except OSError:
+                # Of open files, there are too many.
+                for each in self._files:
+                    os.close(each)
+                raise
             # Each ring wakes one that sleeps, or the next one that wants to.
             self._epoll.register(self._bell, select.EPOLLIN | select.EPOLLET)
             self._epoll.register(file, select.EPOLLIN | select.EPOLLONESHOT)
-            self._poll.register(self._nudged, select.POLLIN)
+        self._poll: select.poll | None = self._polled()
+
+    def _made(self) -> int:
+        self._files.append(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC))
+        return self._files[-1]
+
+    def _polled(self) -> select.poll:
+        made = select.poll()
+        made.register(self._file, select.POLLIN)
+        if SUPPORTED:
+            made.register(self._nudged, select.POLLIN)
+        return made
 
     # Those that receive.
 
@@ -77,7 +94,7 @@ class Turns:
         if SUPPORTED:
             self._epoll.poll()
         else:
-            self._poll.poll(_LOOK)
+            self._polled().poll(_LOOK)
 
     def mine(self) -> bool:
         """Whether this very thread has the turn."""
@@ -131,14 +148,17 @@ class Turns:
 
     def wait(self, milliseconds: int) -> None:
         """Sleep until something came, or who leads was nudged."""
+        # Who comes in between has another one: none is for two.
+        poll, self._poll = self._poll or self._polled(), None
         try:
             self.waits = True
-            for file, _ in self._poll.poll(milliseconds):
+            for file, _ in poll.poll(milliseconds):
                 if file != self._file:
                     with suppress(BlockingIOError):
                         os.eventfd_read(self._nudged)
         finally:
             self.waits = False
+            self._poll = poll
 
     def nudge(self) -> None:
         """Have the thread that leads look again, if there is one."""
@@ -156,8 +176,8 @@ class Turns:
             self._open = False
             if SUPPORTED:
                 self._epoll.close()
-                os.close(self._bell)
-                os.close(self._nudged)
+                for each in self._files:
+                    os.close(each)
 
     def in_child(self) -> None:
         """Be closed: what there is, is the parent's."""

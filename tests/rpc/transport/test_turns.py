@@ -1,5 +1,6 @@
 """Turns at a socket: who leads, who goes away, and who is woken for what."""
 
+import errno
 import os
 import signal
 import threading
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.skipif(
 
 Arm = Callable[[Turns, int], None]
 Follow = Callable[..., None]
+Files = Callable[[int, int], int]
 
 
 @pytest.fixture
@@ -155,9 +157,14 @@ def test_an_interruption_leaves_the_turn_to_others(
     monkeypatch.setattr(turns, "get_ident", told)
     monkeypatch.setattr(Turns, "_arm", arm)
     monkeypatch.setattr(Turns, "follow", follow)
+
+    def leads() -> None:
+        # Another thread may have the turn for a moment.
+        while not one.lead(lambda: True, SECONDS):
+            pass
+
     with pytest.raises(Came):
-        led(one, lambda: bool(came))
-        one.lead(lambda: True, SECONDS)
+        leads()
     assert came == [place]
     assert not one.leads()
     one.send(one.endpoint, [b"behind"])
@@ -165,21 +172,54 @@ def test_an_interruption_leaves_the_turn_to_others(
     led(one, lambda: True)
 
 
+def test_without_files_nothing_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+
+    def eventfd(value: int, flags: int, inner: Files = os.eventfd) -> int:
+        if given:
+            raise OSError(errno.EMFILE, "too many")
+        given.append(inner(value, flags))
+        return given[0]
+
+    monkeypatch.setattr(os, "eventfd", eventfd)
+    with folder() as where, pytest.raises(OSError, match="too many"):
+        SocketTransport(f"ipc://{where}/")
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(given[0])
+
+
 def test_what_comes_in_between_wakes_who_sleeps(
     one: SocketTransport, inbox: Inbox
 ) -> None:
-    """It may have received what the other one, who is interrupted, sleeps for."""
+    """It may have received what the other one, who is interrupted, sleeps for.
+
+    It sleeps, too, inside of the sleep of the other one.
+    """
     late: list[bool] = []
     out = Event()
 
+    def slept() -> None:
+        while not one._receiving.turns.waits and not out.is_set():
+            out.wait(0.001)
+
+    def send() -> None:
+        slept()
+        one.send(one.endpoint, [b"for both"])
+
     def handler(*_: object) -> None:
         assert not one.leads()
-        one.send(one.endpoint, [b"for both"])
-        assert one.lead(lambda: len(inbox.packets) == 1, SECONDS)
+        sender = Thread(target=send)
+
+        def over() -> bool:
+            if not sender.ident:
+                sender.start()
+            return bool(inbox.packets)
+
+        assert one.lead(over, SECONDS)
+        sender.join(SECONDS)
 
     def interrupt() -> None:
-        while not one._receiving.turns.waits:
-            out.wait(0.001)
+        slept()
         os.kill(os.getpid(), signal.SIGUSR1)
         if not out.wait(SECONDS / 4):
             late.append(True)
