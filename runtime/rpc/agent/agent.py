@@ -33,7 +33,7 @@ from runtime.rpc.agent.answers import Pending, failure, wait_for
 from runtime.rpc.agent.codec import Codec
 from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.handles import DELETED, NOT_CREATED, Handle, References
-from runtime.rpc.agent.holding import is_plain
+from runtime.rpc.agent.holding import is_plain, is_short
 from runtime.rpc.agent.lending import Lending
 from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.agent.requests import Job, Request, fetch, serve, waits_to_fetch
@@ -394,7 +394,7 @@ class Agent(Waiting):
         value = job.value
         if job.called.target is not None and value is not None:
             # No other thread is woken for what is there, or will come.
-            if is_plain(value):
+            if is_plain(value) and is_short(value.value()):
                 fetch(job)
                 return
             if waits_to_fetch(job):

@@ -154,6 +154,26 @@ def test_who_receives_is_refused_to_wait(world: World) -> None:
     assert "interrupts this worker" in refused[0].found
 
 
+@pytest.mark.parametrize("world", ["sockets"], indirect=True)
+def test_who_receives_writes_nothing_long(world: World) -> None:
+    """Else all others would wait until one has been given what it fetches."""
+    a, b = world
+    Gate.opened.set()
+    receives: list[bool] = []
+    inner = b.codec.pack_result
+
+    def packed(value: Any) -> Any:
+        receives.append(b.transport.leads())
+        return inner(value)
+
+    handle = made(world, held, "x" * 10_000)
+    handle.created.wait(SECONDS)
+    b.codec.__dict__["pack_result"] = packed
+    assert a.fetch_and_wait(handle, timeout=SECONDS) == "x" * 10_000
+    assert receives == [False]
+    handle.drop()
+
+
 # What goes along ----------------------------------------------------------------------
 
 
