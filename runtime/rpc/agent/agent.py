@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from logging import getLogger
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any
 
@@ -323,10 +323,19 @@ class Agent(Waiting):
     ) -> None:
         """End a call that nobody waits for any more."""
         pending.waiter = None
-        if not waiter.empty():
-            self._return(pending, waiter.get())
-        elif call >= 0 and not self.ended:
+        if not self._unread(pending, waiter) and call >= 0 and not self.ended:
             self.do(lambda now: self.session.cancel(call, now), "call")
+
+    def _unread(
+        self, pending: Pending, waiter: "SimpleQueue[Answered | Failed]"
+    ) -> bool:
+        """Give back what came for who has given up; whether it had come."""
+        try:
+            event = waiter.get_nowait()
+        except Empty:
+            return False
+        self._return(pending, event)
+        return True
 
     def _return(self, pending: Pending, event: Answered | Failed) -> None:
         """Give back what came with an answer that nobody reads."""
@@ -416,8 +425,12 @@ class Agent(Waiting):
             self._rooms.popleft().put(None)
         if pending.handle is not None:
             self._made(pending, pending.handle, event)
-        if pending.waiter is not None:
-            self._hand(pending.waiter, event)
+        waiter = pending.waiter
+        if waiter is not None:
+            self._hand(waiter, event)
+            if pending.waiter is None:
+                # Given up meanwhile, by who may not have seen it any more.
+                self._unread(pending, waiter)
         elif pending.future is None and pending.handle is None:
             self._return(pending, event)
         elif not (pending.handle and self._created(pending.handle, event)):
