@@ -105,7 +105,7 @@ class Receiving:
             if behind is not None:
                 try:
                     behind()
-                except Exception:
+                except BaseException:
                     LOG.exception("a callback of %s failed", self._name)
                 behind = None
             if turns.away == me:

@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from queue import SimpleQueue
 from threading import Event, Thread, current_thread, get_ident
 
 import pytest
@@ -235,6 +236,33 @@ def test_what_comes_in_between_wakes_who_sleeps(
         other.join(SECONDS)
         signal.signal(signal.SIGUSR1, before)
     assert not late
+
+
+def test_who_went_away_comes_back_whatever_is_raised(
+    one: SocketTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: SimpleQueue[bool] = SimpleQueue()
+
+    def behind() -> None:
+        raise SystemExit
+
+    def on_packet(frames: list[Buffer], key: str) -> Callable[[], object] | None:
+        may = one.yields()
+        told.put(may)
+        return behind if may else None
+
+    one.start(on_packet, lambda: None)
+    for _ in range(3):
+        one.send(one.endpoint, [b"x"])
+        assert told.get(timeout=SECONDS)
+        receives = one._receiving.turns
+        end = Event()
+        for _ in range(1000):
+            if not receives.away:
+                break
+            end.wait(0.01)
+        assert not receives.away
+    assert {each.name for each in one._threads if not each.is_alive()} == set()
 
 
 def test_time_ends_it(one: SocketTransport, inbox: Inbox) -> None:
