@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from logging import getLogger
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from time import monotonic
 from typing import Any
 
@@ -317,25 +317,6 @@ class Agent(Waiting):
         except NotInitialized as error:
             future.set_error_if_needed(error)
         return future
-
-    def _give_up(
-        self, pending: Pending, call: int, waiter: "SimpleQueue[Answered | Failed]"
-    ) -> None:
-        """End a call that nobody waits for any more."""
-        pending.waiter = None
-        if not self._unread(pending, waiter) and call >= 0 and not self.ended:
-            self.do(lambda now: self.session.cancel(call, now), "call")
-
-    def _unread(
-        self, pending: Pending, waiter: "SimpleQueue[Answered | Failed]"
-    ) -> bool:
-        """Give back what came for who has given up; whether it had come."""
-        try:
-            event = waiter.get_nowait()
-        except Empty:
-            return False
-        self._return(pending, event)
-        return True
 
     def _return(self, pending: Pending, event: Answered | Failed) -> None:
         """Give back what came with an answer that nobody reads."""
