@@ -33,7 +33,7 @@ from runtime.rpc.agent.answers import Pending, failure, wait_for
 from runtime.rpc.agent.codec import Codec
 from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.handles import DELETED, NOT_CREATED, Handle, References
-from runtime.rpc.agent.holding import is_plain
+from runtime.rpc.agent.holding import is_plain, is_short
 from runtime.rpc.agent.lending import Lending
 from runtime.rpc.agent.options import RpcBackendOptions
 from runtime.rpc.agent.requests import Job, Request, fetch, serve, waits_to_fetch
@@ -318,16 +318,6 @@ class Agent(Waiting):
             future.set_error_if_needed(error)
         return future
 
-    def _give_up(
-        self, pending: Pending, call: int, waiter: "SimpleQueue[Answered | Failed]"
-    ) -> None:
-        """End a call that nobody waits for any more."""
-        pending.waiter = None
-        if not waiter.empty():
-            self._return(pending, waiter.get())
-        elif call >= 0 and not self.ended:
-            self.do(lambda now: self.session.cancel(call, now), "call")
-
     def _return(self, pending: Pending, event: Answered | Failed) -> None:
         """Give back what came with an answer that nobody reads."""
         if isinstance(event, Answered):
@@ -394,7 +384,7 @@ class Agent(Waiting):
         value = job.value
         if job.called.target is not None and value is not None:
             # No other thread is woken for what is there, or will come.
-            if is_plain(value):
+            if is_plain(value) and is_short(value.value()):
                 fetch(job)
                 return
             if waits_to_fetch(job):
@@ -416,8 +406,12 @@ class Agent(Waiting):
             self._rooms.popleft().put(None)
         if pending.handle is not None:
             self._made(pending, pending.handle, event)
-        if pending.waiter is not None:
-            self._hand(pending.waiter, event)
+        waiter = pending.waiter
+        if waiter is not None:
+            self._hand(waiter, event)
+            if pending.waiter is None:
+                # Given up meanwhile, by who may not have seen it any more.
+                self._unread(pending, waiter)
         elif pending.future is None and pending.handle is None:
             self._return(pending, event)
         elif not (pending.handle and self._created(pending.handle, event)):

@@ -37,7 +37,7 @@ def is_plain(future: Future[Any]) -> bool:
 
 
 def is_short(value: Any) -> bool:
-    """Whether a plain value may go along where nobody has asked for it."""
+    """Whether a plain value costs nothing to write: by who receives, or unasked for."""
     if isinstance(value, int):
         return value.bit_length() <= _SHORT
     return not isinstance(value, str | bytes) or len(value) <= _SHORT

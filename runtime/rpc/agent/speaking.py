@@ -131,7 +131,9 @@ class Speaker:
         self._holder = 0
         self._later: deque[Callable[[float], object]] = deque()
         self._events: deque[Event] = deque()
+        # The thread that handles events.
         self._telling = reentered()
+        self._teller = 0
         self._wake = inf
         # What may run code of users when it is dropped: outside of the lock.
         self._trash: list[object] = []
@@ -182,13 +184,16 @@ class Speaker:
         if self._holder == me:
             self._later.append(act)
             return None
-        if me == main_thread().ident:
-            with undisturbed():
+        try:
+            if me == main_thread().ident:
+                with undisturbed():
+                    result = self._told(act, call, me)
+            else:
                 result = self._told(act, call, me)
-        else:
-            result = self._told(act, call, me)
-        if self._events or self._trash:
-            self._heed()
+        finally:
+            # Also where Ctrl-C was held back, and comes out now.
+            if self._events or self._trash:
+                self._heed()
         return result
 
     def let_go_now(self) -> None:
@@ -331,6 +336,10 @@ class Speaker:
 
     def _heed(self) -> None:
         """Have events handled: here, where no signal comes in between, or elsewhere."""
+        if self._teller == get_ident():
+            # Behind the one that is handled now: one inside of the other would be as
+            # deep as there are events.
+            return
         if getattr(self._own, "here", False):
             self._drain()
         else:
@@ -341,6 +350,8 @@ class Speaker:
         while self._events or self._trash:
             if not self._telling.acquire(blocking=False):
                 return
+            before, self._teller = self._teller, get_ident()
+            whole = False
             try:
                 while self._events:
                     event = self._events.popleft()
@@ -358,8 +369,13 @@ class Speaker:
                     trash, self._trash = self._trash, []
                     self.pool.put(list.clear, trash)
                     del trash
+                whole = True
             finally:
+                self._teller = before
                 self._telling.release()
+                if not whole:
+                    # Those behind what was interrupted are for another thread.
+                    self.pool.put_own(Speaker._drain, self)
 
     # Waiting for what is told --------------------------------------------------------
 

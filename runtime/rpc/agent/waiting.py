@@ -14,7 +14,7 @@ is guessed by what the same function made last, and a wrong guess costs one fetc
 """
 
 from collections import deque
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import get_ident, main_thread
 from time import monotonic
 
@@ -105,6 +105,28 @@ class Waiting(Holder):
             waiter: SimpleQueue[None] = SimpleQueue()
             self._rooms.append(waiter)
             wait_shortly(waiter)
+
+    def _give_up(
+        self, pending: Pending, call: int, waiter: "SimpleQueue[Answered | Failed]"
+    ) -> None:
+        """End a call that nobody waits for any more."""
+        pending.waiter = None
+        if not self._unread(pending, waiter) and call >= 0 and not self.ended:
+            self.do(lambda now: self.session.cancel(call, now), "call")
+
+    def _unread(
+        self, pending: Pending, waiter: "SimpleQueue[Answered | Failed]"
+    ) -> bool:
+        """Give back what came for who has given up; whether it had come."""
+        try:
+            event = waiter.get_nowait()
+        except Empty:
+            return False
+        self._return(pending, event)
+        return True
+
+    def _return(self, pending: Pending, event: Answered | Failed) -> None:
+        """Give back what came with an answer that nobody reads."""
 
     def _hand(
         self, waiter: "SimpleQueue[Answered | Failed]", event: Answered | Failed

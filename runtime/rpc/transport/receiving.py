@@ -105,7 +105,7 @@ class Receiving:
             if behind is not None:
                 try:
                     behind()
-                except Exception:
+                except BaseException:
                     LOG.exception("a callback of %s failed", self._name)
                 behind = None
             if turns.away == me:
@@ -133,30 +133,47 @@ class Receiving:
     def lead(self, over: Callable[[], bool], seconds: float) -> bool:
         """As `Transport.lead`."""
         turns = self.turns
-        nested = turns.leader == threading.get_ident()
+        nested = turns.mine()
         started = self._on_packet is not _told_nobody
-        if self._closed or not started or not (nested or turns.lead()):
+        if self._closed or not started or (nested and not turns.leader):
             return False
-        end = monotonic() + seconds
+        slept, end = turns.waits, monotonic() + seconds
         try:
-            ready = self._has_more()
-            while True:
-                if ready:
-                    self._lead_one()
-                if self._closed or over():
-                    break
-                # What the socket has already wakes nobody.
-                ready = self._has_more()
-                if not ready:
-                    left = end - monotonic()
-                    if left <= 0:
-                        break
-                    turns.wait(int(left * 1000) + 1)
-                    ready = True
+            if nested:
+                turns.waits = False
+            elif not turns.lead():
+                return False
+            self._lead_until(over, end)
         finally:
-            if not nested:
-                turns.follow(more=not self._closed and self._has_more())
+            if nested:
+                turns.waits = slept
+                # What the one who was interrupted sleeps for may be there by now.
+                turns.nudge()
+            else:
+                try:
+                    if turns.mine():
+                        turns.follow(more=not self._closed and self._has_more())
+                except BaseException:
+                    # A handler of a signal raised it: others look what there is.
+                    turns.follow(more=True)
+                    raise
         return True
+
+    def _lead_until(self, over: Callable[[], bool], end: float) -> None:
+        ready = self._has_more()
+        while True:
+            if ready:
+                self._lead_one()
+            if self._closed or over():
+                return
+            # What the socket has already wakes nobody.
+            ready = self._has_more()
+            if not ready:
+                left = end - monotonic()
+                if left <= 0:
+                    return
+                self.turns.wait(int(left * 1000) + 1)
+                ready = True
 
     def _lead_one(self) -> None:
         """Tell the next packet, if there is one, while this thread waits."""
@@ -173,5 +190,4 @@ class Receiving:
 
     def leads(self) -> bool:
         """As `Transport.leads`."""
-        turns = self.turns
-        return turns.holder == threading.get_ident() and not turns.waits
+        return self.turns.mine() and not self.turns.waits

@@ -20,7 +20,7 @@ import select
 from contextlib import suppress
 from threading import get_ident
 
-from runtime.locks import reentered, renewed
+from runtime.locks import reentered
 
 SUPPORTED = hasattr(select, "epoll") and hasattr(os, "eventfd")
 # Milliseconds between two looks, where the system wakes nobody.
@@ -34,6 +34,7 @@ class Turns:
         "_bell",
         "_epoll",
         "_file",
+        "_files",
         "_lock",
         "_nudged",
         "_open",
@@ -46,7 +47,8 @@ class Turns:
     )
 
     def __init__(self, file: int) -> None:
-        self._turn = renewed()
+        # It knows its owner at each line, where a handler of a signal may come.
+        self._turn = reentered()
         # Of what is no socket: held for one call of the system.
         self._lock = reentered()
         self._open = True
@@ -58,16 +60,32 @@ class Turns:
         self.waits = False
         # Which of those that receive is at something else.
         self.away = 0
-        self._poll = select.poll()
-        self._poll.register(file, select.POLLIN)
+        self._files: list[int] = []
         if SUPPORTED:
-            self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-            self._nudged = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-            self._epoll = select.epoll()
+            try:
+                self._epoll = select.epoll()
+                self._bell = self._made()
+                self._nudged = self._made()
+            except OSError:
+                # Of open files, there are too many.
+                for each in self._files:
+                    os.close(each)
+                raise
             # Each ring wakes one that sleeps, or the next one that wants to.
             self._epoll.register(self._bell, select.EPOLLIN | select.EPOLLET)
             self._epoll.register(file, select.EPOLLIN | select.EPOLLONESHOT)
-            self._poll.register(self._nudged, select.POLLIN)
+        self._poll: select.poll | None = self._polled()
+
+    def _made(self) -> int:
+        self._files.append(os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC))
+        return self._files[-1]
+
+    def _polled(self) -> select.poll:
+        made = select.poll()
+        made.register(self._file, select.POLLIN)
+        if SUPPORTED:
+            made.register(self._nudged, select.POLLIN)
+        return made
 
     # Those that receive.
 
@@ -76,19 +94,28 @@ class Turns:
         if SUPPORTED:
             self._epoll.poll()
         else:
-            self._poll.poll(_LOOK)
+            self._polled().poll(_LOOK)
+
+    def mine(self) -> bool:
+        """Whether this very thread has the turn."""
+        owned: bool = self._turn._is_owned()  # type: ignore[attr-defined]  # as Condition does
+        return owned
 
     def take(self) -> bool:
-        """Whether this thread has the turn now; it is not waited for."""
-        if not self._turn.acquire(blocking=False):
+        """Whether this thread has the turn from now on; it is not waited for."""
+        if self.mine() or not self._turn.acquire(blocking=False):
             return False
         self.holder = get_ident()
         return True
 
     def give(self, *, more: bool) -> None:
-        """Give the turn back; `more` of what came is left in the socket."""
-        self.holder = 0
-        self._turn.release()
+        """Give the turn back; `more` of what came is left in the socket.
+
+        Who was interrupted at it does it again.
+        """
+        if self.mine():
+            self.leader = self.holder = 0
+            self._turn.release()
         self._arm(select.POLLIN)
         if more:
             self.ring()
@@ -116,20 +143,22 @@ class Turns:
         return True
 
     def follow(self, *, more: bool) -> None:
-        """Give back what `lead` took."""
-        self.leader = 0
+        """Give back what `lead` took, however far it came."""
         self.give(more=more)
 
     def wait(self, milliseconds: int) -> None:
         """Sleep until something came, or who leads was nudged."""
-        self.waits = True
+        # Who comes in between has another one: none is for two.
+        poll, self._poll = self._poll or self._polled(), None
         try:
-            for file, _ in self._poll.poll(milliseconds):
+            self.waits = True
+            for file, _ in poll.poll(milliseconds):
                 if file != self._file:
                     with suppress(BlockingIOError):
                         os.eventfd_read(self._nudged)
         finally:
             self.waits = False
+            self._poll = poll
 
     def nudge(self) -> None:
         """Have the thread that leads look again, if there is one."""
@@ -147,8 +176,8 @@ class Turns:
             self._open = False
             if SUPPORTED:
                 self._epoll.close()
-                os.close(self._bell)
-                os.close(self._nudged)
+                for each in self._files:
+                    os.close(each)
 
     def in_child(self) -> None:
         """Be closed: what there is, is the parent's."""

@@ -69,6 +69,21 @@ def test_ctrl_c_is_held_back_in_between() -> None:
         assert a.call_and_wait(b.node, ADD, timeout=SECONDS) == 3
 
 
+def test_what_is_told_before_ctrl_c_comes_out_is_handled() -> None:
+    with threads("a") as (a,):
+        told: list[object] = []
+        a.handlers[Joined] = told.append
+        joined = Joined(a.node)
+
+        def act() -> None:
+            a._events.append(joined)
+            signal.raise_signal(signal.SIGINT)
+
+        with pytest.raises(KeyboardInterrupt):
+            within(a, act)
+        assert a.wait_until(lambda: told == [joined], SECONDS)
+
+
 def test_signals_that_are_ignored_stay_so() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -152,6 +167,48 @@ def test_events_are_handled_in_order_and_by_one_thread() -> None:
         for number in range(4):
             mine = [each for each in told if each // 1000 == number]
             assert mine == sorted(mine)
+
+
+def test_events_are_not_handled_inside_of_each_other() -> None:
+    """A handler tells the session something: as an answer to who fetches does."""
+    with threads("a") as (a,):
+        told: list[Any] = []
+        inside: list[Any] = []
+
+        def handle(event: Any) -> None:
+            assert not inside
+            inside.append(event)
+            a.do(lambda _: None, "test")
+            inside.clear()
+            told.append(event.rref)
+
+        def work() -> None:
+            a._enter()
+            # As they come behind a packet that was lost and sent again.
+            a._events.extend(map(Freed, range(256)))  # type: ignore[arg-type]  # numbers are told
+            a._drain()
+
+        a.handlers[Freed] = handle
+        worker = threading.Thread(target=work)
+        worker.start()
+        worker.join(SECONDS)
+        assert told == [*range(256)]
+
+
+def test_what_is_behind_an_interruption_is_handled() -> None:
+    with threads("a") as (a,):
+        told: list[object] = []
+
+        def interrupt(event: Freed) -> None:
+            raise KeyboardInterrupt
+
+        a.handlers[Freed] = interrupt
+        a.handlers[Joined] = told.append
+        joined = Joined(a.node)
+        a._events.extend((Freed(0), joined))  # type: ignore[arg-type]  # it is not looked at
+        with pytest.raises(KeyboardInterrupt):
+            a._drain()
+        assert a.wait_until(lambda: told == [joined], SECONDS)
 
 
 def test_a_handler_that_fails_is_logged_and_the_next_one_told(

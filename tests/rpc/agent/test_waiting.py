@@ -5,14 +5,16 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, WorkerLost
 from runtime.rpc.agent import Agent, Request, current_agent
+from runtime.rpc.agent.answers import Pending
 from runtime.rpc.agent.handles import Handle
-from runtime.rpc.session.events import Answered
+from runtime.rpc.session.events import Answered, Failed
 from tests.rpc.surface.bodies import until
 from tests.rpc.worlds import SECONDS, at_once, threads
 
@@ -152,6 +154,47 @@ def test_who_receives_is_refused_to_wait(world: World) -> None:
     a.handlers[Answered] = handled
     assert [asks(a, b, same, n) for n in range(20)] == [*range(20)]
     assert "interrupts this worker" in refused[0].found
+
+
+def test_an_answer_to_who_gives_up_just_then_is_given_back(world: World) -> None:
+    a, b = world
+    pending = Pending(b.node, lambda: "test", None)
+    waiter: SimpleQueue[Answered | Failed] = SimpleQueue()
+    pending.waiter = waiter
+    a._pending[-7] = pending
+    answer = Answered(-7, (b"",))
+    returned: list[object] = []
+    inner = a._hand
+
+    def hand(to: "SimpleQueue[Answered | Failed]", event: Answered | Failed) -> None:
+        a._give_up(pending, -1, to)
+        inner(to, event)
+
+    a.__dict__["_return"] = lambda _, event: returned.append(event)
+    a.__dict__["_hand"] = hand
+    a._answered(answer)
+    del a.__dict__["_return"], a.__dict__["_hand"]
+    assert returned == [answer]
+
+
+@pytest.mark.parametrize("world", ["sockets"], indirect=True)
+def test_who_receives_writes_nothing_long(world: World) -> None:
+    """Else all others would wait until one has been given what it fetches."""
+    a, b = world
+    Gate.opened.set()
+    receives: list[bool] = []
+    inner = b.codec.pack_result
+
+    def packed(value: Any) -> Any:
+        receives.append(b.transport.leads())
+        return inner(value)
+
+    handle = made(world, held, "x" * 10_000)
+    handle.created.wait(SECONDS)
+    b.codec.__dict__["pack_result"] = packed
+    assert a.fetch_and_wait(handle, timeout=SECONDS) == "x" * 10_000
+    assert receives == [False]
+    handle.drop()
 
 
 # What goes along ----------------------------------------------------------------------

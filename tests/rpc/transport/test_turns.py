@@ -1,10 +1,13 @@
 """Turns at a socket: who leads, who goes away, and who is woken for what."""
 
+import errno
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from threading import Event, Thread, current_thread
+from queue import SimpleQueue
+from threading import Event, Thread, current_thread, get_ident
 
 import pytest
 
@@ -17,6 +20,11 @@ from tests.rpc.transport.inbox import SECONDS, Inbox, folder
 pytestmark = pytest.mark.skipif(
     not turns.SUPPORTED, reason="nobody leads where the system has no epoll"
 )
+
+
+Arm = Callable[[Turns, int], None]
+Follow = Callable[..., None]
+Files = Callable[[int, int], int]
 
 
 @pytest.fixture
@@ -112,6 +120,149 @@ def test_who_leads_may_be_interrupted_by_who_leads(
     assert inner == [True]
     one.send(one.endpoint, [b"behind"])
     inbox.until_packets(2)
+
+
+class Came(Exception):
+    """What a handler of a signal raises."""
+
+
+@pytest.mark.parametrize("place", ["take", "lead", "follow", "give"])
+def test_an_interruption_leaves_the_turn_to_others(
+    one: SocketTransport, inbox: Inbox, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """At any line: before it is known who has it, and while it is given back."""
+    here = current_thread()
+    came: list[str] = []
+
+    def comes() -> None:
+        if current_thread() is here and not came:
+            assert one.leads() == (place != "give")
+            came.append(place)
+            raise Came
+
+    def told() -> int:
+        if place == "take":
+            comes()
+        return get_ident()
+
+    def arm(self: Turns, events: int, inner: Arm = Turns._arm) -> None:
+        if (place, bool(events)) in (("lead", False), ("give", True)):
+            comes()
+        inner(self, events)
+
+    def follow(self: Turns, *, more: bool, inner: Follow = Turns.follow) -> None:
+        if place == "follow":
+            comes()
+        inner(self, more=more)
+
+    monkeypatch.setattr(turns, "get_ident", told)
+    monkeypatch.setattr(Turns, "_arm", arm)
+    monkeypatch.setattr(Turns, "follow", follow)
+
+    def leads() -> None:
+        # Another thread may have the turn for a moment.
+        while not one.lead(lambda: True, SECONDS):
+            pass
+
+    with pytest.raises(Came):
+        leads()
+    assert came == [place]
+    assert not one.leads()
+    one.send(one.endpoint, [b"behind"])
+    inbox.until_packets(1)
+    led(one, lambda: True)
+
+
+def test_without_files_nothing_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+
+    def eventfd(value: int, flags: int, inner: Files = os.eventfd) -> int:
+        if given:
+            raise OSError(errno.EMFILE, "too many")
+        given.append(inner(value, flags))
+        return given[0]
+
+    monkeypatch.setattr(os, "eventfd", eventfd)
+    with folder() as where, pytest.raises(OSError, match="too many"):
+        SocketTransport(f"ipc://{where}/")
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(given[0])
+
+
+def test_what_comes_in_between_wakes_who_sleeps(
+    one: SocketTransport, inbox: Inbox
+) -> None:
+    """It may have received what the other one, who is interrupted, sleeps for.
+
+    It sleeps, too, inside of the sleep of the other one.
+    """
+    late: list[bool] = []
+    out = Event()
+
+    def slept() -> None:
+        while not one._receiving.turns.waits and not out.is_set():
+            out.wait(0.001)
+
+    def send() -> None:
+        slept()
+        one.send(one.endpoint, [b"for both"])
+
+    def handler(*_: object) -> None:
+        assert not one.leads()
+        sender = Thread(target=send)
+
+        def over() -> bool:
+            if not sender.ident:
+                sender.start()
+            return bool(inbox.packets)
+
+        assert one.lead(over, SECONDS)
+        sender.join(SECONDS)
+
+    def interrupt() -> None:
+        slept()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        if not out.wait(SECONDS / 4):
+            late.append(True)
+            one.nudge()
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    other = Thread(target=interrupt)
+    other.start()
+    try:
+        led(one, lambda: bool(inbox.packets))
+    finally:
+        out.set()
+        other.join(SECONDS)
+        signal.signal(signal.SIGUSR1, before)
+    assert not late
+
+
+def test_who_went_away_comes_back_whatever_is_raised(
+    one: SocketTransport, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: SimpleQueue[bool] = SimpleQueue()
+
+    def behind() -> None:
+        raise SystemExit
+
+    def on_packet(frames: list[Buffer], key: str) -> Callable[[], object] | None:
+        may = one.yields()
+        told.put(may)
+        return behind if may else None
+
+    one.start(on_packet, lambda: None)
+    for _ in range(3):
+        one.send(one.endpoint, [b"x"])
+        assert told.get(timeout=SECONDS)
+        receives = one._receiving.turns
+        end = Event()
+        for _ in range(1000):
+            if not receives.away:
+                break
+            end.wait(0.01)
+        assert not receives.away
+    assert {each.name for each in one._threads if not each.is_alive()} == set()
 
 
 def test_time_ends_it(one: SocketTransport, inbox: Inbox) -> None:
