@@ -1,7 +1,8 @@
 """`python -m tests.zoo [--seed A:B] [--only CLASS] [--strategy S] [--verbose]`.
 
 Explores the entries of some seeds (those of building, unless others are named), prints
-every complaint and a table, and ends with 1 if a verdict is wrong.
+every complaint and a table, and ends with 1 if a verdict is wrong.  With `--part K/N`
+it is every Nth of them from the Kth on, and a number stands in place of the table.
 """
 
 import sys
@@ -18,19 +19,22 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", default=f"{SEEDS_BUILDING[0]}:{len(SEEDS_BUILDING)}")
     parser.add_argument("--only", choices=CLASSES, metavar="CLASS")
     parser.add_argument("--strategy", default="auto")
+    parser.add_argument("--part", default="", metavar="K/N")
     parser.add_argument("--verbose", action="store_true", help="tell every verdict")
     chosen = parser.parse_args(arguments)
     first, _, last = chosen.seed.partition(":")
     seeds = range(int(first), int(last or int(first) + 1))
+    part, _, parts = chosen.part.partition("/")
+    share = slice(int(part or 0), None, int(parts or 1))
     judgements = []
-    for entry in entries(seeds, chosen.only):
+    for entry in [*entries(seeds, chosen.only)][share]:
         judgement = examine(entry, chosen.strategy)
         judgements.append(judgement)
         if judgement.complaints:
             print(judgement.line(), flush=True)
         elif chosen.verbose:
             print(f"{entry.name}: {judgement.verdict}", flush=True)
-    print(table(judgements))
+    print(f"{len(judgements)} registries" if chosen.part else table(judgements))
     return int(any(judgement.has("wrong") for judgement in judgements))
 
 
