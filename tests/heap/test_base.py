@@ -5,19 +5,21 @@ import builtins
 import collections
 import functools
 import gc
+import re
+import subprocess
 import sys
 import types
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness import explore
 from harness.engine.protocol import StateForm
 from harness.heap import Heap, Scope
 from harness.heap.form import Walk
-from tests.zoo.entry import Entry
+from tests.heap.anew import compared
 from tests.zoo.registries import CLASSES, SEEDS_BUILDING, SEEDS_TEST, entries
 
 NAME = "base_subject"
@@ -486,45 +488,32 @@ def test_nothing_is_kept_alive_once_it_is_forgotten(subject: Any) -> None:
     assert reference() is None
 
 
-def compared(entry: Entry, patch: pytest.MonkeyPatch) -> int:
-    """How many forms of an exploration were compared with those told anew."""
-    times = 0
-    form = Heap.form
-
-    def both(
-        heap: Heap, roots: Mapping[str, object], lasting: Mapping[str, object]
-    ) -> StateForm:
-        nonlocal times
-        times += 1
-        found = form(heap, roots, lasting)
-        anew = Heap(heap.scope)
-        anew._watched = True  # a base of its own, never used, would cost more
-        assert found == form(anew, roots, lasting)
-        return found
-
-    patch.setattr(
-        Heap, "form", lambda heap, roots, lasting={}: both(heap, roots, lasting)
-    )
-    with entry.living() as living:
-        explore(living.scenario(entry.name))
-    patch.undo()
-    return times
-
-
+ROOT = Path(__file__).parents[2]
 SHORT = [*CLASSES][::9]
+# So many processes share the others.
+PARTS = 6
 
 
 @pytest.mark.parametrize("kind", SHORT)
-def test_registries_are_told_as_if_anew(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_registries_are_told_as_if_anew(kind: str) -> None:
     (entry,) = entries(SEEDS_BUILDING[:1], kind)
-    assert compared(entry, monkeypatch)
+    assert compared(entry)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", CLASSES)
-def test_all_registries_are_told_as_if_anew(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert sum(compared(entry, monkeypatch) for entry in entries(SEEDS_TEST[:1], kind))
+@pytest.mark.parametrize("part", range(PARTS))
+def test_all_registries_are_told_as_if_anew(part: int) -> None:
+    kinds = [*CLASSES][part::PARTS]
+    told = subprocess.run(
+        [sys.executable, "-m", "tests.heap.anew", str(SEEDS_TEST[0]), *kinds],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (told.returncode, told.stderr) == (0, "")
+    lines = [
+        re.fullmatch("(.*): ([1-9][0-9]*) forms", each)
+        for each in told.stdout.splitlines()
+    ]
+    assert [line and line[1] for line in lines] == kinds
