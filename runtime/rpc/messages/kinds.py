@@ -150,7 +150,7 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Who is not done yet, and the incarnations of all who are waited for and not."""
+    """Who is not done yet, and the incarnations of all members that are counted."""
 
     names: tuple[str, ...]
     members: tuple[int, ...]
