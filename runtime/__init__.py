@@ -1,7 +1,7 @@
 """The runtime: an operator dispatcher, and tensors to call its operators with.
 
-True only here: the public surface.  Everything a program needs is a name of this
-module; where a name lives below it may change, the name may not.
+The public surface: everything a program needs is a name of this module; where a name
+lives below it may change, the name may not.
 
 Rules:
 - importing this module imports neither NumPy nor Numba, and is cheap: what is not

@@ -1,7 +1,7 @@
 """Operators of one's own: the names that users of torch.library look for.
 
-True only here: which name stands for what; every one of them is explained where it is
-defined.  `opcheck` is loaded when it is first asked for.
+Each of them is explained where it is defined.  `opcheck` is loaded when it is first
+asked for.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,8 +1,8 @@
 """Locks of the whole process: of loading, and those that a forked child gets anew.
 
-True only here: what is held while a module of ours loads, and what a fork does to locks
-that another thread holds at that moment: the child has no such thread, so nobody would
-ever release them.
+What is held while a module of ours loads, and what a fork does to locks that another
+thread holds at that moment: the child has no such thread, so nobody would ever release
+them.
 
 Rules:
 - a module that loads when it is first asked for is loaded by `load`, or with `LOADING`

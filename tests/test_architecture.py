@@ -91,7 +91,7 @@ def test_the_second_table_shares_nothing_with_the_first() -> None:
     shared = imports("invariants/second_table.py") | imports(
         "invariants/second_model.py"
     )
-    forbidden = ("aliases", "model", "keyset", "rules", "recipe", "masks", "local")
+    forbidden = ("dispatch_key", "model", "keyset", "rules", "recipe", "masks", "local")
     for path in shared:
         if path.startswith("runtime/"):
             assert Path(path).stem not in forbidden, path

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runtime.keys import AUTOGRADOTHER_BACKENDS, SLOTS, DispatchKey, members
-from runtime.keys.aliases import guarded_backends
+from runtime.keys.dispatch_key import guarded_backends
 
 # Slot 0 is `Undefined`: no dispatch key is left.
 UNDEFINED_SLOT = 1

@@ -1,6 +1,18 @@
 """Dispatch keys, sets of them, and what a thread adds to and takes from a call."""
 
-from runtime.keys.aliases import (
+from runtime.keys.dispatch_key import (
+    BACKEND_BITS,
+    SLOTS,
+    DispatchKey,
+    autograd_key_of,
+    fallback_keys,
+    guarded_backends,
+    is_member,
+    kernel_key,
+    key_of_device,
+    members,
+)
+from runtime.keys.keyset import (
     AFTER_ADINPLACEORVIEW,
     AFTER_AUTOGRAD,
     AFTER_FUNCTIONALIZE,
@@ -10,16 +22,14 @@ from runtime.keys.aliases import (
     AUTOGRADOTHER_BACKENDS,
     DEFAULT_EXCLUDED,
     DEFAULT_INCLUDED,
+    FULL,
     FUNCTORCH_KEYS,
     PYTHON_KEYS,
-    autograd_key_of,
-    guarded_backends,
-    is_member,
-    members,
+    KeySet,
+    full_after,
+    mask_index,
+    slot_of,
 )
-from runtime.keys.device import key_of_device
-from runtime.keys.dispatch_key import BACKEND_BITS, SLOTS, DispatchKey
-from runtime.keys.keyset import FULL, KeySet, full_after, mask_index, slot_of
 from runtime.keys.local import (
     LOCAL,
     effective,
@@ -31,7 +41,6 @@ from runtime.keys.local import (
     set_included,
 )
 from runtime.keys.model import BACKENDS, FUNCTIONALITIES
-from runtime.keys.registrable import fallback_keys, kernel_key
 
 __all__ = [
     "AFTER_ADINPLACEORVIEW",

@@ -1,7 +1,8 @@
-"""Dispatch keys: interned names with a value, bits and, for most, a slot.
+"""Dispatch keys: names, aliases, and what may be registered at each.
 
-True only here: one object exists per name.  Keys are compared by identity, ordered
-by `.value`, and a copy or an unpickled key is the very same object.
+One object exists per name: keys are compared by identity, ordered by `.value`, and a
+copy or an unpickled key is the very same object.  Everything here is computed from the
+tables of `runtime.keys.model`.
 
 Kinds:
 - `undefined`       the one key `Undefined`: no bits, slot 0;
@@ -14,9 +15,19 @@ Values are upstream's enum integers.  After the functionalities comes an end mar
 and each per-backend block opens with a start marker; markers are gaps here.  Sorting
 by value is the order of a state dump; `SLOTS` is the order of a table dump.
 
-A key is reached as `DispatchKey.CPU`, `DispatchKey["CPU"]` or `DispatchKey.parse`;
-where a name is assigned, `parse` it: mypy reads `k = DispatchKey[n]` as an alias.
-All names come from `runtime.keys.model`.
+Rules:
+- a key is reached as `DispatchKey.CPU`, `DispatchKey["CPU"]` or `DispatchKey.parse`;
+  where a name is assigned, `parse` it: mypy reads `k = DispatchKey[n]` as an alias;
+- the members of an alias are exact keys, not bits, so no cross product gets in;
+  Undefined, aliases and building blocks are in no alias: where a rule of the table
+  covers Undefined, that rule says so;
+- every backend has its own autograd key, which guards that backend, HIP, VE and MTIA
+  included; upstream forgets these three;
+- a building block parses as a name but takes neither kernel nor fallback.  Upstream
+  accepts it for kernels; it then reaches no slot and yet answers "this backend has a
+  kernel", which changes what other slots run;
+- a kernel at Undefined is one at the default, CompositeImplicitAutograd; a fallback
+  there is refused, since no key is left to fall back from.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,12 +35,19 @@ from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from runtime.errors.base import nearest
-from runtime.errors.key import UnknownKey
+from runtime.errors.key import (
+    NotRegistrable,
+    UnknownBackend,
+    UnknownDevice,
+    UnknownKey,
+)
 from runtime.keys.model import (
     ALIASES,
     BACKENDS,
+    DEVICES,
     FORMER_NAMES,
     FUNCTIONALITIES,
+    GUARDS,
     PER_BACKEND,
 )
 
@@ -209,3 +227,138 @@ SLOTS: tuple[DispatchKey, ...] = tuple(
         key=lambda key: key.slot or 0,
     )
 )
+
+_MEMBERS: dict[DispatchKey, tuple[DispatchKey, ...]] = {
+    DispatchKey[alias.name]: tuple(
+        key
+        for key in SLOTS
+        if key.functionality in alias.functionalities
+        and key.backend not in alias.without_backends
+    )
+    for alias in ALIASES
+}
+
+_MEMBER_SETS: dict[DispatchKey, frozenset[DispatchKey]] = {
+    alias: frozenset(keys) for alias, keys in _MEMBERS.items()
+}
+
+_GUARDED: dict[DispatchKey, tuple[DispatchKey, ...]] = {
+    guard: tuple(
+        key
+        for key in SLOTS
+        if key.functionality in guarded and guard.backend in (None, key.backend)
+    )
+    for functionality, guarded in GUARDS
+    for guard in SLOTS
+    if guard.functionality == functionality
+}
+
+
+def members(key: DispatchKey) -> tuple[DispatchKey, ...]:
+    """The runtime keys that `key` stands for, in slot order.
+
+    An alias stands for its members, a runtime key for itself, a building block for
+    nothing.
+    """
+    if key.is_alias:
+        return _MEMBERS[key]
+    return (key,) if key.is_runtime else ()
+
+
+def is_member(key: DispatchKey, alias: DispatchKey) -> bool:
+    """Whether `key` is one of `members(alias)`."""
+    if alias.is_alias:
+        return key in _MEMBER_SETS[alias]
+    return key is alias and key.is_runtime
+
+
+def guarded_backends(autograd_key: DispatchKey) -> tuple[DispatchKey, ...]:
+    """The backend keys before which this autograd key stands; none for other keys."""
+    return _GUARDED.get(autograd_key, ())
+
+
+def autograd_key_of(backend: str | None) -> DispatchKey:
+    """The autograd key of a backend component; AutogradOther where there is none.
+
+    Raises `UnknownBackend`.
+    """
+    if backend is None:
+        return DispatchKey.AutogradOther
+    if backend not in BACKENDS:
+        raise UnknownBackend(name=backend, known=BACKENDS)
+    return DispatchKey[f"Autograd{backend}"]
+
+
+def kernel_key(key: DispatchKey) -> DispatchKey:
+    """The key under which a kernel registered at `key` is kept.
+
+    Raises `NotRegistrable` for a building block.
+    """
+    if key is DispatchKey.Undefined:
+        return DispatchKey.CompositeImplicitAutograd
+    _refuse_building_block(key, "kernel")
+    return key
+
+
+def fallback_keys(key: DispatchKey) -> tuple[DispatchKey, ...]:
+    """The runtime keys that a fallback at `key` covers, in slot order.
+
+    Raises `NotRegistrable` for Undefined and for a building block.
+    """
+    if key is DispatchKey.Undefined:
+        raise NotRegistrable(
+            key=key.name,
+            subject="fallback",
+            reason="undefined",
+            instead=("a runtime key", "an alias"),
+        )
+    _refuse_building_block(key, "fallback")
+    return members(key)
+
+
+def _refuse_building_block(
+    key: DispatchKey, subject: Literal["kernel", "fallback"]
+) -> None:
+    if key.kind == "building_block":
+        instances = [each for each in SLOTS if each.functionality == key.functionality]
+        raise NotRegistrable(
+            key=key.name,
+            subject=subject,
+            reason="building block",
+            instead=tuple(each.name for each in instances),
+        )
+
+
+# An index is a 32-bit number at most; Python refuses to read thousands of digits.
+_DIGITS = 9
+
+# What people call types that have another name here.
+_SPOKEN = {"gpu": "cuda", "nvidia": "cuda", "rocm": "hip", "amd": "hip", "tpu": "xla"}
+
+_KEYS: dict[str, DispatchKey] = {kind: DispatchKey[key] for kind, key in DEVICES}
+
+
+def key_of_device(device: str) -> DispatchKey:
+    """The key of a plain tensor on `device`, such as `"cpu"` or `"cuda:1"`.
+
+    Raises `UnknownDevice` for an unknown type and for a malformed string.
+    """
+    kind, colon, index = device.partition(":")
+    known = tuple(_KEYS)
+    if kind not in _KEYS:
+        near = _near(kind.strip().lower(), known)
+        raise UnknownDevice(device=device, reason="type", known=known, near=near)
+    # ASCII digits in their one spelling: "01" and other scripts' digits are refused.
+    if colon and not (
+        index.isascii()
+        and index.isdecimal()
+        and len(index) <= _DIGITS
+        and str(int(index)) == index
+    ):
+        raise UnknownDevice(device=device, reason="form", known=known)
+    return _KEYS[kind]
+
+
+def _near(kind: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """The type that people call so, else those that are spelled alike."""
+    return (_SPOKEN[kind],) if kind in _SPOKEN else nearest(kind, known)

@@ -1,7 +1,7 @@
-"""Sets of dispatch keys: 62 bits, backends low, functionalities high.
+"""Sets of dispatch keys: 62 bits, backends low, functionalities high; the named sets.
 
-True only here: a set does not hold keys but bits, and per-backend keys share them.
-What follows, as upstream has it:
+A set does not hold keys but bits, and per-backend keys share them.  What follows, as
+upstream has it:
 - {CPU, AutogradCUDA} also has CUDA and AutogradCPU: bits form a cross product;
 - `-` and `remove` take functionality bits only; backends go by `remove_backend`;
 - a building block adds its functionality bit; Undefined and aliases add nothing;
@@ -19,8 +19,22 @@ from collections.abc import Iterable, Iterator
 
 from runtime.errors.call import WrongValue
 from runtime.errors.key import ForeignBits, NoPriority, UnknownBackend
-from runtime.keys.dispatch_key import BACKEND_BITS, SLOTS, DispatchKey
-from runtime.keys.model import BACKENDS, FUNCTIONALITIES, LEGACY_IGNORED
+from runtime.keys.dispatch_key import (
+    BACKEND_BITS,
+    SLOTS,
+    DispatchKey,
+    guarded_backends,
+)
+from runtime.keys.model import (
+    AUTOCAST,
+    AUTOGRAD,
+    AUTOGRADOTHER,
+    BACKENDS,
+    EXCLUDED_AT_START,
+    FUNCTIONALITIES,
+    INCLUDED_AT_START,
+    LEGACY_IGNORED,
+)
 
 # A key, or its name.
 Key = DispatchKey | str
@@ -243,4 +257,36 @@ def full_after(key: DispatchKey) -> KeySet:
 
 FULL = KeySet.from_bits(_ALL)
 
-_LEGACY = KeySet(DispatchKey[name] for name in LEGACY_IGNORED)
+
+def _named(*names: str) -> KeySet:
+    return KeySet(DispatchKey[name] for name in names)
+
+
+# With every backend bit: the set is used to ask "which backend keys are these".
+AUTOGRADOTHER_BACKENDS = KeySet(guarded_backends(DispatchKey.AutogradOther))
+assert AUTOGRADOTHER_BACKENDS.has_all(_named(*AUTOGRADOTHER)), "one table feeds both"
+
+# Without backend bits: these sets are used for removal.
+AUTOGRAD_KEYS = _named(*AUTOGRAD)
+AUTOGRAD_KEYS_WITH_ADINPLACEORVIEW = AUTOGRAD_KEYS.add(DispatchKey.ADInplaceOrView)
+AUTOCAST_KEYS = _named(*AUTOCAST)
+PYTHON_KEYS = _named("Python", "PythonTLSSnapshot")
+FUNCTORCH_KEYS = _named(
+    "FuncTorchBatched",
+    "FuncTorchVmapMode",
+    "Batched",
+    "VmapMode",
+    "FuncTorchGradWrapper",
+)
+
+# What a kernel of that layer redispatches with.
+AFTER_AUTOGRAD = full_after(DispatchKey.AutogradOther)
+AFTER_ADINPLACEORVIEW = full_after(DispatchKey.ADInplaceOrView)
+AFTER_FUNCTIONALIZE = full_after(DispatchKey.Functionalize).remove(
+    DispatchKey.ADInplaceOrView
+)
+
+DEFAULT_INCLUDED = _named(*INCLUDED_AT_START)
+DEFAULT_EXCLUDED = _named(*EXCLUDED_AT_START)
+
+_LEGACY = _named(*LEGACY_IGNORED)

@@ -1,7 +1,7 @@
 """What the current thread adds to, and takes from, the keys of every call.
 
-True only here: the only mutable state of `runtime.keys`, two sets of raw bits for
-each thread.  A new thread starts from the defaults, not from its parent.
+The only mutable state of `runtime.keys`: two sets of raw bits for each thread.  A new
+thread starts from the defaults, not from its parent.
 
 Rules:
 - exclusion beats inclusion, but cannot take backend bits away;
@@ -33,9 +33,8 @@ from typing import Any, Self
 
 from runtime.errors.base import EveryorderError
 from runtime.errors.key import GuardLeftElsewhere, GuardNotEntered
-from runtime.keys.aliases import DEFAULT_EXCLUDED, DEFAULT_INCLUDED
 from runtime.keys.dispatch_key import BACKEND_BITS, DispatchKey
-from runtime.keys.keyset import KeySet
+from runtime.keys.keyset import DEFAULT_EXCLUDED, DEFAULT_INCLUDED, KeySet
 
 Keys = DispatchKey | KeySet | Iterable[DispatchKey]
 

@@ -1,8 +1,8 @@
 """The literal tables from which every dispatch key derives.
 
-True only here: which backends and functionalities exist, and in which order.  All
-else (bits, slots, names, alias members, guards, dump order) is computed from these
-tables, so that adding a backend is adding one word.
+They say which backends and functionalities exist, and in which order.  All else (bits,
+slots, names, alias members, guards, dump order) is computed from them, so that adding a
+backend is adding one word.
 
 Rules:
 - position is priority: later in a table means dispatched to earlier in a call;

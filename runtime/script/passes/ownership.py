@@ -17,7 +17,7 @@ from runtime.autograd.install import install as install_autograd
 from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.state import DispatcherState
 from runtime.keys import BACKEND_BITS, DispatchKey
-from runtime.keys.aliases import DEFAULT_INCLUDED
+from runtime.keys.keyset import DEFAULT_INCLUDED
 from runtime.keys.local import View
 from runtime.operators.install import install as install_operators
 from runtime.schema.names import OperatorName
