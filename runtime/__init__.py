@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from runtime.custom import custom_op, define, impl, infer_schema
     from runtime.custom.opcheck import opcheck
     from runtime.declared import *  # noqa: F403  # the names that are lazy
-    from runtime.dispatch.teaching import PythonDispatcher
     from runtime.kernels.threads import get_num_threads, set_num_threads
     from runtime.modules import (
         Module,
@@ -105,7 +104,6 @@ __all__ = [
     "ModuleList",
     "OperatorHandle",
     "Parameter",
-    "PythonDispatcher",
     "Registration",
     "Schema",
     "Sequential",
@@ -180,7 +178,6 @@ _LAZY = {
     "ModuleDict": "runtime.modules",
     "ModuleList": "runtime.modules",
     "Parameter": "runtime.modules",
-    "PythonDispatcher": "runtime.dispatch.teaching",
     "Sequential": "runtime.modules",
     "Size": "runtime.tensors",
     "Storage": "runtime.tensors",
@@ -261,8 +258,7 @@ def _loaded(name: str) -> Any:
         return load(f"runtime.{name}")
     if home is not None:
         # Whoever asks for a tensor, or for what makes one, gets it whole.
-        if home != "runtime.dispatch.teaching":
-            load("runtime.whole")
+        load("runtime.whole")
         return getattr(load(home), name)
     if name in _CONSTANTS:
         return getattr(math, name)

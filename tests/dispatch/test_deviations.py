@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.systems.torch_deviations import PREDICTIONS
 from runtime.dispatch import Dispatcher, Library
-from runtime.dispatch.deviations import DEVIATIONS
 from runtime.errors.call import WrongArgumentType
 from runtime.errors.key import NoPriority
 from runtime.errors.schema import SchemaError
 from runtime.keys import DispatchKey, KeySet, full_after, is_member, set_included
 from runtime.keys.local import LOCAL
 from runtime.schema import parse_schema
+from tests.deviations import DEVIATIONS
 from tests.dispatch.samples import defined, op, silent
+from tests.torch.predictions import PREDICTIONS
 
 ROOT = Path(__file__).parents[2]
 HERE = "tests/dispatch/"
@@ -236,7 +236,7 @@ TESTS: dict[str, str] = {
     ),
     "built-in fallbacks of the autograd keys": "test_builtin.py::test_the_fallbacks",
     "teaching tool: register() twice": (
-        "test_teaching.py::test_registering_again_replaces"
+        "../examples/test_teaching.py::test_registering_again_replaces"
     ),
     # Calls
     "operators that are gone": (
@@ -528,7 +528,7 @@ def test_every_row_says_everything() -> None:
 
 
 def test_predictions_exist_and_every_one_is_of_a_row() -> None:
-    named = [each.predicts for each in DEVIATIONS if each.predicts]
+    named = [each.predicted_by for each in DEVIATIONS if each.predicted_by]
     assert len(set(named)) == len(named)
     assert set(named) == set(PREDICTIONS)
 

@@ -14,7 +14,6 @@ import pytest
 
 import runtime
 import runtime.errors
-from runtime.dispatch.teaching import PythonDispatcher
 from runtime.errors.base import EveryorderError
 
 # Modules of ours, and of all; how long they take, `make bench` measures.
@@ -48,7 +47,7 @@ def test_every_public_name_is_there_and_is_listed() -> None:
         "promote_types",
         *("DType", "Device", "DispatchKey", "Dispatcher", "EveryorderError"),
         *("Function", "Generator", "KernelOverridden", "KeySet", "Library"),
-        *("OperatorHandle", "PythonDispatcher", "Registration", "Schema", "Storage"),
+        *("OperatorHandle", "Registration", "Schema", "Storage"),
         *("Context", "TorchDispatchMode", "custom_op", "infer_schema", "opcheck"),
         *("Tensor", "as_tensor", "autocast", "boxed", "default_dispatcher"),
         *("default_generator", "direct", "enable_grad", "exclude_keys", "fallthrough"),
@@ -70,7 +69,6 @@ def test_every_public_name_is_there_and_is_listed() -> None:
 
 
 def test_lazy_names_are_the_real_ones() -> None:
-    assert runtime.__getattr__("PythonDispatcher") is PythonDispatcher
     tensors = importlib.import_module("runtime.tensors")
     assert runtime.__getattr__("tensor") is tensors.tensor
     assert runtime.__getattr__("Tensor") is tensors.Tensor

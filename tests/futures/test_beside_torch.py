@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from runtime import futures as ours
-from runtime.dispatch.future_deviations import FUTURES
+from tests.deviations import SECTIONS
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch
@@ -351,7 +351,7 @@ DIFFERENT: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
 @pytest.mark.parametrize("what", DIFFERENT)
 def test_different(what: str) -> None:
     """The name is that of a listed deviation."""
-    assert what in {each.what for each in FUTURES}
+    assert what in {each.what for each in SECTIONS["Futures"]}
     program, theirs, mine = DIFFERENT[what]
     assert program(Theirs) == theirs
     assert program(ours) == mine

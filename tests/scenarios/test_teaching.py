@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from harness.scenario import Scenario, step, use
-from runtime.dispatch.teaching import PythonDispatcher
+from tests.examples.teaching import PythonDispatcher
 from tests.scenarios.asking import answer
 
 

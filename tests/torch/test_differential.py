@@ -5,33 +5,33 @@ The long runs are one test each, so that no worker repeats them.
 
 import pytest
 
-from harness.systems import torch_differential, torch_differential_language
-from harness.systems.torch_deviations import PREDICTIONS
-from harness.systems.torch_differential import (
-    SCENARIOS,
-    SCHEMAS,
-    SEED,
-    Differential,
-    compare,
-    main,
-)
-from harness.systems.torch_differential_coverage import (
+from harness.systems.torch_steps import TorchDefine, TorchImpl
+from runtime.dispatch import recipe
+from runtime.dispatch.rules import RULES
+from tests.torch import differential
+from tests.torch.coverage import (
     KINDS,
     REGISTRABLE,
     ROWS,
     Coverage,
 )
-from harness.systems.torch_differential_language import compare_schemas
-from harness.systems.torch_differential_scenarios import (
+from tests.torch.differential import (
+    SCENARIOS,
+    SCHEMAS,
+    SEED,
+    Differential,
+    compare,
+    compare_schemas,
+    main,
+)
+from tests.torch.language import CONSTRUCTS
+from tests.torch.predictions import PREDICTIONS
+from tests.torch.reference import torch_accepted_keys
+from tests.torch.scenarios import (
     Scenario,
     ScenarioWriter,
     all_keys,
 )
-from harness.systems.torch_differential_schemas import CONSTRUCTS
-from harness.systems.torch_reference import torch_accepted_keys
-from harness.systems.torch_steps import TorchDefine, TorchImpl
-from runtime.dispatch import recipe
-from runtime.dispatch.rules import RULES
 
 pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch
@@ -94,7 +94,7 @@ def test_a_missing_rule_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_prediction_is_idle(
     table: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_differential, table, ())
+    monkeypatch.setattr(differential, table, ())
     assert {each.what for each in compare(200).differences} == {what}
 
 
@@ -102,7 +102,7 @@ def test_no_prediction_is_idle(
 def test_no_prediction_of_the_language_is_idle(
     table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch_differential_language, table, ())
+    monkeypatch.setattr(differential, table, ())
     found = compare_schemas(Coverage(()), 1_000, SEED)
     assert found
     assert all(each.startswith("schema ") for each in found)
@@ -114,7 +114,7 @@ def test_a_prediction_that_fires_without_cause_is_found(
     def everything(_step: object, _readable: object) -> bool:
         return True
 
-    monkeypatch.setattr(torch_differential, "STEPS_REFUSED", (everything,))
+    monkeypatch.setattr(differential, "STEPS_REFUSED", (everything,))
     played = Differential()
     played.play(Scenario(FOO, (TorchImpl("CPU"),), (0, ~0), frozenset()))
     (found,) = played.differences

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from harness.systems import torch_deviations as deviations
-from harness.systems.torch_deviations import PREDICTIONS, Shown
 from harness.systems.torch_steps import (
     TorchDefine,
     TorchDefineWithKernel,
     TorchFallback,
     TorchImpl,
 )
-from runtime.dispatch.deviations import DEVIATIONS
+from tests.deviations import DEVIATIONS
+from tests.torch import predictions as deviations
+from tests.torch.predictions import PREDICTIONS, Shown
 
 STATE = "name: x::f\nschema: (none)\nHIP: h :: (none) [ boxed ]\n"
 AUTOGRAD = "Autograd[alias]: a :: (none) [ fallthrough boxed ]\n"
@@ -26,7 +26,7 @@ def test_every_prediction_has_one_name() -> None:
 
 
 def test_the_table_of_deviations_names_predictions() -> None:
-    named = {each.predicts for each in DEVIATIONS if each.predicts}
+    named = {each.predicted_by for each in DEVIATIONS if each.predicted_by}
     assert named <= PREDICTIONS.keys()
     # One row of the table stands for all traces of failed calls.
     leftovers = {each.__name__ for each in deviations.LEFTOVERS}

@@ -11,7 +11,7 @@ from itertools import combinations_with_replacement, product
 import pytest
 
 from harness.systems.torch_library import invariants_text, load_torch
-from harness.systems.torch_reference import torch_accepted_keys
+from tests.torch.reference import torch_accepted_keys
 
 pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch

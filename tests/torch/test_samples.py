@@ -13,7 +13,7 @@ import pytest
 
 import runtime
 from runtime import Tensor
-from runtime.dispatch.deviations import DEVIATIONS as TABLE
+from tests.deviations import DEVIATIONS as TABLE
 
 torch = pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch

@@ -3,12 +3,6 @@
 import pytest
 
 from harness.systems.torch_library import load_torch
-from harness.systems.torch_reference import (
-    TorchBuiltinFallback,
-    torch_accepted_keys,
-    torch_builtin_fallbacks,
-    torch_dump,
-)
 from harness.systems.torch_steps import (
     TorchDefine,
     TorchDefineInferred,
@@ -18,6 +12,12 @@ from harness.systems.torch_steps import (
     TorchStep,
 )
 from tests.counting import calls_of
+from tests.torch.reference import (
+    TorchBuiltinFallback,
+    torch_accepted_keys,
+    torch_builtin_fallbacks,
+    torch_dump,
+)
 
 pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch

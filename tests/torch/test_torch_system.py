@@ -8,7 +8,6 @@ import pytest
 
 from harness.engine import Square, explore
 from harness.systems.torch_library import invariants_text, load_torch, perform
-from harness.systems.torch_reference import torch_accepted_keys, torch_dump
 from harness.systems.torch_steps import (
     TorchCall,
     TorchDefine,
@@ -26,6 +25,7 @@ from harness.systems.torch_system import (
     TorchSystem,
     order_dependence,
 )
+from tests.torch.reference import torch_accepted_keys, torch_dump
 
 pytest.importorskip("torch", reason="the extra `torch` is not installed")
 pytestmark = pytest.mark.torch

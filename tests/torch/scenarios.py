@@ -8,15 +8,13 @@ Rules:
 - the same seed gives the same scenarios;
 - keys are drawn from all that any side knows, with more weight on those that the rules
   of the table (aliases, guards, AutogradOther) look at;
-- schemas come from the whole grammar (`torch_differential_schemas`), half of them fit
+- schemas come from the whole grammar (`tests.torch.language`), half of them fit
   the one typed kernel that torch offers.
 """
 
 import random
 from typing import Literal, NamedTuple
 
-from harness.systems.torch_differential_schemas import SchemaWriter
-from harness.systems.torch_reference import torch_accepted_keys
 from harness.systems.torch_steps import (
     AliasKind,
     KernelKind,
@@ -28,6 +26,8 @@ from harness.systems.torch_steps import (
     TorchStep,
 )
 from runtime.keys import DispatchKey
+from tests.torch.language import SchemaWriter
+from tests.torch.reference import torch_accepted_keys
 
 NAMESPACE = "everyorder_t"
 # Without overload, and with one.
@@ -86,7 +86,7 @@ class ScenarioWriter:
     """Writes one scenario after another; `keys` are those that torch accepts."""
 
     def __init__(self, seed: int, keys: tuple[str, ...]) -> None:
-        self._chance = random.Random(seed)  # noqa: S311  # repeatable on purpose
+        self._chance = random.Random(seed)  # repeatable on purpose
         self._schemas = SchemaWriter(self._chance)
         self._keys = keys
         self._constructs: set[str] = set()

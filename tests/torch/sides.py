@@ -14,7 +14,6 @@ Rules:
 from typing import Any
 
 from harness.systems.torch_library import load_torch, perform
-from harness.systems.torch_reference import torch_builtin_fallbacks
 from harness.systems.torch_steps import (
     TorchDefine,
     TorchDefineInferred,
@@ -31,6 +30,7 @@ from runtime.dispatch.library import KernelLike, Library
 from runtime.errors.base import EveryorderError
 from runtime.schema.parser import parse_name, parse_schema
 from runtime.tensors import Tensor
+from tests.torch.reference import torch_builtin_fallbacks
 
 # What a side answers to a step: a library to undo it by, or None for a refusal.
 Done = Any

@@ -1,8 +1,7 @@
 """A teaching tool: which kernel each key gets, for a choice of registered keys.
 
-True only here: the choice of keys, and the two short tables.  The tables are not
-modelled: a real dispatcher with one operator is filled through a real library, and its
-dumps are shown, cut down to a few keys.
+The idea: nothing is modelled.  A real dispatcher with one operator is filled through a
+real library, and its dumps are shown, cut down to a few keys.
 
 >>> tool = PythonDispatcher()
 >>> tool.register(["CPU", "CompositeImplicitAutograd"])

@@ -1,15 +1,10 @@
 """Random schema texts over the whole grammar, and texts just outside it.
 
-True only here: what a schema can be made of, as a generator.  A text carries the names
-of the constructs that went into it, so that a comparison can tell what it covered; the
-names of all of them are `CONSTRUCTS`.
-
-Rules:
-- the same seed gives the same texts;
-- `text` is written so that both sides accept it; `damaged` then changes one word of
-  such a text, and nobody knows what it is worth until both sides have read it;
-- `deviant` writes what one side refuses by decision (see `torch_deviations`), and
-  nothing else does.
+`SchemaWriter` makes random texts over the whole grammar, `damaged` changes one word of
+such a text, and `deviant` writes what one side refuses by decision (see `predictions`).
+A text carries the names of the constructs that went into it, so that a comparison can
+tell what it covered; the names of all of them are `CONSTRUCTS`.  The same seed
+gives the same texts.
 """
 
 import random
@@ -68,7 +63,7 @@ _MEMBERS = ("Tensor", "int", "str", "bool", "Device", "bool?", "Scalar", "Tensor
 # Types that no question mark may follow.
 _NONE = ("None", "NoneType")
 
-# Name of a prediction of `torch_deviations` -> texts that it is about.
+# Name of a prediction of `predictions` -> texts that it is about.
 DEVIANT = {
     "an_argument_named_twice": (
         "f(Tensor x, int x) -> Tensor",

@@ -8,10 +8,10 @@ the schema grammar and predictions, and `missed` names what was never seen.
 from collections import Counter
 from collections.abc import Collection
 
-from harness.systems.torch_deviations import PREDICTIONS
-from harness.systems.torch_differential_schemas import CONSTRUCTS
 from runtime.dispatch.entry import OperatorEntry
 from runtime.keys import DispatchKey
+from tests.torch.language import CONSTRUCTS
+from tests.torch.predictions import PREDICTIONS
 
 # The rows of the rules that fill a table, in order; `at` is the slot of no key at all.
 ROWS = (

@@ -2,10 +2,10 @@
 
 import pytest
 
-from runtime.dispatch.teaching import ALIAS_KEYS, RUNTIME_KEYS, PythonDispatcher
 from runtime.errors.key import UnknownKey
 from runtime.errors.registration import CallRefused
 from runtime.keys import DispatchKey
+from tests.examples.teaching import ALIAS_KEYS, RUNTIME_KEYS, PythonDispatcher
 
 
 def tool(*keys: str) -> PythonDispatcher:
