@@ -134,7 +134,7 @@ test-gpu: $(STAMP)
 	EVERYORDER_ALL_KERNELS=1 $(BIN)/python -m pytest -n0 -rs tests/cuda
 
 bench: $(STAMP)
-	$(BIN)/python -m tests.bench --write README.md
+	$(BIN)/python -m tests.bench --write docs/speed.md
 
 bench-gpu: $(STAMP)
 	$(BIN)/python -m tests.cuda.bench --write tests/bench/results/gpu.md

@@ -1,4 +1,4 @@
-"""`python -m tests.bench [--write README.md] [NAME...]`: run rows, print, file them.
+"""`python -m tests.bench [--write FILE] [NAME...]`: run rows, print, file them.
 
 Names choose among the functions of `ROWS`; then nothing may be written, since the table
 is written whole.

@@ -1,7 +1,7 @@
 """Rows about kernels; `python -m tests.bench.kernels [--quick] [NAME...]` prints them.
 
 True only here: sizes, dtypes and threads are gone through, every figure is filed in
-`results/cpu-kernels.md`, and the README gets four rows: how many figures meet their
+`results/cpu-kernels.md`, and docs/speed.md gets four rows: how many figures meet their
 target, and which one is the worst.
 
 Rules: outputs are there before the clock starts, on every side.  With one thread BLAS
@@ -176,7 +176,7 @@ def summary(
 
 
 def rows_of(measured: Sequence[Measured]) -> Iterator[Row]:
-    """The rows of the README."""
+    """The rows of docs/speed.md."""
     numpy = [
         (ratio, each.name)
         for each in measured
