@@ -10,8 +10,7 @@ from itertools import compress
 from operator import is_not
 from typing import Any, TypeAlias, get_args
 
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import (
     ClassRule,
     Definition,

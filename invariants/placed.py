@@ -5,8 +5,7 @@ second table are spelled out at most once, and only when a law asks.
 """
 
 from invariants.second_table import Expected, second_table
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.table import Fallbacks, Slot
 
 

@@ -34,7 +34,7 @@ from invariants.second_model import (
     SLOTS,
     UNDEFINED,
 )
-from runtime.dispatch.entry import Implementations
+from runtime.dispatch.state import Implementations
 from runtime.dispatch.token import Fallback, Implementation
 
 # Provenances of slots that draw on no key of the operator.

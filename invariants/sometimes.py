@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from invariants.law import Violation
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 
 Sees: TypeAlias = Callable[[Any], bool]
 

@@ -23,8 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from invariants.live import replaced
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import Token
 
 Change: TypeAlias = Literal["add", "remove", "fail", "use", "again"]

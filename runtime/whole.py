@@ -13,8 +13,7 @@ Rules: other dispatchers are left as they are; `runtime.operators.install` and
 
 from runtime.autograd.fallback import install_fallbacks
 from runtime.autograd.versions import install_version_fallback
-from runtime.dispatch.builtin import release
-from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.dispatch.dispatcher import default_dispatcher, release
 from runtime.dispatch.library import Library
 from runtime.operators import functions, methods
 from runtime.python_dispatch import fallback, making, metadata, reading

@@ -25,7 +25,7 @@ from typing import Any
 from harness.scenario.probes import CONTEXT, HANDLER, SUBCLASS
 from harness.scenario.recorder import Recorder
 from harness.scenario.subclass import ProbeSubclass
-from runtime.dispatch.fingerprint import fingerprint
+from runtime.dispatch.dump import fingerprint
 from runtime.dispatch.library import Library
 from runtime.errors.base import EveryorderError
 from runtime.keys import LOCAL, KeySet

@@ -21,7 +21,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from harness.errors import UnknownProbe
-from runtime.dispatch.reading import DefinitionReading
+from runtime.dispatch.token import DefinitionReading
 from runtime.errors.base import EveryorderError, nearest
 from runtime.keys import DispatchKey, KeySet
 from runtime.schema.argument import Argument

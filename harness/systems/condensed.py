@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from runtime.dispatch.dispatcher import BUILTIN
 from runtime.dispatch.dump import REMEMBERED, TableReading, contents
-from runtime.dispatch.recipe import recipe_of
+from runtime.dispatch.table import recipe_of
 from runtime.keys import SLOTS
 
 
@@ -18,7 +18,7 @@ from runtime.keys import SLOTS
 def condensed(reading: TableReading) -> str:
     """The lines of a table (`runtime.dispatch.dump.table_reading`), condensed."""
     held = contents(reading)
-    empty = contents((recipe_of(()), (), BUILTIN[-1].fallbacks.texts))
+    empty = contents((recipe_of(()), (), BUILTIN.fallbacks.texts))
     lines: list[str] = []
     number = 0
     while number < len(SLOTS):

@@ -11,7 +11,7 @@ every single call, too.  Only texts and laws of a value are remembered, by that 
 every transition goes through public calls.
 
 The fingerprint is that of the state and of all that stands beside it; why it is
-complete is said in `runtime.dispatch.fingerprint` and `harness.scenario.effects`.
+complete is said in `runtime.dispatch.dump` and `harness.scenario.effects`.
 
 `view="upstream"` observes what upstream's own harness observes: `dump_state` and
 `dump_table`, whole, of one operator.
@@ -41,14 +41,12 @@ from runtime.dispatch.dump import (
     REMEMBERED,
     dump_state,
     dump_table,
+    fingerprint,
     table_reading,
 )
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.fingerprint import fingerprint
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.reading import namespace_of
-from runtime.dispatch.state import DispatcherState, OperatorMap
-from runtime.dispatch.token import Token
+from runtime.dispatch.state import DispatcherState, OperatorEntry, OperatorMap
+from runtime.dispatch.token import Token, namespace_of
 from runtime.errors.base import EveryorderError
 from runtime.schema.parser import parse_name
 

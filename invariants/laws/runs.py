@@ -23,8 +23,7 @@ from invariants.second_table import (
     second_table,
     slot_reached,
 )
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 
 
 @law("run")

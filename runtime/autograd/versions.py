@@ -28,7 +28,7 @@ def install_version_fallback(library: Library) -> Registration:
     """Register the fallback, in a library of `_`.
 
     Raises `DuplicateFallback`; a dispatcher that starts with the built-in one has it
-    released first (`runtime.dispatch.builtin`).
+    released first (`runtime.dispatch.dispatcher.release`).
     """
     return library.fallback(linked(_bumping, "versions"), "ADInplaceOrView")
 

@@ -24,8 +24,8 @@ from runtime.custom.inference import holds_tensors, names_of, schema_of, tag_nam
 from runtime.custom.kernel import kernel_of
 from runtime.custom.live import live
 from runtime.custom.selection import selecting, takes_tensors
+from runtime.dispatch.arguments import check_kind
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.kind import check_kind
 from runtime.errors.custom_op import (
     KeywordOnlyTensor,
     MalformedSignature,

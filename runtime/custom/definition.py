@@ -39,10 +39,9 @@ from runtime.custom.kernel import kernel_of
 from runtime.custom.live import forget, keep, live
 from runtime.custom.selection import selecting, takes_tensors
 from runtime.custom.versions import version_kernel
-from runtime.dispatch.completion import check_rule
+from runtime.dispatch.arguments import check_rule
 from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.introspection import SignatureOf
+from runtime.dispatch.handle import OperatorHandle, SignatureOf
 from runtime.dispatch.kernel import Kernel, linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration

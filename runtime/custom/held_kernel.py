@@ -14,9 +14,8 @@ Rules:
 from typing import Any
 
 from runtime.custom.target import Operator, dispatcher_of, handle_of, schema_known
-from runtime.dispatch.caller import Caller
+from runtime.dispatch.call import Caller, Place
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.place import Place
 from runtime.errors.call import OperatorGone
 from runtime.errors.registration import NoKernelForKey
 from runtime.keys import BACKEND_BITS, DispatchKey, KeySet, full_after

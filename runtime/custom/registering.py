@@ -29,7 +29,7 @@ from runtime.custom.target import (
     handle_of,
     schema_known,
 )
-from runtime.dispatch.completion import description_of
+from runtime.dispatch.arguments import description_of
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.kernel import Kernel, describe

@@ -10,9 +10,8 @@ from runtime.custom.decorator import qualified
 from runtime.custom.definition import CustomOpDef
 from runtime.custom.live import live
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.handle import OperatorHandle
+from runtime.dispatch.handle import OperatorHandle, OperatorPacket
 from runtime.dispatch.library import Library
-from runtime.dispatch.namespace import OperatorPacket
 from runtime.errors.custom_op import NotAnOperator, OverloadNeeded
 from runtime.schema.excerpt import described
 from runtime.schema.names import OperatorName

@@ -1,9 +1,7 @@
 """The dispatcher: operators, their kernels by key, and the calls in between."""
 
-from runtime.dispatch import builtin as _builtin  # noqa: F401  # installs itself
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.fingerprint import fingerprint
+from runtime.dispatch.dump import fingerprint
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.kernel import (
     Kernel,
@@ -13,11 +11,10 @@ from runtime.dispatch.kernel import (
     linked,
     named_not_supported,
 )
-from runtime.dispatch.library import Library
+from runtime.dispatch.library import KernelOverridden, Library
 from runtime.dispatch.namespace import Operators
-from runtime.dispatch.overriding import KernelOverridden
 from runtime.dispatch.registration import Registration
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 
 __all__ = [
     "Dispatcher",

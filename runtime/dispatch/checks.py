@@ -1,7 +1,7 @@
 """What must hold before a definition or a kernel joins an operator.
 
-True only here: schema matching inside the dispatcher.  A kernel may come before its
-schema; its inferred schema waits with it, and whichever comes second is checked.
+Definitions are matched with kernels here.  A kernel may come before its schema; its
+inferred schema waits with it, and whichever comes second is checked.
 
 Rules:
 - kernels are compared with each other by signature, with the definition by schema;
@@ -13,10 +13,14 @@ Rules:
 from functools import lru_cache
 from operator import itemgetter
 
-from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.kernel import keyword_places
-from runtime.dispatch.reading import DefinitionReading, KernelReading
-from runtime.dispatch.token import Definition, Implementation
+from runtime.dispatch.state import OperatorEntry
+from runtime.dispatch.token import (
+    Definition,
+    DefinitionReading,
+    Implementation,
+    KernelReading,
+)
 from runtime.errors.registration import (
     AliasKindConflict,
     DuplicateDefinition,

@@ -1,8 +1,8 @@
 """The dispatcher: a lock, a reference to the current state, and who asks.
 
-True only here: how a state is published.  A writer computes the new state, tells the
-listeners, and publishes by one assignment.  A reader takes the reference once and then
-holds a value: it never waits, never sees a mix, and never a state that is taken back.
+A writer computes the new state, tells the listeners, and publishes by one assignment.
+A reader takes the reference once and then holds a value: it never waits, never sees a
+mix, and never a state that is taken back.
 
 Rules:
 - an exception of a listener abandons a registration, and those already told are told
@@ -23,7 +23,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import partial, reduce
 from operator import call, methodcaller
 from threading import get_ident
 from types import SimpleNamespace
@@ -32,18 +32,19 @@ from weakref import ref
 
 from runtime.dispatch.checks import check_no_override
 from runtime.dispatch.dump import dump_state, dump_table
-from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.place import Keyring
+from runtime.dispatch.kernel import fallthrough
+from runtime.dispatch.keyring import Keyring
 from runtime.dispatch.registration import (
     Ledger,
     Owner,
     Registration,
     registered,
 )
-from runtime.dispatch.state import EMPTY, DispatcherState
+from runtime.dispatch.state import EMPTY, DispatcherState, OperatorEntry
 from runtime.dispatch.token import (
     Definition,
+    Fallback,
     Implementation,
     Listener,
     Subscription,
@@ -54,7 +55,7 @@ from runtime.dispatch.watch import WATCH
 from runtime.errors.base import nearest
 from runtime.errors.call import PrivateDispatcher
 from runtime.errors.registration import SchemaNotFound, WriteInsideListener
-from runtime.keys import DispatchKey
+from runtime.keys import AUTOCAST_KEYS, DispatchKey, fallback_keys
 from runtime.locks import renewed
 from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name
@@ -64,15 +65,28 @@ from runtime.schema.schema import Schema
 Telling = Callable[[], None]
 Additions = list[tuple[Telling, Telling]]
 
-# The states that new dispatchers start from, last first; `builtin` adds its own.
-BUILTIN: list[DispatcherState] = [EMPTY]
+# What a call passes when nothing handles it: these two are included in every call, the
+# vmap modes are entered for the whole thread, and autocast keys are on every tensor.
+PASSED = (
+    "BackendSelect",
+    "ADInplaceOrView",
+    "Autograd",
+    "FuncTorchVmapMode",
+    "VmapMode",
+)
+_BUILTIN_TOKENS = {
+    name: Fallback(fallback_keys(DispatchKey.parse(name)), fallthrough, "built in")
+    for name in (*PASSED, *(key.name for key in AUTOCAST_KEYS))
+}
+# The state that new dispatchers start from.
+BUILTIN = reduce(ADD[Fallback], _BUILTIN_TOKENS.values(), EMPTY)
 
 
 class Dispatcher:
     """A registry of operators; programs usually share `default_dispatcher()`.
 
-    It starts with the fallbacks of `runtime.dispatch.builtin`, which let a call pass
-    the keys that nothing handles; `builtin_fallbacks=False` leaves them out.
+    It starts with fallbacks that let a call pass the keys that nothing handles
+    (`PASSED`, and those of autocast); `builtin_fallbacks=False` leaves them out.
     `merges_alias_kinds=True` turns on the 2020 rule: a second, equal definition of an
     operator is accepted if it leaves the alias analysis kind out.
     `warns_of_overrides=False` silences `KernelOverridden`.  `state` is the published
@@ -98,7 +112,7 @@ class Dispatcher:
         merges_alias_kinds: bool = False,
         warns_of_overrides: bool = True,
     ) -> None:
-        state = BUILTIN[-1] if builtin_fallbacks else EMPTY
+        state = BUILTIN if builtin_fallbacks else EMPTY
         if merges_alias_kinds:
             state = state._replace(merges_alias_kinds=True)
         self.state = state
@@ -394,7 +408,7 @@ def without(
         if (
             state.subscriptions
             and isinstance(token, Definition)
-            and _definitions(state, token) == (token,)
+            and AMONG[Definition](state, token) == (token,)
         ):
             calls += [
                 partial(_GOES(token.operator, token.schema), held.listener)
@@ -410,7 +424,7 @@ def _additions(
     """What listeners are told of new definitions, and new listeners of all."""
     told: list[tuple[Listener, OperatorName, Schema]] = []
     for token in tokens:
-        if isinstance(token, Definition) and not _definitions(before, token):
+        if isinstance(token, Definition) and not AMONG[Definition](before, token):
             told += [
                 (held.listener, token.operator, token.schema)
                 for held in before.subscriptions
@@ -469,12 +483,6 @@ def report_unraisable(error: BaseException, where: object) -> None:
     )
 
 
-def _definitions(state: DispatcherState, token: Definition) -> tuple[Definition, ...]:
-    """The definitions of the operator of `token`: several under the 2020 rule."""
-    entry = state.entry(token.operator)
-    return () if entry is None else entry.definitions
-
-
 _DEFAULT: list[Dispatcher] = []
 _DEFAULT_LOCK = renewed()
 
@@ -485,3 +493,15 @@ def default_dispatcher() -> Dispatcher:
         if not _DEFAULT:
             _DEFAULT.append(Dispatcher())
         return _DEFAULT[0]
+
+
+def release(dispatcher: Dispatcher, key: str) -> None:
+    """Take the built-in fallback of one name of `PASSED` off a dispatcher.
+
+    Whoever registers a fallback of its own for such a key has it released first; the
+    runtime does so on the default dispatcher for the Autograd keys.  Nothing happens if
+    it was taken off before, or never was there.
+    """
+    token = _BUILTIN_TOKENS[key]
+    if token in dispatcher.state.fallbacks.tokens:
+        dispatcher.unregister((token,))

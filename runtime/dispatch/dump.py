@@ -1,26 +1,33 @@
-"""The texts of an operator: `dump_state`, `dump_table`, `list_keys`.
+"""What is registered, as text: the dumps of an operator, and fingerprints of states.
 
-True only here: the formats, which are upstream's byte for byte (a data format), except
-that the table shown is the live one.
+The formats of dumps are upstream's byte for byte (a data format), except that the table
+shown is the live one.  A fingerprint is a whole state as nested text and numbers.  Two
+states with equal fingerprints answer every question alike and react alike to every
+registration, provided that kernels with equal descriptions behave alike; the harness
+gives every step a description of its own.  Its proofs rest on this, and a test changes
+every field of a state in turn to see the fingerprint change.
 
-How it works: an entry is first reduced to its readings (see `reading`), and the
-rendering is a remembered function of these.  So equal entries share one rendering, a
-step of an exploration costs what it touches, and no memory of a text keeps a kernel
-alive.
-"""
+How it works: for a dump an entry is first reduced to its readings (see `token`), and
+the rendering is a remembered function of these.  So equal entries share one rendering,
+a step of an exploration costs what it touches, and no memory of a text keeps a kernel
+alive.  In a fingerprint, kernels are named by their description and by their position
+within the entry; the table is taken as it stands, not as it ought to be."""
 
+from collections.abc import Hashable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.reading import DefinitionReading, KernelReading
-from runtime.dispatch.recipe import Recipe
-from runtime.dispatch.table import AMBIGUOUS, FallbackTexts, Table, numbers
+from runtime.dispatch.state import DispatcherState, OperatorEntry, OperatorMap
+from runtime.dispatch.table import (
+    AMBIGUOUS,
+    REMEMBERED,
+    FallbackTexts,
+    Recipe,
+    Table,
+    numbers,
+)
+from runtime.dispatch.token import DefinitionReading, KernelReading
 from runtime.keys import SLOTS
-
-# As many as the states of sixteen steps, met again in no order that a smaller memory
-# could follow; a rendering is a few kilobytes, and whoever explores holds it, too.
-REMEMBERED = 65536
 
 # Of each key, by value: the reading of its only kernel, or of all, newest first.
 Kernels = tuple[KernelReading | tuple[KernelReading, ...], ...]
@@ -123,3 +130,75 @@ def listed_keys(reading: TableReading) -> tuple[str, ...]:
     """`list_keys` of a reading."""
     held: Any = contents(reading)
     return tuple(SLOTS[n].name for n in range(1, len(SLOTS)) if held[n] is not None)
+
+
+def fingerprint(state: DispatcherState) -> Hashable:
+    """The state as nested tuples of text and numbers."""
+    return (
+        tuple(
+            [
+                (namespace, _namespace_fingerprint(operators))
+                for namespace, operators in sorted(state.namespaces.items())
+            ]
+        ),
+        state.fallbacks.texts.texts,
+        tuple([(claim.namespace, claim.debug) for claim in state.claims]),
+        tuple([held.debug for held in state.subscriptions]),
+        state.merges_alias_kinds,
+    )
+
+
+def _namespace_fingerprint(operators: Mapping[str, OperatorEntry]) -> Hashable:
+    """The entries of one namespace; remembered with them, as it holds text only."""
+    found: Hashable = getattr(operators, "read", None)
+    if found is None:
+        held = sorted(operators.items())
+        found = tuple([entry_fingerprint(entry) for _, entry in held])
+        if isinstance(operators, OperatorMap):
+            operators.read = found
+    return found
+
+
+def entry_fingerprint(entry: OperatorEntry) -> Hashable:
+    """One operator's part of the fingerprint; remembered on the entry."""
+    found = entry.memo.get("fingerprint")
+    if found is None:
+        found = entry.memo["fingerprint"] = _entry_fingerprint(entry)
+    return found
+
+
+def _entry_fingerprint(entry: OperatorEntry) -> Hashable:
+    table = entry.table
+    positions: dict[int, tuple[int, int]] = {}
+    kernels = []
+    for key, tokens in entry.implementations.items():
+        value = key.value
+        kernels.append((value, tuple([token.reading.texts for token in tokens])))
+        for age, token in enumerate(tokens):
+            positions[id(token)] = value, age
+    return (
+        str(entry.name),
+        tuple([token.reading.texts for token in entry.definitions]),
+        tuple(kernels),
+        tuple(sorted([token.debug for token in entry.reservations])),
+        tuple([rule.texts for rule in entry.rules]),
+        entry.total,
+        entry.extractor.tensors,
+        entry.extractor.lists,
+        _lines(table.recipe),
+        table.recipe.rest,
+        tuple(
+            [
+                None if token is None else positions.get(id(token), token.debug)
+                for token in table.kernels
+            ]
+        ),
+        table.fallbacks.texts.texts,
+        table.masks,
+    )
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _lines(recipe: Recipe) -> Hashable:
+    """The lines of a recipe, which many entries share, as text and numbers."""
+    return tuple([(line.slots, line.provenance) for line in recipe.lines])

@@ -1,44 +1,121 @@
-"""Operator handles: how operators are called and asked.
+"""Operator handles and packets: how operators are called and asked.
 
-True only here: a handle is a name and a dispatcher, nothing else, so it cannot go
-stale.  Every call looks the entry up in the published state (`runtime.dispatch.place`),
-and everything that makes calls fast is kept on that entry.  A handle of an operator
-that is gone says so, and works again when the operator is back.
+A handle is one overload: a name and a dispatcher, nothing else, so it cannot go stale.
+Every call looks the entry up in the published state (`runtime.dispatch.call`), and all
+that makes calls fast is kept on that entry.  A handle of an operator that is gone says
+so, and works again when the operator is back.  A packet is all overloads of one name;
+a call of it goes to the first overload that the arguments fit, in the order of the
+overload names (the unnamed one first), whatever the order of registration.
 
 Rules:
-- there is one handle of a name as long as somebody keeps it
-  (`runtime.dispatch.interned`): `is` compares operators, a copy is the operator itself;
+- there is one handle of a name, and one packet, as long as somebody keeps it
+  (`runtime.dispatch.keyring`): `is` compares operators, a copy is the operator itself;
 - pickling goes by the name, and only for the default dispatcher;
-- torch's names are there, too: `_schema`, `overloadpacket`, `__name__`, ...
+- torch's names are there, too: `_schema`, `overloadpacket`, `__name__`, ...;
+- upstream has an overload for tensors and one for numbers where the unnamed one here
+  takes numbers as tensors: their names, `Tensor` and `Scalar`, find that one;
+- `inspect.signature` and `help` take what they tell from the live schemas.  One schema
+  shows its parameters; several, or none any more, take anything.  Parameters have no
+  annotations: an operator that is registered as a kernel is one that says nothing about
+  its types, whatever its schema is.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from runtime.dispatch.caller import Caller
+from runtime.dispatch.call import Caller, Place
 from runtime.dispatch.dump import dump_state, dump_table
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.introspection import DocumentationOf, SignatureOf
-from runtime.dispatch.place import Place, Published
-from runtime.dispatch.reading import DefinitionReading, namespace_of
-from runtime.errors.call import OperatorGone
+from runtime.dispatch.keyring import Published
+from runtime.dispatch.state import OperatorEntry
+from runtime.dispatch.token import DefinitionReading, namespace_of
+from runtime.errors.base import nearest
+from runtime.errors.call import (
+    CallError,
+    NoMatchingOverload,
+    NoSuchOverload,
+    OperatorGone,
+    OverloadGone,
+)
 from runtime.errors.registration import NoKernelForKey
 from runtime.keys import DispatchKey, KeySet
 from runtime.locks import load
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
 from runtime.schema.strip import spread
+from runtime.schema.tags import NUMBERS_AS_TENSORS
+from runtime.schema.values import present
 
 if TYPE_CHECKING:
-    from runtime.dispatch.namespace import OperatorPacket
+    from inspect import Signature
+
+
+class Shown(Protocol):
+    """An operator, or all overloads of one."""
+
+    def __str__(self) -> str: ...
+
+    def schemas(self) -> tuple[Schema, ...]:
+        """The schemas that are live."""
+
+
+class SignatureOf:
+    """`__signature__` of an operator."""
+
+    def __get__(self, shown: Shown | None, owner: type) -> "Signature":
+        if shown is None:
+            # Whoever asks a class for it takes the constructor's then.
+            raise AttributeError("__signature__")
+        return signature_of(shown.schemas())
+
+
+class DocumentationOf:
+    """`__doc__` of an operator, and the `text` of its class."""
+
+    def __init__(self, text: str | None) -> None:
+        self.text = text
+
+    def __get__(self, shown: Shown | None, owner: type) -> str | None:
+        if shown is None:
+            return self.text
+        schemas = shown.schemas()
+        if not schemas:
+            return f"{shown}: not registered."
+        return "\n".join((f"{shown}{signature_of(schemas)}", "", *map(str, schemas)))
+
+
+def signature_of(schemas: Sequence[Schema]) -> "Signature":
+    """The signature that calls may have, as Python says it."""
+    from inspect import Parameter, Signature
+
+    if len(schemas) != 1:
+        anything = {"args": Parameter.VAR_POSITIONAL, "kwargs": Parameter.VAR_KEYWORD}
+        return Signature([Parameter(name, kind) for name, kind in anything.items()])
+    (schema,) = schemas
+    parameters = []
+    # What stands before a required argument has no default for Python.
+    optional = True
+    for argument in reversed(schema.arguments):
+        named = argument.kwarg_only
+        optional = optional and (named or argument.has_default)
+        default: Any = Parameter.empty
+        if argument.has_default and (named or optional):
+            default = present(argument.type, argument.default)
+        kind = Parameter.KEYWORD_ONLY if named else Parameter.POSITIONAL_OR_KEYWORD
+        name = f"{argument.name}_" if iskeyword(argument.name) else argument.name
+        parameters.append(Parameter(name, kind, default=default))
+    parameters.reverse()
+    if schema.is_vararg:
+        rest = Parameter("args", Parameter.VAR_POSITIONAL)
+        parameters.insert(schema.kwarg_only_start, rest)
+    return Signature(parameters)
+
 
 # What the unnamed overload is called where a name is needed.
 DEFAULT = "default"
 # Where `ops` is: handles say that they come from there.
 OPERATORS = "runtime.ops"
-# What makes packets; `runtime.dispatch.namespace` installs it.
-PACKETS: list[Callable[[Published, str], Any]] = []
 # Namespace -> the module that registers its operators, for handles that were pickled.
 PROVIDERS: dict[str, str] = {}
 
@@ -222,8 +299,7 @@ class OperatorHandle(partial[Any]):
     @property
     def overloadpacket(self) -> "OperatorPacket":
         """All overloads of the operator."""
-        packet: OperatorPacket = PACKETS[-1](self.dispatcher, self.name.name)
-        return packet
+        return OperatorPacket(self.dispatcher, OperatorName(self.name.name))
 
     @property
     def has_schema(self) -> bool:
@@ -298,19 +374,6 @@ class OperatorHandle(partial[Any]):
         return f"<OperatorHandle {self.name}>"
 
 
-def again(dispatcher: Published, name: OperatorName) -> OperatorHandle:
-    """The handle that was pickled; what provides its operator is loaded."""
-    provide(name)
-    return OperatorHandle(dispatcher, name)
-
-
-def provide(name: OperatorName) -> None:
-    """Load the module that registers the operator, if it is one of the runtime's."""
-    module = PROVIDERS.get(namespace_of(name))
-    if module is not None:
-        load(module)
-
-
 def _split(
     schema: Schema, args: Sequence[Any]
 ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
@@ -328,3 +391,152 @@ def _results(caller: Caller, result: Any) -> list[Any]:
     if isinstance(result, (tuple, list)):
         return list(result)
     return [] if result is None else [result]
+
+
+# What upstream calls the overloads of operators that take a tensor or a number.
+OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
+
+
+class PacketPlace(Place):
+    """All overloads of one operator; its front is that of the unnamed one."""
+
+    __slots__ = ()
+
+    def start(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the first overload that the arguments fit."""
+        found = self.dispatcher.state.overloads(self.name)
+        names = [each.name for each in found if each.definitions] or [self.name]
+        if len(names) == 1:
+            return self._called(names[0], args, kwargs)
+        attempts = []
+        for name in names:
+            handle = self.handle(self.dispatcher, name)
+            try:
+                handle.bind(args, kwargs)
+            except CallError as error:
+                attempts.append((str(name), str(error)))
+            else:
+                return self._called(name, args, kwargs)
+        raise NoMatchingOverload(operator=self.name.name, attempts=tuple(attempts))
+
+    def operator(self) -> Any:
+        """A handle of the unnamed overload."""
+        return self.handle(self.dispatcher, self.name)
+
+    def _called(
+        self, name: OperatorName, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        if name == self.name:
+            return super().start(*args, **kwargs)
+        return self.handle(self.dispatcher, name)(*args, **kwargs)
+
+
+class OperatorPacket(partial[Any]):
+    """All overloads of one operator; calling it calls the first that fits.
+
+    Raises:
+        CallError: there is one overload, and the arguments do not fit it.
+        NoMatchingOverload: there are several, and they fit none.
+    """
+
+    # Not all are slots: overloads that were found lie among the attributes.
+    __slots__ = ("_dispatcher", "_lasting", "_name")
+    __doc__ = DocumentationOf(__doc__)
+    __signature__ = SignatureOf()
+
+    _dispatcher: Published
+    _name: OperatorName
+    _lasting: bool
+
+    def __new__(
+        cls, dispatcher: Published, name: OperatorName, lasting: bool = False
+    ) -> Self:
+        """The overloads of `name`, which names none itself."""
+        packets = dispatcher.keyring.packets
+        made: Self | None = packets.get(name.name)
+        if made is None:
+            place = PacketPlace(dispatcher, name, OperatorHandle)
+            made = super().__new__(cls, place.start)
+            made._dispatcher = dispatcher
+            made._name = name
+            made._lasting = False
+            place.show(made)
+            made = packets.settle(name.name, made)
+        if lasting:
+            made._lasting = True
+        return made
+
+    @property
+    def __name__(self) -> str:
+        """The name without its namespace: `mul`."""
+        return self._name.name.partition("::")[2]
+
+    def overloads(self) -> tuple[str, ...]:
+        """The names of the defined overloads; the unnamed one is `default`."""
+        found = self._dispatcher.state.overloads(self._name)
+        return tuple(e.name.overload or DEFAULT for e in found if e.definitions)
+
+    def schemas(self) -> tuple[Schema, ...]:
+        """The schemas of the defined overloads, in the order of their names."""
+        found = self._dispatcher.state.overloads(self._name)
+        return tuple(e.schema for e in found if e.schema is not None)
+
+    def __getattr__(self, overload: str) -> OperatorHandle:
+        if overload.startswith("__"):
+            raise AttributeError(overload)
+        names = self.overloads()
+        if not names:
+            raise OverloadGone(operator=self._name.name)
+        if overload not in names and overload in OF_NUMBERS:
+            unnamed = OperatorHandle(self._dispatcher, self._name)
+            if NUMBERS_AS_TENSORS in unnamed.tags:
+                return unnamed
+        if overload not in names:
+            raise NoSuchOverload(
+                operator=self._name.name,
+                overload=overload,
+                near=nearest(overload, names) or names,
+            )
+        wanted = "" if overload == DEFAULT else overload
+        name = OperatorName(self._name.name, wanted)
+        handle = OperatorHandle(self._dispatcher, name)
+        if self._lasting:
+            self.__dict__[overload] = handle
+        return handle
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.overloads()]
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return packet_again, (self._dispatcher, self._name)
+
+    def __str__(self) -> str:
+        return self._name.name.replace("::", ".", 1)
+
+    def __repr__(self) -> str:
+        return f"<OperatorPacket {self._name}: {', '.join(self.overloads())}>"
+
+
+def again(dispatcher: Published, name: OperatorName) -> OperatorHandle:
+    """The handle that was pickled; what provides its operator is loaded."""
+    provide(name)
+    return OperatorHandle(dispatcher, name)
+
+
+def provide(name: OperatorName) -> None:
+    """Load the module that registers the operator, if it is one of the runtime's."""
+    module = PROVIDERS.get(namespace_of(name))
+    if module is not None:
+        load(module)
+
+
+def packet_again(dispatcher: Published, name: OperatorName) -> OperatorPacket:
+    """The packet that was pickled."""
+    provide(name)
+    return OperatorPacket(dispatcher, name)

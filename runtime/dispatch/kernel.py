@@ -1,6 +1,6 @@
 """What a kernel is: a callable, how it is called, and what it tells about itself.
 
-True only here: the seven calling conventions.
+There are seven calling conventions:
 
 ======== ===================================== =====================================
 kind     called as                             comes from

@@ -1,4 +1,10 @@
-"""Libraries: how definitions, kernels and fallbacks are written down.
+"""Overriding: a second kernel for a key that has one is allowed, and warned of.
+
+True only here: the warning.  It comes before anything is registered, since it may be an
+error; refusing to override is a check (see `checks.check_no_override`).  It points to
+the line of whoever registers, however many functions of the runtime lie between.
+
+Libraries: how definitions, kernels and fallbacks are written down.
 
 True only here: which call is allowed in which kind of library.
 
@@ -18,36 +24,33 @@ Rules:
 - a description in a dump is `debug`, else the kernel's name and the library's origin.
 """
 
+import sys
+import warnings
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any
 
-from runtime.dispatch.closing import Closing
-from runtime.dispatch.completion import KernelLike as KernelLike
-from runtime.dispatch.completion import (
+from runtime.dispatch.arguments import (
+    WILDCARD,
     KeyLike,
+    check_kind,
     description_of,
     fallback_for,
     kernel_for,
     key_of,
     keys_given,
+    origin_of_caller,
     rule_for,
     schema_of,
     tags_of,
     text_of,
 )
+from runtime.dispatch.arguments import KernelLike as KernelLike
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.kernel import Kernel
-from runtime.dispatch.kind import WILDCARD, check_kind
-from runtime.dispatch.origin import origin_of_caller
-from runtime.dispatch.overriding import warn_of_overrides
-from runtime.dispatch.reading import (
-    DefinitionReading,
-    KernelReading,
-    read_definition,
-    read_kernel,
-)
 from runtime.dispatch.registration import (
+    Closing,
     Ledger,
     Registration,
     registered,
@@ -56,10 +59,14 @@ from runtime.dispatch.registration import (
 from runtime.dispatch.token import (
     Claim,
     Definition,
+    DefinitionReading,
     Fallback,
     Implementation,
+    KernelReading,
     Reservation,
     Token,
+    read_definition,
+    read_kernel,
 )
 from runtime.dispatch.transition import is_live
 from runtime.errors.registration import (
@@ -73,6 +80,47 @@ from runtime.schema.definition import check_definition
 from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_name
 from runtime.schema.schema import Schema
+
+
+class KernelOverridden(UserWarning):
+    """A kernel was registered where the operator already had one for that key."""
+
+
+def warn_of_overrides(
+    dispatcher: Dispatcher, tokens: tuple[Implementation, ...]
+) -> None:
+    """Warn whoever called the function of the runtime that registers.
+
+    Meta kernels are overridden silently.  What lost libraries left is no kernel.
+    """
+    if dispatcher.dropped:
+        dispatcher.drain()
+    entry = dispatcher.state.entry(tokens[0].operator)
+    for token in tokens:
+        held = entry.implementations.get(token.key) if entry else None
+        if held is not None and token.key is not DispatchKey.Meta:
+            warnings.warn(
+                f"{token.operator} gets another kernel for {token.key.name}:\n"
+                f"  until now: {held[0].debug}\n  from now:  {token.debug}",
+                KernelOverridden,
+                stacklevel=_outside(),
+            )
+
+
+def _outside() -> int:
+    """How far above whoever asks the first frame is that is not of the runtime."""
+    runtime = __name__.partition(".")[0]
+    level = 1
+    frame: FrameType | None = sys._getframe(1)
+    # A thread, or what runs at exit, may be nothing but the runtime.
+    while frame is not None and _package(frame) == runtime:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
+
 
 # A library that is asked the same again asks few things; more only costs memory.
 REMEMBERED = 1024

@@ -1,8 +1,8 @@
 """Registrations: the handles that keep what was registered alive, and end it.
 
-True only here: who owns a token.  A ledger is the set of the registrations that one
-owner (a library) holds.  What is live is told by the dispatcher's state alone: taking
-down twice, from two threads, or by library and handle at once, takes down once.
+A *ledger* is the set of the registrations that one owner (a library) holds.  What is
+live is told by the dispatcher's state alone: taking down twice, from two threads, or by
+library and handle at once, takes down once.
 
 Rules:
 - a token is owned before it is live, and its entry in the ledger goes after it was
@@ -10,18 +10,41 @@ Rules:
   nothing live that nobody owns; who registers and gets an exception has registered
   nothing;
 - a closed registration keeps nothing alive, not even the kernel;
-- dropping a registration without closing it does nothing: its library owns it.
+- dropping a registration without closing it does nothing: its library owns it;
+- leaving a `with` block closes, whatever the block ended with.
 """
 
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 from weakref import ref
 
-from runtime.dispatch.closing import Closing
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Token
 from runtime.dispatch.transition import is_live
+
+
+class Closing:
+    """The base of what owns something until it is closed."""
+
+    __slots__ = ()
+
+    def close(self) -> None:
+        """End it; the second time nothing happens."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how it ends")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
 
 Tokens = tuple[Token, ...]
 # What an owner holds, by the key of each registration.  A registration knows no token

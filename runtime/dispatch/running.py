@@ -1,9 +1,9 @@
 """Running: how a kernel is run, by its convention.
 
-True only here: the seven conventions of `runtime.dispatch.kernel`, as runners.  A
-runner is `run(operator, bits, values)`: it gets what gives a handle of the operator,
-for kernels that want one, the keyset of the call and the bound arguments, and returns
-the operator's result, converted and checked.
+The seven conventions of `runtime.dispatch.kernel`, as runners.  A runner is
+`run(operator, bits, values)`: it gets what gives a handle of the operator, for kernels
+that want one, the keyset of the call and the bound arguments, and returns the
+operator's result, converted and checked.
 
 Rules:
 - everything here is a function of one entry; nothing takes a lock;
@@ -18,10 +18,9 @@ from itertools import zip_longest
 from typing import Any
 
 from runtime.dispatch.dump import listed_keys, reading_of, render_table
-from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.kernel import Kernel, keyword_places
-from runtime.dispatch.reading import DefinitionReading
-from runtime.dispatch.token import Fallback, Implementation
+from runtime.dispatch.state import OperatorEntry
+from runtime.dispatch.token import DefinitionReading, Fallback, Implementation
 from runtime.errors.call import FallthroughCalled, MissingKernel, StackMismatch
 from runtime.keys import (
     BACKEND_BITS,

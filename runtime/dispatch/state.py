@@ -1,25 +1,73 @@
-"""The state of a dispatcher, as one immutable value.
+"""The state of a dispatcher, and of each operator, as immutable values.
 
-True only here: what belongs to the state.  All of it: a snapshot is a reference to
-such a value, a fingerprint covers every field, and nothing about registrations is
-remembered elsewhere.
+A state is all that is registered: a snapshot is a reference to such a value, a
+fingerprint covers every field, and nothing about registrations is remembered elsewhere.
+An operator's *entry* lives while something is registered under its name, and is never
+patched; `transition` builds another one.
 
-Rules:
+Rules of an entry:
+- `implementations` maps keys, in the order of their values, to their kernels, newest
+  first; no key maps to nothing;
+- `definitions` holds one token at most (several under the 2020 rule: those whose
+  alias kind is set, then the others, each in the order of their texts);
+- `rules` holds one rule for a class at most, in the order of their texts;
+- `total` counts the live registrations, save for rules: what has rules alone is no
+  operator, and neither dumps nor look-ups know of it;
+- `memo` is for pure functions of this very entry (callers, texts); it is no state.
+
+Rules of a state:
 - operators are held by namespace, then by printed name, so that a step copies the
   namespace that it touches and no other;
 - mappings are never changed once they are in a state, and their order means nothing;
 - the order of `subscriptions` is the order of subscribing: it is observable.
 
-A state is a named tuple for the reason that an entry is one.
+Both are named tuples because a registration makes one of each, and nothing is faster to
+make; two entries are compared by identity, never by `==`.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.table import NO_FALLBACKS, Fallbacks
-from runtime.dispatch.token import Claim, Subscription
+from runtime.dispatch.table import NO_FALLBACKS, Fallbacks, Table
+from runtime.dispatch.token import (
+    Claim,
+    ClassRule,
+    Definition,
+    Extractor,
+    Implementation,
+    Reservation,
+    Subscription,
+)
+from runtime.keys import DispatchKey
 from runtime.schema.names import OperatorName
+from runtime.schema.schema import Schema
+
+Implementations = Mapping[DispatchKey, tuple[Implementation, ...]]
+
+
+class OperatorEntry(NamedTuple):
+    """All registrations of one operator, with the table computed from them."""
+
+    name: OperatorName
+    definitions: tuple[Definition, ...]
+    implementations: Implementations
+    reservations: tuple[Reservation, ...]
+    rules: tuple[ClassRule, ...]
+    total: int
+    extractor: Extractor
+    table: Table
+    memo: dict[Any, Any]
+
+    @property
+    def definition(self) -> Definition | None:
+        """The definition in force, if there is one."""
+        return self.definitions[0] if self.definitions else None
+
+    @property
+    def schema(self) -> Schema | None:
+        """The schema in force, if there is one."""
+        return self.definitions[0].reading.schema if self.definitions else None
+
 
 Namespaces = Mapping[str, Mapping[str, OperatorEntry]]
 

@@ -1,10 +1,25 @@
-"""Tables: the 137 slots of one operator, each with its kernel and its provenance.
+"""The dispatch table of an operator: which kernel each of the 137 slots runs, and why.
 
-True only here: a table is a recipe with kernels put in.  It is held in that factored
-form (a few lines, each with the set of slots that it fills; the rest are fallbacks),
-because one registration then costs a few assignments instead of 137; `slots` spells
-it out.  The slots named by a table *are* what calls use: callers are built from them,
-and `dump_table` prints them.
+`RULES` says as data which key a slot draws its kernel from.  Evaluated for a set of
+keys that have kernels they give a *recipe*: a handful of lines, each a source and the
+set of slots that it fills.  A *table* is a recipe with kernels put in, and the masks
+that fallthrough kernels leave.  It is held in that factored form, because one
+registration then costs a few assignments instead of 137; `slots` spells it out.  What a
+table names *is* what calls use, and `dump_table` prints it.
+
+Rules:
+- `RULES` is read from top to bottom; each row takes, of the slots that are still empty,
+  those in `slots`, if its source has a kernel and its condition holds.  A direct kernel
+  comes before all rows, a fallback after them;
+- sets of slots are ints with bit `i` for slot `i`; slot 0, the call without any key,
+  belongs to three aliases although it is no member of them;
+- a recipe depends on *which* keys have kernels and on nothing else;
+- a fallthrough kernel is never called: its bit is missing from the mask that a call's
+  keyset is cut with.  A fallthrough at `AutogradCPU` clears the Autograd bit in CPU's
+  mask only.  Backend bits are set in every mask.
+
+The laws (`invariants`) have a second statement of the same rules, written by other
+means; neither may import the other.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,11 +28,169 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from runtime.dispatch.kernel import Kernel, boxed
-from runtime.dispatch.masks import Masks, masks_of
-from runtime.dispatch.recipe import REMEMBERED, Line, Recipe, recipe_of
 from runtime.dispatch.token import Fallback, Implementation
 from runtime.errors.call import AmbiguousKernel
-from runtime.keys import SLOTS, DispatchKey
+from runtime.keys import AUTOGRADOTHER_BACKENDS, FULL, SLOTS, DispatchKey, members
+from runtime.keys.dispatch_key import guarded_backends
+from runtime.keys.model import BACKENDS
+
+# Slot 0 is `Undefined`: no dispatch key is left.
+UNDEFINED_SLOT = 1
+ALL_SLOTS = (1 << len(SLOTS)) - 1
+
+
+def slots_of(keys: Iterable[DispatchKey]) -> int:
+    """The set of the slots of runtime keys."""
+    mask = 0
+    for key in keys:
+        assert key.slot is not None, "only runtime keys have a slot"
+        mask |= 1 << key.slot
+    return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One row: `source` supplies `slots`, as `provenance`, under a condition.
+
+    `condition` is `"always"`, `"unguarded"` (no kernel at a backend that the slot's
+    autograd key guards, and none at CompositeExplicitAutograd) or `"ambiguous"` (some
+    backend of AutogradOther has a kernel of its own; the slot gets a refusing kernel).
+    """
+
+    source: DispatchKey
+    slots: int
+    provenance: str
+    condition: str = "always"
+
+
+_CENF = DispatchKey.CompositeExplicitAutogradNonFunctional
+_CE = DispatchKey.CompositeExplicitAutograd
+_CINT = DispatchKey.CompositeImplicitAutogradNestedTensor
+_CI = DispatchKey.CompositeImplicitAutograd
+_FTBD = DispatchKey.FuncTorchBatchedDecomposition
+
+RULES = (
+    Rule(_CENF, slots_of(members(_CENF)) | UNDEFINED_SLOT, "default backend kernel"),
+    Rule(_CE, slots_of(members(_CE)) | UNDEFINED_SLOT, "default backend kernel"),
+    Rule(_CINT, slots_of(members(_CINT)), "nested kernel"),
+    Rule(
+        _CI,
+        slots_of([DispatchKey.AutogradOther]),
+        "ambiguous autogradother",
+        "ambiguous",
+    ),
+    Rule(_CI, slots_of(members(_CI)) | UNDEFINED_SLOT, "math kernel", "unguarded"),
+    Rule(
+        DispatchKey.Autograd, slots_of(members(DispatchKey.Autograd)), "autograd kernel"
+    ),
+    Rule(_FTBD, slots_of(members(_FTBD)), "batched kernel"),
+)
+
+# The key whose kernel makes every slot count as guarded.
+GUARDS_EVERYTHING = _CE
+
+# For every backend key: the autograd slots that a kernel there guards.
+GUARDED_SLOTS: dict[DispatchKey, int] = {}
+for _slot_key in SLOTS[1:]:
+    for _backend in guarded_backends(_slot_key):
+        _held = GUARDED_SLOTS.get(_backend, 0)
+        GUARDED_SLOTS[_backend] = _held | slots_of([_slot_key])
+
+AUTOGRADOTHER_SLOTS = slots_of(AUTOGRADOTHER_BACKENDS)
+
+
+# Enough for every subset of sixteen keys; a recipe is about a kilobyte.
+REMEMBERED = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`slots` (a set of slot numbers as an int) draw from `source`."""
+
+    source: DispatchKey
+    slots: int
+    provenance: str
+    ambiguous: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """The lines of one set of keys; `rest` are the slots left to fallbacks.
+
+    `number` is the set itself, as an int over key values: equal sets, equal recipes.
+    `sources` repeats of each line what a table needs: whose kernel (None: a refusing
+    one), for which slots.
+    """
+
+    number: int
+    lines: tuple[Line, ...]
+    rest: int
+    sources: tuple[tuple[DispatchKey | None, int], ...]
+
+
+_BIT = {key: 1 << key.value for key in DispatchKey}
+_bit_of = _BIT.__getitem__
+
+
+def recipe_of(keys: Iterable[DispatchKey]) -> Recipe:
+    """The recipe for the keys that have kernels, whatever their order."""
+    # Keys are distinct, so their bits add up.
+    return _recipe(sum(map(_bit_of, keys)))
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _recipe(number: int) -> Recipe:
+    present = [key for key in DispatchKey if number & _BIT[key]]
+    empty = ALL_SLOTS
+    guarded = 0
+    lines = []
+    for key in present:
+        guarded |= GUARDED_SLOTS.get(key, 0)
+        if key.slot is not None:
+            lines.append(Line(key, 1 << key.slot, "kernel"))
+            empty &= ~(1 << key.slot)
+    if GUARDS_EVERYTHING in present:
+        guarded = ALL_SLOTS
+    direct = ALL_SLOTS & ~empty
+    for rule in RULES:
+        if rule.source not in present:
+            continue
+        slots = rule.slots & empty
+        if rule.condition == "unguarded":
+            slots &= ~guarded
+        elif rule.condition == "ambiguous" and not direct & AUTOGRADOTHER_SLOTS:
+            continue
+        if slots:
+            ambiguous = rule.condition == "ambiguous"
+            lines.append(Line(rule.source, slots, rule.provenance, ambiguous))
+            empty &= ~slots
+    sources = [(None if line.ambiguous else line.source, line.slots) for line in lines]
+    return Recipe(number, tuple(lines), empty, tuple(sources))
+
+
+_BACKEND_BITS = (1 << len(BACKENDS)) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Masks:
+    """One mask a backend, as raw bits; `per_backend` says whether any two differ."""
+
+    by_backend: tuple[int, ...]
+    per_backend: bool
+
+
+@lru_cache(maxsize=1024)
+def masks_of(fallthrough_slots: int) -> Masks:
+    """The masks, given the set of slots (bit `i` is slot `i`) that fall through."""
+    masks = [FULL.bits] * len(BACKENDS)
+    for number, key in enumerate(SLOTS):
+        if not fallthrough_slots >> number & 1:
+            continue
+        functionality = key.bits & ~_BACKEND_BITS
+        own = (key.bits & _BACKEND_BITS).bit_length() - 1
+        for backend in range(len(masks)) if own < 0 else (own,):
+            masks[backend] &= ~functionality
+    return Masks(tuple(masks), any(mask != masks[0] for mask in masks))
 
 
 class Slot(NamedTuple):

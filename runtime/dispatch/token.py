@@ -1,22 +1,201 @@
-"""Tokens: the things that can be live in a dispatcher, one class each.
+"""Tokens: what can be live in a dispatcher, and what each says of itself.
 
-True only here: a token is what a handle owns.  Its *identity* says which registration
-it is (two equal registrations are two tokens); its *fields* say everything else.  A
-state is a value over tokens: registering the same thing again gives another token with
-equal fields, and therefore a state that reads the same (see `fingerprint`).
+A token is what a handle owns.  Its *identity* says which registration it is (two equal
+registrations are two tokens); its *fields* say everything else.  Definitions and
+kernels keep what they say, without what they do, in a *reading*: text, numbers and
+types, never a function, so texts and laws can be remembered by readings without keeping
+a kernel alive.  There is one reading for each way of registering (remembered within
+bounds), so registering the same thing again gives an equal token and costs little, and
+the state that holds it reads the same (see `fingerprint`).
 
-Rule: a token holds no counter, no time and no address.
+Rules:
+- a token holds no counter, no time and no address;
+- two tokens with one reading differ in their kernel at most, and kernels with equal
+  descriptions are taken to behave alike.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
 
-from runtime.dispatch.kernel import Kernel
-from runtime.dispatch.reading import DefinitionReading, KernelReading, namespace_of
+from runtime.dispatch.front import Maker, maker_of
+from runtime.dispatch.kernel import Facts, Kernel
 from runtime.keys import DispatchKey
+from runtime.schema.alias import AliasKind
+from runtime.schema.binding import binder, converters_of, presenters_of
 from runtime.schema.names import OperatorName
+from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
+from runtime.schema.strip import stripper
+from runtime.schema.tags import DEFINED_TENSORS, INTEGERS_ONLY, NUMBERS_AS_TENSORS
+from runtime.schema.types import is_dispatch_type
+from runtime.schema.values import Converter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extractor:
+    """Which arguments contribute dispatch keys: positions of tensors and of lists."""
+
+    tensors: tuple[int, ...]
+    lists: tuple[int, ...]
+
+
+# Without a schema no argument is looked at.
+NO_EXTRACTOR = Extractor((), ())
+
+
+def extractor_of(schema: Schema) -> Extractor:
+    """The positions of `Tensor`, `Tensor?` and of `Tensor[]`, `Tensor?[]`."""
+    tensors, lists = [], []
+    for position, argument in enumerate(schema.arguments):
+        kind = is_dispatch_type(argument.type)
+        if kind == "tensor":
+            tensors.append(position)
+        elif kind == "list":
+            lists.append(position)
+    return Extractor(tuple(tensors), tuple(lists))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DefinitionReading:
+    """A schema for an operator, as registered.
+
+    `namespace` and `text` are where the operator stands in a state, `shown` the lines
+    of `dump_state`, `texts` everything as text, `memo` holds pure functions of the
+    schema.
+    """
+
+    operator: OperatorName
+    schema: Schema
+    debug: str
+    tags: tuple[str, ...]
+    namespace: str
+    text: str
+    shown: str
+    extractor: Extractor
+    texts: tuple[Any, ...]
+    memo: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def converters(self) -> tuple[Converter, ...]:
+        """How each argument is converted, by its type and by the tags."""
+        return converters_of(
+            self.schema,
+            numbers=NUMBERS_AS_TENSORS in self.tags,
+            defined_only=DEFINED_TENSORS in self.tags,
+            integers_only=INTEGERS_ONLY in self.tags,
+        )
+
+    @property
+    def convention(self) -> "Convention":
+        """How calls are bound and results converted; built at the first call."""
+        found: Convention | None = self.memo.get("convention")
+        if found is None:
+            schema = self.schema
+            shown = presenters_of(schema)
+            bind = binder(schema, self.converters)
+            found = Convention(bind, stripper(schema), returner(schema), shown)
+            self.memo["convention"] = found
+        return found
+
+    @property
+    def maker(self) -> Maker | None:
+        """What makes the closures of calls; see `runtime.dispatch.front`."""
+        if "maker" not in self.memo:
+            self.memo["maker"] = maker_of(self.schema, self.converters)
+        made: Maker | None = self.memo["maker"]
+        return made
+
+
+class Convention(NamedTuple):
+    """What a schema says about calls, as functions (see `runtime.schema`).
+
+    `shown` says how a kernel sees each argument; None: as it is.
+    """
+
+    bind: Callable[[tuple[Any, ...], Mapping[str, Any]], list[Any]]
+    strip: Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+    returns: Callable[[Any], Any]
+    shown: tuple[Converter | None, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelReading:
+    """A kernel for one key (runtime or alias) of an operator, as registered.
+
+    `through` says that it is never called; `shown` is what `dump_state` prints behind
+    the key.
+    """
+
+    operator: OperatorName
+    key: DispatchKey
+    facts: Facts
+    debug: str
+    through: bool
+    namespace: str
+    text: str
+    shown: str
+    texts: tuple[Any, ...]
+
+
+# More than `core` registers, so that a second dispatcher finds them; 800 bytes each.
+REMEMBERED = 2048
+# Those of definitions are as many as the schemas that are remembered, and hold them.
+DEFINITIONS = 1024
+
+
+@lru_cache(maxsize=REMEMBERED)
+def read_kernel(
+    operator: OperatorName, key: DispatchKey, facts: Facts, debug: str, keyset: bool
+) -> KernelReading:
+    """The reading of a kernel; `keyset` says that it takes the keyset first."""
+    return KernelReading(
+        operator,
+        key,
+        facts,
+        debug,
+        facts.kind == "through",
+        namespace_of(operator),
+        str(operator),
+        f"{debug}{facts.suffix}",
+        ("implementation", key.name, debug, facts.suffix, keyset),
+    )
+
+
+def read_definition(
+    schema: Schema, debug: str, tags: tuple[str, ...] = ()
+) -> DefinitionReading:
+    """The reading of a definition."""
+    # Equal schemas may print differently, and their alias kinds are not compared.
+    return _read_definition(schema, str(schema), schema.alias_kind, debug, tags)
+
+
+@lru_cache(maxsize=DEFINITIONS)
+def _read_definition(
+    schema: Schema,
+    printed: str,
+    kind: AliasKind | None,
+    debug: str,
+    tags: tuple[str, ...],
+) -> DefinitionReading:
+    alias = "CONSERVATIVE (default)" if kind is None else kind.name
+    return DefinitionReading(
+        schema.name,
+        schema,
+        debug,
+        tags,
+        namespace_of(schema.name),
+        str(schema.name),
+        f"schema: {printed}\ndebug: {debug}\nalias analysis kind: {alias}\n",
+        extractor_of(schema),
+        ("definition", printed, alias, debug, tags),
+    )
+
+
+def namespace_of(operator: OperatorName) -> str:
+    """The namespace under which a state holds the operator."""
+    return operator.name.partition("::")[0]
 
 
 class Listener(Protocol):

@@ -1,11 +1,11 @@
 """The functional core: (state, token) to the next state, or an error.
 
-True only here: what registering and removing a token means.  Both directions are pure
-functions over values, so a failing registration has nothing to take back, and several
-tokens are registered together by applying one after the other.
+What registering and removing a token means.  Both directions are pure functions over
+values, so a failing registration has nothing to take back, and several tokens are
+registered together by applying one after the other.
 
 Rules:
-- every check comes before the first new value is built;
+- every check (`runtime.dispatch.checks`) comes before the first new value is built;
 - where a conflict has several partners, the one that sorts first is named, so the same
   live set gives the same error whatever its history;
 - kernels are kept in the order of their keys' values, not of their coming;
@@ -19,11 +19,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from runtime.dispatch.checks import check_definition_fits, check_kernel_fits
-from runtime.dispatch.entry import Implementations, OperatorEntry
-from runtime.dispatch.reading import NO_EXTRACTOR
-from runtime.dispatch.state import DispatcherState, OperatorMap
+from runtime.dispatch.state import (
+    DispatcherState,
+    Implementations,
+    OperatorEntry,
+    OperatorMap,
+)
 from runtime.dispatch.table import Fallbacks, fallbacks_of, table_of
 from runtime.dispatch.token import (
+    NO_EXTRACTOR,
     Claim,
     ClassRule,
     Definition,

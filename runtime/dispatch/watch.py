@@ -1,7 +1,7 @@
 """Who watches calls: observers and the dispatch trace.
 
-True only here: watching is no state of a dispatcher.  One flag says whether anybody
-watches at all, so that an unwatched call pays for one attribute.
+Watching is no state of a dispatcher.  One flag says whether anybody watches at all, so
+that an unwatched call pays for one attribute.
 
 Observers hear of `call` and `call_boxed`, not of redispatches; `before` gets the
 operator, its schema, the bound arguments and the keyset, and what it returns is handed

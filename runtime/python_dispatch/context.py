@@ -25,10 +25,9 @@ import threading
 from typing import Any, ClassVar, NoReturn, Self
 from weakref import WeakKeyDictionary, WeakSet, ref
 
-from runtime.dispatch.completion import KeyLike
+from runtime.dispatch.arguments import KeyLike, origin_of_caller
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.library import Library
-from runtime.dispatch.origin import origin_of_caller
 from runtime.errors.context import (
     ContextClosed,
     ContextNotEntered,

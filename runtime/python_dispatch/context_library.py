@@ -29,8 +29,8 @@ from collections.abc import Callable, Sequence
 from threading import Condition
 from typing import Any
 
+from runtime.dispatch.arguments import KeyLike
 from runtime.dispatch.checks import check_kernel_fits
-from runtime.dispatch.completion import KeyLike
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.library import Library

@@ -21,12 +21,17 @@ from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
+from runtime.dispatch.call import Below, Link
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import Facts, Kernel
-from runtime.dispatch.links import Below, Link
-from runtime.dispatch.reading import REMEMBERED, read_kernel
 from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.token import Fallback, Implementation, Token
+from runtime.dispatch.token import (
+    REMEMBERED,
+    Fallback,
+    Implementation,
+    Token,
+    read_kernel,
+)
 from runtime.errors.context import ContextClosed, NoCopy
 from runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
 from runtime.python_dispatch.context_call import OTHERS, context_of

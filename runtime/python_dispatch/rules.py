@@ -16,10 +16,9 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.dispatch.completion import rule_for
+from runtime.dispatch.arguments import origin_of_caller, rule_for
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.origin import origin_of_caller
 from runtime.dispatch.registration import Registration, registered
 from runtime.errors.registration import WrongArgument
 

@@ -12,7 +12,7 @@ from runtime.autograd import (
     install_fallbacks,
     set_fallback_mode,
 )
-from runtime.dispatch.builtin import release
+from runtime.dispatch.dispatcher import release
 from runtime.errors.autograd import LeafModified, NotImplementedFormula, UnknownMode
 from runtime.operators.call import core
 from tests.autograd.made import grad_of

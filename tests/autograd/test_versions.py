@@ -9,8 +9,7 @@ import runtime.whole  # noqa: F401  # sets the fallback on the default dispatche
 from runtime import Dispatcher, DispatchKey, Library, Tensor, direct, tensor
 from runtime.autograd import inference_mode
 from runtime.autograd.versions import install_version_fallback
-from runtime.dispatch.builtin import release
-from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.dispatch.dispatcher import default_dispatcher, release
 from runtime.errors.autograd import InferenceTensorUsed, SavedTensorModified
 from runtime.errors.registration import DuplicateFallback
 from tests.autograd.made import grad_of, leaf

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runtime import Tensor, ops, tensor
-from runtime.dispatch.caller import WARM
+from runtime.dispatch.call import WARM
 
 # So many calls that the operator has had its front for some.
 CALLS = WARM + 4

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime.dispatch.place import Place
+from runtime.dispatch.call import Place
 
 # The modules whose subject is a call.
 CALLS = (

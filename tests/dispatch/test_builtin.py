@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, fallthrough
-from runtime.dispatch.builtin import PASSED
+from runtime.dispatch.dispatcher import PASSED
 from runtime.errors.registration import DuplicateFallback
 from runtime.keys import (
     AUTOCAST_KEYS,

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Library, boxed, fallthrough
-from runtime.dispatch.caller import caller_of
+from runtime.dispatch.call import caller_of
 from runtime.errors.call import (
     CallWithoutSchema,
     MissingArgument,
     MissingKernel,
+    OperatorGone,
     TooManyArguments,
 )
 from runtime.keys import (
@@ -338,8 +339,11 @@ def test_a_caller_is_made_once_for_an_entry() -> None:
     assert entry.memo["caller"] is caller
     assert caller.table is entry.table
     assert caller_of(entry, "test::foo") is caller
-    with pytest.raises(CallWithoutSchema):
+    with pytest.raises(OperatorGone):
         caller_of(None, "test::foo")
+    library.impl("bar", lambda x: x, "CPU")
+    with pytest.raises(CallWithoutSchema):
+        caller_of(d.entry("test::bar"), "test::bar")
     assert FOO in str(caller.schema)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.dispatch.closing import Closing
+from runtime.dispatch.registration import Closing
 
 
 class Counted(Closing):

@@ -1,7 +1,7 @@
 """How kernels and keys given to a library are completed."""
 
 from runtime.dispatch import Dispatcher, Library
-from runtime.dispatch.completion import kernel_for
+from runtime.dispatch.arguments import kernel_for
 
 
 def test_a_made_kernel_can_still_be_asked_to_take_the_keyset() -> None:

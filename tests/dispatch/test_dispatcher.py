@@ -24,11 +24,11 @@ def fragment(d: Dispatcher, ns: str = "test") -> Library:
 
 
 def test_a_new_dispatcher_starts_from_the_built_in_state() -> None:
-    assert Dispatcher().snapshot() is BUILTIN[-1]
+    assert Dispatcher().snapshot() is BUILTIN
     assert Dispatcher(builtin_fallbacks=False).snapshot() is EMPTY
     merging = Dispatcher(merges_alias_kinds=True).snapshot()
     assert merging == EMPTY._replace(
-        fallbacks=BUILTIN[-1].fallbacks, merges_alias_kinds=True
+        fallbacks=BUILTIN.fallbacks, merges_alias_kinds=True
     )
 
 

@@ -10,21 +10,20 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, boxed, fallthrough, fingerprint
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.fingerprint import entry_fingerprint
-from runtime.dispatch.masks import masks_of
-from runtime.dispatch.reading import Extractor, read_definition, read_kernel
-from runtime.dispatch.recipe import recipe_of
-from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.table import Fallbacks, Table, fallbacks_of
+from runtime.dispatch.dump import entry_fingerprint
+from runtime.dispatch.state import DispatcherState, OperatorEntry
+from runtime.dispatch.table import Fallbacks, Table, fallbacks_of, masks_of, recipe_of
 from runtime.dispatch.token import (
     Claim,
     ClassRule,
     Definition,
+    Extractor,
     Fallback,
     Implementation,
     Reservation,
     Subscription,
+    read_definition,
+    read_kernel,
 )
 from runtime.keys import DispatchKey
 from runtime.schema import OperatorName, parse_schema

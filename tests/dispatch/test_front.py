@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, Operators
-from runtime.dispatch.caller import WARM
+from runtime.dispatch.call import WARM
 from runtime.dispatch.front import maker_of
 from runtime.errors.call import (
     CallError,

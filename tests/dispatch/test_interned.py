@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, OperatorHandle
-from runtime.dispatch.interned import Interned
-from runtime.dispatch.namespace import OperatorPacket
+from runtime.dispatch.handle import OperatorPacket
+from runtime.dispatch.keyring import Interned
 from runtime.schema import OperatorName
 from tests.dispatch.samples import defined, on, op, says, silent
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Library, OperatorHandle
-from runtime.dispatch.introspection import signature_of
-from runtime.dispatch.namespace import OperatorPacket
+from runtime.dispatch.handle import OperatorPacket, signature_of
 from runtime.schema import NO_DEFAULT, parse_schema
 from runtime.schema.argument import Argument
 from runtime.schema.types import IntType

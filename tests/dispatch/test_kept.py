@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library
-from runtime.dispatch.reading import REMEMBERED as READINGS
+from runtime.dispatch.token import REMEMBERED as READINGS
 from runtime.schema.parser import REMEMBERED as SCHEMAS
 
 # Of lists that grow by doubling, and the like.

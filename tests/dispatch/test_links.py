@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, boxed, fallthrough
-from runtime.dispatch.builtin import release
+from runtime.dispatch.call import Below
+from runtime.dispatch.dispatcher import release
 from runtime.dispatch.kernel import direct, linked, untyped_kernel_of
-from runtime.dispatch.links import Below
 from runtime.errors.call import MissingKernel, WrongReturnType
 from runtime.errors.registration import NotAKernel, WrongArgument
 from runtime.keys import DispatchKey, KeySet, full_after

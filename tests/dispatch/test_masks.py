@@ -1,6 +1,6 @@
 """Masks: a fallthrough clears its own bit, for its own backend."""
 
-from runtime.dispatch.masks import masks_of
+from runtime.dispatch.table import masks_of
 from runtime.keys import BACKEND_BITS, FULL, SLOTS, DispatchKey
 from runtime.keys.model import BACKENDS
 

@@ -1,6 +1,6 @@
 """Where something was registered."""
 
-from runtime.dispatch.origin import origin_of_caller
+from runtime.dispatch.arguments import origin_of_caller
 
 
 def asking() -> str:

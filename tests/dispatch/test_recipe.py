@@ -5,8 +5,13 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.dispatch.recipe import recipe_of
-from runtime.dispatch.rules import ALL_SLOTS, GUARDED_SLOTS, RULES, UNDEFINED_SLOT
+from runtime.dispatch.table import (
+    ALL_SLOTS,
+    GUARDED_SLOTS,
+    RULES,
+    UNDEFINED_SLOT,
+    recipe_of,
+)
 from runtime.keys import SLOTS, DispatchKey
 
 KEYS = tuple(key for key in DispatchKey if key.is_alias or key.slot)

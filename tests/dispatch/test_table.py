@@ -7,7 +7,7 @@ kernel is described by its key.
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, fallthrough
-from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.state import OperatorEntry
 from runtime.dispatch.table import AMBIGUOUS, numbers, table_of
 from runtime.keys import SLOTS, DispatchKey
 from tests.dispatch.samples import bare, says, silent

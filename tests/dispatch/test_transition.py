@@ -7,7 +7,6 @@ import pytest
 
 from runtime.dispatch import Library, fallthrough, fingerprint
 from runtime.dispatch.kernel import kernel_of
-from runtime.dispatch.reading import read_definition, read_kernel
 from runtime.dispatch.state import EMPTY, DispatcherState
 from runtime.dispatch.token import (
     Claim,
@@ -19,6 +18,8 @@ from runtime.dispatch.token import (
     Subscription,
     Token,
     describe_token,
+    read_definition,
+    read_kernel,
 )
 from runtime.dispatch.transition import ADD, REMOVE
 from runtime.errors.python_dispatch import RuleTaken

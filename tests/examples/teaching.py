@@ -36,7 +36,7 @@ _ROWS = (
 _APART = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
 
 _OPERATOR = "teaching::foo"
-# How the built-in fallbacks describe themselves (see `builtin`).
+# How the built-in fallbacks describe themselves (see `dispatcher`).
 _BUILT_IN = "built in "
 
 

@@ -5,8 +5,7 @@ from typing import Any
 
 from invariants.placed import Placed
 from runtime.dispatch import Dispatcher, Library, fallthrough
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import Implementation
 from runtime.keys import DispatchKey
 

@@ -1,7 +1,7 @@
 """Laws of the extractor, on entries broken by hand."""
 
 from invariants.laws import extractor
-from runtime.dispatch.reading import NO_EXTRACTOR, Extractor
+from runtime.dispatch.token import NO_EXTRACTOR, Extractor
 from tests.invariants.healthy import healthy
 
 

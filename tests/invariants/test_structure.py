@@ -9,8 +9,7 @@ from invariants.law import Finding
 from invariants.laws import structure
 from invariants.placed import Placed
 from runtime.dispatch import Dispatcher, Library
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import Claim, ClassRule, Implementation, Reservation
 from runtime.keys import DispatchKey
 from runtime.schema.names import OperatorName

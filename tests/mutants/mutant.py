@@ -7,8 +7,7 @@ from typing import Any
 from unittest import mock
 
 from runtime.dispatch import transition
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 
 Change = Callable[[DispatcherState, Any], DispatcherState]
 

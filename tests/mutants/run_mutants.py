@@ -3,9 +3,8 @@
 from typing import Any
 
 from runtime.dispatch import kernel, library
-from runtime.dispatch.caller import Caller
+from runtime.dispatch.call import Caller, Place
 from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.place import Place
 from runtime.dispatch.running import Running
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import Claim

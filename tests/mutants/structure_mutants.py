@@ -5,7 +5,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from runtime.dispatch import library, transition
-from runtime.dispatch.reading import KernelReading
 from runtime.dispatch.state import DispatcherState
 from runtime.dispatch.token import (
     Claim,
@@ -13,6 +12,7 @@ from runtime.dispatch.token import (
     Definition,
     Fallback,
     Implementation,
+    KernelReading,
     Subscription,
 )
 from runtime.keys import DispatchKey

@@ -3,15 +3,20 @@
 from dataclasses import replace
 from typing import Any
 
-from runtime.dispatch import place, reading, recipe, table, transition
-from runtime.dispatch.caller import Caller
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.masks import Masks
-from runtime.dispatch.reading import Extractor
-from runtime.dispatch.recipe import Line, Recipe
-from runtime.dispatch.state import DispatcherState
-from runtime.dispatch.table import AMBIGUOUS, Fallbacks, Slot, Table, table_of
-from runtime.dispatch.token import Definition, Fallback
+from runtime.dispatch import call, table, token, transition
+from runtime.dispatch.call import Caller
+from runtime.dispatch.state import DispatcherState, OperatorEntry
+from runtime.dispatch.table import (
+    AMBIGUOUS,
+    Fallbacks,
+    Line,
+    Masks,
+    Recipe,
+    Slot,
+    Table,
+    table_of,
+)
+from runtime.dispatch.token import Definition, Extractor, Fallback
 from runtime.keys import SLOTS, DispatchKey, autograd_key_of, members
 from tests.mutants.mutant import Change, Mutant, afresh, changed, removing, replacing
 
@@ -177,7 +182,7 @@ TABLE = (
         "a kernel of an explicit composite says that it is an implicit one",
         "slots_say_which_rule_filled_them",
         "+ce",
-        afresh(replacing(recipe, "RULES", _calls_it_math), recipe._recipe),
+        afresh(replacing(table, "RULES", _calls_it_math), table._recipe),
     ),
     Mutant(
         "missing_slot_filled",
@@ -199,7 +204,7 @@ TABLE = (
         "callers are remembered by the name of the operator",
         "callers_belong_to_their_entry",
         "+def +cpu ?CPU +cpu2 ?CPU",
-        replacing(place, "caller_of", _calls_by_name),
+        replacing(call, "caller_of", _calls_by_name),
     ),
     Mutant(
         "tables_not_rebuilt_for_fallbacks",
@@ -261,11 +266,11 @@ TABLE = (
         "+deflists",
         afresh(
             replacing(
-                reading,
+                token,
                 "extractor_of",
                 lambda right: lambda schema: Extractor(right(schema).tensors, ()),
             ),
-            reading._read_definition,
+            token._read_definition,
         ),
     ),
     Mutant(

@@ -20,7 +20,7 @@ from tests.operators.made import tensor
 
 # Taking the place of a built-in kernel is what these tests are about.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::runtime.dispatch.overriding.KernelOverridden"
+    "ignore::runtime.dispatch.library.KernelOverridden"
 )
 
 # Enough calls for a front, and for the link that it finds.

@@ -13,9 +13,7 @@ import pytest
 
 from invariants import forget
 from runtime.dispatch import transition
-from runtime.dispatch.recipe import Recipe
-from runtime.dispatch.rules import slots_of
-from runtime.dispatch.table import Table, table_of
+from runtime.dispatch.table import Recipe, Table, slots_of, table_of
 from runtime.keys import DispatchKey, members
 from tests.pairs.board import KEYS, Board
 

@@ -371,7 +371,7 @@ def test_fallbacks_have_copies(world: Dispatcher, main: Library) -> None:
 def test_fallbacks_of_an_alias_key_have_copies(
     world: Dispatcher, main: Library
 ) -> None:
-    from runtime.dispatch.builtin import release
+    from runtime.dispatch.dispatcher import release
 
     release(world, "Autograd")
 

@@ -18,7 +18,7 @@ from harness.scenario import (
 from harness.systems.complete import ScopeGrown
 from harness.systems.registry import RegistrySystem
 from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.fingerprint import fingerprint
+from runtime.dispatch.dump import fingerprint
 from runtime.schema.parser import parse_name
 
 SCHEMA = "a::b(Tensor x) -> Tensor"

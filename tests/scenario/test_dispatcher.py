@@ -21,7 +21,7 @@ from harness.scenario import (
 )
 from harness.systems.dispatcher import DispatcherSystem
 from harness.systems.outcomes import Outcome, ScenarioSkipped
-from runtime.dispatch.place import Place
+from runtime.dispatch.call import Place
 from tests.scenarios.kernels import broken, composed, no_cpu, on_cpu, typed_two
 
 FLIP = define("a::flip(Tensor x) -> Tensor")

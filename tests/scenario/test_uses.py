@@ -5,7 +5,7 @@ from harness.scenario.probes import arguments_for, probe_tensor
 from harness.scenario.uses import answers
 from harness.systems.dispatcher import RecordingDispatcher
 from runtime.dispatch import OperatorHandle
-from runtime.dispatch.reading import read_definition
+from runtime.dispatch.token import read_definition
 from runtime.errors.key import UnknownKey
 from runtime.keys import KeySet
 from runtime.schema import parse_name, parse_schema

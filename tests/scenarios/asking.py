@@ -16,7 +16,7 @@ from harness.scenario.effects import effects_of
 from harness.scenario.recorder import recorded
 from harness.scenario.step import UseStep
 from runtime.dispatch import Dispatcher, OperatorHandle
-from runtime.dispatch.caller import WARM
+from runtime.dispatch.call import WARM
 from runtime.dispatch.kernel import Kernel, kernel_of
 from runtime.errors import EveryorderError
 from runtime.schema import parse_name

@@ -3,7 +3,7 @@
 from harness.scenario import Scenario, define, fallback, impl, listen, reserve, rule
 from harness.scenario.registrations import Known
 from runtime.dispatch import Dispatcher, fallthrough
-from runtime.dispatch.builtin import PASSED, release
+from runtime.dispatch.dispatcher import PASSED, release
 from runtime.dispatch.dump import list_keys
 from tests.scenarios.asking import ask, asked
 from tests.scenarios.kernels import (

@@ -12,8 +12,7 @@ import runtime.whole  # noqa: F401  # registers `core` on the default dispatcher
 from harness.scenario import Scenario, define, fallback, impl, reserve
 from harness.scenario.probes import probe_tensor
 from runtime.dispatch import Dispatcher, default_dispatcher, fallthrough
-from runtime.dispatch.handle import PROVIDERS, again
-from runtime.dispatch.namespace import packet_again
+from runtime.dispatch.handle import PROVIDERS, again, packet_again
 from runtime.keys import DispatchKey, KeySet, exclude_keys, include_keys
 from runtime.schema import parse_name
 from tests.scenarios.asking import Question, answer, ask, asked, handle

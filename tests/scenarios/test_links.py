@@ -5,7 +5,7 @@ from typing import Any
 from harness.scenario import Scenario, define, fallback, impl
 from harness.scenario.probes import probe_tensor
 from runtime.dispatch import Dispatcher, Library, Operators, fallthrough
-from runtime.dispatch.caller import WARM
+from runtime.dispatch.call import WARM
 from runtime.keys import DispatchKey, KeySet
 from tests.scenarios.asking import Question, ask, asked, handle, often
 from tests.scenarios.kernels import (

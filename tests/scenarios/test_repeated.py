@@ -13,7 +13,7 @@ from typing import Any
 from harness.scenario import Scenario, define, impl
 from harness.scenario.probes import probe_tensor
 from runtime.dispatch import Dispatcher, Library, fingerprint
-from runtime.dispatch.caller import COLD, WARM
+from runtime.dispatch.call import COLD, WARM
 from runtime.dispatch.transition import FEW
 from tests.scenarios.asking import ask, asked, handle
 from tests.scenarios.kernels import on_cpu

@@ -8,7 +8,7 @@ the schema grammar and predictions, and `missed` names what was never seen.
 from collections import Counter
 from collections.abc import Collection
 
-from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.state import OperatorEntry
 from runtime.keys import DispatchKey
 from tests.torch.language import CONSTRUCTS
 from tests.torch.predictions import PREDICTIONS

@@ -28,7 +28,7 @@ from harness.systems.torch_steps import (
     TorchImpl,
     TorchStep,
 )
-from runtime.dispatch.fingerprint import fingerprint
+from runtime.dispatch.dump import fingerprint
 from runtime.errors.schema import SchemaSyntaxError
 from runtime.keys import SLOTS, DispatchKey, kernel_key, members
 from runtime.schema.parser import parse_schema

@@ -24,9 +24,9 @@ from harness.systems.torch_steps import (
 )
 from harness.systems.torch_system import sweep
 from runtime.dispatch.dispatcher import Dispatcher
-from runtime.dispatch.entry import OperatorEntry
 from runtime.dispatch.kernel import fallthrough
 from runtime.dispatch.library import KernelLike, Library
+from runtime.dispatch.state import OperatorEntry
 from runtime.errors.base import EveryorderError
 from runtime.schema.parser import parse_name, parse_schema
 from runtime.tensors import Tensor

@@ -6,8 +6,8 @@ The long runs are one test each, so that no worker repeats them.
 import pytest
 
 from harness.systems.torch_steps import TorchDefine, TorchImpl
-from runtime.dispatch import recipe
-from runtime.dispatch.rules import RULES
+from runtime.dispatch import table
+from runtime.dispatch.table import RULES
 from tests.torch import differential
 from tests.torch.coverage import (
     KINDS,
@@ -69,12 +69,12 @@ def test_the_seed_decides_the_scenarios() -> None:
 
 
 def test_a_missing_rule_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe._recipe.cache_clear()
-    monkeypatch.setattr(recipe, "RULES", RULES[:-1])
+    table._recipe.cache_clear()
+    monkeypatch.setattr(table, "RULES", RULES[:-1])
     try:
         found = compare(300).differences
     finally:
-        recipe._recipe.cache_clear()
+        table._recipe.cache_clear()
     assert {each.what for each in found} == {"table"}
     assert all("[batched kernel]" in each.expected for each in found)
     assert "[batched kernel]" not in found[0].found

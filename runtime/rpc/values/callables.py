@@ -24,8 +24,7 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
-from runtime.dispatch.handle import OperatorHandle, provide
-from runtime.dispatch.namespace import OperatorPacket
+from runtime.dispatch.handle import OperatorHandle, OperatorPacket, provide
 from runtime.errors.base import nearest
 from runtime.errors.call import CallError, NoMatchingOverload, OperatorChanged
 from runtime.errors.future import described

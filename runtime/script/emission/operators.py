@@ -14,8 +14,8 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.namespace import OperatorNamespace, OperatorPacket, Operators
+from runtime.dispatch.handle import OperatorHandle, OperatorPacket
+from runtime.dispatch.namespace import OperatorNamespace, Operators
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.types import (
     AnyType,

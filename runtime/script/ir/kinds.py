@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.handle import provide
-from runtime.dispatch.reading import DefinitionReading
+from runtime.dispatch.token import DefinitionReading
 from runtime.schema.alias import AliasKind
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema

@@ -14,8 +14,7 @@ Rules:
 from functools import cache
 
 from runtime.autograd.install import install as install_autograd
-from runtime.dispatch.entry import OperatorEntry
-from runtime.dispatch.state import DispatcherState
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.keys import BACKEND_BITS, DispatchKey
 from runtime.keys.keyset import DEFAULT_INCLUDED
 from runtime.keys.local import View

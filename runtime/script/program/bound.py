@@ -18,12 +18,12 @@ Rules:
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from runtime.dispatch.entry import OperatorEntry
+from runtime.dispatch.call import Link
 from runtime.dispatch.front import globals_of, joined, passed, returned
 from runtime.dispatch.handle import OperatorHandle
-from runtime.dispatch.links import Link
-from runtime.dispatch.place import Published
-from runtime.dispatch.reading import DefinitionReading
+from runtime.dispatch.keyring import Published
+from runtime.dispatch.state import OperatorEntry
+from runtime.dispatch.token import DefinitionReading
 from runtime.errors.call import OperatorChanged
 from runtime.keys import LOCAL
 from runtime.schema.binding import presenters_of

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import runtime
-from runtime.dispatch.library import Library
-from runtime.dispatch.overriding import KernelOverridden
+from runtime.dispatch.library import KernelOverridden, Library
 from runtime.dispatch.watch import WATCH
 from runtime.errors.operands import DTypeRefused
 from runtime.operators.call import core

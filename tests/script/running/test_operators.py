@@ -25,7 +25,7 @@ from tests.script.running.written import written
 
 pytestmark = [
     pytest.mark.usefixtures("executed"),
-    pytest.mark.filterwarnings("ignore::runtime.dispatch.overriding.KernelOverridden"),
+    pytest.mark.filterwarnings("ignore::runtime.dispatch.library.KernelOverridden"),
 ]
 
 NAMESPACE = "run_test"

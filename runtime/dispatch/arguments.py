@@ -1,9 +1,11 @@
-"""Completing what a library was asked: keys, kernels, descriptions and schemas.
+"""What the arguments of registering functions mean: kinds, keys, kernels, schemas.
 
-True only here: what the arguments of `Library.define` and `Library.impl` mean, before
-anything about the library matters.  Pure functions, each of one argument or two.
+Everything that can be said before anything about the library matters, as functions of
+one argument or two.  What each kind of library may register is the table at the top of
+`library`; here is which libraries there can be at all.
 """
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +15,7 @@ from runtime.dispatch.token import ClassRule
 from runtime.errors.registration import (
     CallRefused,
     CannotInfer,
+    LibraryRefused,
     NotAKernel,
     WrongArgument,
 )
@@ -21,6 +24,54 @@ from runtime.schema.alias import AliasKind, parse_alias_kind
 from runtime.schema.names import OperatorName
 from runtime.schema.parser import parse_schema, parse_schema_or_name
 from runtime.schema.schema import Schema
+from runtime.schema.tokenizer import KEYWORDS
+
+KINDS = ("DEF", "FRAGMENT", "IMPL")
+# Not a namespace of operators: fallbacks, which serve all namespaces, live in it.
+WILDCARD = "_"
+# Namespaces whose operators the script compiler owns.
+RESERVED = ("prim",)
+
+
+def check_kind(namespace: str, kind: str, key: DispatchKey | None) -> None:
+    """Whether a library can have these arguments.
+
+    Raises:
+        LibraryRefused: it cannot; says why, and what can.
+    """
+    shown = f"Library({namespace!r}, {kind!r})"
+    if kind not in KINDS:
+        reason = f"{kind!r} is no kind of library"
+        remedy = f"Kinds: {', '.join(KINDS)}."
+    elif kind == "IMPL" and namespace == WILDCARD:
+        return
+    elif namespace == WILDCARD:
+        reason = f"a {kind} library needs a namespace of its own"
+        remedy = f"Only an IMPL library can be in {WILDCARD!r}, for fallbacks."
+    elif not (namespace.isidentifier() and namespace.isascii()):
+        reason = f"{namespace!r} is no identifier"
+        remedy = "A namespace is made of letters, digits and underscores."
+    elif namespace in KEYWORDS:
+        reason = f"{namespace!r} is a keyword of the schema language"
+        remedy = "Choose another namespace: no schema could name this one."
+    elif kind == "IMPL":
+        return
+    elif namespace in RESERVED:
+        reason = f"namespace {namespace!r} is reserved"
+        remedy = "Choose another namespace; an IMPL library may use this one."
+    elif key is not None:
+        reason = f"a {kind} library has no dispatch key"
+        remedy = "Name the key in impl(), or open an IMPL library for it."
+    else:
+        return
+    raise LibraryRefused(call=shown, reason=reason, remedy=remedy)
+
+
+def origin_of_caller() -> str:
+    """The line that called the function which asks."""
+    frame = sys._getframe(2)
+    return f"registered at {frame.f_code.co_filename}:{frame.f_lineno}"
+
 
 KernelLike = Callable[..., Any] | Kernel
 KeyLike = DispatchKey | str

@@ -1,0 +1,432 @@
+"""From a call to the kernel: where the operator stands, and what is bound for a call.
+
+How a call works: bind the arguments to the schema; join the keysets of the tensors
+among them; add what the thread includes, take off what it excludes and what falls
+through; the highest key left names a slot; run the slot's kernel by its convention
+(`runtime.dispatch.running`).  No lock is taken.
+
+There are two ways.  The *plain way* looks the entry up in the published state and uses
+its `Caller`; every call can go it.  From the `WARM`th call on the operator has a
+*front*: a function with the operator's own parameters, compiled once for each
+definition (`runtime.dispatch.front`).  It makes no list of arguments, finds the *link*
+of the keyset on the entry, and goes the plain way whenever something is out of the
+ordinary.  A link is a plain function of all arguments in the order of the schema, as
+kernels see them (codes are objects), which runs the kernel of one keyset of one entry.
+
+Rules:
+- a caller is a pure function of one immutable entry, built at the first call and kept
+  on the entry; it cannot be stale.  It keeps no entry, as that would be a circle, which
+  keeps kernels alive until the garbage collector comes by;
+- a front keeps nothing of an entry: it asks the published state at every call, and what
+  is remembered for it lies on the entry, under a key of its dispatcher and definition;
+- a place keeps its dispatcher, and neither is kept by an entry;
+- whoever shows a place to the world (`owner`) is a partial object, whose function is
+  changed from `start` to the front: nothing calls faster;
+- a link takes its keyset as it is, as a redispatch does.  A linked kernel and all that
+  lies below it are of one entry, whatever is registered while it runs;
+- results are converted and checked by the outermost call only, save those of boxed
+  kernels, of fallbacks, and of kernels with a keyset, which always are;
+- a link holds links below it and never one above;
+- the operator that boxed kernels and fallbacks are given is made when they run, from a
+  weak reference to the dispatcher."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+from weakref import ref
+
+from runtime.dispatch.kernel import Kernel
+from runtime.dispatch.keyring import Keyring, Published
+from runtime.dispatch.running import LINKED, Runner, Running
+from runtime.dispatch.state import OperatorEntry
+from runtime.dispatch.table import Table
+from runtime.dispatch.token import ClassRule, DefinitionReading, namespace_of
+from runtime.dispatch.watch import DEPTH, UNOBSERVED, WATCH, Observer
+from runtime.errors.call import CallWithoutSchema, OperatorGone
+from runtime.keys import LOCAL, SLOTS, DispatchKey, KeySet, full_after, slot_of
+from runtime.schema.names import OperatorName
+from runtime.schema.schema import Schema
+
+Link = Callable[..., Any]
+
+# Calls of one entry before a front is made: compiling one costs as much as some hundred
+# plain calls, and entries that are explored are called a few times only.
+WARM = 8
+# Further plain calls of one entry after which another handle of it may get a front.
+COLD = 64
+
+
+def _nobody() -> None:
+    return None
+
+
+class Place:
+    """One operator of one dispatcher.
+
+    `handle` makes an `OperatorHandle` of a dispatcher and a name.
+    """
+
+    __slots__ = ("dispatcher", "handle", "name", "namespace", "owner", "text")
+
+    def __init__(
+        self,
+        dispatcher: Published,
+        name: OperatorName,
+        handle: Callable[[Published, OperatorName], Any],
+    ) -> None:
+        self.dispatcher = dispatcher
+        self.name = name
+        self.handle = handle
+        # Where the operator stands in a state.
+        self.namespace = namespace_of(name)
+        self.text = str(name)
+        self.owner: Callable[[], partial[Any] | None] = _nobody
+
+    def show(self, owner: "partial[Any]") -> None:
+        """Let `owner` call the operator; its front as soon as there is one."""
+        self.owner = ref(owner)
+
+    def start(self, /, *args: Any, **kwargs: Any) -> Any:
+        """Call the operator the plain way."""
+        try:
+            entry = self.dispatcher.state.namespaces[self.namespace][self.text]
+            caller: Caller | None = entry.memo["caller"]
+        except KeyError:
+            caller = None
+        if caller is None:
+            caller = self.caller(self.published())
+        caller.calls += 1
+        if caller.calls == WARM or not caller.calls % COLD:
+            self._settle(caller)
+        return caller.call(self, args, kwargs)
+
+    def slow(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """As `start`, for a front."""
+        return self.start(*args, **kwargs)
+
+    def published(self) -> OperatorEntry | None:
+        """The entry in the published state: one reference, taken once."""
+        return self.dispatcher.state.find(self.namespace, self.text)
+
+    def caller(self, entry: OperatorEntry | None) -> "Caller":
+        """The caller of an entry.  Raises `OperatorGone`, `CallWithoutSchema`."""
+        return caller_of(entry, self.text)
+
+    @property
+    def keyring(self) -> Keyring:
+        """The keyring of the dispatcher."""
+        return self.dispatcher.keyring
+
+    def operator(self) -> Any:
+        """A handle of the operator, for kernels that are given one."""
+        return self.owner() or self.handle(self.dispatcher, self.name)
+
+    def weak(self) -> Callable[[], Any]:
+        """`operator`, for what is kept on an entry: it keeps no dispatcher."""
+        dispatcher, name, make = ref(self.dispatcher), self.name, self.handle
+        handles, text = self.keyring.handles, self.text
+
+        def again() -> Any:
+            made = handles.get(text)
+            if made is not None:
+                return made
+            found = dispatcher()
+            assert found is not None, "whoever calls an operator has its dispatcher"
+            return make(found, name)
+
+        return again
+
+    def _settle(self, caller: "Caller") -> None:
+        """Give the owner the front of the definition, if it has one."""
+        owner, reading = self.owner(), caller.reading
+        maker = reading.maker
+        if owner is None or maker is None:
+            return
+        key = self.dispatcher.keyring.key(reading)
+
+        def resolve(bits: int) -> Link | None:
+            entry = self.published()
+            if entry is None or not entry.definitions:
+                return None
+            caller = self.caller(entry)
+            if caller.reading is not reading:
+                return None
+            link = caller.link(self, bits)
+            views = entry.memo.setdefault(key, {})
+            views.setdefault(LOCAL.view, {})[bits] = link
+            return link
+
+        front = maker(self.dispatcher, key, resolve, self.slow)
+        # The one way to give a partial object another function; it takes the
+        # attributes, too, and would forget them.
+        setstate: Callable[..., None] = partial.__dict__["__setstate__"]
+        setstate(owner, (front, (), {}, vars(owner)))
+
+
+class Caller:
+    """Everything a call of one entry needs; see `caller_of`."""
+
+    __slots__ = ("_links", "bind", "calls", "name", "reading", "running", "schema")
+
+    def __init__(self, entry: OperatorEntry, reading: DefinitionReading) -> None:
+        # Not the entry itself, which keeps the caller: a circle would keep its kernels
+        # alive until the garbage collector comes by.  So nothing below holds `self`.
+        self.name = entry.name
+        self.schema = reading.schema
+        self.reading = reading
+        self.bind = reading.convention.bind
+        self.running = Running(entry, reading)
+        self._links: dict[object, Links] = {}
+        # Plain calls so far.
+        self.calls = 0
+
+    @property
+    def table(self) -> Table:
+        """The table of the entry."""
+        return self.running.table
+
+    def call(
+        self, place: Place, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Bind, dispatch, run."""
+        values = self.bind(args, kwargs)
+        running = self.running
+        bits = running.keys_of(values)
+        if WATCH.active:
+            return self._watched("call", place, bits, values)
+        runner = running.runner(slot_of(bits))
+        if runner is LINKED:
+            return self.run(place, bits, values)
+        return runner(place.operator, bits, values)
+
+    def call_boxed(self, place: Place, values: list[Any]) -> Any:
+        """Dispatch and run bound arguments."""
+        bits = self.running.keys_of(values)
+        if WATCH.active:
+            return self._watched("callBoxed", place, bits, values)
+        return self.run(place, bits, values)
+
+    def redispatch(
+        self, label: str, place: Place, keyset: KeySet, values: list[Any]
+    ) -> Any:
+        """Run the kernel of the highest key of `keyset`, taken as it is."""
+        if WATCH.active:
+            return self._traced(label, place, keyset.bits, values)
+        return self.run(place, keyset.bits, values)
+
+    def run(self, place: Place, bits: int, values: list[Any]) -> Any:
+        """Run the kernel of the highest key of `bits`."""
+        runner = self.running.runner(slot_of(bits))
+        if runner is LINKED:
+            link = self._linked(place, WATCH.active).top(bits)
+            return self.running.returns(link(*self.running.presented(values)))
+        return runner(place.operator, bits, values)
+
+    def run_kernel(
+        self,
+        place: Place,
+        kernel: Kernel,
+        fallback: bool,
+        key: DispatchKey,
+        values: Any,
+    ) -> Any:
+        """Run a kernel that may not be the one of its slot."""
+        bits = self.running.keys_of(values)
+        if kernel.facts.kind == "linked":
+            link = self._linked(place, WATCH.active).of(kernel, bits, key)
+            return self.running.returns(link(*self.running.presented(values)))
+        run = self.running.runner_of(kernel, fallback, key.name)
+        return run(place.operator, bits, values)
+
+    def link(self, place: Place, bits: int) -> Link:
+        """The link of a call whose arguments have these bits."""
+        return self._linked(place, False).top(self.running.called_by(bits))
+
+    def _linked(self, place: Place, traced: bool) -> "Links":
+        asked = (place.keyring, traced)
+        found = self._links.get(asked)
+        if found is None:
+            found = Links(self.running, place.weak(), traced)
+            self._links[asked] = found
+        return found
+
+    def _watched(self, label: str, place: Place, bits: int, values: list[Any]) -> Any:
+        observers = WATCH.observers
+        if not observers or self.name.name in UNOBSERVED:
+            return self._traced(label, place, bits, values)
+        return self._observed(observers, label, place, bits, values)
+
+    def _observed(
+        self,
+        observers: tuple[Observer, ...],
+        label: str,
+        place: Place,
+        bits: int,
+        values: list[Any],
+    ) -> Any:
+        """Tell the first observer, and run the call inside; the others likewise.
+
+        One call inside of another, so that each hears the end whatever the others do.
+        """
+        if not observers:
+            return self._traced(label, place, bits, values)
+        first, *others = observers
+        context = first.before(
+            str(self.name), self.schema, tuple(values), KeySet.from_bits(bits)
+        )
+        try:
+            outcome = self._observed(tuple(others), label, place, bits, values)
+        except BaseException as error:
+            first.after(context, error)
+            raise
+        first.after(context, outcome)
+        return outcome
+
+    def _traced(self, label: str, place: Place, bits: int, values: list[Any]) -> Any:
+        WATCH.write(label, str(self.name), SLOTS[slot_of(bits)].name)
+        DEPTH.level += 1
+        try:
+            return self.run(place, bits, values)
+        finally:
+            DEPTH.level -= 1
+
+
+def caller_of(entry: OperatorEntry | None, name: str) -> Caller:
+    """The caller of an entry, kept on it.
+
+    Raises:
+        OperatorGone: nothing is registered for the operator, or rules alone.
+        CallWithoutSchema: it has kernels and no schema.
+    """
+    if entry is None or not entry.total:
+        raise OperatorGone(operator=name)
+    if not entry.definitions:
+        raise CallWithoutSchema(operator=name)
+    found: Caller | None = entry.memo.get("caller")
+    if found is None:
+        found = entry.memo["caller"] = Caller(entry, entry.definitions[0].reading)
+    return found
+
+
+class Links:
+    """The links of one entry, for one dispatcher; traced or not."""
+
+    __slots__ = ("_made", "_running", "_tops", "_traced", "operator")
+
+    def __init__(
+        self, running: Running, operator: Callable[[], Any], traced: bool
+    ) -> None:
+        self._running = running
+        self.operator = operator
+        self._traced = traced
+        self._made: dict[int, Link] = {}
+        self._tops: dict[int, Link] = {}
+
+    def at(self, bits: int) -> Link:
+        """The link of a redispatch with this keyset."""
+        found = self._made.get(bits)
+        if found is None:
+            found = self._made[bits] = self._redispatched(bits)
+        return found
+
+    def top(self, bits: int) -> Link:
+        """The link of a call with this keyset: it writes no line of its own."""
+        found = self._tops.get(bits)
+        if found is None:
+            found = self._tops[bits] = self._top(bits)
+        return found
+
+    def _top(self, bits: int) -> Link:
+        number = slot_of(bits)
+        running = self._running
+        kernel = running.link_at(number)
+        if kernel is not None:
+            return self.of(kernel, bits, SLOTS[number])
+        direct = running.direct_at(number)
+        return direct or self._stacked(running.runner(number), bits)
+
+    def of(self, kernel: Kernel, bits: int, key: DispatchKey) -> Link:
+        """The link of a linked kernel, as if it were the one of `key`."""
+        assert kernel.function is not None, "only `fallthrough` has no function"
+        # Links of its own: what it holds on to must not hold on to it.
+        links = Links(self._running, self.operator, self._traced)
+        # An alias key has no place of its own: what lies below is below the call's key.
+        key = key if key.bits else SLOTS[slot_of(bits)]
+        below = links.at(bits & full_after(key).bits) if key.bits else links.nothing()
+        made: Link = kernel.function(
+            Below(links, below, self._running), KeySet.from_bits(bits)
+        )
+        return made
+
+    def nothing(self) -> Link:
+        """The link that says that there is no kernel below."""
+        return self._stacked(self._running.missing(DispatchKey.Undefined), 0)
+
+    def ran(self, kernel: Kernel, bits: int, key: DispatchKey, fallback: bool) -> Link:
+        """The link of any other kernel, as if it were the one of `key`."""
+        return self._stacked(self._running.runner_of(kernel, fallback, key.name), bits)
+
+    def _stacked(self, runner: Runner, bits: int) -> Link:
+        """The link of a runner, whose values are those of the stack."""
+        operator, stacking = self.operator, self._running.stacking
+        return lambda *values: runner(operator, bits, stacking(values))
+
+    def _redispatched(self, bits: int) -> Link:
+        link = self.top(bits)
+        if not self._traced:
+            return link
+        name, key = str(self._running.name), SLOTS[slot_of(bits)].name
+
+        def traced(*values: Any) -> Any:
+            WATCH.write("redispatch", name, key)
+            DEPTH.level += 1
+            try:
+                return link(*values)
+            finally:
+                DEPTH.level -= 1
+
+        return traced
+
+
+class Below:
+    """What a linked kernel calls; `run` is the bare function, for those in a hurry.
+
+    `schema` and `tags` are those of the operator, which a fallback does not know
+    otherwise, and `rules` are those of its entry, for whoever asks handlers.
+    """
+
+    __slots__ = ("_links", "rules", "run", "schema", "tags")
+
+    def __init__(self, links: "Links", run: Link, running: Running) -> None:
+        self._links = links
+        self.run = run
+        self.schema: Schema = running.schema
+        self.tags: tuple[str, ...] = running.tags
+        self.rules: tuple[ClassRule, ...] = running.rules
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the kernel of the next key."""
+        return self.run(*arguments)
+
+    def at(self, keyset: KeySet) -> Link:
+        """The function that runs the kernel of the highest key of `keyset`."""
+        return self._links.at(keyset.bits)
+
+    def instead(
+        self, kernel: Kernel, keyset: KeySet, key: DispatchKey, fallback: bool
+    ) -> Link:
+        """The function that runs `kernel` where the linked one stands, at `key`.
+
+        `fallback` says that it gets the operator; `fallthrough` is what lies below.
+        """
+        function = kernel.function
+        if function is None:
+            return self.run
+        if kernel.facts.kind == "linked":
+            made: Link = function(self, keyset)
+            return made
+        return self._links.ran(kernel, keyset.bits, key, fallback)
+
+    def operator(self) -> Any:
+        """The `OperatorHandle` of the operator; keep it no longer than a call."""
+        return self._links.operator()
