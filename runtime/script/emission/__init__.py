@@ -1,6 +1,6 @@
 """The emission: from checked syntax trees to graphs."""
 
-from runtime.script.emission import statements as _statements  # noqa: F401  # fills the table
+from runtime.script.emission import loops as _loops  # noqa: F401  # fills the tables
 from runtime.script.emission import values as _values  # noqa: F401  # as above
 from runtime.script.emission.builtins import (
     CLASSES,
@@ -24,7 +24,6 @@ from runtime.script.emission.compile import (
     compile_text,
 )
 from runtime.script.emission.emitter import Emitter
-from runtime.script.emission.enums import install_enums
 from runtime.script.emission.forms import (
     SpecialForm,
     SyntaxForm,
@@ -34,7 +33,6 @@ from runtime.script.emission.forms import (
 )
 from runtime.script.emission.functions import Primitive, Special, Syntactic, plain
 from runtime.script.emission.iteration import Iteration, Static
-from runtime.script.emission.later import install_later
 from runtime.script.emission.objects import ObjectValue, install_objects
 from runtime.script.emission.sugar import (
     Arguments,
@@ -54,13 +52,7 @@ from runtime.script.emission.sugar import (
 )
 from runtime.script.plug_ins import ready
 
-for _install in (
-    install_objects,
-    install_enums,
-    install_classes,
-    install_forms,
-    install_later,
-):
+for _install in (install_objects, install_classes, install_forms):
     _install()
 
 __all__ = [

@@ -20,7 +20,9 @@ from runtime.autograd import (
     no_grad,
     set_grad_enabled,
 )
+from runtime.errors.script import UnknownAttribute
 from runtime.schema import types
+from runtime.schema.subtype import is_subtype
 from runtime.schema.types import (
     ListType,
     PyObjectType,
@@ -41,14 +43,17 @@ from runtime.script.emission.functions import (
     tuple_of,
     zipped,
 )
+from runtime.script.emission.refinement import instance_test
 from runtime.script.emission.sugar import (
     Arguments,
     SimpleValue,
     Sugared,
+    Unknown,
     constant_of,
     register_special_form,
     register_sugar,
 )
+from runtime.script.emission.values import text_of
 from runtime.script.ir import Value
 from runtime.script.primitives import by_function
 from runtime.script.primitives.table import FUNCTIONS
@@ -132,8 +137,6 @@ class Exception_(Sugared):  # noqa: N801  # the word without it is Python's
 
     def raised(self, e: Emitter) -> tuple[str, Value]:
         """The name of its class, and its words."""
-        from runtime.script.emission.values import text_of
-
         if self.message is None:
             return self.kind.name, e.constant("")
         return self.kind.name, text_of(e, self.message)
@@ -210,8 +213,6 @@ class PythonFunction(Sugared):
 def _builtin(python: Any) -> Sugared:
     if by_function(python):
         return Primitive(python)
-    from runtime.script.emission.sugar import Unknown
-
     return Unknown(python)
 
 
@@ -236,8 +237,6 @@ def _name(e: Emitter, name: Sugared, what: str) -> str:
 
 
 def _found(e: Emitter, owner: Sugared, name: Sugared, what: str) -> Sugared | None:
-    from runtime.errors.script import UnknownAttribute
-
     text = _name(e, name, what)
     try:
         return owner.attribute(e, text)
@@ -246,8 +245,6 @@ def _found(e: Emitter, owner: Sugared, name: Sugared, what: str) -> Sugared | No
 
 
 def _isinstance(e: Emitter, node: Any) -> Sugared:
-    from runtime.script.emission.refinement import instance_test
-
     if len(node.args) != 2 or node.keywords:
         e.fail(f"`isinstance` takes 2 arguments, not {len(node.args)}")
     found = instance_test(e, e.expression(node.args[0]), node.args[0], node.args[1])
@@ -270,8 +267,6 @@ def _annotate(e: Emitter, node: Any) -> Sugared:
 
 
 def _annotated(e: Emitter, written: Any, inner: Any, narrows: bool) -> Sugared:
-    from runtime.schema.subtype import is_subtype
-
     wanted: Type = e.annotations.type(written)
     value = for_type(e, inner, wanted).value(e)
     fitted = e.fitted(value, wanted)

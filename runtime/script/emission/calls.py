@@ -18,10 +18,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.dispatch.handle import provide
 from runtime.errors.script import NoSuchCall
 from runtime.operators.written import Ordered
 from runtime.schema.argument import Argument
 from runtime.schema.device import Device
+from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
 from runtime.schema.subtype import is_subtype
 from runtime.schema.tags import NUMBERS_AS_TENSORS
@@ -48,7 +50,7 @@ from runtime.schema.types import (
     unwrap_optional,
 )
 from runtime.schema.unify import Mismatch, match, substitute, variables
-from runtime.script.emission.emitter import Emitter, becomes, why_not
+from runtime.script.emission.emitter import Emitter, becomes, constant_type, why_not
 from runtime.script.emission.sugar import (
     Arguments,
     SimpleValue,
@@ -90,9 +92,6 @@ def forms_of_rows(rows: Iterable[Row]) -> list[Form]:
 
 def forms_of_operator(name: str) -> list[Form]:
     """The forms of an operator of the runtime, `core::add`, the unnamed one first."""
-    from runtime.dispatch.handle import provide
-    from runtime.schema.names import OperatorName
-
     asked = OperatorName(name)
     provide(asked)
     forms = []
@@ -467,7 +466,5 @@ def stored_value(e: Emitter, stored: Any, wanted: Type) -> Value:
         stored = float(stored) if inner is FloatType else complex(stored)
     kind = inner
     if inner in (NumberType, AnyType) or not isinstance(inner, type(IntType)):
-        from runtime.script.emission.emitter import constant_type
-
         kind = constant_type(stored)
     return e.constant(stored, kind)

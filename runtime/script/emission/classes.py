@@ -14,7 +14,7 @@ Rules:
 - a class of which a part cannot be compiled is not declared;
 - a dataclass gets the methods that Python makes for it as texts, which are compiled
   like others, but comparisons only where somebody compares
-  (`runtime.script.emission.dataclass_methods`).
+  (`runtime.script.emission.python_class`).
 """
 
 import ast
@@ -32,25 +32,32 @@ from runtime.schema.declaration import (
     ScriptClassType,
     qualified_name,
 )
-from runtime.schema.types import AnyType, NoneType_, Type
+from runtime.schema.types import AnyType, NoneType_, TensorType, Type
 from runtime.schema.written import Scope
 from runtime.script.emission.builtins import CLASSES
 from runtime.script.emission.compile import CLASS_TYPES, Compiler, Since
-from runtime.script.emission.dataclass_methods import made_methods, with_factories
 from runtime.script.emission.emitter import Emitter
-from runtime.script.emission.enums import EnumClass, EnumValue
-from runtime.script.emission.interfaces import InterfaceSugar, interface_type
-from runtime.script.emission.named_tuples import NamedTupleClass
+from runtime.script.emission.forms import install_python_calls
 from runtime.script.emission.objects import (
     LEFT,
     PENDING,
+    EnumClass,
+    EnumValue,
+    InterfaceSugar,
+    NamedTupleClass,
     ObjectValue,
     call_method,
+    interface_type,
     member,
     method_schema,
 )
-from runtime.script.emission.python_calls import install_python_calls
-from runtime.script.emission.python_class import Blueprint, Role, blueprint
+from runtime.script.emission.python_class import (
+    Blueprint,
+    Role,
+    blueprint,
+    made_methods,
+    with_factories,
+)
 from runtime.script.emission.sugar import Arguments, Sugared, register_sugar
 from runtime.script.frontend import Annotations, place_of, read_function, scope_of
 from runtime.script.frontend.signature import read_signature
@@ -277,8 +284,6 @@ class _Class:
 
 def left_schema(compiler: Compiler, python: Any, owner: DeclaredType | None) -> Any:
     """The schema of a function that is left to Python, from its annotations."""
-    from runtime.schema.types import TensorType
-
     definition = read_function(python)
     scope = scope_of(python, definition, compiler.classes)
     signature = read_signature(Annotations(definition, scope), python, owner)

@@ -30,9 +30,9 @@ from runtime.schema.types import FunctionType, NoneType_, Type
 from runtime.schema.written import Scope
 from runtime.script.emission.builtins import install_builtins
 from runtime.script.emission.calls import bound_values, together
-from runtime.script.emission.control import block
 from runtime.script.emission.emitter import RESULT, WAYS, Emitter, Torn
 from runtime.script.emission.operators import install_runtime
+from runtime.script.emission.statements import block
 from runtime.script.emission.sugar import (
     Arguments,
     Sugared,
@@ -53,6 +53,7 @@ from runtime.script.frontend import (
 )
 from runtime.script.frontend.language import too_deep
 from runtime.script.ir import Graph, Place, Value
+from runtime.script.passes import CLEANUP, run_passes
 from runtime.script.program import SHARED_PROGRAM, Function, Program
 
 # Calls because of which something is compiled, innermost first.
@@ -301,7 +302,8 @@ class Compiler:
             )
             emit_function(e, signature, owner)
         self._since = before
-        return cleaned(graph)
+        run_passes(graph, CLEANUP)
+        return graph
 
     def finish(self) -> None:
         """Make the graphs of all that was begun."""
@@ -381,16 +383,6 @@ def emit_function(
     else:
         result = e.uninitialized(e.returns or NoneType_)
     e.block.add_result(result)
-
-
-def cleaned(graph: Graph) -> Graph:
-    """The graph behind the passes that follow every emission."""
-    try:
-        from runtime.script.passes import CLEANUP, run_passes
-    except ImportError:
-        return graph
-    run_passes(graph, CLEANUP)
-    return graph
 
 
 def compile_function(

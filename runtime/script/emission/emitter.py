@@ -1,7 +1,7 @@
 """The emitter: one function that is being compiled, and where its graph has grown to.
 
-True only here: how nodes are put into the graph, what the variables of the function are
-at the place that is compiled, and what of them meets behind a branch.
+It puts nodes into the graph, keeps what the variables of the function are at the place
+that is compiled, and lets them meet behind branches.
 
     Emitter    one function: its source, its graph, its variables, its exits so far
     Branch     a block that has been emitted, with what its variables are at its end
@@ -20,8 +20,7 @@ Rules:
 - a variable that one branch does not have is `prim::Uninitialized` there: uses that may
   come before a value are refused (`runtime.script.frontend.absence`).
 
-How it works: `EXPRESSIONS` and `STATEMENTS` are filled by the chapters that emit one
-class of syntax tree each.
+`EXPRESSIONS` and `STATEMENTS` are filled by the chapters of these names and `loops`.
 """
 
 import ast
@@ -49,7 +48,7 @@ from runtime.schema.types import (
 )
 from runtime.schema.unify import Mismatch, unify
 from runtime.script.frontend import Annotations, Definition, Exit, Scopes, place_of
-from runtime.script.ir import Block, Graph, Node, Place, Value
+from runtime.script.ir import Block, Graph, Node, Place, Value, row_of
 
 if TYPE_CHECKING:
     from runtime.script.emission.compile import Compiler
@@ -233,8 +232,6 @@ class Emitter:
 
     def operator(self, name: str, *inputs: Value) -> Value:
         """The one result of a primitive whose schema names its type."""
-        from runtime.script.ir import row_of
-
         row = row_of(name)
         assert row is not None, "a primitive is known"
         assert row.schema is not None, "it has a schema"
@@ -260,26 +257,30 @@ class Emitter:
 
     # Syntax trees
 
+    @contextmanager
+    def placed(self, node: ast.expr) -> Iterator[None]:
+        """What is emitted, or refused, inside is so at the place of an expression."""
+        before, self.at = self.at, Place(self.source, self.source.span(node))
+        yield
+        self.at = before
+
     def expression(self, node: ast.expr) -> "Sugared":
         """What an expression means."""
-        before = self.at
-        self.at = Place(self.source, self.source.span(node))
+        before, self.at = self.at, Place(self.source, self.source.span(node))
         result = EXPRESSIONS[type(node)](self, node)
         self.at = before
         return result
 
     def value(self, node: ast.expr) -> Value:
         """What an expression computes."""
-        before = self.at
-        self.at = Place(self.source, self.source.span(node))
+        before, self.at = self.at, Place(self.source, self.source.span(node))
         result = EXPRESSIONS[type(node)](self, node).value(self)
         self.at = before
         return result
 
     def statement(self, node: ast.stmt) -> None:
         """Emit one statement."""
-        before = self.at
-        self.at = Place(self.source, place_of(node, self.source))
+        before, self.at = self.at, Place(self.source, place_of(node, self.source))
         STATEMENTS[type(node)](self, node)
         self.at = before
 
@@ -559,11 +560,8 @@ def becomes(value: Value, type: Type, untyped: set[Value]) -> bool:  # noqa: A00
     display = node.kind in ("prim::ListConstruct", "prim::DictConstruct")
     if value.uses or not display or (not node.inputs and value not in untyped):
         return False
-    if not isinstance(type, ListType | DictType):
-        element = getattr(type, "element", None)
-        if element is None or type.__class__.__name__ != "OptionalType":
-            return False
-        return becomes(value, element, untyped)
+    if isinstance(type, OptionalType):
+        return becomes(value, type.element, untyped)
     if isinstance(value.type, ListType) and isinstance(type, ListType):
         wanted = [type.element] * len(node.inputs)
     elif isinstance(value.type, DictType) and isinstance(type, DictType):

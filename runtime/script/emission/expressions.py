@@ -1,13 +1,16 @@
-"""Expressions: from syntax trees to what they mean.
-
-True only here: one function for each class of expression, in `EXPRESSIONS`.
+"""Expressions: one function for each class of them, and the assignment to targets.
 
 Rules:
 - operands are computed from left to right, each once, as in Python; the middle of a
   chain of comparisons, too;
 - what is behind `and`, `or`, the branches of a choice and the rest of a chain is
   computed only where Python computes it; where a condition is known before the program
-  runs, the other branch is not compiled.
+  runs, the other branch is not compiled;
+- targets are assigned from left to right, each computed when it is assigned; tuples are
+  unpacked, and lists without `*`: of these the length is looked at when the program
+  runs; a starred target is a list.
+
+Comprehensions stand with the loops that they are (`runtime.script.emission.loops`).
 """
 
 import ast
@@ -18,6 +21,7 @@ from runtime.errors.base import nearest
 from runtime.errors.script import UnknownName
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import (
+    DICT_KEYS,
     AnyType,
     BoolType,
     DictType,
@@ -31,7 +35,7 @@ from runtime.schema.unify import Mismatch
 from runtime.script.emission.calls import call_forms, forms_of_rows
 from runtime.script.emission.emitter import EXPRESSIONS, Emitter, Torn
 from runtime.script.emission.operators import binary, compare, unary
-from runtime.script.emission.refinement import condition
+from runtime.script.emission.refinement import Condition, condition
 from runtime.script.emission.sugar import (
     Arguments,
     SimpleValue,
@@ -42,10 +46,11 @@ from runtime.script.emission.sugar import (
     sugar_of,
     sugar_of_value,
 )
+from runtime.script.frontend import constant as literal
 from runtime.script.frontend import mangled, not_defined
 from runtime.script.frontend.absence import NOT_YET, absences
 from runtime.script.ir import Value
-from runtime.script.primitives import by_function, by_name
+from runtime.script.primitives import by_function, by_method, by_name
 
 N = TypeVar("N", bound=ast.expr)
 BINARY: dict[type[ast.operator], str] = {
@@ -148,8 +153,6 @@ def _check_defined(e: Emitter, node: ast.Name) -> None:
 
 def decided(e: Emitter, test: ast.expr) -> bool | None:
     """What a condition is, as far as that is known."""
-    from runtime.script.frontend import constant as literal
-
     known = e.decided.get(test)
     return literal(test) if known is None else known
 
@@ -242,8 +245,6 @@ def _operands(e: Emitter, node: ast.BoolOp, rest: Sequence[ast.expr]) -> Sugared
         # What the condition says of variables holds in the rest.
         found = condition(e, rest[0], first)
     else:
-        from runtime.script.emission.refinement import Condition
-
         found = Condition(first.truth(e))
     later = list(rest[1:])
 
@@ -327,7 +328,7 @@ def elements_of(e: Emitter, nodes: Sequence[ast.expr]) -> list[Sugared]:
 def list_display(e: Emitter, node: ast.List) -> Sugared:
     """`[x, y]`; of no elements it is a list of tensors until something says more."""
     values = [each.value(e) for each in elements_of(e, node.elts)]
-    made = ListType(_of(e, values, wide=_wide(e, node, ListType, "element")))
+    made = ListType(common_type(e, values, wide=_wide(e, node, ListType, "element")))
     return SimpleValue(display(e, "prim::ListConstruct", values, made))
 
 
@@ -355,12 +356,17 @@ def display(e: Emitter, kind: str, values: Sequence[Value], type: Type) -> Value
     return made
 
 
-def _of(
+def common_type(
     e: Emitter,
     values: Sequence[Value],
     what: str = "elements of this list",
     wide: Type | None = None,
 ) -> Type:
+    """The type of which all values are; `wide` if they have no other in common.
+
+    Raises:
+        IllTyped: there is none.
+    """
     if not values:
         return TensorType
     found = e.common(values)
@@ -388,17 +394,15 @@ def dict_display(e: Emitter, node: ast.Dict) -> Sugared:
         values += [e.value(key), e.value(value)]
     kind = DictType(StrType, TensorType)
     if values:
-        keys = _of(e, values[::2], "keys of this dictionary")
+        keys = common_type(e, values[::2], "keys of this dictionary")
         wide = _wide(e, node, DictType, "value")
-        held = _of(e, values[1::2], "values of this dictionary", wide)
+        held = common_type(e, values[1::2], "values of this dictionary", wide)
         kind = DictType(check_key(e, keys), held)
     return SimpleValue(display(e, "prim::DictConstruct", values, kind))
 
 
 def check_key(e: Emitter, key: Type) -> Type:
     """Refuse keys that dictionaries do not have."""
-    from runtime.schema.types import DICT_KEYS
-
     if key not in DICT_KEYS or key is AnyType:
         kinds = "bool, complex, Device, float, int, str and Tensor"
         e.fail(f"a key of a dictionary is of type {key}", f"Keys are of types {kinds}.")
@@ -457,11 +461,88 @@ def joined(e: Emitter, node: ast.JoinedStr) -> Sugared:
     row = by_name("script::join.str")
     made = e.node("prim::ListConstruct", pieces, (ListType(StrType),)).output
     if row is None:
-        from runtime.script.primitives import by_method
-
         forms = forms_of_rows(by_method("join", StrType))
         empty = SimpleValue(e.constant(""))
         return call_forms(
             e, "an f-string", forms, Arguments((empty, SimpleValue(made)))
         )
     return SimpleValue(e.node(row.name, (e.constant(""), made), (StrType,)).output)
+
+
+# Targets
+
+CONVERT = "Nothing is converted here: write the conversion, or another type."
+
+
+def assign(e: Emitter, target: ast.expr, value: Sugared) -> None:
+    """Assign a value to a target."""
+    with e.placed(target):
+        if isinstance(target, ast.Name):
+            _assign_name(e, target.id, value)
+        elif isinstance(target, ast.Tuple | ast.List):
+            _unpack(e, target.elts, value)
+        elif isinstance(target, ast.Attribute):
+            name = mangled(target.attr, e.definition.owner)
+            e.expression(target.value).set_attribute(e, name, value)
+        elif isinstance(target, ast.Subscript):
+            owner = e.expression(target.value)
+            owner.set_subscript(e, e.expression(target.slice), value)
+        else:
+            raise AssertionError("a starred target stands in a tuple")
+
+
+def _assign_name(e: Emitter, name: str, value: Sugared) -> None:
+    wanted = e.declared.get(name)
+    if wanted is not None:
+        made = value.value(e)
+        message = f"`{name}` is of type {wanted}, and a value of type {{}} is assigned"
+        value = e.compiler.sugar(e.fit(made, wanted, message, CONVERT))
+    if isinstance(value, SimpleValue):
+        made = value.node_value
+        if not made.hint:
+            made.hint = name
+        if type(value) is not SimpleValue and hasattr(value, "original"):
+            value = e.compiler.sugar(made)
+    e.names[name] = value
+
+
+def _unpack(e: Emitter, targets: Sequence[ast.expr], value: Sugared) -> None:
+    """`a, *b, c = value`."""
+    starred = [n for n, each in enumerate(targets) if isinstance(each, ast.Starred)]
+    items = value.elements(e)
+    if items is None:
+        items = _unpacked_list(e, targets, value, bool(starred))
+    count = len(targets)
+    if starred:
+        if len(items) < count - 1:
+            _wrong_count(e, f"at least {count - 1}", len(items))
+        place = starred[0]
+        stop = len(items) - (count - 1 - place)
+        middle = [each.value(e) for each in items[place:stop]]
+        kind = ListType(common_type(e, middle, "values of a starred target"))
+        made = SimpleValue(display(e, "prim::ListConstruct", middle, kind))
+        parts = [*items[:place], made, *items[stop:]]
+    else:
+        if len(items) != count:
+            _wrong_count(e, str(count), len(items))
+        parts = list(items)
+    for target, each in zip(targets, parts, strict=True):
+        assign(e, target.value if isinstance(target, ast.Starred) else target, each)
+
+
+def _wrong_count(e: Emitter, wanted: str, count: int) -> None:
+    e.fail(f"a tuple of {count} is unpacked, and there are {wanted} targets")
+
+
+def _unpacked_list(
+    e: Emitter, targets: Sequence[ast.expr], value: Sugared, starred: bool
+) -> Sequence[Sugared]:
+    """The elements of a list, of which there must be as many as there are targets."""
+    kind = value.type if isinstance(value, SimpleValue) else None
+    if not isinstance(kind, ListType) or starred:
+        e.fail(
+            f"{value.says()} is unpacked, whose length is not known",
+            "Tuples can be unpacked, and lists without `*`.",
+        )
+    node = e.node("prim::ListUnpack", (value.value(e),), [kind.element] * len(targets))
+    return [e.compiler.sugar(each) for each in node.outputs]

@@ -14,7 +14,7 @@ import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runtime.schema.declaration import ModuleType
+from runtime.schema.declaration import DeclaredType, ModuleType
 from runtime.schema.types import (
     BoolType,
     DictType,
@@ -26,6 +26,7 @@ from runtime.schema.types import (
 )
 from runtime.script.emission.calls import call_forms, forms_of_rows
 from runtime.script.emission.emitter import Emitter
+from runtime.script.emission.expressions import check_key, common_type, display
 from runtime.script.emission.iteration import (
     Enumerated,
     Iteration,
@@ -222,15 +223,13 @@ def _list(e: Emitter, arguments: Arguments) -> Sugared | None:
     """`list` of what is no list yet."""
     if arguments.named or len(arguments.positional) > 1:
         return None
-    from runtime.script.emission.expressions import _of, display
-
     if not arguments.positional:
         return SimpleValue(display(e, "prim::ListConstruct", (), ListType(TensorType)))
     (given,) = arguments.positional
     items = given.elements(e)
     if items is not None:
         values = [each.value(e) for each in items]
-        kind = ListType(_of(e, values))
+        kind = ListType(common_type(e, values))
         return SimpleValue(display(e, "prim::ListConstruct", values, kind))
     if isinstance(given, Iterated) or type_of(given) is TensorType:
         return SimpleValue(collected(e, given.iterate(e)))
@@ -258,15 +257,13 @@ def collected(e: Emitter, iteration: Iteration) -> Value:
 
 
 def _dict(e: Emitter, arguments: Arguments) -> Sugared | None:
-    from runtime.script.emission.expressions import _of, check_key, display
-
     if not arguments.positional:
         inputs: list[Value] = []
         for name, each in arguments.named.items():
             inputs += [e.constant(name), each.value(e)]
         kind = DictType(StrType, TensorType)
         if inputs:
-            held = _of(e, inputs[1::2], "values of this dictionary")
+            held = common_type(e, inputs[1::2], "values of this dictionary")
             kind = DictType(check_key(e, StrType), held)
         return SimpleValue(display(e, "prim::DictConstruct", inputs, kind))
     given = arguments.positional[0]
@@ -313,8 +310,6 @@ def _len(e: Emitter, arguments: Arguments) -> Sugared | None:
 
 def _own(e: Emitter, given: Sugared, name: str) -> Sugared | None:
     """The method of an object's own."""
-    from runtime.schema.declaration import DeclaredType
-
     kind = type_of(given)
     if isinstance(kind, DeclaredType) and name in kind.declaration.methods:
         return given.attribute(e, name).call(e, Arguments())

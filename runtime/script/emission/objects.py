@@ -1,37 +1,66 @@
-"""Objects of classes: attributes, methods, operators, and what Python calls for them.
+"""Objects: what programs do with objects of classes and interfaces, and with enums.
 
-True only here: what an expression means that is of a class or interface of a program,
-and which method stands for which operator.
+    ObjectValue       an object: attributes, methods, and the method of each operator
+    interface_type    a class that is marked with `interface` as a type
+    EnumClass, EnumValue    an enum, and its members
+    NamedTupleClass   a call of it makes a tuple; fields are those of every tuple
 
 Rules:
 - an operator is a call of the method that Python would call; what Python does where
   there is none (`==` is `is`, an object counts as true) is done here, too;
-- a property is a call of its getter, or setter;
-- a method is compiled when it is first asked for, if it is not known yet;
-- objects of an interface have its methods and nothing else.
+- a property is a call of its getter, or setter; a method is compiled when it is first
+  asked for, if it is not known yet;
+- an interface says the types of everything: its methods have no bodies and an annotated
+  result; what is inherited does not count; objects of it have its methods and nothing
+  else;
+- members of an enum are constants; those of the class are known, so that a loop over it
+  is unrolled.  They are compared by identity, and are true; those of classes that are
+  numbers or texts, too (IntEnum, StrEnum), by their values, and have their operators;
+- fields of a named tuple are given by place, by name, or by defaults that are
+  constants; methods that its class adds are not known.
 """
 
+import ast
+import enum
+from collections.abc import Sequence
+from types import FunctionType
 from typing import Any
 
+from runtime.schema.argument import NO_DEFAULT, Argument
 from runtime.schema.declaration import (
     DeclaredType,
+    EnumType,
     InterfaceType,
     ScriptClassType,
+    qualified_name,
 )
+from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
-from runtime.schema.types import BoolType, IntType
+from runtime.schema.types import BoolType, IntType, StrType, TupleType
 from runtime.script.emission import operators
 from runtime.script.emission.calls import bound_values, together
+from runtime.script.emission.compile import Compiler
 from runtime.script.emission.emitter import Emitter
-from runtime.script.emission.python_calls import LeftFunction
-from runtime.script.emission.python_class import getter, setter
+from runtime.script.emission.forms import LeftFunction
+from runtime.script.emission.python_class import Blueprint, getter, setter
 from runtime.script.emission.sugar import (
     Arguments,
     SimpleValue,
     Sugared,
+    SugaredTuple,
+    constant_of,
+    is_constant,
     no_attribute,
     register_value,
     sugar_of,
+    sugar_of_value,
+)
+from runtime.script.frontend import (
+    Annotations,
+    read_class,
+    read_function,
+    read_signature,
+    scope_of,
 )
 from runtime.script.ir import Value
 
@@ -301,7 +330,227 @@ def member(e: Emitter, declared: DeclaredType, name: str) -> Sugared:
     raise AssertionError("an attribute that is missing was refused")
 
 
+# Interfaces
+
+
+def interface_type(compiler: Compiler, python: type) -> InterfaceType:
+    """The type of a class that is marked as an interface.
+
+    Raises:
+        NoSource: its source is not there.
+        UnfitClass: it has something that interfaces do not have.
+        ProgramError: a method of it cannot be read.
+    """
+    classes = compiler.program.classes
+    known = classes.known(python)
+    if known is not None:
+        assert isinstance(known, InterfaceType), "it is marked"
+        return known
+    made = Blueprint(python, read_class(python))
+    namespace = compiler.program.namespace
+    declared = namespace.declare(InterfaceType, qualified_name(python), python)
+    classes.put(python, declared)
+    compiler.undoing.append(lambda: classes.forget(python))
+    for name, member in vars(python).items():
+        if isinstance(member, FunctionType):
+            _method(compiler, made, declared, name, member)
+        elif not (name.startswith("__") and name.endswith("__")):
+            hint = "Give it a method that returns it."
+            place = made.place(name)
+            raise made.fault(f"is an interface, and has `{name}`", hint, place)
+    for name in vars(python).get("__annotations__", {}):
+        hint = "Give it a method that returns it."
+        message = f"is an interface, and has the attribute `{name}`"
+        raise made.fault(message, hint, made.place(name))
+    declared.declaration.seal()
+    return declared
+
+
+def _method(
+    compiler: Compiler,
+    made: Blueprint,
+    declared: InterfaceType,
+    name: str,
+    function: FunctionType,
+) -> None:
+    definition = read_function(function)
+    tree = definition.tree
+    if tree.returns is None and "->" not in definition.source.text:
+        message = f"is an interface, and its method `{name}` has no annotated result"
+        raise made.fault(message, "Write `-> None` for none.", made.place(name))
+    for each in tree.body:
+        words = isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant)
+        if not words and not isinstance(each, ast.Pass):
+            message = f"is an interface, and its method `{name}` does something"
+            raise made.fault(message, "Write `pass`.", each)
+    scope = scope_of(function, definition, compiler.classes)
+    signature = read_signature(Annotations(definition, scope), function, declared)
+    declared.declaration.add_method(name, signature.schema())
+
+
+class InterfaceSugar(Sugared):
+    """An interface in a program."""
+
+    __slots__ = ("python",)
+
+    def __init__(self, python: type) -> None:
+        self.python = python
+
+    def says(self) -> str:
+        """The interface."""
+        return f"the interface `{self.python.__name__}`"
+
+    def call(self, e: Emitter, arguments: Arguments) -> Any:
+        """It has no objects of its own."""
+        hint = "Make an object of a class that has its methods."
+        e.fail(f"{self.says()} has no objects of its own", hint)
+
+
+# Enums
+
+
+class EnumClass(Sugared):
+    """An enum in a program."""
+
+    __slots__ = ("python", "type")
+
+    def __init__(self, python: type[enum.Enum], type: EnumType) -> None:  # noqa: A002  # the field's own word
+        self.python = python
+        self.type = type
+
+    def says(self) -> str:
+        """The class."""
+        return f"the enum `{self.python.__name__}`"
+
+    def _member(self, e: Emitter, one: enum.Enum) -> Sugared:
+        return EnumValue(e.constant(one, self.type))
+
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        """A member."""
+        found = self.python.__members__.get(name)
+        if found is not None:
+            return self._member(e, found)
+        no_attribute(e, self.says(), name, [*self.python.__members__])
+        raise AssertionError("an attribute that is missing was refused")
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """No value is looked for."""
+        hint = "Go through the members, and compare their values."
+        e.fail(f"members of {self.says()} are not found by their values", hint)
+
+    def subscript(self, e: Emitter, index: Sugared) -> Sugared:
+        """The member of a name that is known."""
+        known, name = constant_of(index)
+        if not known or not isinstance(name, str):
+            hint = "Write the name in quotes, or go through the members."
+            e.fail(f"the name of a member of {self.says()} is no constant", hint)
+        return self.attribute(e, name)
+
+    def elements(self, e: Emitter) -> Sequence[Sugared] | None:
+        """Its members; those that are another one by another name do not count."""
+        return [self._member(e, each) for each in self.python]
+
+    def iterate(self, e: Emitter) -> Any:
+        """One member after another."""
+        return SugaredTuple(self.elements(e) or ()).iterate(e)
+
+
+class EnumValue(SimpleValue):
+    """A member of an enum."""
+
+    __slots__ = ()
+
+    @property
+    def _is_plain(self) -> bool:
+        assert isinstance(self.type, EnumType), "registered for such types"
+        python: Any = self.type.declaration.python
+        return python is None or not issubclass(python, int | float | str)
+
+    def _value(self, e: Emitter) -> Sugared:
+        return self.attribute(e, "value")
+
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        """`name` or `value`."""
+        assert isinstance(self.type, EnumType), "registered for such types"
+        known, one = constant_of(self)
+        if known and name in ("name", "value"):
+            wanted = StrType if name == "name" else None
+            return e.compiler.sugar(e.constant(getattr(one, name), wanted))
+        attributes = self.type.declaration.attributes
+        if name not in attributes:
+            no_attribute(e, str(self.type), name, [*attributes])
+        given = (attributes[name],)
+        node = e.node("prim::GetAttr", (self.node_value,), given, {"name": name})
+        return e.compiler.sugar(node.output)
+
+    def set_attribute(self, e: Emitter, name: str, value: Sugared) -> None:
+        """Members never change."""
+        e.fail(f"attributes of {self.type}, an enum, cannot be set")
+
+    def binary(
+        self, e: Emitter, symbol: str, other: Sugared, reflected: bool
+    ) -> Sugared | None:
+        """Equality, and what a number or text has."""
+        if not self._is_plain and symbol != "in":
+            if symbol.endswith("x"):
+                return operators.unary(e, symbol[:-1], self._value(e))
+            theirs = other._value(e) if isinstance(other, EnumValue) else other
+            sides = (theirs, self._value(e)) if reflected else (self._value(e), theirs)
+            return operators.binary(e, symbol, *sides)
+        if symbol == "==":
+            return operators.compare(e, "is", self, other)
+        if symbol == "!=":
+            return operators.compare(e, "is not", self, other)
+        if symbol == "in" or (symbol[-1] in "=x" and symbol[0] not in "<>"):
+            return None
+        hint = "Members are equal or not; compare their values."
+        return e.fail(f"`{symbol}` of {self.type}, an enum, is nothing", hint)
+
+    def truth(self, e: Emitter) -> Value | bool:
+        """True, or what the value says."""
+        return True if self._is_plain else self._value(e).truth(e)
+
+
+# Named tuples
+
+
+class NamedTupleClass(Sugared):
+    """The class of named tuples in a program."""
+
+    __slots__ = ("python", "type")
+
+    def __init__(self, python: Any, type: TupleType) -> None:  # noqa: A002  # the field's own word
+        self.python = python
+        self.type = type
+
+    def says(self) -> str:
+        """The class."""
+        return f"the named tuple `{self.python.__name__}`"
+
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        """Nothing of the class itself is known."""
+        hint = "Make a tuple by calling the class."
+        no_attribute(e, self.says(), name, (), hint)
+        raise AssertionError("an attribute that is missing was refused")
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """A tuple of its fields."""
+        defaults = self.python._field_defaults
+        fields = []
+        for field, each in zip(self.type.names, self.type.elements, strict=True):
+            default = defaults.get(field, NO_DEFAULT)
+            known = default is NO_DEFAULT or is_constant(default)
+            stored = default if known else NO_DEFAULT
+            fields.append(Argument(field, each, default=stored))
+        name = OperatorName(self.python.__name__)
+        schema = Schema(name, tuple(fields), (Argument("", self.type),))
+        values, _ = bound_values(e, self.says(), schema, arguments)
+        node = e.node("prim::TupleConstruct", values, (self.type,))
+        return sugar_of_value(node.output)
+
+
 def install_objects() -> None:
-    """Let values of classes and interfaces be objects."""
+    """Let values of classes, interfaces and enums be what they are."""
     register_value(ScriptClassType, ObjectValue)
     register_value(InterfaceType, ObjectValue)
+    register_value(EnumType, EnumValue)

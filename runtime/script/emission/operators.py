@@ -12,11 +12,15 @@ Rules:
 """
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 from runtime.dispatch.handle import OperatorHandle, OperatorPacket
 from runtime.dispatch.namespace import OperatorNamespace, Operators
+from runtime.operators import functions
+from runtime.operators.methods import CONVERSIONS
 from runtime.schema.codes import DType, Layout, MemoryFormat
+from runtime.schema.subtype import is_subtype
 from runtime.schema.types import (
     AnyType,
     BoolType,
@@ -57,6 +61,7 @@ from runtime.script.emission.sugar import (
 from runtime.script.emission.tensor_programs import PROGRAMS, SAME
 from runtime.script.ir import Value
 from runtime.script.primitives import by_operator
+from runtime.tensors.tensor import Tensor
 
 # Python's operator -> the operator of namespace `core` for tensors.
 TENSOR_OPERATORS = {
@@ -249,8 +254,6 @@ def _identical(e: Emitter, symbol: str, left: Sugared, right: Sugared) -> Sugare
 
 
 def _may_be_none(kind: Any) -> bool:
-    from runtime.schema.subtype import is_subtype
-
     return is_subtype(NoneType_, kind)
 
 
@@ -341,11 +344,16 @@ class RuntimeFunction(Sugared):
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """Call the operator."""
-        named = dict(arguments.named)
-        if "input" in named:
-            named["self"] = named.pop("input")
         forms = forms_of_operator(f"core::{self.name}")
-        return call_forms(e, self.says(), forms, Arguments(arguments.positional, named))
+        return call_forms(e, self.says(), forms, _with_self(arguments))
+
+
+def _with_self(arguments: Arguments) -> Arguments:
+    """The arguments, with `self` for what torch calls `input`."""
+    named = dict(arguments.named)
+    if "input" in named:
+        named["self"] = named.pop("input")
+    return Arguments(arguments.positional, named)
 
 
 class _RuntimeModule(Sugared):
@@ -404,9 +412,6 @@ class Code(Sugared):
 
 def tensor_method(e: Emitter, self_: SimpleValue, name: str) -> Sugared | None:
     """The method of tensors of the name, or None."""
-    from runtime.operators.methods import CONVERSIONS
-    from runtime.tensors.tensor import Tensor
-
     if name in CONVERSIONS:
         return _Conversion(self_, name, DType.named(CONVERSIONS[name]))
     if name == "to":
@@ -442,12 +447,11 @@ class TensorProgram(Sugared):
 
     def call(self, e: Emitter, arguments: Arguments) -> Sugared:
         """Call it, compiled."""
-        named = dict(arguments.named)
-        if self.self_ is not None:
-            arguments = Arguments((self.self_, *arguments.positional), named)
-        elif "input" in named:
-            named["self"] = named.pop("input")
-            arguments = Arguments(arguments.positional, named)
+        if self.self_ is None:
+            arguments = _with_self(arguments)
+        else:
+            given = (self.self_, *arguments.positional)
+            arguments = Arguments(given, arguments.named)
         function = e.compiler.called(e, PROGRAMS[self.name])
         return e.compiler.call(e, function, arguments)
 
@@ -542,10 +546,6 @@ class _To(Sugared):
 
 def install_runtime() -> None:
     """Let the functions, operators and constants of the runtime mean what they are."""
-    from types import ModuleType
-
-    from runtime.operators import functions
-
     register_sugar(OperatorPacket, operator_of)
     # These have an attribute of every name, so they are found by their classes.
     register_sugar(Operators, _Names)

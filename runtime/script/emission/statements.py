@@ -1,9 +1,13 @@
-"""Statements: assignments, loops, `with`, `raise` and the like.
+"""Statements: one function for each class of them, and the blocks they stand in.
 
-True only here: one function for each class of statement, in `STATEMENTS`; branches are
-emitted with the block that they stand in (`runtime.script.emission.control`).
+Loops are `runtime.script.emission.loops`.  A graph has no jumps: what `return`, `break`
+and `continue` leave out is put into a block of a branch.
 
 Rules:
+- what stands behind a branch of which one way ends elsewhere (`if c: return`) is put
+  into the other way, while blocks are not nested deeper than `DEEPEST`: so what the
+  condition says of variables holds there, and no flag is needed;
+- else what stands behind a statement that may have left asks flags;
 - a target is computed once, also where it is read before it is assigned, as in `x[f()]
   += 1`; the value comes before the targets, and these go from left to right;
 - a variable that is annotated stays of that type: what is assigned later fits it;
@@ -11,27 +15,39 @@ Rules:
 """
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
-from runtime.schema.declaration import InterfaceType
+from runtime.schema.declaration import DeclaredType, InterfaceType
 from runtime.schema.subtype import is_subtype
-from runtime.schema.types import NoneType_, Type
-from runtime.script.emission.assignment import CONVERT, assign
-from runtime.script.emission.comprehension import gone_through
-from runtime.script.emission.control import block, for_loop, while_loop
-from runtime.script.emission.emitter import RESULT, STATEMENTS, Emitter, Torn
-from runtime.script.emission.expressions import BINARY, for_type, torn
+from runtime.schema.types import NoneType_, PyObjectType, Type
+from runtime.script.emission.emitter import (
+    RESULT,
+    STATEMENTS,
+    WAYS,
+    Branch,
+    Emitter,
+    Torn,
+)
+from runtime.script.emission.expressions import (
+    BINARY,
+    CONVERT,
+    assign,
+    for_type,
+    torn,
+)
 from runtime.script.emission.operators import in_place
-from runtime.script.emission.refinement import condition, refine
+from runtime.script.emission.refinement import Condition, condition, refine
 from runtime.script.emission.sugar import (
     SimpleValue,
     Sugared,
     SugaredTuple,
 )
 from runtime.script.emission.values import text_of
-from runtime.script.frontend import Exit, mangled
-from runtime.script.ir import Place, Value
+from runtime.script.frontend import JUMPS, Exit, mangled, not_defined
+from runtime.script.frontend.absence import NOT_YET, absences
+from runtime.script.ir import Value
 
 S = TypeVar("S", bound=ast.stmt)
 
@@ -46,6 +62,113 @@ def emits(
         return function
 
     return keep
+
+
+# Blocks and branches
+
+# Blocks inside of each other from which on flags are asked in place of deeper ones.
+DEEPEST = 30
+
+
+def block(e: Emitter, body: Sequence[ast.stmt]) -> None:
+    """Emit statements one after another, as far as control comes."""
+    for place, each in enumerate(body):
+        rest = body[place + 1 :]
+        if isinstance(each, ast.If):
+            if branch(e, each, rest):
+                return
+        else:
+            e.statement(each)
+        if Exit.NEXT not in e.exits:
+            return
+        if e.exits & JUMPS:
+            guarded(e, rest)
+            return
+
+
+def guarded(e: Emitter, rest: Sequence[ast.stmt]) -> None:
+    """Emit statements that run only if control has not left."""
+    statements = list(rest)
+    while statements:
+        # What may leave ends a group: what is behind it asks again.
+        count = 1
+        for each in statements:
+            if isinstance(each, ast.Return) or e.scopes.exits.of(each) & JUMPS:
+                break
+            count += 1
+        group, statements = statements[:count], statements[count:]
+        ask(e, partial(block, e, group))
+        if Exit.NEXT not in e.exits:
+            return
+        if not e.exits & JUMPS:
+            block(e, statements)
+            return
+
+
+def ask(e: Emitter, emit: Callable[[], None]) -> None:
+    """Emit something that runs only if control has not left."""
+    node = e.node("prim::If", (e.gone,))
+    gone = Branch(node.add_block(), dict(e.names), e.exits & ~Exit.NEXT)
+    e.join(node, [gone, e.branch(node, emit)])
+
+
+def branch(e: Emitter, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
+    """Emit a branch; True if what stands behind it has been emitted, too."""
+    before = e.at
+    e.at = e.at._replace(source=e.source, span=e.source.span(node.test))
+    found = condition(e, node.test)
+    if isinstance(found.truth, bool):
+        refine(e, found.positive if found.truth else found.negative)
+        e.at = before
+        block(e, [*(node.body if found.truth else node.orelse), *rest])
+        return True
+    if_ = e.node("prim::If", (found.truth,))
+
+    def run(body: Sequence[ast.stmt], types: dict[str, Type]) -> Callable[[], None]:
+        def emit() -> None:
+            refine(e, types)
+            block(e, body)
+
+        return emit
+
+    first = e.branch(if_, run(node.body, dict(found.positive)))
+    second = e.branch(if_, run(node.orelse, dict(found.negative)))
+    e.at = before
+    ways = [each for each in (first, second) if Exit.NEXT in each.exits]
+    done = False
+    if rest and len(ways) == 1 and e.depth < DEEPEST:
+        if ways[0] is first:
+            first = _behind(e, first, rest)
+        else:
+            second = _behind(e, second, rest)
+        done = True
+    e.join(if_, [first, second])
+    if not done and len(ways) == 1:
+        _keep_refined(e, found, ways[0] is first)
+    return done
+
+
+def _behind(e: Emitter, way: Branch, rest: Sequence[ast.stmt]) -> Branch:
+    """The branch, with what stands behind it."""
+
+    def emit() -> None:
+        e.names, e.exits = way.names, way.exits
+        if e.exits & JUMPS:
+            guarded(e, rest)
+        else:
+            block(e, rest)
+
+    return e.within(way.block, emit)
+
+
+def _keep_refined(e: Emitter, found: Condition, truth: bool) -> None:
+    """What a condition has said holds behind a branch whose other way never ends."""
+    if e.exits & WAYS is Exit.NEXT:
+        types = found.positive if truth else found.negative
+        refine(e, {k: v for k, v in types.items() if k in e.names})
+
+
+# Statements
 
 
 @emits(ast.Expr)
@@ -108,11 +231,9 @@ def _assigned(e: Emitter, node: ast.expr, wanted: Type) -> Sugared:
     """What is assigned; of an interface it may be one of several modules."""
     if not isinstance(node, ast.Subscript) or not isinstance(wanted, InterfaceType):
         return for_type(e, node, wanted)
-    before, e.at = e.at, Place(e.source, e.source.span(node))
-    owner = e.expression(node.value)
-    found = owner.chosen(e, e.expression(node.slice), wanted)
-    e.at = before
-    return found
+    with e.placed(node):
+        owner = e.expression(node.value)
+        return owner.chosen(e, e.expression(node.slice), wanted)
 
 
 def _declare(e: Emitter, name: str, wanted: Type) -> None:
@@ -160,9 +281,6 @@ def augmented(e: Emitter, node: ast.AugAssign) -> None:
 
 def _read_name(e: Emitter, target: ast.Name) -> Sugared:
     """The variable, as a use at the place of the target."""
-    from runtime.script.frontend import not_defined
-    from runtime.script.frontend.absence import NOT_YET, absences
-
     found = e.memo.get("absences")
     if found is None:
         found = e.memo["absences"] = absences(e.definition.tree)
@@ -180,15 +298,13 @@ def _read_name(e: Emitter, target: ast.Name) -> Sugared:
 def delete(e: Emitter, node: ast.Delete) -> None:
     """`del x, xs[0]`."""
     for target in node.targets:
-        before = e.at
-        e.at = e.at._replace(source=e.source, span=e.source.span(target))
-        if isinstance(target, ast.Name):
-            _read_name(e, target)
-            del e.names[target.id]
-        elif isinstance(target, ast.Subscript):
-            owner = e.expression(target.value)
-            owner.delete_subscript(e, e.expression(target.slice))
-        e.at = before
+        with e.placed(target):
+            if isinstance(target, ast.Name):
+                _read_name(e, target)
+                del e.names[target.id]
+            elif isinstance(target, ast.Subscript):
+                owner = e.expression(target.value)
+                owner.delete_subscript(e, e.expression(target.slice))
 
 
 # Exits
@@ -260,22 +376,6 @@ def assert_(e: Emitter, node: ast.Assert) -> None:
     refine(e, found.positive)
 
 
-# Blocks
-
-
-@emits(ast.While)
-def while_(e: Emitter, node: ast.While) -> None:
-    """`while test: ...`."""
-    while_loop(e, node)
-
-
-@emits(ast.For)
-def for_(e: Emitter, node: ast.For) -> None:
-    """`for target in ...: ...`."""
-    iteration = gone_through(e, node.iter)
-    for_loop(e, node, iteration, lambda item: assign(e, node.target, item))
-
-
 @emits(ast.With)
 def with_(e: Emitter, node: ast.With) -> None:
     """`with manager as name: ...`; several are inside of each other."""
@@ -302,13 +402,9 @@ def _enter(e: Emitter, node: ast.With, place: int) -> None:
 
 def _entered(e: Emitter, manager: Value) -> Type:
     """What `__enter__` gives."""
-    from runtime.schema.declaration import DeclaredType
-
     kind = manager.type
     if isinstance(kind, DeclaredType):
         return kind.declaration.methods["__enter__"].returns[0].fake_type
-    from runtime.schema.types import PyObjectType
-
     if kind is not PyObjectType:
         e.fail(f"a value of type {kind} is no context manager")
     return PyObjectType

@@ -30,7 +30,7 @@ from runtime.schema.declaration import DeclaredType
 from runtime.schema.device import Device
 from runtime.schema.types import (
     DeviceType,
-    OptionalType,
+    TensorType,
     TupleType,
     Type,
 )
@@ -445,19 +445,6 @@ def sugar_of_value(value: Value) -> Sugared:
     return SimpleValue(value) if make is None else make(value)
 
 
-class Captured(Sugared):
-    """A value that was there when the program was compiled: a constant."""
-
-    __slots__ = ("python",)
-
-    def __init__(self, python: Any) -> None:
-        self.python = python
-
-    def says(self) -> str:
-        """A constant."""
-        return f"the constant {self.python!r}"
-
-
 class Unknown(Sugared):
     """An object that programs do not know; using it is the error."""
 
@@ -525,12 +512,5 @@ def sugar_of(python: Any, e: Emitter) -> Sugared:
     if type(python) is tuple:
         return SugaredTuple([sugar_of(each, e) for each in python])
     if is_tensor(python):
-        from runtime.schema.types import TensorType
-
         return SimpleValue(e.constant(python, TensorType))
     return Unknown(python)
-
-
-def is_optional(type: Type) -> bool:  # noqa: A002  # the field's own word
-    """Whether None is one of several values of the type."""
-    return isinstance(type, OptionalType)

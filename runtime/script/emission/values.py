@@ -63,6 +63,7 @@ from runtime.script.primitives import (
     by_operator,
     methods_of,
 )
+from runtime.tensors.tensor import Tensor
 
 _MAY_BE_NONE = "It may be None: ask with `is not None` first."
 
@@ -122,8 +123,6 @@ def attribute(e: Emitter, self_: SimpleValue, name: str) -> Sugared:
     if isinstance(kind, OptionalType):
         hint = _MAY_BE_NONE
     elif kind is TensorType:
-        from runtime.tensors.tensor import Tensor
-
         if hasattr(Tensor, name):
             hint = "Tensors have it in Python alone: no operator has this name."
         known += [each for each in dir(Tensor) if not each.startswith("_")]

@@ -1,25 +1,36 @@
-"""Control: blocks of statements, branches and loops, and the exits from them.
+"""Loops: `for`, `while`, and the comprehensions, which are loops that fill something.
 
-True only here: how `return`, `break` and `continue` become flags and blocks, and how
-loops carry variables.
+What a loop goes through is an `Iteration` (`runtime.script.emission.iteration`): how
+many trips there are, and what each is given.
 
 Rules:
-- what stands behind a branch of which one way ends elsewhere (`if c: return`) is put
-  into the other way, while blocks are not nested deeper than `DEEPEST`: so what the
-  condition says of variables holds there, and no flag is needed;
-- else what stands behind a statement that may have left asks the flags;
+- over a known number of elements (a tuple, modules) the rounds are written out, one
+  after another; else there is one `prim::Loop`;
 - a loop carries the variables that it assigns and that were there before, each of one
   type: the one that it has before the loop, or, where a round leaves it wider, the one
   that was written;
-- results and flags that a loop gives are uninitialized, or False, before it;
-- a loop over a list that the body may write to asks for the length in each round.
+- `break` and `return` become flags that end the loop (see
+  `runtime.script.emission.statements`); results and flags that a loop gives are
+  uninitialized, or False, before it;
+- a loop over a list that the body may write to asks for the length in each round;
+- the variables of a comprehension are its own: those of the same name around it are
+  what they were behind it; what it goes through is computed before it has variables.
 """
 
 import ast
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from runtime.schema.types import BoolType, IntType, Type
+from runtime.schema.types import (
+    BoolType,
+    DictType,
+    IntType,
+    ListType,
+    StrType,
+    TensorType,
+    Type,
+)
+from runtime.script.emission.calls import call_forms, forms_of_rows
 from runtime.script.emission.emitter import (
     ENDLESS,
     FLAGS,
@@ -30,119 +41,26 @@ from runtime.script.emission.emitter import (
     Lost,
     Torn,
 )
+from runtime.script.emission.expressions import (
+    assign,
+    check_key,
+    common_type,
+    display,
+    torn,
+)
+from runtime.script.emission.expressions import emits as emits_expression
 from runtime.script.emission.iteration import Iteration
-from runtime.script.emission.refinement import Condition, condition, refine
-from runtime.script.emission.sugar import Sugared, type_of
+from runtime.script.emission.refinement import condition, refine
+from runtime.script.emission.statements import ask, block, emits
+from runtime.script.emission.sugar import Arguments, SimpleValue, Sugared, type_of
 from runtime.script.frontend import JUMPS, Exit, constant
+from runtime.script.frontend.scopes import comprehension_targets
 from runtime.script.ir import Block, Effect, Value, effects_of, writes_of
-
-# Blocks inside of each other from which on flags are asked in place of deeper ones.
-DEEPEST = 30
-Test = Callable[[], Condition]
+from runtime.script.primitives import by_method, by_operator
 
 
-def block(e: Emitter, body: Sequence[ast.stmt]) -> None:
-    """Emit statements one after another, as far as control comes."""
-    for place, each in enumerate(body):
-        rest = body[place + 1 :]
-        if isinstance(each, ast.If):
-            if branch(e, each, rest):
-                return
-        else:
-            e.statement(each)
-        if Exit.NEXT not in e.exits:
-            return
-        if e.exits & JUMPS:
-            guarded(e, rest)
-            return
-
-
-def guarded(e: Emitter, rest: Sequence[ast.stmt]) -> None:
-    """Emit statements that run only if control has not left."""
-    statements = list(rest)
-    while statements:
-        # What may leave ends a group: what is behind it asks again.
-        count = 1
-        for each in statements:
-            if isinstance(each, ast.Return) or e.scopes.exits.of(each) & JUMPS:
-                break
-            count += 1
-        group, statements = statements[:count], statements[count:]
-        ask(e, partial(block, e, group))
-        if Exit.NEXT not in e.exits:
-            return
-        if not e.exits & JUMPS:
-            block(e, statements)
-            return
-
-
-def ask(e: Emitter, emit: Callable[[], None]) -> None:
-    """Emit something that runs only if control has not left."""
-    node = e.node("prim::If", (e.gone,))
-    gone = Branch(node.add_block(), dict(e.names), e.exits & ~Exit.NEXT)
-    e.join(node, [gone, e.branch(node, emit)])
-
-
-def branch(e: Emitter, node: ast.If, rest: Sequence[ast.stmt]) -> bool:
-    """Emit a branch; True if what stands behind it has been emitted, too."""
-    before = e.at
-    e.at = e.at._replace(source=e.source, span=e.source.span(node.test))
-    found = condition(e, node.test)
-    if isinstance(found.truth, bool):
-        refine(e, found.positive if found.truth else found.negative)
-        e.at = before
-        block(e, [*(node.body if found.truth else node.orelse), *rest])
-        return True
-    if_ = e.node("prim::If", (found.truth,))
-
-    def run(body: Sequence[ast.stmt], types: dict[str, Type]) -> Callable[[], None]:
-        def emit() -> None:
-            refine(e, types)
-            block(e, body)
-
-        return emit
-
-    first = e.branch(if_, run(node.body, dict(found.positive)))
-    second = e.branch(if_, run(node.orelse, dict(found.negative)))
-    e.at = before
-    ways = [each for each in (first, second) if Exit.NEXT in each.exits]
-    done = False
-    if rest and len(ways) == 1 and e.depth < DEEPEST:
-        if ways[0] is first:
-            first = _behind(e, first, rest)
-        else:
-            second = _behind(e, second, rest)
-        done = True
-    e.join(if_, [first, second])
-    if not done and len(ways) == 1:
-        _keep_refined(e, found, ways[0] is first)
-    return done
-
-
-def _behind(e: Emitter, way: Branch, rest: Sequence[ast.stmt]) -> Branch:
-    """The branch, with what stands behind it."""
-
-    def emit() -> None:
-        e.names, e.exits = way.names, way.exits
-        if e.exits & JUMPS:
-            guarded(e, rest)
-        else:
-            block(e, rest)
-
-    return e.within(way.block, emit)
-
-
-def _keep_refined(e: Emitter, found: Condition, truth: bool) -> None:
-    """What a condition has said holds behind a branch whose other way never ends."""
-    if e.exits & WAYS is Exit.NEXT:
-        types = found.positive if truth else found.negative
-        refine(e, {k: v for k, v in types.items() if k in e.names})
-
-
-# Loops
-
-
-def while_loop(e: Emitter, node: ast.While) -> None:
+@emits(ast.While)
+def while_(e: Emitter, node: ast.While) -> None:
     """`while test: body`."""
     if constant(node.test) is False:
         return
@@ -171,26 +89,22 @@ def _while(
     loop.run(body, None if endless else lambda _: again(), endless)
 
 
-def for_loop(
-    e: Emitter,
-    node: ast.For,
-    iteration: Iteration,
-    assign: Callable[[Sugared], None],
-) -> None:
+@emits(ast.For)
+def for_(e: Emitter, node: ast.For) -> None:
     """`for target in ...: body`."""
+    iteration = gone_through(e, node.iter)
     static = iteration.static()
     if static is not None:
-        unrolled(e, node, list(static), assign)
+        _unrolled(e, node, list(static))
         return
     trips = iteration.trips(e)
-    _narrowly(e, carried(e, node), partial(_for, e, node, iteration, assign, trips))
+    _narrowly(e, carried(e, node), partial(_for, e, node, iteration, trips))
 
 
 def _for(
     e: Emitter,
     node: ast.For,
     iteration: Iteration,
-    assign: Callable[[Sugared], None],
     trips: Value,
     names: Sequence[str],
     narrow: frozenset[str],
@@ -199,35 +113,25 @@ def _for(
     loop = _Loop(e, node, names, trips, e.constant(True), narrow)
 
     def body(index: Value) -> None:
-        assign(iteration.item(e, index))
+        assign(e, node.target, iteration.item(e, index))
         block(e, node.body)
 
     loop.run(body, None, False, iteration)
 
 
-def unrolled(
-    e: Emitter,
-    node: ast.For,
-    items: list[Sugared],
-    assign: Callable[[Sugared], None],
-) -> None:
+def _unrolled(e: Emitter, node: ast.For, items: list[Sugared]) -> None:
     """A loop over a known number of elements, one after another."""
-    _rounds(e, node, items, assign)
+    _rounds(e, node, items)
     if Exit.BREAK in e.exits:
         e.exits = (e.exits & ~Exit.BREAK) | Exit.NEXT
         e.names.pop(FLAGS[Exit.BREAK], None)
     _settle(e)
 
 
-def _rounds(
-    e: Emitter,
-    node: ast.For,
-    items: list[Sugared],
-    assign: Callable[[Sugared], None],
-) -> None:
+def _rounds(e: Emitter, node: ast.For, items: list[Sugared]) -> None:
     """Rounds whose breaks are the business of those before."""
     for place, item in enumerate(items):
-        assign(item)
+        assign(e, node.target, item)
         block(e, node.body)
         if Exit.CONTINUE in e.exits:
             e.exits = (e.exits & ~Exit.CONTINUE) | Exit.NEXT
@@ -237,7 +141,7 @@ def _rounds(
         if e.exits & JUMPS:
             rest = items[place + 1 :]
             if rest:
-                ask(e, partial(_rounds, e, node, rest, assign))
+                ask(e, partial(_rounds, e, node, rest))
             return
 
 
@@ -461,8 +365,6 @@ class _Loop:
         if isinstance(one, Torn):
             if name in self.narrow:
                 raise _TooNarrow(name)
-            from runtime.script.emission.expressions import torn
-
             torn(e, name, one)
         assert isinstance(one, Sugared), "variables are sugar"
         value = one.value(e)
@@ -555,3 +457,104 @@ def _written(block_: Block, iteration: Iteration | None) -> bool:
             if writer.inputs[place].type in kinds:
                 return True
     return False
+
+
+# Comprehensions
+
+
+def gone_through(e: Emitter, node: ast.expr) -> Iteration:
+    """How what an expression gives is gone through."""
+    with e.placed(node):
+        found: Iteration = e.expression(node).iterate(e)
+        return found
+
+
+@emits_expression(ast.ListComp)
+def list_comprehension(e: Emitter, node: ast.ListComp) -> Sugared:
+    """`[element for target in ...]`."""
+    iteration = gone_through(e, node.generators[0].iter)
+    static = iteration.static()
+    if static is not None:
+        values: list[Value] = []
+        _own(e, node, lambda: values.extend(_each(e, node, each) for each in static))
+        kind = ListType(common_type(e, values))
+        return SimpleValue(display(e, "prim::ListConstruct", values, kind))
+    made = e.node("prim::ListConstruct", (), (ListType(TensorType),)).output
+
+    def fill(item: Sugared) -> None:
+        value = _each(e, node, item)
+        made.type = ListType(value.type)
+        row = by_method("append", made.type)[0]
+        e.node(row.name, (made, value))
+
+    _loop(e, node, iteration, fill)
+    return SimpleValue(made)
+
+
+def _each(e: Emitter, node: ast.ListComp, item: Sugared) -> Value:
+    assign(e, node.generators[0].target, item)
+    return e.value(node.elt)
+
+
+@emits_expression(ast.DictComp)
+def dict_comprehension(e: Emitter, node: ast.DictComp) -> Sugared:
+    """`{key: value for target in ...}`."""
+    iteration = gone_through(e, node.generators[0].iter)
+    made = e.node("prim::DictConstruct", (), (DictType(StrType, TensorType),)).output
+    kinds: list[Type] = []
+
+    def fill(item: Sugared) -> None:
+        assign(e, node.generators[0].target, item)
+        key, value = e.expression(node.key), e.expression(node.value)
+        pair = key.value(e), value.value(e)
+        if not kinds:
+            made.type = DictType(check_key(e, pair[0].type), pair[1].type)
+            kinds.append(made.type)
+        forms = forms_of_rows(by_operator("[]="))
+        given = Arguments(
+            (SimpleValue(made), SimpleValue(pair[0]), SimpleValue(pair[1]))
+        )
+        call_forms(e, "a dict comprehension", forms, given)
+
+    static = iteration.static()
+    if static is None:
+        _loop(e, node, iteration, fill)
+    else:
+        e.open.add(made)
+
+        def all_of_them() -> None:
+            for each in static:
+                fill(each)
+
+        _own(e, node, all_of_them)
+    return SimpleValue(made)
+
+
+def _own(
+    e: Emitter, node: ast.ListComp | ast.DictComp, emit: Callable[[], object]
+) -> None:
+    """Emit with variables of the comprehension's own."""
+    names, declared = dict(e.names), dict(e.declared)
+    for name in comprehension_targets(node):
+        e.names.pop(name, None)
+        e.declared.pop(name, None)
+    emit()
+    e.names, e.declared = names, declared
+
+
+def _loop(
+    e: Emitter,
+    node: ast.ListComp | ast.DictComp,
+    iteration: Iteration,
+    fill: Callable[[Sugared], None],
+) -> None:
+    trips = iteration.trips(e)
+    loop = e.node("prim::Loop", (trips, e.constant(True)))
+    body = loop.add_block()
+    index = body.add_parameter(IntType, "index")
+
+    def emit() -> None:
+        fill(iteration.item(e, index))
+        body.add_result(e.constant(True))
+
+    _own(e, node, lambda: e.within(body, emit))
