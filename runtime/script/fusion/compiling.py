@@ -26,8 +26,8 @@ from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.script.fusion.kernel import Fact, Ready, ready_for
 from runtime.script.fusion.pointwise import NUMBERS, Later
 from runtime.script.ir import Graph, Node, row_of
-from runtime.script.passes import Facts, is_own, is_plain
-from runtime.script.program.bound import bound_call
+from runtime.script.passes import Facts
+from runtime.script.program.bound import bound_call, is_own, is_plain
 from runtime.tensors.tensor import Tensor, flat_of
 
 Function = Callable[..., Any]

@@ -1,6 +1,7 @@
 """Running passes: one after another, again while something changes, and checked.
 
-True only here: what a pass is, and how several are run.
+    CLEANUP    after emission: the graph that is shown, saved and called
+    OPTIMIZE   of a copy, before it runs
 
 Rules:
 - a pass is a function of a graph, which it changes, that gives how often it did; a
@@ -12,13 +13,28 @@ Rules:
   are as they were compiled;
 - passes are run in rounds, until a round changes nothing or there have been `rounds`;
 - between passes the checker runs when it is asked to: by `checked`, or for all by
-  `check_passes`.
+  `check_passes`;
+- closures are lifted before anything is inlined or computed: a `prim::Closure` is
+  nothing that runs; constants are computed behind what lays them bare (lists, tuples,
+  inlining), and pooled behind that; dead code goes last: the others leave it behind;
+- calls stay: who inlines them (`inline_calls`) does so to look at the whole, for in a
+  backtrace each function has a frame of its own.
 """
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from runtime.script.ir import Graph, check
+from runtime.script.passes.elimination import merge_subexpressions, remove_dead_code
+from runtime.script.passes.folding import (
+    erase_list_literals,
+    lower_tuples,
+    pool_constants,
+    propagate_all,
+    propagate_constants,
+)
+from runtime.script.passes.inlining import lift_closures, unroll_loops
+from runtime.script.passes.peephole import simplify
 
 
 class Pass(NamedTuple):
@@ -73,3 +89,24 @@ def run_passes(
         if sum(counts.values()) == before:
             break
     return counts
+
+
+CLEANUP: tuple[Pass, ...] = (
+    Pass("lift_closures", lift_closures),
+    Pass("erase_list_literals", erase_list_literals),
+    Pass("lower_tuples", lower_tuples),
+    Pass("propagate_constants", propagate_constants),
+    Pass("remove_dead_code", remove_dead_code),
+    Pass("pool_constants", pool_constants),
+)
+
+OPTIMIZE: tuple[Pass, ...] = (
+    Pass("unroll_loops", unroll_loops),
+    Pass("erase_list_literals", erase_list_literals),
+    Pass("lower_tuples", lower_tuples),
+    Pass("propagate_all", propagate_all),
+    Pass("pool_constants", pool_constants),
+    Pass("simplify", simplify),
+    Pass("merge_subexpressions", merge_subexpressions),
+    Pass("remove_dead_code", remove_dead_code),
+)

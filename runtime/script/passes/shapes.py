@@ -27,9 +27,8 @@ from runtime.schema.device import Device
 from runtime.schema.types import BoolType, FloatType, IntType, TensorType
 from runtime.script.ir import Block, Effect, Graph, Kind, Node, Value, row_of
 from runtime.script.passes.aliases import Aliases
-from runtime.script.passes.ownership import is_own, is_plain
 from runtime.script.primitives import by_name
-from runtime.script.program.bound import bound_call
+from runtime.script.program.bound import bound_call, is_own, is_plain
 from runtime.tensors.making import empty_tensor
 from runtime.tensors.tensor import Tensor
 

@@ -1,14 +1,18 @@
-"""Splicing: blocks in place of nodes that own them, and values in place of others.
+"""Splicing: blocks in place of nodes that own them, values in place of others.
 
-True only here: how a value takes the place of one of another type.
+    splice, replace_node, replace_output    what takes the place of what
+    identity, same_work                     when constants, or nodes, say the same
 
 Rules:
 - a value that takes the place of a wider one is cast to that type, since what is
   inferred from it may hang on the type; a constant is written anew with the type;
-- nothing is copied: nodes are moved, and their places and hints stay.
+- nothing is copied: nodes are moved, and their places and hints stay;
+- the kind of a constant counts: 1, 1.0 and True are three, and so are 0.0 and -0.0; one
+  NaN is another; what is no plain value (a tensor, a function, a member of an enum) is
+  itself only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from runtime.schema.types import Type, fake
@@ -70,3 +74,31 @@ def splice(node: Node, block: Block) -> None:
     for each in block:
         each.take_out().put_before(node)
     replace_node(node, results)
+
+
+_PLAIN = (int, bool, str, type(None))
+
+
+def identity(value: Any) -> Hashable:
+    """What two values have in common exactly when they are the same."""
+    kind = value.__class__
+    if kind in _PLAIN:
+        return kind, value
+    if kind is float:
+        return kind, value.hex()
+    if kind is complex:
+        return kind, value.real.hex(), value.imag.hex()
+    if kind is tuple:
+        return kind, tuple(map(identity, value))
+    return (kind, value) if isinstance(value, Type) else (kind, id(value))
+
+
+def same_work(node: Node) -> Hashable:
+    """What two nodes without blocks have in common exactly when they do the same."""
+    attributes = node.attributes
+    return (
+        node.kind,
+        tuple(map(id, node.inputs)),
+        tuple([id(each.type) for each in node.outputs]),
+        tuple([(name, identity(attributes[name])) for name in sorted(attributes)]),
+    )

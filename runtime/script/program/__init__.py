@@ -1,11 +1,5 @@
 """Programs: functions, the names that they have, and the types of their objects."""
 
-from runtime.script.program.function import Function
-from runtime.script.program.inference import (
-    Uninferred,
-    inferred_type,
-    register_inference,
-)
 from runtime.script.program.marks import (
     INTERFACE_BASES,
     Attribute,
@@ -23,8 +17,17 @@ from runtime.script.program.marks import (
     unused,
     wait,
 )
-from runtime.script.program.objects import CARRIED, declare_objects, declared_type
-from runtime.script.program.program import SHARED_PROGRAM, Program
+from runtime.script.program.program import (
+    CARRIED,
+    SHARED_PROGRAM,
+    Function,
+    Program,
+    Uninferred,
+    declare_objects,
+    declared_type,
+    inferred_type,
+    register_inference,
+)
 
 __all__ = [
     "CARRIED",

@@ -1,11 +1,13 @@
-"""Bound calls: operators called by position, with values that are known to fit.
+"""Operators as programs call them: by position, with values that are known to fit.
 
-True only here: the function by which a compiled program calls an operator.  It gets
-every argument in the order of the schema that the program was compiled with, converts
-none but codes, copies the lists that kernels get fresh, and finds the link as a front
-does (`runtime.dispatch.front`): on the published entry, at every call.
+    bound_call    what calls an operator: it gets every argument in the order of the
+                  schema that the program was compiled with, converts none but codes,
+                  copies the lists that kernels get fresh, and finds the link on the
+                  published entry, at every call
+    is_own, is_plain    whether a fused kernel may run in place of operators that
+                        anybody can override
 
-Rules:
+Rules of calls:
 - what runs is what is registered at the moment of the call; nothing of an entry is kept
   here, so that nothing can be stale and no kernel is kept alive;
 - an operator that was defined anew with another schema is refused, as nothing is known
@@ -13,21 +15,34 @@ Rules:
 - whatever is out of the ordinary (a watcher, a number in place of a tensor, an operator
   that is gone) goes the plain way, which raises the errors;
 - results are looked at as those of any call, unless the kernel is `trusted`.
+
+Rules of ownership:
+- an operator is the runtime's own if everything that is registered for it was
+  registered by the runtime: its definition, all its kernels, no rule of any class;
+- a call reaches nothing but such a kernel if its keys are those of plain tensors on the
+  CPU: no mode, no autocast, no key that was added by anybody; and nobody watches;
+- the answer holds for one state of the dispatcher, and is asked anew for another.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple
 
+from runtime.autograd.install import install as install_autograd
 from runtime.dispatch.call import Link
 from runtime.dispatch.front import globals_of, joined, passed, returned
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.keyring import Published
-from runtime.dispatch.state import OperatorEntry
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import DefinitionReading
 from runtime.errors.call import OperatorChanged
-from runtime.keys import LOCAL
+from runtime.keys import BACKEND_BITS, LOCAL, DispatchKey
+from runtime.keys.keyset import DEFAULT_INCLUDED
+from runtime.keys.local import View
+from runtime.operators.install import install as install_operators
 from runtime.schema.binding import presenters_of
 from runtime.schema.names import OperatorName
+from runtime.tensors.keys_of import keys_of
 
 Function = Callable[..., Any]
 
@@ -166,3 +181,32 @@ def _maker_of(reading: DefinitionReading, trusts: bool) -> Function | None:
     exec(compile(text, f"<bound call of {schema.name}>", "exec"), values)  # noqa: S102  # made of names that `maker_of` has checked
     made: Function = values["make"]
     return made
+
+
+# What a call may have, and run nothing but kernels of the CPU: autograd's keys pass it
+# on where nothing is recorded.
+_PLAIN = (keys_of("cpu").bits | DEFAULT_INCLUDED.bits) & ~DispatchKey.AutocastCPU.bits
+
+
+@cache
+def _tokens() -> frozenset[object]:
+    """What the runtime has registered for its operators."""
+    libraries = (*install_operators(), *install_autograd())
+    return frozenset(token for library in libraries for token in library.tokens)
+
+
+def is_own(kind: str, state: DispatcherState) -> bool:
+    """Whether an operator is the runtime's, with all that is registered for it."""
+    name, _, overload = kind.partition(".")
+    entry: OperatorEntry | None = state.entry(OperatorName(name, overload))
+    if entry is None or not entry.definitions or entry.rules:
+        return False
+    own = _tokens()
+    kernels = [each for chain in entry.implementations.values() for each in chain]
+    return all(each in own for each in (*entry.definitions, *kernels))
+
+
+def is_plain(bits: int, view: View) -> bool:
+    """Whether a call with these keys reaches a kernel of the CPU, and nothing else."""
+    found = (bits | view.included) & (BACKEND_BITS | ~view.excluded)
+    return not found & ~_PLAIN

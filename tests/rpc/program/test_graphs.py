@@ -36,7 +36,7 @@ from runtime.script.ir import (
 from runtime.script.ir import kinds as ir_kinds
 from runtime.script.ir.kinds import kind_names
 from runtime.script.passes import OPTIMIZE, Aliases, run_passes
-from runtime.script.program import Function, Program, fork, inference, wait
+from runtime.script.program import Function, Program, fork, program, wait
 from runtime.script.running import steps, types
 from tests.rpc.program import fakes as rpc
 from tests.rpc.program.fakes import RRef, World, unplugged
@@ -302,7 +302,7 @@ def tables() -> list[list[Any]]:
             sugar._VALUES,
             steps._MAKERS,
             types._ADDED,
-            inference._ADDED,
+            program._ADDED,
             spelling.ADDED,
             expressions.FORMS,
             annotation._WRAPPERS,

@@ -13,7 +13,7 @@ from runtime.errors.operands import DTypeRefused
 from runtime.operators.call import core
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.script.fusion import Compiled, compiled, compiling, kernel
-from runtime.script.passes import ownership
+from runtime.script.program.bound import is_own
 from tests.script.fusion.chains import bits_of, fused, group_of, groups_of, tensor_of
 
 PAIR = """\
@@ -188,4 +188,4 @@ def test_another_way_may_be_given() -> None:
     (node,) = groups_of(graph)
     group = compiled(node.attributes["graph"], lambda *values: "another way")
     assert group(x, "no tensor") == "another way"
-    assert ownership.is_own("core::add", runtime.dispatch.default_dispatcher().state)
+    assert is_own("core::add", runtime.dispatch.default_dispatcher().state)

@@ -14,14 +14,12 @@ from runtime.schema.types import FloatType
 from runtime.script.ir import KINDS, Effect, Graph, Sharing, copy_graph, row_of
 from runtime.script.passes import (
     aliases,
-    constants,
-    dead_code,
+    elimination,
+    folding,
     peephole,
-    rules,
     run_passes,
-    subexpressions,
 )
-from runtime.script.passes.rules import Call, Known, Rule
+from runtime.script.passes.peephole import Call, Known, Rule
 from runtime.script.passes.splicing import splice
 from tests.script.passes.programs import Outcome, outcome, patched, random_program
 from tests.script.passes.test_programs import LEGS, ROUNDS
@@ -69,19 +67,19 @@ def _instead(target: Any, name: str, value: Any) -> Callable[[], Planting]:
 @contextmanager
 def _wrong_rule() -> Iterator[None]:
     wrong = Rule({"x": FloatType}, Call("script::add.float", ("x", Known(0.0))), "x")
-    with patched(rules._BY_KIND, "script::add.float", [wrong]):
+    with patched(peephole._BY_KIND, "script::add.float", [wrong]):
         yield
 
 
 @contextmanager
 def _nothing_is_outside() -> Iterator[None]:
-    whole = dead_code._Marking.__init__
+    whole = elimination._Marking.__init__
 
     class Blind(aliases.Aliases):
         outside = property(lambda self: 0, lambda self, value: None)
 
-    with patched(dead_code, "Aliases", Blind):
-        assert whole is dead_code._Marking.__init__
+    with patched(elimination, "Aliases", Blind):
+        assert whole is elimination._Marking.__init__
         yield
 
 
@@ -170,13 +168,13 @@ FAULTS: dict[str, Fault] = {
         DEAD, _instead(aliases.Aliases, "region", lambda self, value: 0)
     ),
     "writes spoil nothing": Fault(
-        MERGE, _instead(subexpressions._Merging, "spoil", lambda self, written: None)
+        MERGE, _instead(elimination._Merging, "spoil", lambda self, written: None)
     ),
     "nothing is written to": Fault(
         MERGE, _instead(aliases.Aliases, "is_written", lambda self, value: False)
     ),
     "nobody sees two from one": Fault(
-        MERGE, _instead(subexpressions._Merging, "is_seen", lambda self, value: False)
+        MERGE, _instead(elimination._Merging, "is_seen", lambda self, value: False)
     ),
     "lists of constants are never written to": Fault(
         "propagate_all",
@@ -185,7 +183,7 @@ FAULTS: dict[str, Fault] = {
     "the other branch is taken": Fault(
         "propagate_constants",
         _instead(
-            constants,
+            folding,
             "splice",
             lambda node, block: splice(
                 node, next(each for each in node.blocks if each is not block)
@@ -193,7 +191,7 @@ FAULTS: dict[str, Fault] = {
         ),
     ),
     "equal numbers are one constant": Fault(
-        "pool_constants", _instead(constants, "identity", _kind_of)
+        "pool_constants", _instead(folding, "identity", _kind_of)
     ),
     "a float plus zero is the float": Fault("simplify", _wrong_rule),
     "a turned branch is not turned": Fault(

@@ -6,15 +6,13 @@ from runtime.schema.declaration import ModuleType, Namespace
 from runtime.schema.types import IntType, ListType, TensorType
 from runtime.schema.unions import optional
 from runtime.script.ir import check, graph_text, parse_graph
-from runtime.script.passes import (
+from runtime.script.modules.freezing import (
     STAYS,
-    Pass,
     Settable,
     freeze_attributes,
-    remove_dead_code,
-    run_passes,
     settable,
 )
+from runtime.script.passes import Pass, remove_dead_code, run_passes
 
 NAMES = Namespace()
 

@@ -8,7 +8,7 @@ import pytest
 
 from runtime.schema.types import BoolType, FloatType, IntType, StrType
 from runtime.script.passes import RULES
-from runtime.script.passes.rules import Call, Known, Rule, Term
+from runtime.script.passes.peephole import Call, Known, Rule, Term
 from runtime.script.primitives import by_name
 
 VALUES: dict[Any, tuple[Any, ...]] = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.script.passes import unroll_loops, unrolling
+from runtime.script.passes import inlining, unroll_loops
 from tests.script.passes.texts import changed
 
 LOOP = """\
@@ -60,7 +60,7 @@ def test_other_loops_stay(before: str, after: str) -> None:
 
 
 def test_no_loop_grows_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unrolling, "MOST_NODES", 3)
+    monkeypatch.setattr(inlining, "MOST_NODES", 3)
     assert changed(unroll_loops, LOOP) == (LOOP, 0)
 
 

@@ -1,8 +1,12 @@
-"""Constants: what is known before the graph runs is computed, and kept once.
+"""Folding: what is known before the graph runs is computed, looked up, and kept once.
 
-True only here: what may be computed early, and which branches and loops that decides.
+    propagate_constants     computes nodes, and decides branches and loops
+    propagate_all           the same, and looks into lists and dictionaries of constants
+    pool_constants          each constant once, at the head of the graph
+    erase_list_literals     what is asked of a list that is written out
+    lower_tuples            tuples that are made to be taken apart are not made
 
-Rules:
+Rules of constants:
 - plain values only are computed, of plain values: numbers, texts, None, devices, and
   tuples of these; nothing that can be written to, so that all may share the constant;
 - by primitives and a few kinds only: an operator of the runtime may have another kernel
@@ -11,26 +15,42 @@ Rules:
 - no constant is longer than `LONGEST`, and none that would be is computed;
 - a branch whose condition is known becomes the block that is taken, and a loop that is
   known to have no trip becomes what it was given;
-- `propagate_constants` asks nothing of memory; `propagate_all` also looks into lists
-  and dictionaries of constants that nobody in the graph writes to;
-- `pool_constants` puts each constant once, at the head of the graph, in the order in
-  which they were written; equal ones of two types are two.
+- pooled constants are in the order in which they were written; equal ones of two types
+  are two.
+
+Rules of lists:
+- a list counts that a `prim::ListConstruct` makes and that nothing writes to, whoever
+  may hold it: also for `propagate_all`;
+- its length is a constant, an element at a constant index is the value itself, and
+  unpacking it gives the elements; an index out of range stays, and raises.
+
+Rules of tuples:
+- an element of a tuple that is made here is the value that it was made of; two branches
+  that each make a tuple give its elements; a loop that carries a tuple, made before it
+  and in each trip, carries its elements;
+- only tuples that are made for a branch or loop, and for nothing else, are split: no
+  second object comes of one that somebody has; one that goes elsewhere as well is still
+  made, behind the branch or loop from the elements;
+- elements keep the types that the tuple says.
+
+What is not used any more afterwards goes as dead code.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.schema.device import Device
-from runtime.schema.types import StrType, TupleType
+from runtime.schema.types import IntType, StrType, TupleType
 from runtime.script.ir import Block, Graph, Kind, Node, Rows, Value, row_of
 from runtime.script.ir.type_rules import fits
 from runtime.script.passes.aliases import Aliases
-from runtime.script.passes.identity import identity
 from runtime.script.passes.splicing import (
     CONSTANT,
     constant_before,
+    identity,
     is_constant,
+    of_type,
     replace_node,
     splice,
 )
@@ -250,3 +270,151 @@ def pool_constants(graph: Graph) -> int:
             count += 1
         last = node
     return count
+
+
+LIST = "prim::ListConstruct"
+
+
+def erase_list_literals(graph: Graph) -> int:
+    """Answer what is asked of lists that are written out; gives how much that was."""
+    asked = [
+        node
+        for node in graph.nodes()
+        if node.kind in _ANSWERS and node.inputs[0].node.kind == LIST
+    ]
+    if not asked:
+        return 0
+    aliases = Aliases(graph)
+    count = 0
+    for node in asked:
+        literal = node.inputs[0]
+        if aliases.is_written(literal):
+            continue
+        answer = _ANSWERS[node.kind](node, literal.node.inputs)
+        if answer is not None:
+            replace_node(node, answer)
+            count += 1
+    return count
+
+
+_Answer = Sequence[Value] | None
+
+
+def _length(node: Node, elements: Sequence[Value]) -> _Answer:
+    return [constant_before(node, len(elements), IntType, node.output.hint)]
+
+
+def _element(node: Node, elements: Sequence[Value]) -> _Answer:
+    if not is_constant(node.inputs[1]):
+        return None
+    index = node.inputs[1].node.attributes["value"]
+    return [elements[index]] if -len(elements) <= index < len(elements) else None
+
+
+def _all(node: Node, elements: Sequence[Value]) -> _Answer:
+    return elements if len(node.outputs) == len(elements) else None
+
+
+_ANSWERS: dict[str, Callable[[Node, Sequence[Value]], _Answer]] = {
+    "script::len.t": _length,
+    "script::getitem.t": _element,
+    "prim::ListUnpack": _all,
+}
+
+
+MADE = "prim::TupleConstruct"
+
+
+def lower_tuples(graph: Graph) -> int:
+    """Have fewer tuples; gives how many steps that took."""
+    count = 0
+    # Tuples of tuples come to light one after another.
+    while steps := _lower(graph):
+        count += steps
+    return count
+
+
+def _lower(graph: Graph) -> int:
+    count = 0
+    for node in graph.nodes():
+        if node.kind == "prim::If":
+            count += _branches(node)
+        elif node.kind == "prim::Loop":
+            count += _loop(node)
+    for node in graph.nodes():
+        if node.kind in _PARTS and node.inputs[0].node.kind == MADE:
+            count += _take_apart(node)
+    return count
+
+
+_PARTS = ("prim::TupleUnpack", "prim::TupleIndex")
+
+
+def _take_apart(node: Node) -> int:
+    elements: Sequence[Value] = node.inputs[0].node.inputs
+    if node.kind == "prim::TupleIndex":
+        elements = [elements[node.attributes["index"]]]
+    replace_node(node, elements)
+    return 1
+
+
+def _is_own(value: Value) -> bool:
+    """Whether a value is a tuple that is made for one use."""
+    return value.node.kind == MADE and len(value.uses) == 1
+
+
+def _branches(node: Node) -> int:
+    count = 0
+    for index in reversed(range(len(node.outputs))):
+        output = node.outputs[index]
+        type_ = output.type
+        results = [block.results[index] for block in node.blocks]
+        if not isinstance(type_, TupleType) or not all(map(_is_own, results)):
+            continue
+        for block, result in zip(node.blocks, results, strict=True):
+            _give_elements(block, result, type_)
+            block.exit.remove_input(index)
+        _make_behind(node, output, type_)
+        node.remove_output(index)
+        count += 1
+    return count
+
+
+def _loop(node: Node) -> int:
+    (body,) = node.blocks
+    count = 0
+    for index in reversed(range(len(node.outputs))):
+        output = node.outputs[index]
+        parameter = body.parameters[index + 1]
+        first, again = node.inputs[index + 2], body.results[index + 1]
+        type_ = output.type
+        if not isinstance(type_, TupleType) or not (_is_own(first) and _is_own(again)):
+            continue
+        for value, part in zip(first.node.inputs, type_.elements, strict=True):
+            node.add_input(of_type(value, part, node))
+        _give_elements(body, again, type_)
+        parts = [body.add_parameter(each, parameter.hint) for each in type_.elements]
+        made = Node(MADE, parts, [type_], None, node.place).put_behind(body.entry)
+        made.output.hint = parameter.hint
+        parameter.replace_by(made.output)
+        _make_behind(node, output, type_)
+        node.remove_input(index + 2)
+        body.exit.remove_input(index + 1)
+        body.entry.remove_output(index + 1)
+        node.remove_output(index)
+        count += 1
+    return count
+
+
+def _give_elements(block: Block, result: Value, type_: TupleType) -> None:
+    """Let a block give the elements of one of its results, too."""
+    for value, part in zip(result.node.inputs, type_.elements, strict=True):
+        block.add_result(of_type(value, part, block.exit))
+
+
+def _make_behind(node: Node, output: Value, type_: TupleType) -> None:
+    """Let a node give the elements of an output, and make the tuple behind it."""
+    parts = [node.add_output(each, output.hint) for each in type_.elements]
+    made = Node(MADE, parts, [type_], None, node.place).put_behind(node)
+    made.output.hint = output.hint
+    output.replace_by(made.output)
