@@ -6,9 +6,7 @@ from runtime.script.frontend.absence import (
     check_defined,
     not_defined,
 )
-from runtime.script.frontend.annotations import Annotations, scope_of
 from runtime.script.frontend.constructs import CONSTRUCTS, INNER, Construct
-from runtime.script.frontend.exits import JUMPS, Exit, Exits, Unreachable, constant
 from runtime.script.frontend.language import (
     DEEPEST,
     DEEPEST_BLOCKS,
@@ -22,15 +20,33 @@ from runtime.script.frontend.language import (
     sections,
 )
 from runtime.script.frontend.restrictions import RESTRICTIONS, Restriction
-from runtime.script.frontend.scopes import Names, Scopes, mangled, names, parameters
-from runtime.script.frontend.signature import FunctionSignature, read_signature
+from runtime.script.frontend.scopes import (
+    JUMPS,
+    Exit,
+    Exits,
+    Names,
+    Scopes,
+    Unreachable,
+    constant,
+    mangled,
+    names,
+    parameters,
+)
+from runtime.script.frontend.signature import (
+    Annotations,
+    FunctionSignature,
+    read_signature,
+    scope_of,
+)
 from runtime.script.frontend.source import (
     Definition,
+    Row,
     read_class,
     read_function,
     read_text,
+    rows,
+    tree_text,
 )
-from runtime.script.frontend.trees import Row, rows, tree_text
 from runtime.script.plug_ins import ready
 
 __all__ = [

@@ -5,7 +5,7 @@ there.  Python finds out when it runs; a graph has to know before.
 
 Rules:
 - a way that a part of the program goes is one that it may go: of conditions only what
-  `taken` decides is looked at (see `runtime.script.frontend.exits`);
+  `taken` decides is looked at (see `runtime.script.frontend.scopes`);
 - told is the last cause on the way to the use: the branch without an assignment, the
   loop that may not run, the `del`;
 - what is no variable of the function is not looked at here: it is looked up where the
@@ -23,13 +23,14 @@ from typing import NamedTuple
 
 from runtime.errors.script import NotDefined
 from runtime.errors.source import Source
-from runtime.script.frontend.exits import Taken, constant
 from runtime.script.frontend.language import place_of
 from runtime.script.frontend.scopes import (
     Comprehension,
     Function,
     Scopes,
+    Taken,
     comprehension_targets,
+    constant,
     names,
     parameters,
 )

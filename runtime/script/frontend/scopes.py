@@ -1,32 +1,157 @@
-"""Scopes: which variables the parts of a function read and assign.
+"""Scopes: which variables the parts of a function read and assign, and its exits.
 
-True only here: the names of a function, of the blocks of its statements and of its
-comprehensions; and what Python makes of a private name in a class.
-
+    Exits             for each statement and block: whether it may end behind itself, or
+                      by `return`, `break`, `continue` or `raise`
     Names.reads       the variables that are read, with the first place of each
     Names.writes      those that are assigned, likewise
     Names.deletes     those that `del` takes away, likewise
     Names.captured    those that are read and may have their value from outside
     Names.assigned    those that have a value of this part at each end of it
+    mangled           what Python makes of a private name in a class
 
-Rules:
+Rules of exits:
+- what is said is what may happen, whatever the values are; of conditions only the
+  constants True and False, and what `taken` decides, are looked at;
+- any call may raise: `RAISE` is about `raise` and `assert` alone;
+- `with` lets exceptions pass, whatever `__exit__` returns;
+- a loop takes `break` and `continue` of its body to itself.
+
+Rules of names:
 - everything is in the order of the text, in dictionaries: never in sets;
 - the variables of a comprehension are its own, and those of a function in a function;
 - a name that is declared `global` or `nonlocal` is no variable of the function;
 - a loop assigns nothing for sure: it may not run;
 - annotations, decorators and defaults of functions read nothing.
 
-How it works: `names` is one generic walk over the fields of nodes that finds reads,
-writes and deletes in the order of the text; `Scopes` goes through the statements from
-the inner ones to the outer ones and joins the blocks.
+Both go from the inner statements to the outer ones.  Blocks are at most as deep as
+`runtime.script.frontend.language` allows, so they recurse.
 """
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Flag, auto
+from typing import Any, NamedTuple
 
-from runtime.script.frontend.exits import Exit, Exits, Taken, constant
+# Whether the body of a condition is what runs: yes, no, or only the values tell.
+Taken = Callable[[ast.expr], bool | None]
+
+
+class Exit(Flag):
+    """The ways in which control may leave a part of a program."""
+
+    NOWHERE = 0
+    NEXT = auto()
+    RETURN = auto()
+    BREAK = auto()
+    CONTINUE = auto()
+    RAISE = auto()
+
+
+# The ways that skip what stands behind, and need a flag.
+JUMPS = Exit.RETURN | Exit.BREAK | Exit.CONTINUE
+_LOOP = Exit.BREAK | Exit.CONTINUE
+
+
+class Unreachable(NamedTuple):
+    """A statement that control never reaches, and the one that it does not pass."""
+
+    statement: ast.stmt
+    behind: ast.stmt
+
+
+def constant(test: ast.expr) -> bool | None:
+    """What a condition is that is a constant, or `not` of one."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = constant(test.operand)
+        return None if inner is None else not inner
+    return bool(test.value) if isinstance(test, ast.Constant) else None
+
+
+class Exits:
+    """The exits of all statements of some, by the statement."""
+
+    __slots__ = ("_of", "_taken", "unreachable")
+
+    def __init__(self, body: Sequence[ast.stmt], taken: Taken = constant) -> None:
+        self._taken = taken
+        self._of: dict[ast.stmt, Exit] = {}
+        self.unreachable: list[Unreachable] = []
+        self._block(body)
+
+    def of(self, statement: ast.stmt) -> Exit:
+        """How control may leave a statement.
+
+        Raises:
+            KeyError: it is none of those that were looked at.
+        """
+        return self._of[statement]
+
+    def of_block(self, body: Sequence[ast.stmt]) -> Exit:
+        """How control may leave statements one after another; raises as `of`."""
+        found = Exit.NEXT
+        for each in body:
+            if Exit.NEXT not in found:
+                break
+            found = (found & ~Exit.NEXT) | self._of[each]
+        return found
+
+    def _block(self, body: Sequence[ast.stmt]) -> Exit:
+        found, last = Exit.NEXT, None
+        for each in body:
+            one = self._statement(each)
+            self._of[each] = one
+            if Exit.NEXT in found:
+                found = (found & ~Exit.NEXT) | one
+                last = each
+            else:
+                assert last is not None, "before the first statement nothing ends"
+                self.unreachable.append(Unreachable(each, last))
+        return found
+
+    def _statement(self, node: ast.stmt) -> Exit:
+        if isinstance(node, ast.Return):
+            return Exit.RETURN
+        if isinstance(node, ast.Raise):
+            return Exit.RAISE
+        if isinstance(node, ast.Break):
+            return Exit.BREAK
+        if isinstance(node, ast.Continue):
+            return Exit.CONTINUE
+        if isinstance(node, ast.Assert):
+            return self._assert(node)
+        if isinstance(node, ast.If):
+            return self._if(node)
+        if isinstance(node, ast.While):
+            return self._loop(node.body, self._taken(node.test))
+        if isinstance(node, ast.For):
+            return self._loop(node.body, None)
+        if isinstance(node, ast.With):
+            return self._block(node.body)
+        return Exit.NEXT
+
+    def _assert(self, node: ast.Assert) -> Exit:
+        holds = self._taken(node.test)
+        if holds is None:
+            return Exit.NEXT | Exit.RAISE
+        return Exit.NEXT if holds else Exit.RAISE
+
+    def _if(self, node: ast.If) -> Exit:
+        holds = self._taken(node.test)
+        # Both are looked at, since what is in them is asked for, too.
+        first, second = self._block(node.body), self._block(node.orelse)
+        if holds is None:
+            return first | second
+        return first if holds else second
+
+    def _loop(self, body: Sequence[ast.stmt], enters: bool | None) -> Exit:
+        inside = self._block(body)
+        if enters is False:
+            return Exit.NEXT
+        ends = enters is None or Exit.BREAK in inside
+        out = inside & ~_LOOP & ~Exit.NEXT
+        return out | (Exit.NEXT if ends else Exit.NOWHERE)
+
 
 Comprehension = ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp
 Function = ast.FunctionDef | ast.AsyncFunctionDef

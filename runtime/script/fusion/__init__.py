@@ -1,7 +1,6 @@
 """Fusion: chains of pointwise operators of a graph, run as one compiled kernel."""
 
-from runtime.script.fusion.compiling import Compiled, compiled, one_by_one
-from runtime.script.fusion.group import LEAST, fuse
+from runtime.script.fusion.group import LEAST, Compiled, compiled, fuse, one_by_one
 from runtime.script.fusion.kernel import Loop, Ready, body_of, family_of, ready_for
 from runtime.script.fusion.pointwise import Later, operators, step_of
 

@@ -1,8 +1,18 @@
 """Graphs of programs: what they are made of, their text, and what must hold of them."""
 
 from runtime.script.ir.checker import check
-from runtime.script.ir.copy import copy_block, copy_graph, copy_node, copy_nodes
-from runtime.script.ir.graph import Block, Graph, Node, Place, Use, Value
+from runtime.script.ir.graph import (
+    Block,
+    Graph,
+    Node,
+    Place,
+    Use,
+    Value,
+    copy_block,
+    copy_graph,
+    copy_node,
+    copy_nodes,
+)
 from runtime.script.ir.kinds import (
     KINDS,
     Attribute,

@@ -1,16 +1,14 @@
-"""Graphs: what a program is compiled to.
-
-True only here: what a graph is made of, and who is linked with whom.
+"""Graphs: what a program is compiled to, and copies of them.
 
     Graph    a name and its outermost block
     Block    parameters, nodes in order, results
     Node     a kind, inputs, outputs, blocks of its own, attributes, a place in a source
     Value    a type, the node that it is an output of, and its uses
 
-How it works: a block begins with a node of kind `prim::Param`, whose outputs are the
-parameters, and ends with one of kind `prim::Return`, whose inputs are the results.  So
-every value is an output of a node, and every use is a place among the inputs of one:
-nothing else refers to a value.  The nodes of a block are a ring that the two close.
+A block begins with a node of kind `prim::Param`, whose outputs are the parameters, and
+ends with one of kind `prim::Return`, whose inputs are the results.  So every value is
+an output of a node, and every use is a place among the inputs of one: nothing else
+refers to a value.  The nodes of a block are a ring that the two close.
 
 Rules:
 - a value is used in its own block behind its node, and in the blocks of nodes there;
@@ -20,13 +18,17 @@ Rules:
   nobody else; what a change means is not looked at (see `runtime.script.ir.checker`);
 - names are hints for readers: two values may have the same, and the printer numbers
   them;
-- nothing here is shared by threads while it is changed.
+- nothing here is shared by threads while it is changed;
+- in a copy `values` says which value stands for which; what it makes is added to that,
+  and a value that is not there stands for itself; constants, types, places and
+  functions are shared, blocks, and graphs that are attributes, are copied; the copy of
+  a sound graph is sound, and prints as the same text.
 
 Source of the form: SSA with block arguments in place of phi nodes, and nested regions
 in place of jumps, as in MLIR (Lattner et al., 2021).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
 from runtime.errors.source import Source, Span
@@ -326,3 +328,71 @@ def _nodes(blocks: Sequence[Block]) -> Iterator[Node]:
                 break
         else:
             todo.pop()
+
+
+# What stands for a value in the copy.
+Values = MutableMapping[Value, Value]
+_Pairs = list[tuple[Block, Block]]
+
+
+def copy_graph(graph: Graph, values: Values | None = None) -> Graph:
+    """A graph of its own, that is like `graph`."""
+    made = Graph(graph.name)
+    copy_block(graph.block, made.block, {} if values is None else values)
+    return made
+
+
+def copy_block(block: Block, into: Block, values: Values) -> None:
+    """Let `into`, which is empty, have what `block` has, parameters and results too."""
+    _copy([(block, into)], values)
+
+
+def copy_node(node: Node, values: Values) -> Node:
+    """A node like `node`, in no block, of what stands for its inputs."""
+    todo: _Pairs = []
+    made = _node(node, values, todo)
+    _copy(todo, values)
+    return made
+
+
+def copy_nodes(block: Block, before: Node, values: Values) -> list[Value]:
+    """Put copies of the nodes of `block` before a node; gives what it would give.
+
+    `values` says what stands for the parameters.
+    """
+    todo: _Pairs = []
+    for node in block:
+        _node(node, values, todo).put_before(before)
+    _copy(todo, values)
+    return [values.get(each, each) for each in block.results]
+
+
+def _copy(todo: _Pairs, values: Values) -> None:
+    # It grows while it is read.
+    for block, into in todo:
+        for value in block.parameters:
+            values[value] = into.add_parameter(value.type, value.hint)
+        for node in block:
+            into.append(_node(node, values, todo))
+        for value in block.results:
+            into.add_result(values.get(value, value))
+
+
+def _node(node: Node, values: Values, todo: _Pairs) -> Node:
+    made = Node(
+        node.kind,
+        [values.get(each, each) for each in node.inputs],
+        [each.type for each in node.outputs],
+        node.attributes,
+        node.place,
+    )
+    for value, copied in zip(node.outputs, made.outputs, strict=True):
+        copied.hint = value.hint
+        values[value] = copied
+    for block in node.blocks:
+        todo.append((block, made.add_block()))
+    for name, value in node.attributes.items():
+        if isinstance(value, Graph):
+            inner = made.attributes[name] = Graph(value.name)
+            todo.append((value.block, inner.block))
+    return made

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from runtime.schema.declaration import ModuleType, ScriptClassType
 from runtime.schema.types import IntType
 from runtime.script.ir import Block, Graph, Node, Value
-from runtime.script.ir.copy import copy_block, copy_node, copy_nodes
+from runtime.script.ir.graph import copy_block, copy_node, copy_nodes
 from runtime.script.ir.type_rules import called
 from runtime.script.passes.splicing import (
     constant_before,

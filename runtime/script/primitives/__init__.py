@@ -1,17 +1,19 @@
 """Primitives: the operators that scripts call on numbers, strings, lists and dicts."""
 
-from runtime.script.primitives.choice import Choice, choose, widened
-from runtime.script.primitives.install import install
 from runtime.script.primitives.row import NAMESPACE, Row, Way
 from runtime.script.primitives.table import (
     ROWS,
+    Choice,
     by_attribute,
     by_form,
     by_function,
     by_method,
     by_name,
     by_operator,
+    choose,
+    install,
     methods_of,
+    widened,
 )
 
 __all__ = [

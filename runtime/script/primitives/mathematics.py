@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from runtime.script.primitives.integers import bounded, overflow
+from runtime.script.primitives.numbers import bounded, overflow
 from runtime.script.primitives.row import Row, call, row
 
 # Of a number whose kind shows when the program runs; complex ones are refused.

@@ -1,27 +1,28 @@
 """Numbers: arithmetic, comparisons, conversions, rounding, and the methods of numbers.
 
-True only here: which operators there are on bool, int, float, complex, and on Scalar,
-a number whose kind shows only when the program runs.
+Rows for bool, int, float, complex, and Scalar, a number whose kind shows only when the
+program runs.
 
 Rules:
+- an int is 64 bits with a sign: an operator stays within, or raises; what would take
+  long before it is refused (`2 ** 10**9`) is refused before it is computed;
 - arithmetic is between two numbers of one kind; where the kinds differ, the narrower
-  one is converted first (`runtime.script.primitives.choice`), as Python itself does;
+  one is converted first (`runtime.script.primitives.table`), as Python itself does;
 - comparisons are exact between kinds, as in Python, so each pair has its own row;
 - `min` and `max` give one of their operands: of an int and a float, the int as a float,
   which is refused where it is another number (Python leaves it an int);
 - more than two operands of `min` and `max` are taken from the left, two by two;
-- an int is 64 bits (`integers`); a power that is no number of the same kind is refused.
+- a power that is no number of the same kind is refused.
 """
 
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from runtime.script.primitives import integers
-from runtime.script.primitives.integers import (
-    bounded,
-    other_result,
-)
+from runtime.errors.arithmetic import NegativeExponent
+from runtime.errors.script_values import IntegerOverflow, ResultOfOtherType
+from runtime.schema.excerpt import described, shortened
+from runtime.schema.numbers import INT_END, INT_FIRST
 from runtime.script.primitives.row import (
     Row,
     attribute,
@@ -31,6 +32,106 @@ from runtime.script.primitives.row import (
     prefix,
     row,
 )
+
+# From this many bits on, only 0, 1 and -1 have a power that fits, and only 0 a shift.
+BITS = 64
+
+
+def overflow(operator: str, *operands: object) -> IntegerOverflow:
+    """The error for a result outside of 64 bits."""
+    return IntegerOverflow(operator=operator, operands=tuple(map(shortened, operands)))
+
+
+def other_result(
+    operator: str, expected: str, result: object, *operands: object
+) -> ResultOfOtherType:
+    """The error for a result of another type than the schema's."""
+    return ResultOfOtherType(
+        operator=operator,
+        operands=tuple(map(shortened, operands)),
+        expected=expected,
+        found=described(result),
+    )
+
+
+def bounded(operator: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of Python, for results that fit."""
+
+    def run(*operands: Any) -> Any:
+        result = function(*operands)
+        if INT_FIRST <= result < INT_END:
+            return result
+        raise overflow(operator, *operands)
+
+    run.__name__ = run.__qualname__ = getattr(function, "__name__", "bounded")
+    return run
+
+
+def add(a: int, b: int) -> int:
+    """`a + b`; raises `IntegerOverflow`."""
+    result = a + b
+    if INT_FIRST <= result < INT_END:
+        return result
+    raise overflow("+", a, b)
+
+
+def sub(a: int, b: int) -> int:
+    """`a - b`; raises `IntegerOverflow`."""
+    result = a - b
+    if INT_FIRST <= result < INT_END:
+        return result
+    raise overflow("-", a, b)
+
+
+def mul(a: int, b: int) -> int:
+    """`a * b`; raises `IntegerOverflow`."""
+    result = a * b
+    if INT_FIRST <= result < INT_END:
+        return result
+    raise overflow("*", a, b)
+
+
+def floordiv(a: int, b: int) -> int:
+    """`a // b`; raises `IntegerOverflow` for the least integer by -1."""
+    result = a // b
+    if result < INT_END:
+        return result
+    raise overflow("//", a, b)
+
+
+def both(a: int, b: int) -> tuple[int, int]:
+    """`divmod(a, b)`; raises `IntegerOverflow` for the least integer by -1."""
+    result = divmod(a, b)
+    if result[0] < INT_END:
+        return result
+    raise overflow("divmod", a, b)
+
+
+def power(a: int, b: int) -> int:
+    """`a ** b`; raises `IntegerOverflow`, and `NegativeExponent` for a fraction."""
+    if b < 0:
+        if a == 0:
+            raise ZeroDivisionError("0.0 cannot be raised to a negative power")
+        raise NegativeExponent(operator="**", dtype="int")
+    if b >= BITS and not -1 <= a <= 1:
+        raise overflow("**", a, b)
+    result: int = a**b
+    if INT_FIRST <= result < INT_END:
+        return result
+    raise overflow("**", a, b)
+
+
+def shift_left(a: int, b: int) -> int:
+    """`a << b`; raises `IntegerOverflow`, and `ValueError` for a negative count."""
+    if b >= BITS:
+        if a:
+            raise overflow("<<", a, b)
+        return 0
+    result = a << b
+    if INT_FIRST <= result < INT_END:
+        return result
+    raise overflow("<<", a, b)
+
 
 # Kind -> samples of it.
 _KINDS: dict[type, str] = {
@@ -73,15 +174,15 @@ def _scalar(symbol: str, function: Callable[[Any, Any], Any]) -> Callable[..., A
 
 def _true_power(a: Any, b: Any) -> Any:
     """`a ** b` of ints under `Scalar`: a fraction is a result like any other."""
-    return integers.power(a, b) if b >= 0 else a**b
+    return power(a, b) if b >= 0 else a**b
 
 
 # Operator -> (name, the function for ints, for the other kinds, the kinds).
 _WHOLE: dict[str, Callable[..., Any]] = {
-    "+": integers.add,
-    "-": integers.sub,
-    "*": integers.mul,
-    "//": integers.floordiv,
+    "+": add,
+    "-": sub,
+    "*": mul,
+    "//": floordiv,
     "%": operator.mod,
     "/": operator.truediv,
     "**": _true_power,
@@ -117,7 +218,7 @@ def _arithmetic() -> Iterator[Row]:
     way = binary("**")
     ints = "2, 62; 2, 63; -2, 63; 3, -1; 0, -1; 0, 0; 2, 1000; -1, MOST"
     schema = "pow.int(int a, int b) -> int"
-    yield row(schema, way, integers.power, ints, raises=True)
+    yield row(schema, way, power, ints, raises=True)
     floats = "2.0, 0.5; -8.0, 0.5; 0.0, -1.0; 1e308, 2.0; nan, 0.0; -inf, 3.0"
     schema = "pow.float(float a, float b) -> float"
     yield row(schema, way, _power_of_floats, floats, raises=True)
@@ -142,7 +243,7 @@ def _bitwise() -> Iterator[Row]:
         yield row(schema, binary(symbol), function, "12, 10; LEAST, MOST; -1, 7")
     samples = "1, 62; 1, 63; -1, 63; 5, -1; 0, 1000000; 1, 100"
     schema = "lshift.int(int a, int b) -> int"
-    yield row(schema, binary("<<"), integers.shift_left, samples, raises=True)
+    yield row(schema, binary("<<"), shift_left, samples, raises=True)
     samples = "LEAST, 63; 5, 1; 5, -1; -1, MOST"
     schema = "rshift.int(int a, int b) -> int"
     yield row(schema, binary(">>"), operator.rshift, samples, raises=True)
@@ -279,7 +380,7 @@ def _rounding() -> Iterator[Row]:
     samples = "2.675, 2; 1e300, -2; nan, 1; 1.7e308, -308; 15.0, -1; 1.5, MOST"
     yield row(schema, call(round), round, samples, raises=True)
     schema = "divmod.int(int x, int y) -> (int, int)"
-    yield row(schema, call(divmod), integers.both, _INTS, raises=True)
+    yield row(schema, call(divmod), both, _INTS, raises=True)
     schema = "divmod.float(float x, float y) -> (float, float)"
     yield row(schema, call(divmod), divmod, _FLOATS, raises=True)
 

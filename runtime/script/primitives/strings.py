@@ -18,7 +18,7 @@ from typing import Any
 
 from runtime.errors.script_values import AttributeInFormat
 from runtime.schema.excerpt import shortened
-from runtime.script.primitives.integers import bounded
+from runtime.script.primitives.numbers import bounded
 from runtime.script.primitives.row import (
     Row,
     binary,

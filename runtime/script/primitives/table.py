@@ -1,34 +1,130 @@
-"""The table of primitives: all rows, by their names and by the ways to them.
+"""The table of primitives: all rows, how they are found, chosen, and installed.
 
-True only here: the order of the chapters, and the look-ups.
+    by_name, by_operator, ...    the rows of one way to them
+    choose      which of several rows a program means, by the types of its operands
+    install     the rows as operators of the namespace `script`
 
-Rules:
+Rules of look-ups:
 - rows of one way stand in the order in which they are tried: numbers come before
   containers, and what takes any type comes last;
 - a function of Python is looked up as an object, so an alias of it is the same, and
   something of the same name is not;
-- `pow(a, b)` is `a ** b`;
-- an augmented assignment that has no rows for its operands (`+=` of numbers) is the
-  operator, and an assignment;
+- `pow(a, b)` is `a ** b`; an augmented assignment that has no rows for its operands
+  (`+=` of numbers) is the operator, and an assignment;
 - a look-up gives no rows, an empty tuple, for what is no primitive.
+
+Rules of choice:
+- the rows are tried in order, first with the types as they are, then with narrower
+  numbers in place of wider ones: bool, int, float, complex, and a Scalar only where
+  there is no row of the kind itself: the narrowest row that all operands fit, which is
+  how Python itself has it;
+- a number that is widened is converted by a primitive of its own (`float.int`), so that
+  the row's function gets exactly what its schema says.
+
+Rules of operators:
+- every row is defined by its schema, so that names resolve and schemas are told, and
+  its function is the kernel of all backends; what may not raise is tagged so;
+- a call through the dispatcher converts its arguments, but a list or a dictionary that
+  is written to is the caller's own;
+- the default dispatcher is installed on once, when this module is imported, and the
+  handles are kept here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from runtime.schema.types import NumberType, Type, TypeVariable
-from runtime.schema.unify import Mismatch, match
-from runtime.script.primitives import (
-    dicts,
-    lists,
-    mathematics,
-    numbers,
-    objects,
-    strings,
-    tensors,
+from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
+from runtime.dispatch.kernel import direct
+from runtime.dispatch.library import Library
+from runtime.locks import waited_for
+from runtime.schema.tags import TOTAL
+from runtime.schema.types import (
+    BoolType,
+    ComplexType,
+    FloatType,
+    IntType,
+    NumberType,
+    Type,
+    TypeVariable,
 )
-from runtime.script.primitives.choice import widened
-from runtime.script.primitives.row import Kind, Row
+from runtime.schema.unify import Mismatch, match
+from runtime.script.primitives import containers, mathematics, numbers, strings, tensors
+from runtime.script.primitives.row import NAMESPACE, Kind, Row
+
+# Narrowest first.
+KINDS = (BoolType, IntType, FloatType, ComplexType)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A row, what its variables stand for, and how each operand is converted first.
+
+    A conversion is the name of a primitive of one operand, or None.
+    """
+
+    row: Row
+    bound: Mapping[str, Type]
+    conversions: tuple[str | None, ...]
+
+
+def widened(actual: Type, formal: Type) -> str | None:
+    """The primitive that makes a `formal` of an `actual`; None if there is none."""
+    if actual not in KINDS or formal not in KINDS:
+        return None
+    if KINDS.index(actual) >= KINDS.index(formal):
+        return None
+    return f"{NAMESPACE}::{formal}.{actual}"
+
+
+def choose(rows: Iterable[Row], actuals: Sequence[Type]) -> Choice | None:
+    """The row that positional operands of these types mean, or None.
+
+    Raises nothing; which rows there were is known to whoever asked.
+    """
+    fitting = [row for row in rows if _takes(row, len(actuals))]
+    for row in fitting:
+        bound = None if _loses_kind(row, actuals) else _match(row, actuals)
+        if bound is not None:
+            return Choice(row, bound, (None,) * len(actuals))
+    for row in fitting:
+        formals = [argument.type for argument in row.schema.arguments]
+        pairs = list(zip(actuals, formals, strict=False))
+        conversions = [widened(actual, formal) for actual, formal in pairs]
+        converted = [
+            formal if conversion else actual
+            for (actual, formal), conversion in zip(pairs, conversions, strict=True)
+        ]
+        converted += actuals[len(pairs) :]
+        bound = _match(row, converted)
+        if bound is not None:
+            rest = (None,) * (len(actuals) - len(pairs))
+            return Choice(row, bound, (*conversions, *rest))
+    return None
+
+
+def _loses_kind(row: Row, actuals: Sequence[Type]) -> bool:
+    """Whether a number of a known kind would become a `Scalar`."""
+    pairs = zip(row.schema.arguments, actuals, strict=False)
+    return any(
+        formal.type is NumberType and actual is not NumberType
+        for formal, actual in pairs
+    )
+
+
+def _takes(row: Row, count: int) -> bool:
+    """Whether the row can be called with so many positional operands."""
+    schema = row.schema
+    places = [a for a in schema.arguments if not a.kwarg_only]
+    required = sum(not a.has_default for a in schema.arguments)
+    return required <= count and (schema.is_vararg or count <= len(places))
+
+
+def _match(row: Row, actuals: Sequence[Type]) -> Mapping[str, Type] | None:
+    formals = [argument.type for argument in row.schema.arguments][: len(actuals)]
+    found = match(formals, actuals[: len(formals)])
+    return None if isinstance(found, Mismatch) else found
+
 
 Rows = tuple[Row, ...]
 
@@ -36,10 +132,9 @@ _CHAPTERS = (
     numbers.ROWS,
     strings.ROWS,
     tensors.ROWS,
-    lists.ROWS,
-    dicts.ROWS,
+    containers.ROWS,
     mathematics.ROWS,
-    objects.ROWS,
+    tensors.OBJECT_ROWS,
 )
 
 
@@ -124,3 +219,36 @@ def _of(rows: Iterable[Row], self: Type) -> Rows:
 
 def _first_takes(row: Row, self: Type) -> bool:
     return not isinstance(match((row.schema.arguments[0].type,), (self,)), Mismatch)
+
+
+# What dumps show as the place of registration.
+ORIGIN = "script primitives"
+
+_LOCK = waited_for()
+_KEPT: dict[str, Library] = {}
+
+
+def install(dispatcher: Dispatcher | None = None) -> Library:
+    """Register every primitive; the library owns the registrations.
+
+    On the default dispatcher this happens once; asked again, the same library is
+    returned.  Raises `NamespaceTaken` where `script` is taken.
+    """
+    if dispatcher is not None and dispatcher is not default_dispatcher():
+        return _installed(dispatcher)
+    with _LOCK:
+        if NAMESPACE not in _KEPT:
+            _KEPT[NAMESPACE] = _installed(default_dispatcher())
+        return _KEPT[NAMESPACE]
+
+
+def _installed(dispatcher: Dispatcher) -> Library:
+    library = Library(NAMESPACE, "DEF", dispatcher=dispatcher, origin=ORIGIN)
+    for row in ROWS:
+        name = f"script_{str(row.schema.name).partition('::')[2]}".replace(".", "_")
+        tags = row.tags if row.raises else (*row.tags, TOTAL)
+        library.define(row.schema, kernel=direct(row.function, name), tags=tags)
+    return library
+
+
+install()

@@ -1,10 +1,13 @@
-"""Tensors and values of Python: conversions, `item`, `tolist`, `len`, sizes, `tensor`.
+"""Values of any type, and tensors as values: identity, conversions, `item`, sizes.
 
-True only here: how a script gets Python's values out of a tensor, what it is told of
-its form, and how it makes one of values: what computes with tensors are operators of
-`core`.
+What computes with tensors are operators of `core`; here is how a program gets Python's
+values out of a tensor, is told of its form, and makes one of values.
 
 Rules:
+- `is` compares identity, which is that of Python's objects: of small ints it is what
+  CPython makes of them;
+- the hash of a str differs from one process to the next, and that of a tensor is its
+  identity: `hash` is marked as not deterministic, so that no pass computes it early;
 - a tensor of one element is its number; any other number of elements is refused by the
   tensor itself, as is a tensor without elements in memory;
 - an int beyond 64 bits (of an unsigned tensor, or of a large float) is refused;
@@ -13,14 +16,59 @@ Rules:
 - sizes are a list of ints, where Python has a tuple of a class of its own.
 """
 
+import operator
 from collections.abc import Iterator
 from operator import attrgetter, methodcaller
 from typing import Any
 
+from runtime.autograd.modes import is_grad_enabled
 from runtime.schema.codes import DType
-from runtime.script.primitives.integers import bounded
-from runtime.script.primitives.row import Row, Way, attribute, call, method, row
+from runtime.schema.device import Device
+from runtime.script.primitives.numbers import bounded
+from runtime.script.primitives.row import Row, Way, attribute, binary, call, method, row
 from runtime.tensors.data import tensor
+
+_HASHED = "1; 1.0; True; 'a'; None; (1, 'a'); 1j; [1]; nan; T0; MOST; -1"
+
+
+def _device(type: str, index: int | None = None) -> Device:  # noqa: A002  # the field's own word
+    return Device.parse(type if index is None else f"{type}:{index}")
+
+
+def _object_rows() -> Iterator[Row]:
+    samples = "T0, T0; T0, T1; None, None; True, None; 'a', None"
+    schema = "is_.t(t a, u b) -> bool"
+    yield row(schema, binary("is"), operator.is_, samples)
+    schema = "is_not.t(t a, u b) -> bool"
+    yield row(schema, binary("is not"), operator.is_not, samples)
+    samples = "device('cpu'), device('cpu'); device('cuda:1'), device('cuda:0')"
+    for symbol, name, function in (
+        ("==", "eq", operator.eq),
+        ("!=", "ne", operator.ne),
+    ):
+        schema = f"{name}.Device(Device a, Device b) -> bool"
+        yield row(schema, binary(symbol), function, samples)
+    samples = "'cpu'; 'cuda', 1; 'cuda:1'; 'cuda:x'"
+    way = Way("function", Device, "device")
+    schema = "device.text(str type, int? index=None) -> Device"
+    yield row(schema, way, _device, samples, raises=True)
+    for name, result, get in (
+        ("type", "str", operator.attrgetter("type")),
+        ("index", "int?", operator.attrgetter("index")),
+    ):
+        schema = f"{name}.Device(Device self) -> {result}"
+        samples = "device('cpu'); device('cuda:1')"
+        yield row(schema, attribute(name), get, samples)
+    tags = ("nondeterministic_seeded",)
+    way = Way("function", is_grad_enabled, "is_grad_enabled")
+    # No constant: a `with` around it decides.
+    yield row("is_grad_enabled.mode() -> bool", way, is_grad_enabled, "", tags=tags)
+    schema = "hash.t(t object) -> int"
+    yield row(schema, call(hash), hash, _HASHED, raises=True, tags=tags)
+
+
+OBJECT_ROWS = tuple(_object_rows())
+
 
 _ONE = "tensor(2); tensor([2.5]); tensor(True); tensor([1, 2]); tensor([])"
 

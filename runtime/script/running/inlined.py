@@ -18,7 +18,7 @@ from typing import Any
 from runtime.dispatch.state import DispatcherState, OperatorMap
 from runtime.keys import LOCAL
 from runtime.schema.numbers import INT_END, INT_FIRST
-from runtime.script.primitives import NAMESPACE, integers
+from runtime.script.primitives import NAMESPACE, numbers
 from runtime.script.program.bound import Bound
 
 # Functions of primitives -> what they are in Python's words.
@@ -49,10 +49,10 @@ INLINE: dict[Any, str] = {
     operator.contains: "{1} in {0}",
     list.append: "{0}.append({1})",
     # Those that refuse what is beyond 64 bits.
-    integers.add: "{0} + {1}",
-    integers.sub: "{0} - {1}",
-    integers.mul: "{0} * {1}",
-    integers.floordiv: "{0} // {1}",
+    numbers.add: "{0} + {1}",
+    numbers.sub: "{0} - {1}",
+    numbers.mul: "{0} * {1}",
+    numbers.floordiv: "{0} // {1}",
 }
 # Numbers whose comparison costs CPython next to nothing: those of one digit.
 SMALL = 2**30 - 1
@@ -65,11 +65,11 @@ def tests_of(function: Any, constants: Sequence[Any]) -> tuple[str, ...]:
 
     `constants` are those among the operands; None stands for others.
     """
-    if function is integers.floordiv:
+    if function is numbers.floordiv:
         divisor = constants[1]
         # The least number by -1 is the only one.
         return () if divisor not in (None, -1) else (_NOT_SMALL, _BEYOND)
-    if function in (integers.add, integers.sub, integers.mul):
+    if function in (numbers.add, numbers.sub, numbers.mul):
         return (_NOT_SMALL, _BEYOND)
     return ()
 

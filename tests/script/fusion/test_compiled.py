@@ -12,7 +12,7 @@ from runtime.dispatch.watch import WATCH
 from runtime.errors.operands import DTypeRefused
 from runtime.operators.call import core
 from runtime.python_dispatch import TorchDispatchMode
-from runtime.script.fusion import Compiled, compiled, compiling, kernel
+from runtime.script.fusion import Compiled, compiled, group, kernel
 from runtime.script.program.bound import is_own
 from tests.script.fusion.chains import bits_of, fused, group_of, groups_of, tensor_of
 
@@ -79,7 +79,7 @@ def test_an_override_that_is_not_asked_for_is_found(
 ) -> None:
     """A planted fault: every operator counts as the runtime's own."""
     x, y = given()
-    monkeypatch.setattr(compiling, "is_own", lambda kind, state: True)
+    monkeypatch.setattr(group, "is_own", lambda kind, state: True)
     with overridden():
         assert bits_of(pair(x, y)) != bits_of(core.relu(core.neg(x)))
 
