@@ -15,8 +15,13 @@ from runtime.rpc.program.kinds import ASYNC, METHODS, NAME, REMOTE, SYNC
 from runtime.rpc.program.surface import Surface
 from runtime.schema.types import AnyType
 from runtime.script.archive import Constants, register_form, register_word
-from runtime.script.archive.expressions import bare, closed, function_name, joined
-from runtime.script.archive.spelling import type_text
+from runtime.script.archive.expressions import (
+    bare,
+    closed,
+    function_name,
+    joined,
+    type_text,
+)
 from runtime.script.ir import Node
 
 Form = Callable[[Node, Sequence[str], Constants], str]

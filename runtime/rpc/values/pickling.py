@@ -382,7 +382,7 @@ def _reducer_of_compiled(kind: type) -> Reducer | None:
     jit: Any = sys.modules.get("runtime.jit.script_function")
     if jit is not None and issubclass(kind, jit.ScriptFunction):
         return _reduce_script_function
-    script: Any = load("runtime.script.modules.script_method")
+    script: Any = load("runtime.script.modules.script_module")
     program: Any = load("runtime.script.program")
     if issubclass(kind, (script.Compiled, program.Function)):
         return _refuse_method

@@ -35,18 +35,16 @@ from runtime.schema.declaration import (
 from runtime.schema.schema import Schema
 from runtime.script.archive.expressions import (
     FORMS,
-    bare,
-    closed,
-    expression,
-    written,
-)
-from runtime.script.archive.spelling import (
     Constants,
     Names,
+    bare,
+    closed,
     constant_text,
+    expression,
     is_name,
     tuple_text,
     type_text,
+    written,
 )
 from runtime.script.ir import Block, Graph, Node, Value
 from runtime.script.program import Function

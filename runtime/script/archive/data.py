@@ -54,7 +54,7 @@ from runtime.schema.types import (
 )
 from runtime.schema.values import converter
 from runtime.script.archive import limits
-from runtime.script.archive.spelling import MANAGERS, manager
+from runtime.script.archive.expressions import MANAGERS, manager
 from runtime.script.modules import ScriptModule
 from runtime.script.program import Function, declared_type
 from runtime.tensors import Tensor

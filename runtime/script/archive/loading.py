@@ -61,8 +61,8 @@ from runtime.script.archive.data import (
     identifier,
     qualname,
 )
+from runtime.script.archive.expressions import manager
 from runtime.script.archive.saving import KINDS, nodes_of
-from runtime.script.archive.spelling import manager
 from runtime.script.emission.python_class import getter, setter
 from runtime.script.ir import Graph, check, parse_graph, row_of
 from runtime.script.ir import Place as Written

@@ -33,7 +33,7 @@ from runtime.schema.types import (
     Type,
 )
 from runtime.script.archive.code import code_of
-from runtime.script.archive.spelling import ADDED, MANAGERS, Constants
+from runtime.script.archive.expressions import ADDED, MANAGERS, Constants
 from runtime.script.emission import (
     Arguments,
     Emitter,

@@ -38,7 +38,7 @@ from runtime.script.archive import limits
 from runtime.script.archive.code import code_of, type_code
 from runtime.script.archive.container import Place, Writer, writing
 from runtime.script.archive.data import Encoder
-from runtime.script.archive.spelling import Constants, manager
+from runtime.script.archive.expressions import Constants, manager
 from runtime.script.ir import Graph, Node, printed
 from runtime.script.program import Function
 

@@ -1,11 +1,10 @@
 """Modules in scripts: their types, what compiles them, and what runs."""
 
-from runtime.script.modules import module_class as _class  # noqa: F401  # and their classes
+from runtime.script.modules import script_module as _class  # noqa: F401  # and their classes
 from runtime.script.modules import sugar as _sugar  # noqa: F401  # lets programs know modules
 from runtime.script.modules.building import compile_module, define, uncompiled_module
 from runtime.script.modules.freezing import freeze as freeze_module
-from runtime.script.modules.script_method import Compiled, ScriptMethod
-from runtime.script.modules.script_module import ScriptModule
+from runtime.script.modules.script_module import Compiled, ScriptMethod, ScriptModule
 from runtime.script.modules.shape import (
     Shape,
     Shaping,

@@ -1,8 +1,16 @@
-"""Compiled modules: what scripts and Python both see of a module.
+"""Compiled functions and modules: what scripts and Python both see of them.
 
-True only here: where the attributes of a compiled module are, and who may set them.
+    Compiled, ScriptMethod    a compiled function, with or without an object to it
+    ScriptModule              a compiled module
+    ModuleClass               the class of a module in a program: its static methods
 
-Rules:
+Rules of functions:
+- a call binds and converts its arguments by the schema, as `runtime.script.running`
+  says;
+- graphs are handed out as copies where they are made for whoever asks
+  (`inlined_graph`), else as they are: nobody changes them.
+
+Rules of modules:
 - a compiled module is a `runtime.Module`: its parameters, buffers and modules lie where
   those of modules do, its other attributes in its `__dict__`; its type says which there
   are, and of what types;
@@ -11,10 +19,13 @@ Rules:
 - other names may be set from Python, and no script sees them; constants stay;
 - methods are those of the type; a class of its own cannot derive from it;
 - a copy has the same type, and attributes of its own; what is pickled is refused:
-  `save` and `load` are for that.
+  `save` and `load` are for that;
+- modules are made by Python, before a program is compiled; an interface may derive from
+  `Module`, as those of torch do.
 """
 
 import copy
+import inspect
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, Self, SupportsIndex
 
@@ -25,13 +36,90 @@ from runtime.modules import Module, Parameter
 from runtime.modules.containers import ModuleDict, ModuleList, Sequential
 from runtime.schema.declaration import ModuleType, qualified_name, unmangled
 from runtime.schema.numbers import MISMATCH
+from runtime.schema.schema import Schema
 from runtime.schema.types import BoolType, FloatType, StrType, TensorType, Type
 from runtime.schema.values import converter
+from runtime.script.emission import (
+    CLASSES,
+    Arguments,
+    Emitter,
+    Sugared,
+    no_attribute,
+    sugar_of,
+)
 from runtime.script.emission.python_class import getter, setter
-from runtime.script.ir import Graph
-from runtime.script.modules.script_method import ScriptMethod
-from runtime.script.program import CARRIED, Mark, mark_of
+from runtime.script.ir import Graph, copy_graph
+from runtime.script.passes import inline_calls
+from runtime.script.program import (
+    CARRIED,
+    INTERFACE_BASES,
+    Function,
+    Mark,
+    is_interface,
+    mark_of,
+)
+from runtime.script.running import call
 from runtime.tensors import Tensor
+
+
+class Compiled:
+    """A compiled function; `function` is what a program has of it."""
+
+    __slots__ = ("__weakref__", "function")
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+
+    @property
+    def name(self) -> str:
+        """The last part of the full name."""
+        return self.function.name
+
+    @property
+    def qualified_name(self) -> str:
+        """The full name, `__torch__.package.name`."""
+        return self.function.qualname
+
+    @property
+    def schema(self) -> Schema:
+        """The arguments and the result."""
+        return self.function.schema
+
+    @property
+    def graph(self) -> Graph:
+        """What it was compiled to; not to be changed."""
+        return self.function.graph
+
+    @property
+    def inlined_graph(self) -> Graph:
+        """A copy of the graph, with the graphs of all that it calls in it."""
+        made = copy_graph(self.graph)
+        inline_calls(made)
+        return made
+
+    @property
+    def code(self) -> str:
+        """The function as text, as it stands in an archive."""
+        text: str = load("runtime.script.archive").code_of(self.function)
+        return text
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.qualified_name})"
+
+
+class ScriptMethod(Compiled):
+    """A compiled method with its object, `owner`."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, owner: Any, function: Function) -> None:
+        super().__init__(function)
+        self.owner = owner
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the method gives."""
+        return call(self.function, (self.owner, *args), kwargs)
+
 
 # The classes that are containers, by the names of their types.
 CONTAINERS: Mapping[str, type[Module]] = {
@@ -301,3 +389,39 @@ class ScriptModule(Module):
 
 # Names that Python sees of every compiled module, and no attribute can have.
 RESERVED = frozenset(dir(ScriptModule)) - frozenset(dir(Module))
+
+
+class ModuleClass(Sugared):
+    """A class of modules, of which programs call the static methods."""
+
+    __slots__ = ("python",)
+
+    def __init__(self, python: type[Module]) -> None:
+        self.python = python
+
+    def says(self) -> str:
+        """The class."""
+        return f"the class `{self.python.__name__}` of modules"
+
+    def attribute(self, e: Emitter, name: str) -> Sugared:
+        """A static method."""
+        found = inspect.getattr_static(self.python, name, None)
+        if isinstance(found, staticmethod):
+            return sugar_of(found.__func__, e)
+        hint = "Of a class of modules, programs have its static methods."
+        return no_attribute(e, self.says(), name, (), hint)
+
+    def call(self, e: Emitter, arguments: Arguments) -> Sugared:
+        """It makes no modules in programs."""
+        e.fail(f"{self.says()} is called", "Make the module outside of the program.")
+
+
+def _class(python: type) -> Sugared | None:
+    is_own = python.__module__.startswith("runtime.modules")
+    if not issubclass(python, Module) or is_own or is_interface(python):
+        return None
+    return ModuleClass(python)
+
+
+INTERFACE_BASES.append(Module)
+CLASSES.insert(0, _class)

@@ -45,7 +45,7 @@ from runtime.script.emission import (
 )
 from runtime.script.emission.classes import left_schema
 from runtime.script.ir import Value
-from runtime.script.modules.methods import (
+from runtime.script.modules.building import (
     asked,
     begun,
     hook_methods,

@@ -1,7 +1,6 @@
 """Running programs: plans, executors, tasks, and the boundary to Python."""
 
 from runtime.script.plug_ins import ready
-from runtime.script.running.backtrace import Frame, script_frames
 from runtime.script.running.options import (
     ExecutorOptions,
     executor,
@@ -9,6 +8,7 @@ from runtime.script.running.options import (
     set_executor,
 )
 from runtime.script.running.pool import Forked, Pool, fork_pool
+from runtime.script.running.raising import Frame, script_frames
 from runtime.script.running.run import Plan, call, plan_of, run
 from runtime.script.running.steps import Body, register_step
 from runtime.script.running.types import checked, register_test, taker, test_of

@@ -1,10 +1,10 @@
-"""The pool: tasks that are forked, and the threads that run them.
+"""The pool: tasks that are forked, the threads that run them, and what these carry.
 
-True only here: who runs a task, and when.  A task lies in a queue until somebody claims
-it: a thread of the pool, or the first who waits for it and finds that it has not begun.
-So a fork that is waited for soon costs no change of threads.
+A task lies in a queue until somebody claims it: a thread of the pool, or the first who
+waits for it and finds that it has not begun.  So a fork that is waited for soon costs
+no change of threads.
 
-Rules:
+Rules of tasks:
 - a task is claimed once, by one step that cannot be cut in two; whoever claims it
   completes its future, whatever happens;
 - who waits for a task that another thread runs sleeps; that thread waits for tasks that
@@ -16,8 +16,18 @@ Rules:
 - threads end when there was nothing to do for a while; they are daemons: a process does
   not wait for tasks that nobody waits for;
 - no lock is held while a task runs; in a forked child there are no threads, and a task
-  that had not begun runs there when it is waited for;
-- a task runs in the state of the thread that forked it (`carried`).
+  that had not begun runs there when it is waited for.
+
+Rules of what is carried:
+- a task runs in the state of the thread that forked it, as of that moment: the keys
+  that are included and excluded, whether it records, inference, autocast, the modes
+  that dispatch to Python, the run that collects warnings, the variables of its context;
+- the thread that runs it has its own state back afterwards, whatever happened;
+- inference holds as long as what was carried does: the thread that forked may leave it.
+
+Each part of that state is a `threading.local`, whose `__dict__` is one object for each
+thread; a thread remembers those of all parts, so that a copy of its state is a copy of
+a few small dictionaries, and a task that runs where it was forked finds it there.
 """
 
 import os
@@ -25,14 +35,66 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from time import sleep
 from typing import Any
 
+from runtime.autograd.autocast import STATE as AUTOCAST
+from runtime.autograd.modes import GRAD
 from runtime.futures import Future
-from runtime.script.running.backtrace import keep
-from runtime.script.running.carried import Carried
+from runtime.keys import LOCAL
 from runtime.script.running.options import CHOSEN
+from runtime.script.running.raising import RUN, keep
+from runtime.tensors.handled import STATE as HANDLING
+from runtime.tensors.handled import Presence
+from runtime.tensors.keys_of import INFERRING, inference
+
+Dicts = list[dict[str, Any]]
+
+
+class _Mine(threading.local):
+    """The dictionaries of one thread; `own` is what of them is no other thread's."""
+
+    def __init__(self) -> None:
+        parts = (LOCAL, GRAD, AUTOCAST, HANDLING, inference, RUN)
+        self.dicts: Dicts = [each.__dict__ for each in parts]
+        self.own = HANDLING.thread
+
+
+_MINE = _Mine()
+# The places among them of modes, and of inference.
+_MODES, _INFERENCE = 3, 4
+
+
+class Carried:
+    """The state of the thread that makes it."""
+
+    __slots__ = ("_dicts", "_presence", "context", "copies")
+
+    def __init__(self) -> None:
+        self._dicts = dicts = _MINE.dicts
+        self.copies: Dicts = [each.copy() for each in dicts]
+        active = dicts[_INFERENCE].get("active")
+        self._presence = Presence(INFERRING) if active else None
+        # What areas above keep for a thread, in variables of its context.
+        self.context = copy_context()
+
+    def is_here(self) -> bool:
+        """Whether the state of this thread is this very one, in the same thread."""
+        dicts = _MINE.dicts
+        return dicts is self._dicts and dicts == self.copies
+
+    def carry(self) -> None:
+        """Let this thread have the state."""
+        for mine, copy in zip(_MINE.dicts, self.copies, strict=True):
+            if mine != copy:
+                for name in [*mine]:
+                    if name not in copy:
+                        del mine[name]
+                mine.update(copy)
+        _MINE.dicts[_MODES]["thread"] = _MINE.own
+
 
 # Seconds that a thread sleeps for a task before it ends.
 IDLE = 5.0

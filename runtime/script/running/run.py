@@ -29,15 +29,12 @@ from runtime.schema.values import presenter
 from runtime.script.ir import Block, Graph, Node, Value, copy_graph
 from runtime.script.passes import OPTIMIZE, run_passes, shapes_for
 from runtime.script.program import Function
-from runtime.script.running.backtrace import note, passed
-from runtime.script.running.methods import PLANS
 from runtime.script.running.options import CHOSEN, ExecutorOptions
-from runtime.script.running.plan import Planner, captured_by
-from runtime.script.running.registers import Inner, run_steps
-from runtime.script.running.steps import step_of
+from runtime.script.running.plan import Inner, Planner, captured_by, run_steps
+from runtime.script.running.raising import RUN, Run, note, passed
+from runtime.script.running.steps import PLANS, step_of
 from runtime.script.running.text import TooNested, text_of
 from runtime.script.running.types import binder_of
-from runtime.script.running.warned import RUN, Run
 from runtime.tensors.traced import watcher
 
 Entry = Callable[..., Any]

@@ -1,45 +1,130 @@
 """Steps: the function of each node, by its kind.
 
-True only here: what a node does with the values of its inputs.  One row for each kind
-that both executors run by calling a function; branches, loops and `with` are forms of
-control, which each executor has its own words for.
+One row for each kind that both executors run by calling a function; branches, loops and
+`with` are forms of control, which each executor has its own words for.
 
 Rules:
 - a function gives one value for a node of one output, a sequence for several;
 - operators are bound (`runtime.script.program.bound`): what runs is what is registered
   when the step runs; an operator that does not fit the graph any more is refused;
 - an object is looked into without a question, but in programs from elsewhere;
-- functions and methods are looked up when they are first called, and run by the entry
-  of their plan.
+- functions and methods are looked up when they are first called, as a program may be
+  compiled before all of its methods are, and run by the entry of their plan, which is
+  looked up at each call; a method of a class or module is the one of the type that the
+  program knows, one of an interface that of the object's own type, at each call;
+- an object of a class of a program is entered (`with`) by its compiled methods, any
+  other by those of its Python class; `__exit__` is called once, with the class of what
+  was raised, the exception and its traceback, or with three times None, as many as it
+  takes; where it returns something true the exception is swallowed, as in Python; if
+  the block was to give values, there are none, and that is an error.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorChanged, OperatorGone
-from runtime.errors.script_running import ClassGone
+from runtime.errors.script_running import ClassGone, ErrorSwallowed, MethodMissing
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
 from runtime.locks import load
+from runtime.schema.declaration import DeclaredType, InterfaceType
 from runtime.schema.python_classes import named_tuple_class
 from runtime.schema.subtype import is_subtype
 from runtime.schema.types import AwaitType, FutureType, TupleType
 from runtime.script.ir import Node, Value, row_of
 from runtime.script.primitives import table
+from runtime.script.program import Function, declared_type
 from runtime.script.program.bound import Bound, bound_call
-from runtime.script.running.backtrace import FUSED, again
-from runtime.script.running.methods import entry_of, method_of
 from runtime.script.running.pool import Forked, fork_pool
-from runtime.script.running.raising import exception
+from runtime.script.running.raising import FUSED, again, exception, warn
 from runtime.script.running.types import checked, test_of
-from runtime.script.running.warned import warn
 
-Function = Callable[..., Any]
+Entry = Callable[..., Any]
+# Gives the plan of a function; `runtime.script.running.run` sets it.
+PLANS: list[Callable[[Function], Any]] = []
+
+
+def planned(function: Function) -> Any:
+    """The plan of a function, made now if there is none."""
+    return PLANS[-1](function)
+
+
+def entry_of(function: Function) -> Entry:
+    """What runs a function, by the plan that it has at each call."""
+    memo = function.memo
+
+    def run_function(*arguments: Any) -> Any:
+        return (memo.get("plan") or planned(function)).execute(*arguments)
+
+    return run_function
+
+
+def method_of(
+    owner: Any, declared: DeclaredType | None, name: str
+) -> tuple[Entry, int]:
+    """What runs a method, and how many arguments it has; of the object's own type.
+
+    Raises:
+        MethodMissing: it was not compiled.
+    """
+    own = declared_type(owner) if declared is None else declared
+    if own is not None:
+        function = own.declaration.functions.get(name)
+        if function is not None:
+            return entry_of(function), len(function.schema.arguments)
+    kind = type(owner).__name__ if own is None else str(own)
+    raise MethodMissing(qualname=kind, method=name)
+
+
+class With:
+    """The manager of one run of a block, as a context manager of Python's."""
+
+    __slots__ = ("_leave", "_manager", "_needs", "_type")
+
+    _leave: Callable[..., Any]
+
+    def __init__(self, manager: Any, type_: Any, needs: bool) -> None:
+        self._manager = manager
+        self._type = type_
+        self._needs = needs
+
+    @classmethod
+    def of(cls, node: Node) -> Callable[[Any], Self]:
+        """What makes it of a manager, for a node."""
+        type_, needs = node.inputs[0].type, bool(node.outputs)
+        return lambda manager: cls(manager, type_, needs)
+
+    def __enter__(self) -> Any:
+        """Enter the manager."""
+        manager, type_ = self._manager, self._type
+        if isinstance(type_, DeclaredType):
+            owner = None if isinstance(type_, InterfaceType) else type_
+            leave, count = method_of(manager, owner, "__exit__")
+            enter, _ = method_of(manager, owner, "__enter__")
+            self._leave = lambda *error: leave(manager, *error[: count - 1])
+            return enter(manager)
+        kind: Any = manager.__class__
+        leaving: Any = kind.__exit__
+        self._leave = partial(leaving, manager)
+        return kind.__enter__(manager)
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> bool:
+        """Leave the manager; whether the exception is swallowed."""
+        swallows = bool(self._leave(kind, error, traceback))
+        if swallows and error is not None and self._needs:
+            raise ErrorSwallowed(
+                manager=f"an object of type {type(self._manager).__name__}",
+                error=kind.__name__,
+            )
+        return swallows and error is not None
+
+
+Run = Callable[..., Any]
 # What makes the entry of a graph that a node has, or of a block with what it captures:
 # the node, and the name that backtraces tell.
-Nested = Callable[[Node, str], tuple[Function, Sequence[Value]]]
+Nested = Callable[[Node, str], tuple[Run, Sequence[Value]]]
 
 
 class Made(NamedTuple):
@@ -47,7 +132,7 @@ class Made(NamedTuple):
     operator how it is called.
     """
 
-    call: Function
+    call: Run
     captured: Sequence[Value] = ()
     bound: Bound | None = None
 
@@ -109,10 +194,10 @@ def operator_of(node: Node) -> Made:
 # Values
 
 
-def _tuple(node: Node) -> Function:
+def _tuple(node: Node) -> Run:
     type_ = node.output.type
     if isinstance(type_, TupleType) and type_.qualname:
-        named: Function = named_tuple_class(type_)
+        named: Run = named_tuple_class(type_)
         return named
     return _packed
 
@@ -125,7 +210,7 @@ def _listed(*values: Any) -> list[Any]:
     return [*values]
 
 
-def _dict(node: Node) -> Function:
+def _dict(node: Node) -> Run:
     def make(*values: Any) -> dict[Any, Any]:
         return dict(zip(values[::2], values[1::2], strict=True))
 
@@ -136,7 +221,7 @@ def _same(value: Any) -> Any:
     return value
 
 
-def _unpacked(node: Node) -> Function:
+def _unpacked(node: Node) -> Run:
     # One output takes a value, several a sequence.
     return _first if len(node.outputs) == 1 else _same
 
@@ -145,7 +230,7 @@ def _first(values: Sequence[Any]) -> Any:
     return values[0]
 
 
-def _list_unpack(node: Node) -> Function:
+def _list_unpack(node: Node) -> Run:
     count = len(node.outputs)
 
     def unpack(values: list[Any]) -> Any:
@@ -161,12 +246,12 @@ def _list_unpack(node: Node) -> Function:
     return unpack
 
 
-def _index(node: Node) -> Function:
+def _index(node: Node) -> Run:
     index = node.attributes["index"]
     return lambda value: value[index]
 
 
-def _instance(node: Node) -> Function:
+def _instance(node: Node) -> Run:
     tests = [test_of(each) for each in node.attributes["types"]]
     if len(tests) == 1:
         return tests[0]
@@ -176,7 +261,7 @@ def _instance(node: Node) -> Function:
 # Objects and calls
 
 
-def _create(node: Node) -> Function:
+def _create(node: Node) -> Run:
     declaration: Any = node.output.type.declaration  # type: ignore[attr-defined]  # the checker says so
 
     def create() -> Any:
@@ -188,7 +273,7 @@ def _create(node: Node) -> Function:
     return create
 
 
-def _get(node: Node) -> Function:
+def _get(node: Node) -> Run:
     name, look = node.attributes["name"], _look(node)
     if look is not None:
         return lambda owner: getattr(look(owner), name)
@@ -196,14 +281,14 @@ def _get(node: Node) -> Function:
     return (lambda owner: getattr(owner, name)) if "." in name else attrgetter(name)
 
 
-def _set(node: Node) -> Function:
+def _set(node: Node) -> Run:
     name, look = node.attributes["name"], _look(node)
     if look is not None:
         return lambda owner, value: setattr(look(owner), name, value)
     return lambda owner, value: setattr(owner, name, value)
 
 
-def _look(node: Node) -> Function | None:
+def _look(node: Node) -> Run | None:
     """What gives an object if it is what the program says; None if it is trusted."""
     declared: Any = node.inputs[0].type
     if not declared.declaration.namespace.is_foreign:
@@ -219,9 +304,9 @@ def _look(node: Node) -> Function | None:
 _FOREIGN = "A program of an archive"
 
 
-def _call(node: Node) -> Function:
+def _call(node: Node) -> Run:
     """The function is the first input, which is given as all others are."""
-    entry: Function | None = None
+    entry: Run | None = None
     function = node.inputs[0].node.attributes["function"]
 
     def call(_: Any, *values: Any) -> Any:
@@ -233,8 +318,8 @@ def _call(node: Node) -> Function:
     return call
 
 
-def _call_method(node: Node) -> Function:
-    entry: Function | None = None
+def _call_method(node: Node) -> Run:
+    entry: Run | None = None
     declared: Any = node.inputs[0].type
     name = node.attributes["name"]
 
@@ -247,7 +332,7 @@ def _call_method(node: Node) -> Function:
     return call
 
 
-def _call_interface(node: Node) -> Function:
+def _call_interface(node: Node) -> Run:
     name = node.attributes["name"]
 
     def call(owner: Any, *values: Any) -> Any:
@@ -257,7 +342,7 @@ def _call_interface(node: Node) -> Function:
     return call
 
 
-def _python(node: Node) -> Function:
+def _python(node: Node) -> Run:
     called, name = node.attributes["object"], node.attributes["name"]
     wanted = [each.type for each in node.outputs]
     what = f"`{name}`"
@@ -272,7 +357,7 @@ def _python(node: Node) -> Function:
 # Later
 
 
-def _wait(node: Node) -> Function:
+def _wait(node: Node) -> Run:
     type_ = node.inputs[0].type
     assert isinstance(type_, FutureType), "the checker says so"
     element = type_.element
@@ -293,7 +378,7 @@ def _wait(node: Node) -> Function:
     return wait
 
 
-def _await(node: Node) -> Function:
+def _await(node: Node) -> Run:
     type_ = node.inputs[0].type
     assert isinstance(type_, AwaitType), "the checker says so"
     element = type_.element
@@ -314,7 +399,7 @@ class Body:
 
     __slots__ = ("_entry",)
 
-    def __init__(self, entry: Function) -> None:
+    def __init__(self, entry: Run) -> None:
         self._entry = entry
 
     def __call__(self, *values: Any) -> Any:
@@ -347,7 +432,7 @@ def _fused(node: Node, nested: Nested) -> Made:
 # Others
 
 
-def _raises(node: Node) -> Function:
+def _raises(node: Node) -> Run:
     kind = node.attributes.get("class", "")
 
     def throw(message: str) -> None:
@@ -356,11 +441,11 @@ def _raises(node: Node) -> Function:
     return throw
 
 
-def _warns(node: Node) -> Function:
+def _warns(node: Node) -> Run:
     return lambda *values: warn(str(values[0]) if values else "", node)
 
 
-_MAKERS: dict[str, Callable[[Node], Function]] = {
+_MAKERS: dict[str, Callable[[Node], Run]] = {
     "prim::TupleConstruct": _tuple,
     "prim::TupleUnpack": _unpacked,
     "prim::TupleIndex": _index,
@@ -393,7 +478,7 @@ _NESTED: dict[str, Callable[[Node, Nested], Made]] = {
 }
 
 
-def register_step(kind: str, maker: Callable[[Node], Function]) -> Callable[[], None]:
+def register_step(kind: str, maker: Callable[[Node], Run]) -> Callable[[], None]:
     """Let `maker` say what nodes of a kind of a plug-in do.
 
     What comes back takes it out again; plans that were made before keep what they have.

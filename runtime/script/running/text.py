@@ -55,8 +55,8 @@ from runtime.script.ir import Node
 from runtime.script.primitives import NAMESPACE
 from runtime.script.program.bound import Bound
 from runtime.script.running.inlined import INLINE, Finder, Known, is_known, tests_of
-from runtime.script.running.methods import planned
 from runtime.script.running.plan import LIGHT, Control, Layout, Planner, Step
+from runtime.script.running.steps import planned
 
 # CPython takes 20 blocks within each other, one of which is around the whole.
 DEEPEST = 18

@@ -1,8 +1,8 @@
 """The recorder: what a traced thread calls, as nodes of a graph.
 
-True only here: which value of the graph a Python object stands for, and what each call
-becomes.  Operators are seen at the key `Tracer`, above autograd, as they were called:
-what they are made of is not looked at.
+It knows which value of the graph a Python object stands for.  Operators are seen at the
+key `Tracer`, above autograd, as they were called: what they are made of is not looked
+at.
 
     an operator                   a node of its kind, with every argument
     autograd.Function.apply       prim::PythonOp
@@ -18,16 +18,24 @@ Rules:
 - what an operator writes to is the value that the operator gives from then on;
 - numbers that are read out of tensors are constants of the trace; a warning says so, at
   the place of the read;
-- a call that raises is not recorded.
+- a call that raises is not recorded;
+- the place of a node is the caller's: code of the runtime, and code that has no file,
+  is nobody's place; a file is read as it was when it was imported (`linecache`).
 """
 
+import linecache
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import FrameType
 from typing import Any, Self
 
 from runtime.autograd.modes import GRAD
 from runtime.errors.call import page
+from runtime.errors.source import Source
 from runtime.errors.trace import TraceWarning, Untraceable
 from runtime.futures import Future
 from runtime.keys import LOCAL
@@ -53,9 +61,57 @@ from runtime.script.program import Function, declared_type
 from runtime.script.running import call
 from runtime.script.running.types import binder_of
 from runtime.script.tracing.building import GraphBuilder, plain_of
-from runtime.script.tracing.places import place_of_caller
 from runtime.tensors.handled import MODED, Presence
 from runtime.tensors.traced import TRACER
+
+_OURS = __name__.partition(".")[0]
+# Files of programs that are traced.
+REMEMBERED = 64
+
+
+@dataclass(slots=True)
+class _Position:
+    """A place as Python's syntax trees have it."""
+
+    lineno: int
+    col_offset: int
+    end_lineno: int | None
+    end_col_offset: int | None
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _source(text: str, file: str) -> Source:
+    return Source(text, file)
+
+
+def caller() -> FrameType | None:
+    """The innermost frame that is not of the runtime."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_globals.get("__name__")
+        file = frame.f_code.co_filename
+        if name is not None and name.partition(".")[0] != _OURS and file[:1] != "<":
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def place_of_caller() -> Place | None:
+    """The place of the call that a frame which is not of the runtime is at now."""
+    frame = caller()
+    if frame is None:
+        return None
+    file = frame.f_code.co_filename
+    lines = linecache.getlines(file, frame.f_globals)
+    positions = list(frame.f_code.co_positions())
+    line, end, column, end_column = positions[frame.f_lasti // 2]
+    if not lines or line is None or end is None or line > len(lines):
+        return None
+    source = _source("".join(lines), file)
+    if column is None or end_column is None:
+        column, end_column = 0, len(lines[end - 1].encode())
+    return Place(source, source.span(_Position(line, column, end, end_column)))
+
 
 # What reads the one element of a tensor.
 _READ = "core::_local_scalar"

@@ -1,11 +1,9 @@
 """Tracing: from a Python function, run once with examples, to a function of a program.
 
-True only here: what a trace takes and gives, and when it is checked.
-
     function = trace_function(f, (x, {"scale": y}))
     call(function, (other, {"scale": y}))
 
-Rules:
+Rules of traces:
 - an argument of the trace is what was given for a parameter of the function, under its
   name; parameters that were not given keep their defaults for ever;
 - the function runs with copies of the examples; what it writes to them is recorded;
@@ -13,6 +11,15 @@ Rules:
   recorded, and warned of;
 - an exception of the function goes on as it is, and nothing stays;
 - `trace_method` traces what belongs to a module: what its type has is read from it.
+
+Calls come to the recorder of the thread (`runtime.script.tracing.recorder`) by the
+kernel at the key `Tracer`, by the watcher of calls beside operators, and by futures
+that were forked in a trace:
+- while the recorder runs what was called, the key is not included: what happens inside
+  of a call is the call's;
+- a thread that includes the key without a recorder runs as if it did not;
+- a fork runs at once, on this thread, and is recorded into a graph of its own; its
+  future is waited for in the trace, anywhere, and after it.
 """
 
 import re
@@ -20,22 +27,130 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, signature
 from typing import Any, NamedTuple
 
+from runtime.dispatch.kernel import linked
+from runtime.dispatch.library import Library
 from runtime.errors.future import named
 from runtime.errors.trace import UntraceableInput, UntraceableOutput
-from runtime.keys import DispatchKey, exclude_keys
+from runtime.futures import Future
+from runtime.keys import LOCAL, DispatchKey, exclude_keys
+from runtime.keys.local import view_of
 from runtime.schema.argument import Argument
 from runtime.schema.declaration import ROOT, ModuleType, qualified_name
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
-from runtime.schema.types import DictType, ListType, TupleType, Type
-from runtime.script.ir import Graph, check
+from runtime.schema.tags import NUMBERS_AS_TENSORS
+from runtime.schema.types import DictType, FutureType, ListType, TupleType, Type
+from runtime.script.ir import Graph, Value, check
 from runtime.script.program import SHARED_PROGRAM, Function, Program
-from runtime.script.running import run
-from runtime.script.tracing.checking import Kept, check_trace
-from runtime.script.tracing.flattening import Unfit, mapped, own_copy, type_of
-from runtime.script.tracing.recorder import Recorder, warn
-from runtime.script.tracing.tracer import TracedFuture
+from runtime.script.running import call, run
+from runtime.script.tracing.checking import (
+    Kept,
+    Unfit,
+    check_trace,
+    mapped,
+    own_copy,
+    type_of,
+)
+from runtime.script.tracing.recorder import CURRENT, Recorder, place_of_caller, warn
 from runtime.tensors import Tensor
+from runtime.tensors.traced import TRACER, WATCHERS
+
+
+def _recorded(record: Callable[[Recorder], Any], run: Callable[[], Any]) -> Any:
+    """What the recorder of the thread makes of a call, which is not traced itself."""
+    recorder, view = CURRENT.recorder, LOCAL.view
+    LOCAL.view = view_of(view.included & ~TRACER, view.excluded)
+    try:
+        return run() if recorder is None else record(recorder)
+    finally:
+        LOCAL.view = view
+
+
+def recording(below: Any, keyset: Any) -> Callable[..., Any]:
+    """At Tracer: run the operator below, and record the call."""
+    schema, run = below.schema, below.run
+    numbers = NUMBERS_AS_TENSORS in below.tags
+
+    def record(*arguments: Any) -> Any:
+        return _recorded(
+            lambda recorder: recorder.operator(schema, numbers, run, arguments),
+            lambda: run(*arguments),
+        )
+
+    return record
+
+
+class TracedFuture(Future[Any]):
+    """The future of a fork in a trace, complete from the start."""
+
+    __slots__ = ()
+
+    def wait(self, timeout: float | None = None) -> Any:
+        """The value; a wait in a trace is recorded."""
+        result = super().wait(timeout)
+        recorder = CURRENT.recorder
+        value = None if recorder is None else recorder.find(self)
+        if recorder is not None and value is not None:
+            recorder.builder.place = place_of_caller()
+            waited: Value = recorder.builder.node("prim::wait", [value]).output
+            recorder.learn(result, waited)
+        return result
+
+
+class _Tracer:
+    """The watcher: hands what it is told to the recorder of the thread."""
+
+    def read(self, tensor: Any, asked: str) -> None:
+        recorder = CURRENT.recorder
+        if recorder is not None:
+            recorder.told(tensor, asked)
+
+    def applied(self, function: type, args: tuple[Any, ...]) -> Any:
+        apply: Callable[..., Any] = function._applied  # type: ignore[attr-defined]  # an autograd function
+        return _recorded(
+            lambda recorder: recorder.python(function, args), lambda: apply(*args)
+        )
+
+    def called(
+        self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        return _recorded(
+            lambda recorder: recorder.compiled(function, args, kwargs),
+            lambda: call(function, args, kwargs),
+        )
+
+    def forked(
+        self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        outer = CURRENT.recorder
+        future = TracedFuture()
+        if outer is None:
+            future.set_result(function(*args, **kwargs))
+            return future
+        place = place_of_caller()
+        inner = Recorder(parent=outer, keeps=outer.keeps)
+        with inner:
+            result = function(*args, **kwargs)
+        inner.builder.place = outer.builder.place = place
+        value = inner.value(result, None, "fork")
+        inner.builder.result(value)
+        node = outer.builder.node(
+            "prim::fork",
+            inner.captured,
+            [FutureType(value.type)],
+            graph=inner.builder.graph,
+        )
+        outer.kept += inner.kept
+        future.set_result(result)
+        outer.learn(future, node.output)
+        return future
+
+
+# They live as long as the default dispatcher does.
+_LIBRARY = Library("_", "IMPL", origin="tracing")
+_LIBRARY.fallback(linked(recording, "tracer"), "Tracer")
+WATCHERS.append(_Tracer())
+
 
 Examples = Tensor | dict[str, Any] | Sequence[Any]
 

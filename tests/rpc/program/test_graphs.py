@@ -21,7 +21,7 @@ from runtime.futures import Future, awaitable, awaitable_wait
 from runtime.rpc.program import plug_in
 from runtime.rpc.program.kinds import ROWS
 from runtime.schema import annotation
-from runtime.script.archive import expressions, recompiled, spelling
+from runtime.script.archive import expressions, recompiled
 from runtime.script.emission import sugar
 from runtime.script.frontend import language
 from runtime.script.ir import (
@@ -303,7 +303,7 @@ def tables() -> list[list[Any]]:
             steps._MAKERS,
             types._ADDED,
             program._ADDED,
-            spelling.ADDED,
+            expressions.ADDED,
             expressions.FORMS,
             annotation._WRAPPERS,
             annotation._REGISTERED,

@@ -17,7 +17,7 @@ from runtime.script.archive import (
     type_code,
 )
 from runtime.script.archive import code as writing
-from runtime.script.archive.spelling import Names, constant_text, type_text
+from runtime.script.archive.expressions import Names, constant_text, type_text
 from runtime.script.ir import Graph, Node, parse_graph
 from tests.script.archive.samples import (
     COLOUR,

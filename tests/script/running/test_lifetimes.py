@@ -9,7 +9,7 @@ from weakref import WeakSet
 import pytest
 
 from runtime.script.running import call, executor
-from runtime.script.running.carried import Carried
+from runtime.script.running.pool import Carried
 from tests.script.running.written import written
 
 pytestmark = pytest.mark.usefixtures("executed")
