@@ -60,7 +60,7 @@ def test_other_loops_stay(before: str, after: str) -> None:
 
 
 def test_no_loop_grows_beyond_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inlining, "MOST_NODES", 3)
+    monkeypatch.setattr(inlining, "MOST_UNROLLED", 3)
     assert changed(unroll_loops, LOOP) == (LOOP, 0)
 
 

@@ -12,7 +12,7 @@ from runtime.dispatch import Dispatcher, default_dispatcher
 from runtime.errors.call import WrongArgumentType
 from runtime.errors.registration import NamespaceTaken
 from runtime.errors.script_values import IntegerOverflow
-from runtime.script.primitives import NAMESPACE, ROWS, Row, table
+from runtime.script.primitives import NAMESPACE, ROWS, Row, install
 from runtime.script.primitives.table import install as again
 from tests.script.primitives.trial import (
     canonical,
@@ -47,7 +47,7 @@ def test_a_call_through_the_dispatcher_is_a_call_of_the_function(row: Row) -> No
 
 
 def test_the_default_dispatcher_is_installed_on_once() -> None:
-    assert table() is again(default_dispatcher())
+    assert install() is again(default_dispatcher())
     with pytest.raises(NamespaceTaken):
         runtime.Library(NAMESPACE, "DEF")
 
@@ -55,7 +55,7 @@ def test_the_default_dispatcher_is_installed_on_once() -> None:
 def test_another_dispatcher_has_its_own_and_loses_it() -> None:
     dispatcher = Dispatcher()
     before = dispatcher.state
-    library = table(dispatcher)
+    library = install(dispatcher)
     assert len(library.tokens) == 2 * len(ROWS) + 1
     library.close()
     assert dispatcher.state.namespaces.get(NAMESPACE, {}) == {}
