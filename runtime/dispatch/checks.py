@@ -14,7 +14,7 @@ from functools import lru_cache
 from operator import itemgetter
 
 from runtime.dispatch.kernel import keyword_places
-from runtime.dispatch.state import OperatorEntry
+from runtime.dispatch.state import DispatcherState, OperatorEntry
 from runtime.dispatch.token import (
     Definition,
     DefinitionReading,
@@ -65,12 +65,13 @@ def check_kernel_fits(entry: OperatorEntry, token: Implementation) -> None:
         _check_pair(definition, token)
 
 
-def check_no_override(entry: OperatorEntry | None, token: Implementation) -> None:
+def check_no_override(state: DispatcherState, token: Implementation) -> None:
     """Whether `token` is the first kernel for its key.
 
     Raises:
         OverrideForbidden: it is not.
     """
+    entry = state.find(token.reading.namespace, token.reading.text)
     held = None if entry is None else entry.implementations.get(token.key)
     if held is not None:
         raise OverrideForbidden(

@@ -218,7 +218,7 @@ class Dispatcher:
                 before = after = self._settled(freed) if self.dropped else self.state
                 for token in tokens:
                     if exclusive and isinstance(token, Implementation):
-                        check_no_override(after.entry(token.operator), token)
+                        check_no_override(after, token)
                     after = ADD[type(token)](after, token)
                 if after.subscriptions:
                     self._telling = True

@@ -32,7 +32,7 @@ from weakref import WeakKeyDictionary
 
 from runtime.errors.call import NamedNotSupported
 from runtime.errors.registration import NotAKernel
-from runtime.schema.infer import infer_schema_of, takes_keyset_first
+from runtime.schema.infer import kernel_signature
 from runtime.schema.schema import Schema
 
 
@@ -154,21 +154,12 @@ def untyped_kernel_of(function: Callable[..., Any], with_keyset: bool) -> Kernel
 def facts_of(function: Callable[..., Any]) -> Facts:
     """Read the facts off a callable (see `Facts`)."""
     name = describe(function)
-    inferred = infer_schema_of(function)
+    inferred, leading_keyset, keyword_only = kernel_signature(function)
     if inferred is None:
-        return Facts("python", name, leading_keyset=takes_keyset_first(function))
-    from inspect import Parameter, signature
-
-    parameters = signature(function).parameters.values()
-    return Facts(
-        "typed",
-        name,
-        inferred,
-        str(inferred),
-        takes_keyset_first(function),
-        tuple(p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY),
-        f" :: {inferred} [ boxed unboxed ]",
-    )
+        return Facts("python", name, leading_keyset=leading_keyset)
+    text = str(inferred)
+    suffix = f" :: {text} [ boxed unboxed ]"
+    return Facts("typed", name, inferred, text, leading_keyset, keyword_only, suffix)
 
 
 def keyword_places(schema: Schema, names: tuple[str, ...]) -> dict[str, int]:

@@ -1,12 +1,6 @@
-"""Overriding: a second kernel for a key that has one is allowed, and warned of.
+"""Libraries: how definitions, kernels and fallbacks are written down.
 
-True only here: the warning.  It comes before anything is registered, since it may be an
-error; refusing to override is a check (see `checks.check_no_override`).  It points to
-the line of whoever registers, however many functions of the runtime lie between.
-
-Libraries: how definitions, kernels and fallbacks are written down.
-
-True only here: which call is allowed in which kind of library.
+Which call is allowed in which kind of library:
 
 ======== ============= ======= ===== ==================== =============
 kind     a namespace   define  impl  fallback             dispatch_key
@@ -21,7 +15,9 @@ Rules:
   by one call come together or not at all;
 - a library owns its registrations: `close` ends them, and so does losing the last
   reference to the library, as of the next registration or removal;
-- a description in a dump is `debug`, else the kernel's name and the library's origin.
+- a description in a dump is `debug`, else the kernel's name and the library's origin;
+- a second kernel for a key that has one is allowed, and warned of, before anything is
+  registered, since the warning may be an error.
 """
 
 import sys
@@ -84,42 +80,6 @@ from runtime.schema.schema import Schema
 
 class KernelOverridden(UserWarning):
     """A kernel was registered where the operator already had one for that key."""
-
-
-def warn_of_overrides(
-    dispatcher: Dispatcher, tokens: tuple[Implementation, ...]
-) -> None:
-    """Warn whoever called the function of the runtime that registers.
-
-    Meta kernels are overridden silently.  What lost libraries left is no kernel.
-    """
-    if dispatcher.dropped:
-        dispatcher.drain()
-    entry = dispatcher.state.entry(tokens[0].operator)
-    for token in tokens:
-        held = entry.implementations.get(token.key) if entry else None
-        if held is not None and token.key is not DispatchKey.Meta:
-            warnings.warn(
-                f"{token.operator} gets another kernel for {token.key.name}:\n"
-                f"  until now: {held[0].debug}\n  from now:  {token.debug}",
-                KernelOverridden,
-                stacklevel=_outside(),
-            )
-
-
-def _outside() -> int:
-    """How far above whoever asks the first frame is that is not of the runtime."""
-    runtime = __name__.partition(".")[0]
-    level = 1
-    frame: FrameType | None = sys._getframe(1)
-    # A thread, or what runs at exit, may be nothing but the runtime.
-    while frame is not None and _package(frame) == runtime:
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def _package(frame: FrameType) -> str:
-    return str(frame.f_globals.get("__name__")).partition(".")[0]
 
 
 # A library that is asked the same again asks few things; more only costs memory.
@@ -454,3 +414,40 @@ def _bound(remembered: dict[Any, Any]) -> None:
     """Start anew where every call was another one: nothing is to be gained there."""
     if len(remembered) >= REMEMBERED:
         remembered.clear()
+
+
+def warn_of_overrides(
+    dispatcher: Dispatcher, tokens: tuple[Implementation, ...]
+) -> None:
+    """Warn whoever called the function of the runtime that registers.
+
+    Meta kernels are overridden silently.  What lost libraries left is no kernel.
+    """
+    if dispatcher.dropped:
+        dispatcher.drain()
+    reading = tokens[0].reading
+    entry = dispatcher.state.find(reading.namespace, reading.text)
+    for token in tokens:
+        held = entry.implementations.get(token.key) if entry else None
+        if held is not None and token.key is not DispatchKey.Meta:
+            warnings.warn(
+                f"{token.operator} gets another kernel for {token.key.name}:\n"
+                f"  until now: {held[0].debug}\n  from now:  {token.debug}",
+                KernelOverridden,
+                stacklevel=_outside(),
+            )
+
+
+def _outside() -> int:
+    """How far above whoever asks the first frame is that is not of the runtime."""
+    runtime = __name__.partition(".")[0]
+    level = 1
+    frame: FrameType | None = sys._getframe(1)
+    # A thread, or what runs at exit, may be nothing but the runtime.
+    while frame is not None and _package(frame) == runtime:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _package(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]

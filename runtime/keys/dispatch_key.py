@@ -296,7 +296,8 @@ def kernel_key(key: DispatchKey) -> DispatchKey:
     """
     if key is DispatchKey.Undefined:
         return DispatchKey.CompositeImplicitAutograd
-    _refuse_building_block(key, "kernel")
+    if key.kind == "building_block":
+        raise _building_block(key, "kernel")
     return key
 
 
@@ -312,21 +313,21 @@ def fallback_keys(key: DispatchKey) -> tuple[DispatchKey, ...]:
             reason="undefined",
             instead=("a runtime key", "an alias"),
         )
-    _refuse_building_block(key, "fallback")
+    if key.kind == "building_block":
+        raise _building_block(key, "fallback")
     return members(key)
 
 
-def _refuse_building_block(
+def _building_block(
     key: DispatchKey, subject: Literal["kernel", "fallback"]
-) -> None:
-    if key.kind == "building_block":
-        instances = [each for each in SLOTS if each.functionality == key.functionality]
-        raise NotRegistrable(
-            key=key.name,
-            subject=subject,
-            reason="building block",
-            instead=tuple(each.name for each in instances),
-        )
+) -> NotRegistrable:
+    instances = [each for each in SLOTS if each.functionality == key.functionality]
+    return NotRegistrable(
+        key=key.name,
+        subject=subject,
+        reason="building block",
+        instead=tuple(each.name for each in instances),
+    )
 
 
 # An index is a 32-bit number at most; Python refuses to read thousands of digits.

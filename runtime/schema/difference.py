@@ -1,7 +1,7 @@
 """The first difference that makes two signatures unlike.
 
-True only here: what a kernel's signature is compared by (counts and types, nothing
-else: names, defaults, sizes and alias annotations may differ), and in which order.
+What a kernel's signature is compared by (counts and types, nothing else: names,
+defaults, sizes and alias annotations may differ), and in which order.
 """
 
 from dataclasses import dataclass
@@ -63,6 +63,8 @@ def _in_types(
     real: bool,
 ) -> Difference | None:
     for index, (ours, theirs) in enumerate(zip(left, right, strict=True), 1):
+        if ours.type is theirs.type:
+            continue
         one, other = _compared(ours, real), _compared(theirs, real)
         if one != other:
             return Difference(kind, index, str(one), str(other))

@@ -1,23 +1,21 @@
 """The schema of an annotated Python function.
 
-True only here: how a signature becomes a schema.  Two readings exist: a *kernel* has
-nameless arguments `_0, _1, ..` and plain integers, an *operator* made of a function
-has the function's own names, symbolic integers and defaults.
+Two readings exist: a *kernel* has nameless arguments `_0, _1, ..` and plain integers,
+an *operator* made of a function has the function's own names, symbolic integers and
+defaults.
 
 Rules:
 - a kernel that is not annotated whole (`Any`, `*args` and `**kwargs` say nothing) has
   no schema, as one without any annotation: it is called with boxed values;
 - an operator made of a function that is annotated in part is an error, never a guess;
-- a leading parameter annotated `KeySet` is no argument;
-- the answer is remembered for each function, without keeping the function alive.
+- a leading parameter annotated `KeySet` is no argument.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from runtime.errors.schema import InferenceError
 from runtime.keys.keyset import KeySet
@@ -44,45 +42,56 @@ if TYPE_CHECKING:
 # A kernel's schema has no name until its definition arrives.
 NAMELESS = OperatorName("")
 
-_KNOWN: WeakKeyDictionary[Callable[..., Any], Schema | None] = WeakKeyDictionary()
+
+class KernelSignature(NamedTuple):
+    """What the annotations of a kernel tell.
+
+    `schema` is None unless it is annotated whole; `leading_keyset` says that its first
+    parameter is annotated `KeySet`, however that is spelled; `keyword_only` are the
+    parameters that must be named, if there is a schema.
+    """
+
+    schema: Schema | None
+    leading_keyset: bool
+    keyword_only: tuple[str, ...]
 
 
-def infer_schema_of(fn: Callable[..., Any]) -> Schema | None:
-    """The schema of a kernel, or None unless `fn` is annotated whole.
+def kernel_signature(fn: Callable[..., Any]) -> KernelSignature:
+    """What the annotations of a kernel tell.
 
     A callable that shows no signature (a builtin, a ufunc) is not annotated.
 
     Raises:
         InferenceError: an annotation has no schema type.
     """
-    from types import FunctionType
-
-    if not isinstance(fn, FunctionType):
-        return _infer(fn)
-    if fn not in _KNOWN:
-        _KNOWN[fn] = _infer(fn)
-    return _KNOWN[fn]
-
-
-def takes_keyset_first(fn: Callable[..., Any]) -> bool:
-    """Whether the first parameter is annotated `KeySet`, however it is spelled."""
     signature = _signature(fn)
-    return signature is not None and len(_parameters(signature)) < len(
-        signature.parameters
-    )
-
-
-def _infer(fn: Callable[..., Any]) -> Schema | None:
-    signature = _signature(fn)
-    if signature is None or not _is_whole(signature):
-        return None
+    if signature is None:
+        return KernelSignature(None, False, ())
+    parameters = _parameters(signature)
+    leading_keyset = len(parameters) < len(signature.parameters)
+    if not _is_whole(signature):
+        return KernelSignature(None, leading_keyset, ())
     arguments = tuple(
         Argument(f"_{index}", _parameter_type(fn, parameter))
-        for index, parameter in enumerate(_parameters(signature))
+        for index, parameter in enumerate(parameters)
     )
     results = _results(fn, signature)
     returns = tuple(Argument(f"_{index}", one) for index, one in enumerate(results))
-    return Schema(NAMELESS, arguments, returns)
+    named = [
+        each.name
+        for each in signature.parameters.values()
+        if each.kind is each.KEYWORD_ONLY
+    ]
+    schema = Schema(NAMELESS, arguments, returns)
+    return KernelSignature(schema, leading_keyset, tuple(named))
+
+
+def infer_schema_of(fn: Callable[..., Any]) -> Schema | None:
+    """The schema of a kernel, or None unless `fn` is annotated whole.
+
+    Raises as `kernel_signature`.
+    """
+    return kernel_signature(fn).schema
 
 
 def infer_named_schema(
@@ -162,7 +171,7 @@ def _signature(fn: Callable[..., Any]) -> Signature | None:
         plain = signature(fn)
     except (TypeError, ValueError):
         return None
-    if not _is_annotated(plain):
+    if not any(isinstance(each, str) for each in _annotations(plain)):
         return plain
     names = {"Tensor": tensor_stand_in(), "KeySet": KeySet}
     try:
@@ -187,12 +196,14 @@ def _unreadable(fn: Callable[..., Any], plain: Signature, names: dict[str, Any])
     return "return"
 
 
+def _annotations(signature: Signature) -> list[Any]:
+    """Of every parameter and of the result; `Signature.empty` where there is none."""
+    found = [each.annotation for each in signature.parameters.values()]
+    return [*found, signature.return_annotation]
+
+
 def _is_annotated(signature: Signature) -> bool:
-    empty = signature.empty
-    parameters = signature.parameters.values()
-    return signature.return_annotation is not empty or any(
-        parameter.annotation is not empty for parameter in parameters
-    )
+    return any(each is not signature.empty for each in _annotations(signature))
 
 
 def _is_whole(signature: Signature) -> bool:

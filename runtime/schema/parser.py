@@ -1,6 +1,6 @@
 """Schema text to a `Schema`.
 
-True only here: what a whole schema is, and what must hold between its arguments.
+What a whole schema is, and what must hold between its arguments.
 
 Rules:
 - total: every text gives a schema, a name, or one `SchemaSyntaxError`;
@@ -11,6 +11,7 @@ The words are made by `tokenizer`, types are read by `type_parser`, defaults by
 `default_parser`; each function here is one line of the grammar.
 """
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -22,13 +23,15 @@ from runtime.schema.declaration import Namespace
 from runtime.schema.default_parser import DefaultParser
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
-from runtime.schema.tokenizer import Token
+from runtime.schema.tokenizer import KEYWORDS, NAME, Token
 from runtime.schema.type_parser import TypeParser
 from runtime.schema.types import Type
 
 # Three times what the library `core` asks for, a schema and a name of each operator:
 # what is defined again is met soon, and programs that make names up fill no memory.
 REMEMBERED = 2048
+# The usual form of a name, as `_Parser.name` reads it; only others need a parser.
+_NAME = re.compile(rf"(?:({NAME})::)?({NAME})(?:\.({NAME}))?")
 
 
 def parse_schema(
@@ -71,12 +74,18 @@ def parse_type(
         raise error.with_traceback(None) from None
 
 
+@lru_cache(maxsize=REMEMBERED)
 def parse_name(text: str) -> OperatorName:
     """The operator name that `text` writes.
 
     Raises:
         SchemaSyntaxError: `text` is not a name, or a whole schema.
     """
+    usual = _NAME.fullmatch(text)
+    if usual is not None and KEYWORDS.isdisjoint(usual.groups()):
+        overload = usual[3] or ""
+        if not _is_reserved(overload):
+            return OperatorName(text[: usual.end(2)], overload)
     parsed = parse_schema_or_name(text)
     if isinstance(parsed, Schema):
         raise SchemaSyntaxError(
@@ -86,6 +95,11 @@ def parse_name(text: str) -> OperatorName:
             hint=f"Where a name is asked for, write {parsed.name}.",
         )
     return parsed
+
+
+def _is_reserved(overload: str) -> bool:
+    """Whether no overload can have that name."""
+    return overload == "default" or overload.startswith("__")
 
 
 def _extent(text: str) -> tuple[int, int]:
@@ -159,7 +173,7 @@ class _Parser:
         if not cursor.accept("."):
             return OperatorName(name)
         overload = cursor.expect("name", "the name of the overload")
-        if overload.text == "default" or overload.text.startswith("__"):
+        if _is_reserved(overload.text):
             hint = "`default` means the operator without overload; `__` is reserved."
             cursor.fail(f"`{overload.text}` cannot name an overload", overload, hint)
         return OperatorName(name, overload.text)

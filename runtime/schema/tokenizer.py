@@ -1,7 +1,7 @@
 """Text of schemas and graphs as tokens, each with its span.
 
-True only here: what the words, numbers, strings and signs of the language look like;
-graphs have values (`%x.1`) besides.
+What the words, numbers, strings and signs of the language look like; graphs have values
+(`%x.1`) besides.
 
 Rules:
 - the kind of a sign or keyword is the text itself; all other kinds are in `KINDS`;
@@ -45,13 +45,16 @@ class Token(NamedTuple):
     end: int
 
 
+# What a name looks like.
+NAME: Final = "[A-Za-z_][A-Za-z0-9_]*"
+
 # Alternatives are tried in order: a run that begins like a number and is none (`0x10`,
 # `1_000`) is caught whole by `broken`, so that no part of it is taken for a number.
 # Runs of digits are possessive: trying shorter ones takes time squared, in vain.
 _TOKEN: Final = re.compile(
-    r"""
+    rf"""
     (?P<blank> [ \t\r\f\v]+ | \#[^\n]* )
-  | (?P<name> [A-Za-z_][A-Za-z0-9_]* )
+  | (?P<name> {NAME} )
   | (?P<sign> -> | :: | \.\.\. (?![.0-9]) )
   | (?P<number> (?: [0-9]++ (?: \.[0-9]*+ )? | \.[0-9]++ ) (?: [eE][+-]?[0-9]++ )?+ j?+
       (?![A-Za-z0-9_.]) )

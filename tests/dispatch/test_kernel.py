@@ -133,7 +133,9 @@ def test_any_callable_is_a_kernel(make: Any, kind: str) -> None:
 
 
 def test_what_is_remembered_of_a_function_is_one_object() -> None:
-    assert kernel_of(t_t, False).facts is kernel_of(t_t, True).facts
+    facts = kernel_of(t_t, False).facts
+    assert facts is kernel_of(t_t, True).facts
+    assert facts.inferred is not None
     assert facts_of(t_t) is not facts_of(t_t)
 
 

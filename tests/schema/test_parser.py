@@ -1,5 +1,7 @@
 """Whole schemas from text: accepted, refused, and the two laws of the parser."""
 
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
@@ -93,6 +95,29 @@ def test_names() -> None:
     with pytest.raises(SchemaSyntaxError) as caught:
         parse_name("f x")
     assert caught.value.hint == ("Here belongs `(` and the arguments, or nothing more.")
+
+
+PARTS = ("a", "_", "f1", "1f", "for", "None", "default", "__x", "", " ", "\n", "é")
+
+
+def test_the_usual_form_of_a_name_is_read_as_by_the_parser() -> None:
+    """Usual names are read without a parser; both say the same of every text."""
+
+    def read(parse: Callable[[str], object], text: str) -> object:
+        try:
+            return parse(text)
+        except SchemaSyntaxError as error:
+            return str(error)
+
+    names = 0
+    for one, sign, two, dot, three in product(
+        PARTS, ("", "::", ":"), PARTS, ("", "."), PARTS
+    ):
+        text = f"{one}{sign}{two}{dot}{three}"
+        expected = read(parse_schema_or_name.__wrapped__, text)
+        assert read(parse_name.__wrapped__, text) == expected, text
+        names += isinstance(expected, OperatorName)
+    assert names > 500
 
 
 def test_a_name_where_a_schema_is_asked_for_and_the_reverse() -> None:
