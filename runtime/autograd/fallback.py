@@ -27,7 +27,7 @@ from runtime.autograd.inplace import check_write, edge_before, rebase, unrecorde
 from runtime.autograd.kernels import below_autograd, careful
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Edge, Failing, Gradients, Node
-from runtime.autograd.recording import meta_of, without_autograd
+from runtime.autograd.recording import BELOW_AUTOGRAD, meta_of
 from runtime.autograd.saved import sharing
 from runtime.autograd.views import edge_of
 from runtime.dispatch.kernel import fallthrough, linked
@@ -189,7 +189,7 @@ def _called(
 
 def _below(call: Callable[[], list[Any]]) -> list[Any]:
     view = LOCAL.view
-    LOCAL.view = without_autograd(view)
+    LOCAL.view = BELOW_AUTOGRAD[view]
     try:
         return call()
     finally:

@@ -37,10 +37,10 @@ from runtime.autograd.modes import GRAD
 from runtime.autograd.node import Edge, Failing, Gradients, Meta, Node
 from runtime.autograd.recipe import Recipe
 from runtime.autograd.recording import (
+    BELOW_AUTOGRAD,
     OperatorNode,
     meta_of,
     start,
-    without_autograd,
 )
 from runtime.autograd.saved import SavedOutput, checked, save_output
 from runtime.autograd.views import (
@@ -148,7 +148,7 @@ def unrecorded(
 def _below(run: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """The call below autograd."""
     view = LOCAL.view
-    LOCAL.view = without_autograd(view)
+    LOCAL.view = BELOW_AUTOGRAD[view]
     try:
         return run(*args)
     finally:

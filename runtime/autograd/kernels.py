@@ -15,7 +15,7 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from runtime.autograd.modes import GRAD
@@ -24,6 +24,7 @@ from runtime.autograd.saved import TRACKED
 from runtime.autograd.views import TURNING, Replay, follow, is_replayed
 from runtime.errors.autograd import InferenceTensorUsed, OutRequiresGrad
 from runtime.errors.base import EveryorderError
+from runtime.generated import numbered, template
 from runtime.keys import AFTER_AUTOGRAD, KeySet
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
@@ -175,16 +176,20 @@ def _asked(schema: Schema, places: Sequence[int]) -> str:
     return " or ".join(asked)
 
 
-@cache
-def _recording(count: int, asked: str) -> Callable[..., Function]:
-    given = _given(count)
-    return _made(
-        "run, record",
+@template(
+    "autograd kernel",
+    "run, record",
+    GRAD=GRAD,
+    any_requires_grad=any_requires_grad,
+)
+def _recording(count: int, asked: str) -> list[str]:
+    given = numbered(count)
+    return [
         f"def kernel({given}):",
         f"    if ({asked}) and GRAD.enabled:",
         f"        return record({given})",
         f"    return run({given})",
-    )
+    ]
 
 
 def careful(schema: Schema, run: Function, record: Function) -> Function:
@@ -202,11 +207,15 @@ def careful(schema: Schema, run: Function, record: Function) -> Function:
     return kernel
 
 
-@cache
-def _careful(count: int, asked: str) -> Callable[..., Function]:
-    given = _given(count)
-    return _made(
-        "run, record",
+@template(
+    "autograd kernel",
+    "run, record",
+    GRAD=GRAD,
+    any_requires_grad=any_requires_grad,
+)
+def _careful(count: int, asked: str) -> list[str]:
+    given = numbered(count)
+    return [
         f"def kernel({given}):",
         "    try:",
         f"        asked = {asked}",
@@ -215,17 +224,26 @@ def _careful(count: int, asked: str) -> Callable[..., Function]:
         "    if asked and GRAD.enabled:",
         f"        return record({given})",
         f"    return run({given})",
-    )
+    ]
 
 
-@cache
-def _bumping(count: int, written: tuple[int, ...]) -> Callable[..., Function]:
-    given = _given(count)
+@template(
+    "autograd kernel",
+    "run, operator",
+    EXHAUSTED=EXHAUSTED,
+    EveryorderError=EveryorderError,
+    MODED=MODED,
+    PYTHON=PYTHON,
+    TRACKED=TRACKED,
+    claimed=claimed,
+    untracked=untracked,
+)
+def _bumping(count: int, written: tuple[int, ...]) -> list[str]:
+    given = numbered(count)
     # No call: there may be no frame left.
     raised = "; ".join(f"s{i}.version += 1" for i in written)
     handled = " or ".join(f"a{i}.key_bits & PYTHON" for i in written)
-    return _made(
-        "run, operator",
+    return [
         f"def kernel({given}):",
         *(
             f"    if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)"
@@ -248,17 +266,24 @@ def _bumping(count: int, written: tuple[int, ...]) -> Callable[..., Function]:
         # It may have got another storage.
         *(f"    (a{i}._place or (s{i},))[0].version += 1" for i in written),
         "    return result",
-    )
+    ]
 
 
-@cache
-def _following(count: int, several: bool, turns: bool) -> Callable[..., Function]:
-    given = _given(count)
+@template(
+    "autograd kernel",
+    "run, made, operator, returns, again",
+    GRAD=GRAD,
+    PYTHON=PYTHON,
+    follow=follow,
+    is_replayed=is_replayed,
+    wrong_result=wrong_result,
+)
+def _following(count: int, several: bool, turns: bool) -> list[str]:
+    given = numbered(count)
     # Strides say nothing of a view in another dtype, nor of the views of one.
     asked = "" if turns else " if a0.key_bits & PYTHON or is_replayed(a0) else None"
     each = "for view in result: " if several else "view = result; "
-    return _made(
-        "run, made, operator, returns, again",
+    return [
         f"def kernel({given}):",
         f"    result = run({given})",
         "    if GRAD.enabled or GRAD.follows:",
@@ -268,35 +293,4 @@ def _following(count: int, several: bool, turns: bool) -> Callable[..., Function
         "        except (AttributeError, TypeError) as error:",
         "            raise wrong_result(returns, result, error) from None",
         "    return result",
-    )
-
-
-def _given(count: int) -> str:
-    return ", ".join(f"a{place}" for place in range(count))
-
-
-def _made(parameters: str, *lines: str) -> Callable[..., Function]:
-    text = "\n".join(
-        [
-            f"def make({parameters}):",
-            *(f"    {line}" for line in lines),
-            "    return kernel",
-        ]
-    )
-    values: dict[str, Any] = {
-        "GRAD": GRAD,
-        "PYTHON": PYTHON,
-        "is_replayed": is_replayed,
-        "TRACKED": TRACKED,
-        "any_requires_grad": any_requires_grad,
-        "EXHAUSTED": EXHAUSTED,
-        "EveryorderError": EveryorderError,
-        "MODED": MODED,
-        "claimed": claimed,
-        "follow": follow,
-        "untracked": untracked,
-        "wrong_result": wrong_result,
-    }
-    exec(compile(text, "<autograd kernel>", "exec"), values)  # noqa: S102  # the text is made of numbers and fixed words
-    make: Callable[..., Function] = values["make"]
-    return make
+    ]

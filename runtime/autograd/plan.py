@@ -30,7 +30,6 @@ call that is recorded.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from runtime.autograd.modes import GRAD
@@ -43,12 +42,15 @@ from runtime.autograd.saved import (
 )
 from runtime.errors.autograd import GraphFreed
 from runtime.errors.python_dispatch import UndefinedResult
+from runtime.generated import block, numbered, template
 
 Formula = Callable[..., Any]
 Formulas = Mapping[str | tuple[str, ...], Formula]
 
 # How a saved value is kept and given back.
 PLAIN, TENSOR, TENSORS, RESULT = range(4)
+# No operator has more results, nor more formulas.
+MOST = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +136,8 @@ def plan_of(call: Call, formulas: Formulas) -> Plan:
     )
 
 
-@cache
-def _keep(count: int, arguments: tuple[Saved, ...]) -> Callable[..., Any]:
-    given = ", ".join(f"a{place}" for place in range(count))
+@template("autograd plan", "operator", TRACKED=TRACKED, save=save)
+def _keep(count: int, arguments: tuple[Saved, ...]) -> list[str]:
     kept = ", ".join(map(_kept, arguments))
     checks = [
         f"if {_present(saved)}a{saved.place}.key_bits & TRACKED != TRACKED: "
@@ -144,14 +145,7 @@ def _keep(count: int, arguments: tuple[Saved, ...]) -> Callable[..., Any]:
         for saved in arguments
         if saved.kind == TENSOR
     ]
-    text = [
-        "def make(operator):",
-        f"    def keep({given}):",
-        *(f"        {check}" for check in checks),
-        f"        return [{kept}]",
-        "    return keep",
-    ]
-    return _made(text)
+    return block(f"def keep({numbered(count)}):", [*checks, f"return [{kept}]"])
 
 
 def _present(saved: Saved) -> str:
@@ -168,69 +162,56 @@ def _kept(saved: Saved) -> str:
     return saved.read.format(a)
 
 
-@cache
-def _run(values: tuple[Saved, ...], returned: str) -> Callable[..., Any]:
+@template(
+    "autograd plan",
+    "operator, formulas, needs",
+    GRAD=GRAD,
+    GraphFreed=GraphFreed,
+    UndefinedResult=UndefinedResult,
+    modified=modified,
+    restore=restore,
+    restore_output=restore_output,
+)
+def _run(values: tuple[Saved, ...], returned: str) -> list[str]:
     taken = "".join(f"v{place}, " for place in range(len(values)))
     text = [
-        "def make(operator, formulas, needs):",
-        *(
-            f"    f{place} = formulas[{place}]"
-            for place in range(10)
-            if f"f{place}(" in returned
-        ),
-        "    def run(node, grads):",
-        "        values = node.values",
-        "        if values is None: raise GraphFreed(operator=operator)",
-        *([f"        {taken}= values"] if taken else []),
+        "values = node.values",
+        "if values is None: raise GraphFreed(operator=operator)",
+        *([f"{taken}= values"] if taken else []),
     ]
     for place, saved in enumerate(values):
         v, x = f"v{place}", f"x{place}"
         name = repr(saved.name)
         if saved.kind == TENSOR:
             text += [
-                f"        if {v} is None: {x} = None",
-                "        else:",
-                f"            {x}, version = {v}; place = {x}._place",
-                "            if version != (0 if place is None else place[0].version):",
-                f"                raise modified({v}, operator, {name})",
+                f"if {v} is None: {x} = None",
+                "else:",
+                f"    {x}, version = {v}; place = {x}._place",
+                "    if version != (0 if place is None else place[0].version):",
+                f"        raise modified({v}, operator, {name})",
             ]
         elif saved.kind == TENSORS:
-            text.append(
-                f"        {x} = [t and restore(t, operator, {name}) for t in {v}]"
-            )
+            text.append(f"{x} = [t and restore(t, operator, {name}) for t in {v}]")
         elif saved.kind == RESULT:
             text += [
-                f"        if {v} is None:",
-                f"            raise UndefinedResult(operator=operator, result={name})",
-                "        if node.host is not None:",
-                f"            {x} = node.host({v}, operator, {name})",
-                "        elif GRAD.enabled:",
-                f"            {x} = restore_output({v}, node, {name})",
-                "        else:",
-                f"            {x}, version, _ = {v}; place = {x}._place",
-                "            if version != (0 if place is None else place[0].version):",
-                f"                raise modified(({x}, version), operator, {name})",
+                f"if {v} is None:",
+                f"    raise UndefinedResult(operator=operator, result={name})",
+                "if node.host is not None:",
+                f"    {x} = node.host({v}, operator, {name})",
+                "elif GRAD.enabled:",
+                f"    {x} = restore_output({v}, node, {name})",
+                "else:",
+                f"    {x}, version, _ = {v}; place = {x}._place",
+                "    if version != (0 if place is None else place[0].version):",
+                f"        raise modified(({x}, version), operator, {name})",
             ]
         else:
-            text.append(f"        {x} = {v}")
-    text += [f"        return {returned}", "    return run"]
-    return _made(text)
-
-
-def _made(text: list[str]) -> Callable[..., Any]:
-    values: dict[str, Any] = {
-        "GRAD": GRAD,
-        "GraphFreed": GraphFreed,
-        "modified": modified,
-        "TRACKED": TRACKED,
-        "UndefinedResult": UndefinedResult,
-        "restore": restore,
-        "restore_output": restore_output,
-        "save": save,
-    }
-    exec(compile("\n".join(text), "<autograd plan>", "exec"), values)  # noqa: S102  # the text is made of numbers and of argument names
-    make: Callable[..., Any] = values["make"]
-    return make
+            text.append(f"{x} = {v}")
+    called = [place for place in range(MOST) if f"f{place}(" in returned]
+    return [
+        *[f"f{place} = formulas[{place}]" for place in called],
+        *block("def run(node, grads):", [*text, f"return {returned}"]),
+    ]
 
 
 def _gradient(name: str) -> str:
@@ -264,8 +245,7 @@ def _saved(call: Call, name: str) -> Saved | None:
     return Saved(PLAIN, place, name, _READERS["shapes" if several else what])
 
 
-# No operator has more than ten results.
-_NUMBERS = ("", *map(str, range(10)))
+_NUMBERS = ("", *map(str, range(MOST)))
 _GRADS = ("s", *_NUMBERS)
 
 # How facts of an argument are read.

@@ -17,7 +17,6 @@ Rules:
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from runtime.autograd.history import DIFFERENTIABLE, History
@@ -25,22 +24,23 @@ from runtime.autograd.node import SEQUENCE, Edge, Gradients, Meta, Node
 from runtime.autograd.plan import Plan
 from runtime.autograd.recipe import Recipe, wrong_result
 from runtime.autograd.saved import save_output, sharing
-from runtime.autograd.views import edge_of
+from runtime.autograd.views import EDGE_NAMES, edge_of, edge_text
+from runtime.generated import block, numbered, template
 from runtime.keys import AUTOGRAD_KEYS, LOCAL
 from runtime.keys.local import View, view_of
 from runtime.tensors.tensor import Tensor
 
-# A thread's view of the keys -> the same without Autograd.
-_BELOW: dict[View, View] = {}
 
+class _Below(dict[View, View]):
+    """A thread's view of the keys -> the same with the Autograd keys excluded."""
 
-def without_autograd(view: View) -> View:
-    """The view with the Autograd keys excluded, remembered."""
-    found = _BELOW.get(view)
-    if found is None:
+    def __missing__(self, view: View) -> View:
         found = view_of(view.included, view.excluded | AUTOGRAD_KEYS.bits)
-        _BELOW[view] = found
-    return found
+        self[view] = found
+        return found
+
+
+BELOW_AUTOGRAD = _Below()
 
 
 class OperatorNode(Node):
@@ -129,7 +129,7 @@ def recorded(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
         def record(*args: Any) -> Any:
             node = start(recipe, args)
             view = LOCAL.view
-            LOCAL.view = _BELOW.get(view) or without_autograd(view)
+            LOCAL.view = BELOW_AUTOGRAD[view]
             try:
                 result = run(*args)
             finally:
@@ -146,54 +146,38 @@ def recorded(run: Callable[..., Any], recipe: Recipe) -> Callable[..., Any]:
     return made
 
 
-@cache
-def _recording(count: int, places: tuple[int, ...]) -> Callable[..., Any]:
-    """The text of `record` for arguments at certain places: no loop, no list."""
-    given = ", ".join(f"a{place}" for place in range(count))
-    edges = ", ".join(f"e{place}" for place in places)
-    text = [
-        "def make(run, recipe, plans, end):",
-        f"    def record({given}):",
-        "        mask = 0",
-    ]
+@template(
+    "autograd recording",
+    "run, recipe, plans, end",
+    BELOW=BELOW_AUTOGRAD,
+    LOCAL=LOCAL,
+    OperatorNode=OperatorNode,
+    wrong_result=wrong_result,
+    **EDGE_NAMES,
+)
+def _recording(count: int, places: tuple[int, ...]) -> list[str]:
+    """`record` for tensors at certain places: no loop, no list of arguments."""
+    given, edges = numbered(count), ", ".join([f"e{place}" for place in places])
+    body = ["mask = 0"]
     for bit, place in enumerate(places):
-        a, e = f"a{place}", f"e{place}"
-        text += [
-            f"        {e} = None",
-            f"        if {a} is not None and {a}._requires_grad:",
-            f"            mask += {1 << bit}; history = {a}._history",
-            "            if history is None or history.view is not None"
-            " or history.node is None:",
-            f"                {e} = edge_of({a})",
-            f"            else: {e} = history.node, history.number",
-        ]
-    text += [
-        "        plan = plans.get(mask) or recipe.plan(mask)",
-        f"        node = OperatorNode([{edges}], recipe, plan)",
-        f"        node.values = plan.keep({given})",
-        "        view = LOCAL.view",
-        "        LOCAL.view = BELOW.get(view) or without_autograd(view)",
-        "        try:",
-        f"            result = run({given})",
-        "        finally:",
-        "            LOCAL.view = view",
-        "        try:",
-        "            return end(node, result)",
-        "        except (AttributeError, IndexError, TypeError) as error:",
-        "            raise wrong_result(recipe.returns, result, error) from None",
-        "    return record",
+        a = f"a{place}"
+        body += edge_text(place, bit, f"{a} is not None and {a}._requires_grad")
+    body += [
+        "plan = plans.get(mask) or recipe.plan(mask)",
+        f"node = OperatorNode([{edges}], recipe, plan)",
+        f"node.values = plan.keep({given})",
+        "view = LOCAL.view",
+        "LOCAL.view = BELOW[view]",
+        "try:",
+        f"    result = run({given})",
+        "finally:",
+        "    LOCAL.view = view",
+        "try:",
+        "    return end(node, result)",
+        "except (AttributeError, IndexError, TypeError) as error:",
+        "    raise wrong_result(recipe.returns, result, error) from None",
     ]
-    values: dict[str, Any] = {
-        "BELOW": _BELOW,
-        "LOCAL": LOCAL,
-        "OperatorNode": OperatorNode,
-        "edge_of": edge_of,
-        "without_autograd": without_autograd,
-        "wrong_result": wrong_result,
-    }
-    exec(compile("\n".join(text), "<autograd recording>", "exec"), values)  # noqa: S102  # the text is made of numbers
-    make: Callable[..., Any] = values["make"]
-    return make
+    return block(f"def record({given}):", body)
 
 
 def finish(node: OperatorNode, result: Tensor | None) -> Tensor | None:

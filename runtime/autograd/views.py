@@ -184,6 +184,28 @@ def edge_of(tensor: Tensor) -> Edge:
     return accumulator_of(tensor), 0
 
 
+def edge_text(place: int, bit: int, asked: str) -> list[str]:
+    """The lines that take the edge of argument `a0`, ... as `e0`, where `asked` is so.
+
+    They add the bit to `mask`, and are for kernels that are generated: what `edge_of`
+    does, with a call less.
+    """
+    a, e = f"a{place}", f"e{place}"
+    return [
+        f"{e} = None",
+        f"if {asked}:",
+        f"    mask += {1 << bit}; history = {a}._history",
+        f"    if history is None: {e} = accumulator_of({a}), 0",
+        f"    elif history.view is not None: {e} = edge_of({a})",
+        f"    elif history.node is None: {e} = accumulator_of({a}), 0",
+        f"    else: {e} = history.node, history.number",
+    ]
+
+
+# What these lines name.
+EDGE_NAMES = {"accumulator_of": accumulator_of, "edge_of": edge_of}
+
+
 def renew(tensor: Tensor) -> None:
     """Make sure that the history of a view is that of its base as it is now."""
     history = tensor._history

@@ -28,7 +28,6 @@ Rules:
 """
 
 from collections.abc import Callable
-from functools import cache
 from keyword import iskeyword
 from typing import Any
 
@@ -36,6 +35,7 @@ from runtime.custom.inference import holds_tensors
 from runtime.custom.results import Look, apart
 from runtime.dispatch.kernel import Kernel, describe, direct
 from runtime.errors.custom_op import UnfitKernel
+from runtime.generated import block, numbered, template
 from runtime.schema.excerpt import shortened
 from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType, is_dispatch_type
@@ -114,66 +114,45 @@ def _unfit(function: object, schema: Schema, fault: str) -> UnfitKernel:
     )
 
 
-@cache
-def _named(passed: tuple[str, ...]) -> Callable[[Function], Function]:
-    return _made(
-        "function",
-        f"def kernel({_given(passed)}):",
-        f"    return function({', '.join(passed)})",
-    )
+@template("custom operator", "function")
+def _named(passed: tuple[str, ...]) -> list[str]:
+    body = [f"return function({', '.join(passed)})"]
+    return block(f"def kernel({numbered(len(passed))}):", body)
 
 
-@cache
-def _looked_at(passed: tuple[str, ...]) -> Callable[[Function, Look], Function]:
-    return _made(
-        "function, look",
-        f"def kernel({_given(passed)}):",
-        f"    result = function({', '.join(passed)})",
-        f"    look(result, ({_given(passed)}{',' if passed else ''}))",
-        "    return result",
-    )
+@template("custom operator", "function, look")
+def _looked_at(passed: tuple[str, ...]) -> list[str]:
+    return _looking(passed, [])
 
 
-@cache
-def _fresh(
-    passed: tuple[str, ...], tensors: tuple[int, ...]
-) -> Callable[[Function, Look], Function]:
-    compared = "".join(f"a{place}, " for place in tensors)
-    others = "".join(f" and result is not a{place}" for place in tensors)
-    return _made(
-        "function, look",
-        f"def kernel({_given(passed)}):",
-        f"    result = function({', '.join(passed)})",
-        "    try:",
-        f"        if result._place is None and result._flat.base is None{others}:",
-        "            return result",
-        f"        if apart(result, ({compared})):",
-        "            return result",
-        "    except AttributeError:",
-        "        pass",
-        f"    look(result, ({_given(passed)}{',' if passed else ''}))",
-        "    return result",
-    )
+@template("custom operator", "function, look", apart=apart)
+def _fresh(passed: tuple[str, ...], tensors: tuple[int, ...]) -> list[str]:
+    compared = "".join([f"a{place}, " for place in tensors])
+    others = "".join([f" and result is not a{place}" for place in tensors])
+    looks = [
+        "try:",
+        f"    if result._place is None and result._flat.base is None{others}:",
+        "        return result",
+        f"    if apart(result, ({compared})):",
+        "        return result",
+        "except AttributeError:",
+        "    pass",
+    ]
+    return _looking(passed, looks)
+
+
+def _looking(passed: tuple[str, ...], looks: list[str]) -> list[str]:
+    """A kernel that looks at its result, if it gets behind the short `looks`."""
+    given = numbered(len(passed))
+    body = [
+        f"result = function({', '.join(passed)})",
+        *looks,
+        f"look(result, ({given}{',' if passed else ''}))",
+        "return result",
+    ]
+    return block(f"def kernel({given}):", body)
 
 
 def _by_name(name: str, place: int) -> str:
     # Schemas have names that only a dictionary can hold.
     return f"**{{{name!r}: a{place}}}" if iskeyword(name) else f"{name}=a{place}"
-
-
-def _given(passed: tuple[str, ...]) -> str:
-    return ", ".join(f"a{place}" for place in range(len(passed)))
-
-
-def _made(parameters: str, *lines: str) -> Callable[..., Function]:
-    text = "\n".join(
-        [
-            f"def make({parameters}):",
-            *(f"    {line}" for line in lines),
-            "    return kernel",
-        ]
-    )
-    values: dict[str, Any] = {"apart": apart}
-    exec(compile(text, "<custom operator>", "exec"), values)  # noqa: S102  # numbers, fixed words, and names that a schema was read from
-    make: Callable[..., Function] = values["make"]
-    return make

@@ -12,27 +12,24 @@ Rules:
 """
 
 from collections.abc import Callable, Collection, Sequence
-from functools import cache
 from typing import Any
 
 from runtime.autograd.context import Context, FunctionNode
 from runtime.autograd.history import DIFFERENTIABLE, History
 from runtime.autograd.kernels import any_requires_grad
 from runtime.autograd.node import Edge
-from runtime.autograd.recording import meta_of, without_autograd
+from runtime.autograd.recording import BELOW_AUTOGRAD, meta_of
 from runtime.autograd.saved import sharing
 from runtime.autograd.views import edge_of
 from runtime.custom.formula import Formula
 from runtime.errors.autograd import FunctionMisuse
+from runtime.generated import block, template
 from runtime.keys import LOCAL
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
 from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
-
-# What tracebacks show for the file of the texts.
-FILE = "<custom recording>"
 
 # What stands for one kind of argument: a plain value, a tensor, a list of tensors.
 VALUE, TENSOR, TENSORS = range(3)
@@ -70,7 +67,7 @@ def recorded_lists(
         slots = tuple(range(len(edges)))
         node = FunctionNode(formula, context, edges, slots, len(slots))
         view = LOCAL.view
-        LOCAL.view = without_autograd(view)
+        LOCAL.view = BELOW_AUTOGRAD[view]
         try:
             result = returns(run(*args))
             if set_up is not None:
@@ -85,21 +82,11 @@ def recorded_lists(
     return record
 
 
-@cache
-def _setting_up(
-    form: str, start: int, named: tuple[str, ...]
-) -> Callable[..., Function]:
+@template("custom recording", "setup_context")
+def _setting_up(form: str, start: int, named: tuple[str, ...]) -> list[str]:
     values = [f"args[{start + place}]" for place in range(len(named))]
-    text = [
-        "def make(setup_context):",
-        "    def set_up(context, args, result):",
-        f"        {setup_call(form, f'args[:{start}]', named, values)}",
-        "    return set_up",
-    ]
-    namespace: dict[str, Any] = {}
-    exec(compile("\n".join(text), FILE, "exec"), namespace)  # noqa: S102  # numbers, fixed words, and names as literals
-    make: Callable[..., Function] = namespace["make"]
-    return make
+    call = setup_call(form, f"args[:{start}]", named, values)
+    return block("def set_up(context, args, result):", [call])
 
 
 def _inputs(

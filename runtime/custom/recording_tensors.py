@@ -22,15 +22,13 @@ tensor that does not say whether it requires grad, an undefined one, and results
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
-from runtime.autograd.accumulate import accumulator_of
 from runtime.autograd.context import Context, FunctionNode
 from runtime.autograd.history import DIFFERENTIABLE, History
 from runtime.autograd.modes import GRAD
 from runtime.autograd.node import SEQUENCE
-from runtime.autograd.recording import without_autograd
+from runtime.autograd.recording import BELOW_AUTOGRAD
 from runtime.autograd.saved import (
     TRACKED,
     SavedInput,
@@ -38,18 +36,17 @@ from runtime.autograd.saved import (
     save,
     save_output,
 )
-from runtime.autograd.views import edge_of
+from runtime.autograd.views import EDGE_NAMES, edge_text
 from runtime.custom.formula import Formula
 from runtime.custom.recording import (
-    FILE,
     TENSOR,
     ended,
     finished,
     recorded_lists,
     setup_call,
 )
+from runtime.generated import block, numbered, template
 from runtime.keys import LOCAL
-from runtime.keys.local import View
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
 from runtime.schema.types import OptionalType
@@ -108,17 +105,6 @@ class CallNode(FunctionNode):
         return save(tensor, self.operator)
 
 
-class _Below(dict[View, View]):
-    """A thread's view of the keys -> the same without Autograd."""
-
-    def __missing__(self, view: View) -> View:
-        found = self[view] = without_autograd(view)
-        return found
-
-
-_BELOW = _Below()
-
-
 def recorded_tensors(
     run: Function,
     schema: Schema,
@@ -169,118 +155,93 @@ class _Needs(dict[int, tuple[bool, ...]]):
         return found
 
 
-# What the text of a kernel is completed by.
-_GIVEN = (
-    *("run", "others", "operator", "formula", "needs", "slots"),
-    *("setup_context", "returns"),
+@template(
+    "custom recording",
+    "run, others, operator, formula, needs, slots, setup_context, returns",
+    BELOW=BELOW_AUTOGRAD,
+    CallContext=CallContext,
+    CallNode=CallNode,
+    DIFFERENTIABLE=DIFFERENTIABLE,
+    GRAD=GRAD,
+    History=History,
+    LOCAL=LOCAL,
+    NOTHING=[],
+    SEQUENCE=SEQUENCE,
+    Tensor=Tensor,
+    ended=ended,
+    finished=finished,
+    new=object.__new__,
+    **EDGE_NAMES,
 )
-
-
-@cache
 def _recording(
     places: tuple[tuple[int, bool], ...],
     start: int,
     setup: str,
     named: tuple[str, ...],
-) -> Callable[..., Function]:
+) -> list[str]:
     """The text of `kernel`: `start` arguments are positional, `named` by name only.
 
     `places` are those of tensors, each with whether it may be absent.
     """
-    given = ", ".join(f"a{place}" for place in range(start + len(named)))
+    given = numbered(start + len(named))
     asked = [
-        f"            r{place} = {f'a{place} is not None and ' if absent else ''}"
+        f"r{place} = {f'a{place} is not None and ' if absent else ''}"
         f"a{place}._requires_grad"
         for place, absent in places
     ]
-    edges = ", ".join(f"e{place}" for place, _ in places)
+    edges = ", ".join([f"e{place}" for place, _ in places])
     text = [
-        f"def make({', '.join(_GIVEN)}):",
-        f"    def kernel({given}):",
-        "        try:",
-        *asked,
-        "        except AttributeError:",
-        f"            return others({given}) if GRAD.enabled else run({given})",
-        f"        if not ({' or '.join(f'r{place}' for place, _ in places)}) or"
+        *block("try:", asked),
+        "except AttributeError:",
+        f"    return others({given}) if GRAD.enabled else run({given})",
+        f"if not ({' or '.join([f'r{place}' for place, _ in places])}) or"
         " not GRAD.enabled:",
-        f"            return run({given})",
-        "        mask = 0",
-        *(line for bit, (place, _) in enumerate(places) for line in _edge(bit, place)),
-        "        context = new(CallContext)",
-        "        context.function = operator",
-        "        context.needs_input_grad = needs[mask]",
-        "        node = new(CallNode)",
-        f"        node.next_edges = [{edges}]",
-        "        node.sequence, node.hooks = next(SEQUENCE), None",
-        "        node.function, node.context = formula, context",
-        f"        node._places, node._arguments = slots, {len(places)}",
-        "        node._saved = NOTHING",
-        "        view = LOCAL.view",
-        "        LOCAL.view = BELOW[view]",
-        "        try:",
-        f"            result = run({given})",
-        "            if not isinstance(result, Tensor): result = returns(result)",
+        f"    return run({given})",
+        "mask = 0",
+    ]
+    for bit, (place, _) in enumerate(places):
+        text += edge_text(place, bit, f"r{place}")
+    text += [
+        "context = new(CallContext)",
+        "context.function = operator",
+        "context.needs_input_grad = needs[mask]",
+        "node = new(CallNode)",
+        f"node.next_edges = [{edges}]",
+        "node.sequence, node.hooks = next(SEQUENCE), None",
+        "node.function, node.context = formula, context",
+        f"node._places, node._arguments = slots, {len(places)}",
+        "node._saved = NOTHING",
+        "view = LOCAL.view",
+        "LOCAL.view = BELOW[view]",
+        "try:",
+        f"    result = run({given})",
+        "    if not isinstance(result, Tensor): result = returns(result)",
     ]
     if setup:
-        inputs = "".join(f"a{place}, " for place in range(start))
+        inputs = "".join([f"a{place}, " for place in range(start)])
         values = [f"a{start + place}" for place in range(len(named))]
-        call = setup_call(setup, f"({inputs})", named, values)
-        text.append(f"            {call}")
+        text.append(f"    {setup_call(setup, f'({inputs})', named, values)}")
     text += [
-        "        finally:",
-        "            LOCAL.view = view",
-        "        try:",
-        "            dtype, history = result._dtype, result._history",
-        "        except AttributeError:",
-        "            return finished(node, [result])[0]",
+        "finally:",
+        "    LOCAL.view = view",
+        "try:",
+        "    dtype, history = result._dtype, result._history",
+        "except AttributeError:",
+        "    return finished(node, [result])[0]",
     ]
     if setup:
         text += [
-            "        if context.dirty or context.constant:",
-            "            return finished(node, [result])[0]",
+            "if context.dirty or context.constant:",
+            "    return finished(node, [result])[0]",
         ]
     text += [
-        "        if dtype in DIFFERENTIABLE:",
-        "            if history is None and not result._requires_grad:",
-        "                result._history = History(node)",
-        "                result._requires_grad = True",
-        "            else: result = ended(node, 0, result)",
-        "        node.metas = ((result.shape, dtype, result.device),)",
-        *(["        if context.to_save: node.keep_with(result)"] if setup else ()),
-        "        return result",
-        "    return kernel",
+        "if dtype in DIFFERENTIABLE:",
+        "    if history is None and not result._requires_grad:",
+        "        result._history = History(node)",
+        "        result._requires_grad = True",
+        "    else: result = ended(node, 0, result)",
+        "node.metas = ((result.shape, dtype, result.device),)",
+        *(["if context.to_save: node.keep_with(result)"] if setup else ()),
+        "return result",
     ]
-    namespace: dict[str, Any] = {
-        "BELOW": _BELOW,
-        "CallContext": CallContext,
-        "CallNode": CallNode,
-        "DIFFERENTIABLE": DIFFERENTIABLE,
-        "GRAD": GRAD,
-        "History": History,
-        "LOCAL": LOCAL,
-        "NOTHING": [],
-        "SEQUENCE": SEQUENCE,
-        "Tensor": Tensor,
-        "accumulator_of": accumulator_of,
-        "edge_of": edge_of,
-        "ended": ended,
-        "finished": finished,
-        "new": object.__new__,
-    }
-    exec(compile("\n".join(text), FILE, "exec"), namespace)  # noqa: S102  # numbers, fixed words, and names as literals
-    make: Callable[..., Function] = namespace["make"]
-    return make
-
-
-def _edge(bit: int, place: int) -> list[str]:
-    """The text of the edge of an argument: that of `edge_of`, but for views."""
-    a, e = f"a{place}", f"e{place}"
-    return [
-        f"        {e} = None",
-        f"        if r{place}:",
-        f"            mask += {1 << bit}; history = {a}._history",
-        f"            if history is None: {e} = accumulator_of({a}), 0",
-        f"            elif history.view is not None: {e} = edge_of({a})",
-        f"            elif history.node is None: {e} = accumulator_of({a}), 0",
-        f"            else: {e} = history.node, history.number",
-    ]
+    return block(f"def kernel({given}):", text)

@@ -12,7 +12,6 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Any
 
 from runtime.autograd.kernels import EXHAUSTED, made_again, untracked
@@ -21,6 +20,7 @@ from runtime.autograd.saved import TRACKED, is_inference
 from runtime.autograd.views import SEVERAL, follow
 from runtime.custom.results import annotated, shares
 from runtime.dispatch.kernel import Kernel, linked
+from runtime.generated import block, numbered, template
 from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType
 from runtime.tensors.handled import PYTHON
@@ -74,43 +74,38 @@ def _each_once(run: Function, operator: str, places: tuple[int, ...]) -> Functio
     return kernel
 
 
-@cache
-def _once(count: int, written: tuple[int, ...]) -> Callable[..., Function]:
-    given = ", ".join(f"a{place}" for place in range(count))
-    lines = [
-        "def make(run, operator):",
-        f"    def kernel({given}):",
-    ]
+@template(
+    "custom versions",
+    "run, operator",
+    EXHAUSTED=EXHAUSTED,
+    TRACKED=TRACKED,
+    claimed=claimed,
+    untracked=untracked,
+)
+def _once(count: int, written: tuple[int, ...]) -> list[str]:
+    given, lines = numbered(count), []
     for i in written:
         lines += [
-            f"        if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)",
-            f"        s{i} = (a{i}._place or claimed(a{i}))[0]",
-            f"        v{i} = s{i}.version + 1",
+            f"if a{i}.key_bits & TRACKED != TRACKED: untracked(a{i}, operator)",
+            f"s{i} = (a{i}._place or claimed(a{i}))[0]",
+            f"v{i} = s{i}.version + 1",
         ]
-    raised = "; ".join(f"s{i}.version = v{i}" for i in written)
+    # No call: there may be no frame left.
+    raised = "; ".join([f"s{i}.version = v{i}" for i in written])
     lines += [
-        "        try:",
-        f"            result = run({given})",
-        "        except EXHAUSTED:",
-        f"            {raised}",
-        "            raise",
-        "        except Exception: raise",
-        "        except BaseException:",
-        f"            {raised}",
-        "            raise",
-        f"        {raised}",
-        "        return result",
-        "    return kernel",
+        "try:",
+        f"    result = run({given})",
+        "except EXHAUSTED:",
+        f"    {raised}",
+        "    raise",
+        "except Exception: raise",
+        "except BaseException:",
+        f"    {raised}",
+        "    raise",
+        raised,
+        "return result",
     ]
-    values: dict[str, Any] = {
-        "TRACKED": TRACKED,
-        "claimed": claimed,
-        "EXHAUSTED": EXHAUSTED,
-        "untracked": untracked,
-    }
-    exec(compile("\n".join(lines), "<custom versions>", "exec"), values)  # noqa: S102  # the text is made of numbers
-    make: Callable[..., Function] = values["make"]
-    return make
+    return block(f"def kernel({given}):", lines)
 
 
 def _following(below: Any, keyset: Any) -> Function:

@@ -29,11 +29,12 @@ After an idea of singledispatch's and of CPython's own argument clinic: let the
 interpreter bind.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from keyword import iskeyword
 from typing import Any
 
 from runtime.dispatch.watch import WATCH
+from runtime.generated import block, generated
 from runtime.keys import LOCAL
 from runtime.schema.argument import Argument
 from runtime.schema.binding import presenters_of, stored_default
@@ -70,36 +71,27 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
     if schema.is_vararg or any(n.startswith("_") or iskeyword(n) for n in names):
         return None
     slow = f"return _slow(*_written(_rest, _more, {', '.join(names)}))"
-    namespace = schema.name.name.partition("::")[0]
-    where = f"[{namespace!r}][{str(schema.name)!r}]"
     body = [
-        "if _more:",
-        *(f"    {line}" for line in _placed(names[: schema.kwarg_only_start], slow)),
+        *block("if _more:", _placed(names[: schema.kwarg_only_start], slow)),
         "if _WATCH.active or _rest:",
         f"    {slow}",
         *_converted(schema, slow),
         *joined(schema, slow),
-        "try:",
-        f"    _entry = _dispatcher.state.namespaces{where}",
-        "    _link = _entry.memo[_key][_LOCAL.view][_bits]",
-        "except _KeyError:",
-        "    _link = _resolve(_bits)",
-        "    if _link is None:",
-        f"        {slow}",
+        *linked(schema, slow),
         f"_result = _link({', '.join(map(passed, range(len(names)), arguments))})",
         *returned(schema),
     ]
-    text = "\n".join(
-        (
-            "def make(_dispatcher, _key, _resolve, _slow):",
-            f"    def call({', '.join(_parameters(schema))}):",
-            *(f"        {line}" for line in body),
-            "    return call",
-        )
-    )
     values = globals_of(schema, converters)
-    exec(compile(text, f"<call of {schema.name}>", "exec"), values)  # noqa: S102  # made of names that were checked above
-    made: Maker = values["make"]
+    return making(f"call of {schema.name}", _parameters(schema), body, values)
+
+
+def making(
+    kind: str, parameters: Sequence[str], body: Sequence[str], names: Mapping[str, Any]
+) -> Maker:
+    """`make(dispatcher, key, resolve, slow)` of the body of a call."""
+    call = block(f"def call({', '.join(parameters)}):", body)
+    head = "def make(_dispatcher, _key, _resolve, _slow):"
+    made: Maker = generated(kind, block(head, [*call, "return call"]), names)
     return made
 
 
@@ -241,8 +233,8 @@ def joined(schema: Schema, slow: str) -> list[str]:
         for place, argument in enumerate(schema.arguments)
         if is_tensor(argument)
     ]
-    sure = [f"{name}.key_bits" for _, name, optional in tensors if not optional]
-    lines = [f"_bits = {' | '.join(sure) or '0'}"]
+    sure = [name for _, name, optional in tensors if not optional]
+    lines = [f"_bits = {bits_of(sure) or '0'}"]
     for _, name, optional in tensors:
         if optional:
             lines += [f"if {name} is not None:", f"    _bits |= {name}.key_bits"]
@@ -258,8 +250,7 @@ def joined(schema: Schema, slow: str) -> list[str]:
             f"        _bits |= _{place}.key_bits",
         ]
     if tensors:
-        lines = ["try:", *(f"    {line}" for line in lines)]
-        lines += ["except _AttributeError:", *failed]
+        lines = [*block("try:", lines), "except _AttributeError:", *failed]
     for place, argument in enumerate(schema.arguments):
         if is_dispatch_type(argument.type) == "list":
             lines += [
@@ -268,6 +259,32 @@ def joined(schema: Schema, slow: str) -> list[str]:
                 "        _bits |= _each.key_bits",
             ]
     return lines
+
+
+def bits_of(names: Iterable[str]) -> str:
+    """The keysets of what is certainly a tensor, joined."""
+    return " | ".join([f"{name}.key_bits" for name in names])
+
+
+def linked(schema: Schema, slow: str) -> list[str]:
+    """The link of the published entry for `_bits`, as `_link`."""
+    namespace = schema.name.name.partition("::")[0]
+    where = f"[{namespace!r}][{str(schema.name)!r}]"
+    return [
+        *block("try:", remembered(where, "_bits")),
+        "except _KeyError:",
+        "    _link = _resolve(_bits)",
+        "    if _link is None:",
+        f"        {slow}",
+    ]
+
+
+def remembered(where: str, bits: str) -> list[str]:
+    """The link that is remembered for `bits` of the entry at a place."""
+    return [
+        f"_entry = _dispatcher.state.namespaces{where}",
+        f"_link = _entry.memo[_key][_LOCAL.view][{bits}]",
+    ]
 
 
 def _may_be_none(argument: Argument) -> bool:
@@ -279,17 +296,23 @@ def returned(schema: Schema) -> list[str]:
     kinds = [each.type for each in schema.returns]
     if not kinds or schema.is_varret or any(kind != TensorType for kind in kinds):
         return ["return _returns(_result)"]
-    looks = ["_result.key_bits"]
-    if len(kinds) > 1:
-        looks = [f"_result[{place}].key_bits" for place in range(len(kinds))]
-    lines = [
-        "try:",
-        *(f"    {look}" for look in looks),
-        "except _AttributeError:",
-        "    return _returns(_result)",
-    ]
-    if len(kinds) > 1:
+    if len(kinds) == 1:
+        return [*LOOK, "return _result"]
+    looks = [f"_result[{place}].key_bits" for place in range(len(kinds))]
+    return [
         # Anything else than a tuple of that length is for `_returns` to judge.
-        given = f"_type(_result) is not _tuple or _len(_result) != {len(kinds)}"
-        lines = [f"if {given}:", "    return _returns(_result)", *lines]
-    return [*lines, "return _result"]
+        f"if _type(_result) is not _tuple or _len(_result) != {len(kinds)}:",
+        "    return _returns(_result)",
+        *block("try:", looks),
+        *LOOK[2:],
+        "return _result",
+    ]
+
+
+# The look at one tensor.
+LOOK = (
+    "try:",
+    "    _result.key_bits",
+    "except _AttributeError:",
+    "    return _returns(_result)",
+)

@@ -27,7 +27,6 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -35,6 +34,7 @@ from numpy import empty
 
 from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
 from runtime.errors.operator import IndexOutOfRange
+from runtime.generated import block, numbered, template
 from runtime.locks import load
 from runtime.operators.plan import CPU, Plan
 from runtime.operators.produce import made_dtype, order_of, prepared
@@ -105,7 +105,7 @@ def remembering(
     def find(*given: Any) -> Ready:
         return ready_for(plan, call, own, kinds, given)
 
-    made: Function = _maker(kinds, results)(Memory(find, general), call)
+    made: Function = _remembered(kinds, results)(Memory(find, general), call)
     return made
 
 
@@ -278,9 +278,29 @@ def listed(tensors: Sequence[Tensor]) -> tuple[Any, Any]:
     return arrays, tuple(geometries)
 
 
-@cache
-def _maker(kinds: Kinds, results: int) -> Function:
-    """`make(memory, call)`, which makes the function for arguments of these kinds."""
+# What the text of a call names.
+NAMES: dict[str, Any] = {
+    "_CPU": CPU,
+    "_MemoryError": MemoryError,
+    "_REFUSED": VALUES_REFUSED,
+    "_complex": complex,
+    "_empty": empty,
+    "_host": host_tensor,
+    "_listed": listed,
+    "_lying": lying,
+    "_repr": repr,
+    "_tuple": tuple,
+    "_type": type,
+}
+
+
+@template(
+    "remembered plans",
+    "_memory, _call",
+    **NAMES,
+)
+def _remembered(kinds: Kinds, results: int) -> list[str]:
+    """The function for arguments of these kinds."""
     names = [f"_x{at}" for at in range(len(kinds))]
     given = ", ".join(names)
     lines = []
@@ -296,8 +316,8 @@ def _maker(kinds: Kinds, results: int) -> Function:
             lines += own
         elif kind == "Tensor?":
             own.append(f"_k{at} = _n{at}, {name}._dtype, _s{at}")
-            lines += [f"if {name} is None:", f"    _a{at} = _k{at} = None", "else:"]
-            lines += [f"    {line}" for line in own]
+            lines += [f"if {name} is None:", f"    _a{at} = _k{at} = None"]
+            lines += block("else:", own)
         elif kind == "Tensor[]":
             lines.append(f"_a{at}, _k{at} = _listed({name})")
     keys = [
@@ -323,43 +343,16 @@ def _maker(kinds: Kinds, results: int) -> Function:
         "    raise",
         f"return {', '.join(f'_host(_o{at}, _z{at}, _d{at})' for at in made)}",
     ]
-    text = [
-        "def make(_memory, _call):",
-        "    _get, _first, _general = _memory.get, _memory.first, _memory.general",
-        f"    def remembered({given}):",
-        *(f"        {line}" for line in lines),
-        "    return remembered",
+    return [
+        "_get, _first, _general = _memory.get, _memory.first, _memory.general",
+        *block(f"def remembered({given}):", lines),
     ]
-    return _compiled("\n".join(text), "make")
 
 
-@cache
-def _picker(count: int, places: tuple[int, ...], results: int) -> Function:
-    """`make(run)`: what takes the arrays of a call, and passes those at some places."""
+@template("remembered plans", "run")
+def _picker(count: int, places: tuple[int, ...], results: int) -> list[str]:
+    """What takes the arrays of a call, and passes those at some places."""
     outputs = [f"o{at}" for at in range(results)]
-    given = ", ".join([*(f"a{at}" for at in range(count)), *outputs])
-    taken = ", ".join([*(f"a{at}" for at in places), *outputs])
-    return _compiled(f"make = lambda run: lambda {given}: run({taken})", "make")
-
-
-# What the texts refer to.
-NAMES: dict[str, Any] = {
-    "_CPU": CPU,
-    "_MemoryError": MemoryError,
-    "_REFUSED": VALUES_REFUSED,
-    "_complex": complex,
-    "_empty": empty,
-    "_host": host_tensor,
-    "_listed": listed,
-    "_lying": lying,
-    "_repr": repr,
-    "_tuple": tuple,
-    "_type": type,
-}
-
-
-def _compiled(text: str, name: str) -> Function:
-    values = {**NAMES}
-    exec(compile(text, "<remembered plans>", "exec"), values)  # noqa: S102  # the text is made of the table above
-    made: Function = values[name]
-    return made
+    given = ", ".join([numbered(count), *outputs] if count else outputs)
+    taken = ", ".join([*[f"a{at}" for at in places], *outputs])
+    return block(f"def pick({given}):", [f"return run({taken})"])

@@ -12,12 +12,13 @@ Rules:
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
+from runtime.dispatch.front import LOOK, bits_of, remembered
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.watch import WATCH
 from runtime.errors.tensor import UnfitValue
+from runtime.generated import block, numbered, template
 from runtime.keys import LOCAL
 from runtime.operators.call import NAMESPACE, core, found
 from runtime.operators.words import read_operand
@@ -35,30 +36,6 @@ COMMUTATIVE = frozenset(
 )
 _NUMBERS = frozenset({bool, int, float, complex})
 _ABSENT = object()
-
-# The text of a method; `names` are the defaults of what comes after the two sides.
-_TEXT = """
-def make(dispatcher, place, text, key, run, returned, other_side{names}):
-    def method(self, other):
-        if isinstance(other, Tensor):
-            try:
-                entry = dispatcher.state.namespaces[place][text]
-                link = entry.memo[key][LOCAL.view][self.key_bits | other.key_bits]
-            except (AttributeError, KeyError):
-                return run(self, other)
-            if WATCH.active:
-                return run(self, other)
-            result = link(self, other{names})
-            try:
-                result.key_bits
-            except AttributeError:
-                return returned(result)
-            return result
-        if type(other) in NUMBERS:
-            return run(self, other)
-        return other_side(self, other)
-    return method
-"""
 
 
 def arithmetic(symbol: str, name: str) -> Method:
@@ -141,26 +118,42 @@ def _method(symbol: str, run: OperatorHandle, other_side: Method) -> Method:
     schema = run._schema
     key = place.keyring.key(place.caller(place.published()).reading)
     rest = [present(each.type, stored_default(each)) for each in schema.arguments[2:]]
-    make = _maker(len(rest))
-    method: Method = make(
+    method: Method = _sides(len(rest))(
         *(place.dispatcher, NAMESPACE, place.text, key, run, returner(schema)),
-        *(other_side, *rest),
+        *(other_side, rest),
     )
     method.__name__ = method.__qualname__ = symbol
     return method
 
 
-@cache
-def _maker(rest: int) -> Callable[..., Method]:
-    """What makes methods of operators that take `rest` more than the two sides."""
-    names = "".join(f", a{place}" for place in range(rest))
-    values: dict[str, Any] = {
-        "LOCAL": LOCAL,
-        "NUMBERS": _NUMBERS,
-        "Tensor": Tensor,
-        "WATCH": WATCH,
-    }
-    text = _TEXT.format(names=names)
-    exec(compile(text, "<two sides>", "exec"), values)  # noqa: S102  # the text is made of a number
-    made: Callable[..., Method] = values["make"]
-    return made
+@template(
+    "two sides",
+    "_dispatcher, place, text, _key, run, _returns, other_side, rest",
+    NUMBERS=_NUMBERS,
+    Tensor=Tensor,
+    _AttributeError=AttributeError,
+    _LOCAL=LOCAL,
+    _WATCH=WATCH,
+)
+def _sides(count: int) -> list[str]:
+    """The method of operators that take `count` more than the two sides."""
+    more = numbered(count)
+    bits = bits_of(("self", "other"))
+    body = [
+        *block("try:", remembered("[place][text]", bits)),
+        "except (AttributeError, KeyError):",
+        "    return run(self, other)",
+        "if _WATCH.active:",
+        "    return run(self, other)",
+        f"_result = _link(self, other, {more})",
+        *LOOK,
+        "return _result",
+    ]
+    body = [
+        *block("if isinstance(other, Tensor):", body),
+        "if type(other) in NUMBERS:",
+        "    return run(self, other)",
+        "return other_side(self, other)",
+    ]
+    unpacked = [f"{more}, = rest"] if count else []
+    return [*unpacked, *block("def method(self, other):", body)]

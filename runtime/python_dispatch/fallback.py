@@ -12,17 +12,17 @@ Rules:
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.errors.python_dispatch import EndlessDispatch
+from runtime.generated import block, is_generated, numbered, template
 from runtime.keys import LOCAL
 from runtime.python_dispatch.handling import Handling
 from runtime.python_dispatch.results import handler_name
-from runtime.python_dispatch.short import FILE, short_way
+from runtime.python_dispatch.short import HANDLING, short_way
 from runtime.schema.tags import NUMBERS_AS_TENSORS
 from runtime.tensors.handled import STATE
 
@@ -39,37 +39,8 @@ _FRAMES = (Handling._asked.__code__,)
 
 def snapshotting(below: Any, keyset: Any) -> Callable[..., Any]:
     """At PythonTLSSnapshot: remember what the thread was in when the call began."""
-    operator = below.operator
-
     count = -1 if below.schema.is_vararg else len(below.schema.arguments)
-    made: Callable[..., Any] = _snapshot(count)(below.run, operator)
-    return made
-
-
-@cache
-def _snapshot(count: int) -> Callable[..., Any]:
-    """The text of the kernel for so many arguments; -1 for any number."""
-    given = ", ".join(f"a{place}" for place in range(count)) if count >= 0 else "*rest"
-    text = f"""
-def make(run, operator):
-    def snapshot({given}):
-        mine = STATE.__dict__
-        if mine["snapshot"] is not None:
-            return run({given})
-        mine["snapshot"] = LOCAL.view
-        try:
-            return run({given})
-        except RecursionError as error:
-            check_endless(error, operator)
-            raise
-        finally:
-            mine["snapshot"] = None
-    return snapshot
-"""
-    values: dict[str, Any] = {"LOCAL": LOCAL, "STATE": STATE}
-    values["check_endless"] = _check_endless
-    exec(compile(text, "<snapshot>", "exec"), values)  # noqa: S102  # the text is made of a number
-    made: Callable[..., Any] = values["make"]
+    made: Callable[..., Any] = _snapshot(count)(below.run, below.operator)
     return made
 
 
@@ -110,7 +81,7 @@ def _check_endless(error: RecursionError, operator: Callable[[], Any]) -> None:
     while trace is not None:
         frame = trace.tb_frame
         frames, after = frames + 1, after + 1
-        if frame.f_code in _FRAMES or frame.f_code.co_filename == FILE:
+        if frame.f_code in _FRAMES or is_generated(frame.f_code, HANDLING):
             # Both call it so.  The code that it runs is named after where it was
             # written, which may be neither the class nor the mode that was asked.
             last = frame.f_locals.get("handler", last)
@@ -120,3 +91,29 @@ def _check_endless(error: RecursionError, operator: Callable[[], Any]) -> None:
         raise EndlessDispatch(
             handler=handler_name(last), operator=str(operator()), depth=depth
         ) from error
+
+
+@template(
+    "snapshot",
+    "run, operator",
+    LOCAL=LOCAL,
+    STATE=STATE,
+    check_endless=_check_endless,
+)
+def _snapshot(count: int) -> list[str]:
+    """The kernel for so many arguments; -1 for any number."""
+    given = numbered(count) if count >= 0 else "*rest"
+    body = [
+        "mine = STATE.__dict__",
+        'if mine["snapshot"] is not None:',
+        f"    return run({given})",
+        'mine["snapshot"] = LOCAL.view',
+        "try:",
+        f"    return run({given})",
+        "except RecursionError as error:",
+        "    check_endless(error, operator)",
+        "    raise",
+        "finally:",
+        '    mine["snapshot"] = None',
+    ]
+    return block(f"def snapshot({given}):", body)

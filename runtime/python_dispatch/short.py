@@ -26,10 +26,10 @@ Rules:
 """
 
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 from weakref import ref
 
+from runtime.generated import block, numbered, template
 from runtime.keys import LOCAL
 from runtime.python_dispatch.handling import Handling, check_stack
 from runtime.python_dispatch.inside import inside, inside_last
@@ -41,14 +41,8 @@ from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 
-# What tracebacks show for the file of the short ways.
-FILE = "<handling of a call in Python>"
-
-# A tensor that is nobody's alias is the result itself.
-_PLAIN = (
-    "        if isinstance(result, Tensor):",
-    "            return result",
-)
+# What tracebacks call the short ways.
+HANDLING = "handling of a call in Python"
 
 
 def short_way(schema: Schema, general: Handling) -> Function | None:
@@ -60,7 +54,7 @@ def short_way(schema: Schema, general: Handling) -> Function | None:
         place for place, kind in enumerate(kinds) if is_dispatch_type(kind) == "tensor"
     )
     plain = [str(each) for each in schema.returns] == ["Tensor"]
-    made: Function = _maker(len(kinds), places, plain)(
+    made: Function = _handle(len(kinds), places, plain)(
         general.handle,
         general.refused,
         general.operator,
@@ -72,97 +66,94 @@ def short_way(schema: Schema, general: Handling) -> Function | None:
     return made
 
 
-@cache
-def _maker(count: int, places: tuple[int, ...], plain: bool) -> Function:
-    given = ", ".join(f"a{place}" for place in range(count))
+@template(
+    HANDLING,
+    "general, refused, operator, strip, finish, known",
+    LOCAL=LOCAL,
+    PYTHON=PYTHON,
+    STATE=STATE,
+    Tensor=Tensor,
+    check_stack=check_stack,
+    inside=inside,
+    inside_last=inside_last,
+)
+def _handle(count: int, places: tuple[int, ...], plain: bool) -> list[str]:
+    given = numbered(count)
     values = f"({given},)" if count else "()"
     text = [
-        "def make(general, refused, operator, strip, finish, known):",
-        f"    def handle({given}):",
-        "        mine = STATE.__dict__",
-        "        stack = mine['stack']",
-        "        first = None",
-        "        try:",
+        "mine = STATE.__dict__",
+        "stack = mine['stack']",
+        "first = None",
+        "try:",
     ]
     for number, place in enumerate(places):
         text += [
-            f"            if a{place} is not None and a{place}.key_bits & PYTHON:",
+            f"    if a{place} is not None and a{place}.key_bits & PYTHON:",
             *_found(f"a{place}", number == 0, given),
         ]
     text += [
-        "            if first is None:",
-        "                types = ()",
-        "                context = stack[-1].context if stack else None",
-        "            else:",
-        "                types = (type(first),)",
-        "                context = first._context",
+        "    if first is None:",
+        "        types = ()",
+        "        context = stack[-1].context if stack else None",
+        "    else:",
+        "        types = (type(first),)",
+        "        context = first._context",
         # Keys that were set by hand are no handler's.
-        "        except AttributeError:",
-        f"            return general({given})",
-        "        if context is not mine['context'] or not context.alive:",
-        f"            return general({given})",
-        "        func = known()",
-        "        if func is None:",
-        "            func = operator()",
-        f"        args, kwargs = strip({given})",
-        "        local = LOCAL.__dict__",
-        "        view = local['view']",
-        "        if stack:",
-        "            entered = stack[-1]",
-        "            if entered.context is not context:",
-        f"                return general({given})",
-        "            handler = entered.mode",
-        "            rest = stack[:-1]",
-        "            if rest:",
-        "                inner = view.handling or inside(view)",
-        "            else:",
-        "                inner = view.handling_last or inside_last(view)",
-        "            mine['stack'] = rest",
-        "        else:",
-        "            handler = first",
-        "            rest = stack",
-        "            inner = view.handling or inside(view)",
-        "        local['view'] = inner",
-        "        try:",
-        "            result = handler.__torch_dispatch__(func, types, args, kwargs)",
-        "            if mine['stack'] is not rest:",
-        "                check_stack(handler, rest)",
-        "        except BaseException:",
-        "            mine['stack'] = stack",
-        "            local['view'] = view",
-        "            mine['context'] = context",
-        "            raise",
-        "        if rest is not stack:",
-        "            mine['stack'] = stack",
-        "        local['view'] = view",
-        "        mine['context'] = context",
-        "        if result is NotImplemented:",
-        f"            return refused({given})",
-        *(_PLAIN if plain else ()),
-        f"        return finish(result, {values}, handler)",
-        "    return handle",
+        "except AttributeError:",
+        f"    return general({given})",
+        "if context is not mine['context'] or not context.alive:",
+        f"    return general({given})",
+        "func = known()",
+        "if func is None:",
+        "    func = operator()",
+        f"args, kwargs = strip({given})",
+        "local = LOCAL.__dict__",
+        "view = local['view']",
+        "if stack:",
+        "    entered = stack[-1]",
+        "    if entered.context is not context:",
+        f"        return general({given})",
+        "    handler = entered.mode",
+        "    rest = stack[:-1]",
+        "    if rest:",
+        "        inner = view.handling or inside(view)",
+        "    else:",
+        "        inner = view.handling_last or inside_last(view)",
+        "    mine['stack'] = rest",
+        "else:",
+        "    handler = first",
+        "    rest = stack",
+        "    inner = view.handling or inside(view)",
+        "local['view'] = inner",
+        "try:",
+        "    result = handler.__torch_dispatch__(func, types, args, kwargs)",
+        "    if mine['stack'] is not rest:",
+        "        check_stack(handler, rest)",
+        "except BaseException:",
+        "    mine['stack'] = stack",
+        "    local['view'] = view",
+        "    mine['context'] = context",
+        "    raise",
+        "if rest is not stack:",
+        "    mine['stack'] = stack",
+        "local['view'] = view",
+        "mine['context'] = context",
+        "if result is NotImplemented:",
+        f"    return refused({given})",
+        # A tensor that is nobody's alias is the result itself.
+        *(["if isinstance(result, Tensor): return result"] if plain else ()),
+        f"return finish(result, {values}, handler)",
     ]
-    namespace: dict[str, Any] = {
-        "LOCAL": LOCAL,
-        "PYTHON": PYTHON,
-        "STATE": STATE,
-        "Tensor": Tensor,
-        "check_stack": check_stack,
-        "inside": inside,
-        "inside_last": inside_last,
-    }
-    exec(compile("\n".join(text), FILE, "exec"), namespace)  # noqa: S102  # the text is made of numbers
-    made: Function = namespace["make"]
-    return made
+    return block(f"def handle({given}):", text)
 
 
 def _found(name: str, alone: bool, given: str) -> list[str]:
     if alone:
-        return [f"                first = {name}"]
+        return [f"        first = {name}"]
     return [
-        "                if first is None:",
-        f"                    first = {name}",
-        f"                elif type({name}) is not type(first) or "
+        "        if first is None:",
+        f"            first = {name}",
+        f"        elif type({name}) is not type(first) or "
         f"{name}._context is not first._context:",
-        f"                    return general({given})",
+        f"            return general({given})",
     ]

@@ -34,10 +34,9 @@ The text depends on places, names and kinds of defaults alone, and is remembered
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from runtime.generated import block, generated
 from runtime.schema.argument import Argument
 from runtime.schema.binding import bind, presenters_of, stored_default
 from runtime.schema.codes import Code
@@ -60,9 +59,6 @@ PresentedStripper = Callable[..., Stripped]
 
 # Lists whose elements are of one kind once they are converted: `==` is `same`.
 _EXACT = tuple(map(ListType, (IntType, SymIntType, FloatType, BoolType)))
-
-# Texts of schemas that are alike but for their defaults and types.
-REMEMBERED = 1024
 
 
 def strip_defaults(
@@ -198,20 +194,9 @@ def _made(
         lines.append(f"    {returned(_listed(given[:end]))}")
         end -= 1
     lines.append(returned(_listed(given[:end])))
-    text = "\n".join(
-        (
-            f"def strip({_parameters(given, schema.is_vararg)}):",
-            *(f"    {line}" for line in lines),
-        )
-    )
-    exec(_compiled(text), values)  # noqa: S102  # numbers, and names as quoted text
-    made: PresentedStripper = values["strip"]
-    return made
-
-
-@lru_cache(maxsize=REMEMBERED)
-def _compiled(text: str) -> CodeType:
-    return compile(text, "<strip>", "exec")
+    head = f"def strip({_parameters(given, schema.is_vararg)}):"
+    strip: PresentedStripper = generated("strip", block(head, lines), values)
+    return strip
 
 
 def _listed(names: Sequence[str]) -> str:

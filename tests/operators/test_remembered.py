@@ -353,9 +353,9 @@ FAULTS: dict[str, tuple[str, dict[str, str], Call, Call]] = {
 @pytest.fixture
 def fresh_text() -> Iterator[None]:
     """Functions made of the table of keys as it is now."""
-    remembered._maker.cache_clear()
+    remembered._remembered.cache_clear()
     yield
-    remembered._maker.cache_clear()
+    remembered._remembered.cache_clear()
 
 
 @pytest.mark.usefixtures("fresh_text")
@@ -366,7 +366,7 @@ def test_a_key_that_forgets_something_is_found(
     name, keys, first, second = FAULTS[fault]
     calls = [first] * 3 + [second] * 3
     assert not [*disagreements(DECLARED[name], calls)]
-    remembered._maker.cache_clear()
+    remembered._remembered.cache_clear()
     for kind, text in keys.items():
         monkeypatch.setitem(remembered._KEYS, kind, text)
     assert [*disagreements(DECLARED[name], calls)]

@@ -17,12 +17,13 @@ from runtime.errors.python_dispatch import (
     WrongHandlerResult,
 )
 from runtime.errors.registration import CallRefused, Conflict, WrongArgument
+from runtime.generated import is_generated
 from runtime.python_dispatch import (
     Context,
     TorchDispatchMode,
     register_torch_dispatch,
 )
-from runtime.python_dispatch.short import FILE
+from runtime.python_dispatch.short import HANDLING
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.worlds import Ours, declines, leaves
 
@@ -202,7 +203,7 @@ def test_a_rule_makes_calls_of_its_own_operator_longer_alone() -> None:
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
-            short.append(sys._getframe(1).f_code.co_filename == FILE)
+            short.append(is_generated(sys._getframe(1).f_code, HANDLING))
             return func(*args, **(kwargs or {}))
 
     def called() -> list[bool]:

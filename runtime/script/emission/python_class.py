@@ -18,7 +18,6 @@ Rules:
 
 import ast
 import dataclasses
-import linecache
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -26,6 +25,7 @@ from types import FunctionType, MemberDescriptorType
 from typing import Any, ClassVar, get_origin
 
 from runtime.errors.script import UnfitClass
+from runtime.generated import generated
 from runtime.schema.codes import Code
 from runtime.schema.declaration import ScriptClassType
 from runtime.schema.device import Device
@@ -289,11 +289,8 @@ def made_methods(
 
 def _function(python: type, name: str, text: str, names: dict[str, Any]) -> Any:
     """The function that a text defines, with lines to be shown."""
-    file = f"<{name} of {python.__module__}.{python.__qualname__}>"
-    lines = [f"{each}\n" for each in text.split("\n")]
-    linecache.cache[file] = len(text), None, lines, file
-    exec(compile(text, file, "exec", dont_inherit=True), names)  # noqa: S102  # a text of this chapter
-    made = names.pop(name)
+    kind = f"{name} of {python.__module__}.{python.__qualname__}"
+    made = generated(kind, (text,), names)
     made.__qualname__ = f"{python.__qualname__}.{name}"
     return made
 

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 from numpy import empty
 
+from runtime.generated import block, generated
 from runtime.kernels.cpu.elementwise_element import element
 from runtime.kernels.cpu.elementwise_layout import plan
 from runtime.kernels.jit import NUMBA_NAMES, Entry, Family
@@ -293,14 +294,8 @@ class _Writer:
 
 def _flat_text(arguments: Sequence[str], lines: Sequence[str]) -> str:
     """The loop over all elements."""
-    return "\n".join(
-        [
-            f"def fused({', '.join(arguments)}):",
-            "    for i in range(o0.size):",
-            *[f"        {line}" for line in lines],
-            "",
-        ]
-    )
+    body = block("for i in range(o0.size):", lines)
+    return "\n".join(block(f"def fused({', '.join(arguments)}):", body))
 
 
 def _rows_text(
@@ -338,16 +333,10 @@ def _rows_text(
             line = re.sub(rf"\b{re.escape(name)}", row, line)
         heads.append(line)
     body += [f"    {line}" for line in heads]
-    return "\n".join(
-        [
-            f"def fused({', '.join((*arguments, 'table', 'lo', 'hi'))}):",
-            "    outer = table[0] - 1",
-            "    inner = table[1 + outer]",
-            "    for row in range(lo, hi):",
-            *[f"        {line}" for line in body],
-            "",
-        ]
-    )
+    given = ", ".join((*arguments, "table", "lo", "hi"))
+    head = ["outer = table[0] - 1", "inner = table[1 + outer]"]
+    body = [*head, *block("for row in range(lo, hi):", body)]
+    return "\n".join(block(f"def fused({given}):", body))
 
 
 def _numba(fact: Facts) -> str:
@@ -383,8 +372,7 @@ def body_of(loop: Loop) -> Callable[..., Any]:
     }
     for name in _CASTS:
         scope[f"_{name}"] = np.dtype(name).type
-    exec(compile(loop.text, "<fused kernel>", "exec"), scope)  # noqa: S102  # written above, of names of our own
-    made: Callable[..., Any] = scope["fused"]
+    made: Callable[..., Any] = generated("fused kernel", (loop.text,), scope)
     return made
 
 

@@ -30,7 +30,14 @@ from typing import Any, NamedTuple
 
 from runtime.autograd.install import install as install_autograd
 from runtime.dispatch.call import Link
-from runtime.dispatch.front import globals_of, joined, passed, returned
+from runtime.dispatch.front import (
+    globals_of,
+    joined,
+    linked,
+    making,
+    passed,
+    returned,
+)
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.keyring import Published
 from runtime.dispatch.state import DispatcherState, OperatorEntry
@@ -146,7 +153,6 @@ def _maker_of(reading: DefinitionReading, trusts: bool) -> Function | None:
     arguments = schema.arguments
     names = [*map(passed, range(len(arguments)), arguments)]
     slow = f"return _slow({', '.join(names)})"
-    where = f"[{reading.namespace!r}][{reading.text!r}]"
     seen = presenters_of(schema)
     shown = [
         f"{name} = _seen{at}({name})"
@@ -157,30 +163,14 @@ def _maker_of(reading: DefinitionReading, trusts: bool) -> Function | None:
         "if _WATCH.active:",
         f"    {slow}",
         *joined(schema, slow),
-        "try:",
-        f"    _entry = _dispatcher.state.namespaces{where}",
-        "    _link = _entry.memo[_key][_LOCAL.view][_bits]",
-        "except _KeyError:",
-        "    _link = _resolve(_bits)",
-        "    if _link is None:",
-        f"        {slow}",
+        *linked(schema, slow),
         *shown,
     ]
     call = f"_link({', '.join(names)})"
     body += [f"return {call}"] if trusts else [f"_result = {call}", *returned(schema)]
-    text = "\n".join(
-        (
-            "def make(_dispatcher, _key, _resolve, _slow):",
-            f"    def call({', '.join(names)}):",
-            *(f"        {line}" for line in body),
-            "    return call",
-        )
-    )
     values = globals_of(schema, reading.converters)
     values |= {f"_seen{at}": each for at, each in enumerate(seen)}
-    exec(compile(text, f"<bound call of {schema.name}>", "exec"), values)  # noqa: S102  # made of names that `maker_of` has checked
-    made: Function = values["make"]
-    return made
+    return making(f"bound call of {schema.name}", names, body, values)
 
 
 # What a call may have, and run nothing but kernels of the CPU: autograd's keys pass it

@@ -39,8 +39,10 @@ from operator import is_, is_not
 from typing import Any
 
 from runtime.dispatch.dispatcher import default_dispatcher
+from runtime.dispatch.front import bits_of
 from runtime.dispatch.state import OperatorMap
 from runtime.dispatch.watch import WATCH
+from runtime.generated import generated
 from runtime.keys import LOCAL
 from runtime.schema.binding import presenters_of
 from runtime.schema.types import (
@@ -93,9 +95,7 @@ def text_of(planner: Planner, name: str, failed: Function) -> Function:
         "_local": LOCAL,
         "_watch": WATCH,
     }
-    code = compile("\n".join(lines), f"<program {name}>", "exec")
-    exec(code, values)  # noqa: S102  # made of numbers of registers, and of names that were checked
-    made: Function = values["execute"]
+    made: Function = generated(f"program {name}", lines, values)
     return made
 
 
@@ -434,7 +434,7 @@ class _Writer:
             for name, value in zip(given, step.node.inputs, strict=True)
             if value.type is TensorType
         ]
-        bits = " | ".join(f"{each}.key_bits" for each in dict.fromkeys(tensors))
+        bits = bits_of(dict.fromkeys(tensors))
         seen = presenters_of(bound.reading.schema)
         shown = [
             name if show is None else f"{self.function(show, 's')}({name})"

@@ -90,7 +90,7 @@ def test_the_loop_is_written_as_the_module_says() -> None:
     (node,) = groups_of(graph)
     ready = kernel.ready_for(node.attributes["graph"], [*map(facts_of, (x, y))])
     assert ready is not None
-    assert ready.loop.text == TEXT
+    assert f"{ready.loop.text}\n" == TEXT
     assert ready.loop.signature == (
         "void(float32[::1], float32[::1], float32, float32[::1])"
     )
@@ -188,7 +188,7 @@ def test_the_loop_over_rows_is_written_as_the_module_says() -> None:
     (node,) = groups_of(graph)
     ready = kernel.ready_for(node.attributes["graph"], given)
     assert ready is not None
-    assert ready.loop.text == ROWS_TEXT
+    assert f"{ready.loop.text}\n" == ROWS_TEXT
 
 
 def test_several_dimensions_and_threads() -> None:
