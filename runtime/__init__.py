@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         result_type,
         tensor,
     )
-    from runtime.tensors.limits import finfo, iinfo
+    from runtime.tensors.elements import finfo, iinfo
 
 __all__ = [
     "Context",
@@ -190,11 +190,11 @@ _LAZY = {
     "default_generator": "runtime.tensors",
     "define": "runtime.custom",
     "enable_grad": "runtime.autograd",
-    "finfo": "runtime.tensors.limits",
+    "finfo": "runtime.tensors.elements",
     "from_dlpack": "runtime.tensors",
     "from_numpy": "runtime.tensors",
     "get_num_threads": "runtime.kernels.threads",
-    "iinfo": "runtime.tensors.limits",
+    "iinfo": "runtime.tensors.elements",
     "impl": "runtime.custom",
     "infer_schema": "runtime.custom",
     "inference_mode": "runtime.autograd",

@@ -22,8 +22,7 @@ from runtime.errors.call import page
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import host_copy
 from runtime.tensors.data import as_tensor
-from runtime.tensors.elements import info
-from runtime.tensors.promotion import promote_types
+from runtime.tensors.elements import info, promote_types
 from runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:

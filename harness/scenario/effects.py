@@ -30,7 +30,7 @@ from runtime.dispatch.library import Library
 from runtime.errors.base import EveryorderError
 from runtime.keys import LOCAL, KeySet
 from runtime.python_dispatch import MAIN, Context
-from runtime.tensors.handled import STATE
+from runtime.tensors.keys import STATE
 
 # What an effect is, who it is of, and for a context what it holds.
 Row = tuple[Any, ...]

@@ -12,7 +12,7 @@ from harness.scenario.probes import probe_tensor
 from harness.scenario.recorder import Recorder
 from runtime.python_dispatch import current_context
 from runtime.tensors import Tensor
-from runtime.tensors.handled import HANDLED
+from runtime.tensors.keys import HANDLED
 
 # (func, types, args, kwargs) -> what the operator returns, or NotImplemented
 Handle = Callable[[Any, Any, Any, Any], Any]

@@ -15,7 +15,7 @@ from typing import Any
 from invariants.surroundings import Lockable, Surroundings, surroundings
 from runtime.dispatch.watch import DEPTH
 from runtime.keys import LOCAL
-from runtime.tensors.handled import STATE
+from runtime.tensors.keys import STATE
 
 # What a mode changes by being entered.
 MODES = ("view", "stack")

@@ -32,7 +32,7 @@ from runtime.errors.base import EveryorderError
 from runtime.errors.call import MissingKernel
 from runtime.keys import LOCAL
 from runtime.schema.parser import parse_name
-from runtime.tensors.handled import STATE
+from runtime.tensors.keys import STATE
 
 # The kind of tensors that a call in a context is made with.
 PLAIN = "cpu"

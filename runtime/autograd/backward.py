@@ -29,8 +29,7 @@ from runtime.errors.autograd import (
 )
 from runtime.operators.call import core
 from runtime.tensors.elements import numpy_dtype
-from runtime.tensors.handled import is_handled
-from runtime.tensors.keys_of import fresh_key_bits
+from runtime.tensors.keys import fresh_key_bits, is_handled
 from runtime.tensors.tensor import Tensor
 
 Tensors = Tensor | Sequence[Tensor]

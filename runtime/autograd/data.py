@@ -24,10 +24,10 @@ from runtime.autograd.saved import sharing
 from runtime.errors.subclass import DoesNotFit, NotReplaceable
 from runtime.keys import AUTOGRAD_KEYS, DispatchKey, KeySet, exclude_keys
 from runtime.operators.call import core
-from runtime.tensors.handled import HANDLED, MODED, PYTHON, is_handled
-from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor, claimed
-from runtime.tensors.wrapper import WrapperStorage
+from runtime.tensors.arrays import claimed
+from runtime.tensors.keys import HANDLED, MODED, PYTHON, is_handled
+from runtime.tensors.storage import Storage, WrapperStorage
+from runtime.tensors.tensor import Tensor
 
 # What would note a detached tensor as a view.
 _RECORDING = AUTOGRAD_KEYS | KeySet([DispatchKey.ADInplaceOrView])

@@ -43,8 +43,8 @@ from runtime.autograd.recording import meta_of
 from runtime.autograd.saved import sharing
 from runtime.autograd.views import BY_FUNCTION, ViewOf, edge_of
 from runtime.errors.autograd import DifferentiatedOnce, FunctionMisuse
+from runtime.tensors.keys import watcher
 from runtime.tensors.tensor import Tensor
-from runtime.tensors.traced import watcher
 
 
 class Function:

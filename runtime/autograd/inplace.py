@@ -60,7 +60,7 @@ from runtime.errors.autograd import (
 from runtime.keys import LOCAL
 from runtime.operators.call import core
 from runtime.schema.codes import DType
-from runtime.tensors.handled import PYTHON
+from runtime.tensors.keys import PYTHON
 from runtime.tensors.shape import may_overlap_itself, span
 from runtime.tensors.tensor import Tensor
 

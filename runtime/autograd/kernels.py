@@ -29,9 +29,9 @@ from runtime.keys import AFTER_AUTOGRAD, KeySet
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
 from runtime.schema.types import is_dispatch_type
-from runtime.tensors.handled import MODED, PYTHON
-from runtime.tensors.keys_of import inference
-from runtime.tensors.tensor import Tensor, claimed
+from runtime.tensors.arrays import claimed
+from runtime.tensors.keys import MODED, PYTHON, inference
+from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 # Makes the function of a call from what is below and the keyset; see `linked`.

@@ -25,9 +25,8 @@ from runtime.errors.autograd import (
 from runtime.errors.tensor import NoGradient, NotALeaf
 from runtime.operators.call import core
 from runtime.schema.checked import checked
-from runtime.tensors.keys_of import inference
-from runtime.tensors.methods import install
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.keys import inference
+from runtime.tensors.tensor import Tensor, install
 
 
 def grad_fn(tensor: Tensor) -> Node | None:

@@ -32,9 +32,8 @@ from typing import Any, Self, TypeVar
 from runtime.errors.mode import ModeMisuse
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
 from runtime.keys.local import left_wrongly, view_of
-from runtime.tensors.handled import Presence
 from runtime.tensors.interop import RECORDS
-from runtime.tensors.keys_of import INFERRING, inference
+from runtime.tensors.keys import INFERRING, Presence, inference
 
 
 class _Grad(threading.local):

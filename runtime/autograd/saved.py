@@ -22,8 +22,9 @@ from runtime.errors.python_dispatch import WrongDetach, WrongHandlerResult
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
 from runtime.keys.local import view_of
 from runtime.operators.call import core
-from runtime.tensors.handled import HANDLED, MODED, PYTHON, is_handled
-from runtime.tensors.tensor import Tensor, claimed
+from runtime.tensors.arrays import claimed
+from runtime.tensors.keys import HANDLED, MODED, PYTHON, is_handled
+from runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     from runtime.autograd.node import Node

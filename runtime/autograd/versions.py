@@ -21,7 +21,8 @@ from runtime.dispatch.kernel import linked
 from runtime.dispatch.library import Library
 from runtime.dispatch.registration import Registration
 from runtime.keys import KeySet
-from runtime.tensors.tensor import Tensor, claimed
+from runtime.tensors.arrays import claimed
+from runtime.tensors.tensor import Tensor
 
 
 def install_version_fallback(library: Library) -> Registration:

@@ -35,7 +35,7 @@ from runtime.autograd.modes import GRAD, enable_grad
 from runtime.autograd.node import Edge
 from runtime.errors.autograd import ViewModified
 from runtime.operators.call import core
-from runtime.tensors.keys_of import INFERRING, inference
+from runtime.tensors.keys import INFERRING, inference
 from runtime.tensors.tensor import Tensor
 
 # How views are made that cannot follow; "" is made as any.

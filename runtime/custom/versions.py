@@ -23,8 +23,9 @@ from runtime.dispatch.kernel import Kernel, linked
 from runtime.generated import block, numbered, template
 from runtime.schema.schema import Schema
 from runtime.schema.types import TensorType
-from runtime.tensors.handled import PYTHON
-from runtime.tensors.tensor import Tensor, claimed
+from runtime.tensors.arrays import claimed
+from runtime.tensors.keys import PYTHON
+from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]
 

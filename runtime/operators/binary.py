@@ -3,7 +3,7 @@
 True only here: which dtypes each takes after promotion, and what dtype it gives.
 
 Rules:
-- the operands are promoted together (`runtime.tensors.promotion`), the promoted dtype
+- the operands are promoted together (`runtime.tensors.elements`), the promoted dtype
   names a row `dtype -> (result, computed in, kernel)`, as in `runtime.operators.unary`;
 - a Python number is a wrapped number here (tag `numbers_as_tensors`): it has no width;
 - `alpha` of `add` and `sub` must be of a kind that the result has;
@@ -39,8 +39,8 @@ from runtime.operators.plan import (
 from runtime.operators.structured import Structured
 from runtime.operators.unary import Row, Rows, floating, refuse, same, truth
 from runtime.schema.codes import DType
+from runtime.tensors.data import result_type
 from runtime.tensors.making import empty_tensor, wrap_number
-from runtime.tensors.promotion import result_type
 from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
 

@@ -15,7 +15,7 @@ from runtime.operators.rows import as_dtype
 from runtime.operators.structured import Structured, Written, composed
 from runtime.operators.targets import hand_over
 from runtime.schema.codes import DType
-from runtime.tensors.promotion import result_type
+from runtime.tensors.data import result_type
 from runtime.tensors.tensor import Tensor
 
 

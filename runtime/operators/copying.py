@@ -29,11 +29,11 @@ from runtime.operators.scalar import check_fill
 from runtime.operators.structured import Structured, Written
 from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
+from runtime.tensors.arrays import flat_of
 from runtime.tensors.making import empty_tensor, from_flat, view_of
-from runtime.tensors.memory import is_host, memory_of, resolved
-from runtime.tensors.order import PRESERVE
-from runtime.tensors.shape import broadcast_strides
-from runtime.tensors.tensor import Tensor, flat_of
+from runtime.tensors.shape import PRESERVE, broadcast_strides
+from runtime.tensors.storage import is_host, memory_of, resolved
+from runtime.tensors.tensor import Tensor
 
 COPY = "core::copy_"
 TO_COPY = "core::_to_copy"

@@ -43,10 +43,11 @@ from runtime.operators.scalar import check_fill, default_dtype
 from runtime.operators.structured import Written
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
+from runtime.tensors.arrays import flat_of
 from runtime.tensors.elements import compute_dtype, numpy_dtype
 from runtime.tensors.making import empty_tensor, host_tensor, no_memory, view_of
-from runtime.tensors.memory import memory_of, resolved
-from runtime.tensors.tensor import Tensor, flat_of
+from runtime.tensors.storage import memory_of, resolved
+from runtime.tensors.tensor import Tensor
 
 OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False"
 SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")

@@ -26,15 +26,17 @@ from runtime.locks import load
 from runtime.operators.plan import BOOL, CPU, INT64, Shape
 from runtime.operators.produce import meet
 from runtime.schema.codes import DType
+from runtime.tensors.arrays import claimed
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.making import host_tensor
-from runtime.tensors.order import memory_order, ordered_strides
 from runtime.tensors.shape import (
     broadcast_shapes,
     broadcast_strides,
     contiguous_strides,
+    memory_order,
+    ordered_strides,
 )
-from runtime.tensors.tensor import Tensor, claimed
+from runtime.tensors.tensor import Tensor
 
 # Above this the general way may use several threads; it costs some microseconds more.
 SERIAL = 8192

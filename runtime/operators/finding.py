@@ -26,7 +26,7 @@ from runtime.operators.produce import adopt
 from runtime.operators.structured import Written, composite
 from runtime.schema.codes import DType
 from runtime.tensors.elements import info
-from runtime.tensors.handled import is_handled
+from runtime.tensors.keys import is_handled
 from runtime.tensors.tensor import Tensor
 
 INT32 = DType.named("int32")

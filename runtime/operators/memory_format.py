@@ -1,21 +1,21 @@
 """Memory formats: in which order the elements of a new tensor lie.
 
 True only here: what `memory_format=` means to operators that copy a tensor, or make one
-like it; the formats are those of `runtime.tensors.order`.
+like it; the formats are those of `runtime.tensors.shape`.
 """
 
 from runtime.errors.operands import WrongOption
 from runtime.operators.plan import Shape
 from runtime.schema.codes import MemoryFormat
 from runtime.tensors.making import view_of
-from runtime.tensors.order import (
+from runtime.tensors.shape import (
     CONTIGUOUS,
     LAST,
     PRESERVE,
+    is_contiguous,
     ordered_strides,
     preserved_strides,
 )
-from runtime.tensors.shape import is_contiguous
 from runtime.tensors.tensor import Tensor
 
 

@@ -1,7 +1,7 @@
 """Methods: operators as people write them on tensors, `x + y`, `x.sum(0)`, `x[1:]`.
 
 True only here: which names a tensor has, and what they call.  Importing this module
-installs them on `Tensor`, through `runtime.tensors.methods`.
+installs them on `Tensor`, through `runtime.tensors.tensor`.
 
 Rules:
 - a Python operator takes a tensor, a number, or a NumPy array, which becomes a tensor;
@@ -40,9 +40,8 @@ from runtime.schema.checked import checked
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.types import IntType, ListType, unwrap_optional
-from runtime.tensors.methods import install
 from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.tensor import Tensor, install
 
 # Python's operator -> the operator; `__r...__` exchanges the two sides.
 ARITHMETIC = {

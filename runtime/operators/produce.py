@@ -35,7 +35,8 @@ from runtime.operators.number import number_for, number_of
 from runtime.operators.plan import CPU, KernelTable, Plan, Shape
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
-from runtime.tensors.elements import compute_dtype, itemsize, numpy_dtype
+from runtime.tensors.arrays import claimed, flat_of
+from runtime.tensors.elements import can_cast, compute_dtype, itemsize, numpy_dtype
 from runtime.tensors.making import (
     empty_tensor,
     host_tensor,
@@ -43,16 +44,15 @@ from runtime.tensors.making import (
     resize_empty,
     view_of,
 )
-from runtime.tensors.order import memory_order
-from runtime.tensors.promotion import can_cast
 from runtime.tensors.shape import (
     broadcast_strides,
     contiguous_strides,
     is_contiguous,
     may_overlap_itself,
+    memory_order,
     span,
 )
-from runtime.tensors.tensor import Tensor, claimed, flat_of
+from runtime.tensors.tensor import Tensor
 
 
 def produce(plan: Plan, table: KernelTable, own: str) -> Any:

@@ -26,10 +26,10 @@ from runtime.operators.plan import (
 )
 from runtime.operators.produce import converted, produce, write_to
 from runtime.operators.structured import Written
+from runtime.random import Generator, default_generator
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.elements import compute_dtype, info, real_dtype
-from runtime.tensors.generator import Generator, default_generator
 from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor

@@ -38,11 +38,12 @@ from runtime.generated import block, numbered, template
 from runtime.locks import load
 from runtime.operators.plan import CPU, Plan
 from runtime.operators.produce import made_dtype, order_of, prepared
+from runtime.tensors.arrays import flat_of
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.making import host_tensor
 from runtime.tensors.shape import is_contiguous
 from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor, flat_of
+from runtime.tensors.tensor import Tensor
 
 # Errors of values, which a kernel raises by its own name: the caller's is put there.
 VALUES_REFUSED = (DivisionByZero, NegativeExponent, IndexOutOfRange)

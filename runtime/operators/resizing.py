@@ -18,12 +18,12 @@ from runtime.operators.memory_format import strides_of
 from runtime.operators.structured import Written
 from runtime.schema.codes import MemoryFormat
 from runtime.schema.device import Device
+from runtime.tensors.arrays import claimed
 from runtime.tensors.elements import itemsize
 from runtime.tensors.making import empty_tensor, view_of
-from runtime.tensors.order import PRESERVE
-from runtime.tensors.shape import contiguous_strides
+from runtime.tensors.shape import PRESERVE, contiguous_strides
 from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor, claimed
+from runtime.tensors.tensor import Tensor
 
 META = Device("meta")
 

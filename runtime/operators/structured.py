@@ -73,7 +73,7 @@ from runtime.operators.produce import (
 )
 from runtime.operators.remembered import VALUES_REFUSED, remembering
 from runtime.schema.codes import DType
-from runtime.tensors.promotion import result_type
+from runtime.tensors.data import result_type
 from runtime.tensors.tensor import Tensor
 
 EXPLICIT = "CompositeExplicitAutograd"

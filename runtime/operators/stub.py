@@ -38,8 +38,8 @@ from runtime.schema.types import (
     Type,
     unwrap_optional,
 )
-from runtime.tensors.methods import METHODS
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.arrays import TensorBase
+from runtime.tensors.tensor import METHODS, Tensor
 
 ROOT = Path(__file__).parents[1]
 METHODS_FILE = ROOT / "tensors" / "declared.pyi"
@@ -357,7 +357,7 @@ def _annotated(annotation: Any) -> str:
 def _declared_by_hand() -> set[str]:
     """The names that the class says itself."""
     found = set()
-    for node in ast.walk(ast.parse(getsource(Tensor))):
+    for node in ast.walk(ast.parse(getsource(TensorBase) + getsource(Tensor))):
         if isinstance(node, ast.FunctionDef):
             found.add(node.name)
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
@@ -476,7 +476,7 @@ from runtime.dispatch.handle import OperatorPacket
 from runtime.operators.written import Ordered
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
-from runtime.tensors.generator import Generator
+from runtime.random import Generator
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 

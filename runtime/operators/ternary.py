@@ -17,7 +17,7 @@ from runtime.operators.plan import (
 from runtime.operators.scalar import check_fill
 from runtime.operators.structured import Structured
 from runtime.operators.unary import refuse, same
-from runtime.tensors.promotion import result_type
+from runtime.tensors.data import result_type
 from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor
 

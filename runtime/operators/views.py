@@ -26,10 +26,11 @@ from runtime.operators.expanding import check_count, expand
 from runtime.operators.plan import PLAIN, one_dim
 from runtime.operators.structured import Written, composed
 from runtime.schema.codes import DType
+from runtime.tensors.arrays import claimed
 from runtime.tensors.elements import complex_dtype, itemsize, real_dtype
 from runtime.tensors.making import view_of
 from runtime.tensors.shape import check_bounds, view_strides
-from runtime.tensors.tensor import Tensor, claimed
+from runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
 

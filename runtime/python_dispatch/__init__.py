@@ -37,7 +37,7 @@ from runtime.python_dispatch.wrapper_protocol import (
     is_traceable_wrapper_subclass_type,
     unflatten,
 )
-from runtime.tensors.handled import disabled
+from runtime.tensors.keys import disabled
 
 __all__ = [
     "MAIN",

@@ -30,7 +30,8 @@ from runtime.errors.subclass import (
 from runtime.python_dispatch.modes import no_dispatch
 from runtime.python_dispatch.wrapper_protocol import is_traceable_wrapper_subclass
 from runtime.schema.schema import Schema
-from runtime.tensors.tensor import Tensor, claimed
+from runtime.tensors.arrays import claimed
+from runtime.tensors.tensor import Tensor
 
 
 class Aliases(NamedTuple):

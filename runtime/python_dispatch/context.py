@@ -41,7 +41,7 @@ from runtime.python_dispatch.context_library import (
     VerifiedLibrary,
 )
 from runtime.python_dispatch.tensor_class import check_class
-from runtime.tensors.handled import PYTHON, STATE
+from runtime.tensors.keys import PYTHON, STATE
 from runtime.tensors.tensor import Tensor
 
 # Seconds; what torch's deployed interpreters wait for the first one.

@@ -15,7 +15,7 @@ from typing import Any
 from weakref import ref
 
 from runtime.errors.context import ContextClosed, MixedContexts
-from runtime.tensors.handled import PYTHON, STATE
+from runtime.tensors.keys import PYTHON, STATE
 
 # The contexts beside the main one, closed ones too: a tensor of one may be anywhere,
 # and keeps it.  A reference takes itself out.

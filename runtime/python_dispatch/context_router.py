@@ -35,7 +35,7 @@ from runtime.dispatch.token import (
 from runtime.errors.context import ContextClosed, NoCopy
 from runtime.keys import SLOTS, DispatchKey, KeySet, slot_of
 from runtime.python_dispatch.context_call import OTHERS, context_of
-from runtime.tensors.handled import STATE
+from runtime.tensors.keys import STATE
 
 Held = Implementation | Fallback
 

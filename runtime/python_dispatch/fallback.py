@@ -24,7 +24,7 @@ from runtime.python_dispatch.handling import Handling
 from runtime.python_dispatch.results import handler_name
 from runtime.python_dispatch.short import HANDLING, short_way
 from runtime.schema.tags import NUMBERS_AS_TENSORS
-from runtime.tensors.handled import STATE
+from runtime.tensors.keys import STATE
 
 # So many handlers inside of one another are a handler without end: Python allows for
 # a thousand frames, and one handler takes four at least.

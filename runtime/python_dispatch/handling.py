@@ -30,7 +30,7 @@ from runtime.python_dispatch.overloaded import Overloaded, collector
 from runtime.python_dispatch.results import finisher, handler_name
 from runtime.schema.schema import Schema
 from runtime.schema.strip import presented_stripper
-from runtime.tensors.handled import STATE
+from runtime.tensors.keys import STATE
 from runtime.tensors.tensor import Tensor
 
 

@@ -8,7 +8,7 @@ no mode is left on the stack, what modes include is not included either.
 """
 
 from runtime.keys.local import View, view_of
-from runtime.tensors.handled import ABOVE, HANDLED
+from runtime.tensors.keys import ABOVE, HANDLED
 
 
 def inside(view: View) -> View:

@@ -38,14 +38,12 @@ from runtime.schema.checked import checked
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.excerpt import described
+from runtime.tensors.arrays import claimed, instance_of
 from runtime.tensors.elements import supported
-from runtime.tensors.handled import PYTHON, handler_bits
-from runtime.tensors.instance import instance_of
-from runtime.tensors.keys_of import fresh_key_bits
-from runtime.tensors.methods import install
+from runtime.tensors.keys import PYTHON, fresh_key_bits, handler_bits
 from runtime.tensors.shape import check_bounds, contiguous_strides, span
-from runtime.tensors.tensor import CPU, FLOAT32, Tensor, claimed
-from runtime.tensors.wrapper import WrapperStorage
+from runtime.tensors.storage import WrapperStorage
+from runtime.tensors.tensor import CPU, FLOAT32, Tensor, install
 
 T = TypeVar("T", bound=Tensor)
 Ints = tuple[int, ...]

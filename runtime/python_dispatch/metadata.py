@@ -28,10 +28,9 @@ from runtime.schema import parse_schema
 from runtime.schema.checked import checked
 from runtime.schema.codes import Layout
 from runtime.schema.device import Device
-from runtime.tensors.methods import install
 from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.shape import is_contiguous as in_order
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.tensor import Tensor, install
 
 STRIDED = Layout.named("strided")
 

@@ -44,7 +44,7 @@ from runtime.errors.python_dispatch import (
 from runtime.keys import LOCAL, exclude_keys
 from runtime.keys.keyset import KeySet
 from runtime.keys.local import View, view_of
-from runtime.tensors.handled import HANDLED, MODED, STATE, Presence
+from runtime.tensors.keys import HANDLED, MODED, STATE, Presence
 
 Given = TypeVar("Given")
 

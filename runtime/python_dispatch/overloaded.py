@@ -15,7 +15,7 @@ from typing import Any
 
 from runtime.schema.schema import Schema
 from runtime.schema.types import ListType, Type, is_dispatch_type, unwrap_optional
-from runtime.tensors.handled import PYTHON
+from runtime.tensors.keys import PYTHON
 
 Overloaded = list[Any]
 

@@ -32,9 +32,9 @@ from runtime.errors.python_dispatch import NotATensorClass, UnknownPolicy, Wrong
 from runtime.operators.call import core
 from runtime.python_dispatch import metadata
 from runtime.schema.codes import Layout, MemoryFormat
-from runtime.tensors.handled import PYTHON
-from runtime.tensors.instance import POLICIES
-from runtime.tensors.order import lies
+from runtime.tensors.arrays import POLICIES
+from runtime.tensors.keys import PYTHON
+from runtime.tensors.shape import lies
 from runtime.tensors.tensor import Tensor
 
 # What a tensor's `_policy` is made of; sizes come with strides.

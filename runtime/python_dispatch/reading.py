@@ -7,7 +7,7 @@ this module installs it.
 from typing import Any
 
 from runtime.operators.call import core
-from runtime.tensors.handled import READERS
+from runtime.tensors.keys import READERS
 from runtime.tensors.tensor import Tensor
 
 

@@ -18,8 +18,8 @@ from runtime.schema.argument import Argument
 from runtime.schema.excerpt import shortened
 from runtime.schema.returns import returner
 from runtime.schema.schema import Schema
+from runtime.tensors.storage import WrapperStorage
 from runtime.tensors.tensor import Tensor
-from runtime.tensors.wrapper import WrapperStorage
 
 # (what the handler returned, all arguments, the mode or tensor) -> the result
 Finish = Callable[[Any, Sequence[Any], Any], Any]

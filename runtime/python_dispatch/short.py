@@ -36,7 +36,7 @@ from runtime.python_dispatch.inside import inside, inside_last
 from runtime.python_dispatch.overloaded import is_list
 from runtime.schema.schema import Schema
 from runtime.schema.types import is_dispatch_type
-from runtime.tensors.handled import PYTHON, STATE
+from runtime.tensors.keys import PYTHON, STATE
 from runtime.tensors.tensor import Tensor
 
 Function = Callable[..., Any]

@@ -1,8 +1,9 @@
 """Tensors: elements with a shape, a dtype and a device, on storages that are shared."""
 
+from runtime.random import Generator, default_generator, manual_seed
 from runtime.tensors.arrays import array_of, claimed, flat_of, host_copy, place_of
-from runtime.tensors.data import as_tensor, tensor
-from runtime.tensors.generator import Generator, default_generator, manual_seed
+from runtime.tensors.data import as_tensor, result_type, tensor
+from runtime.tensors.elements import can_cast, promote_types
 from runtime.tensors.making import (
     empty_like_spec,
     empty_strided,
@@ -13,12 +14,9 @@ from runtime.tensors.making import (
     view_of,
     wrap_number,
 )
-from runtime.tensors.memory import Memory, register_memory
-from runtime.tensors.methods import install
-from runtime.tensors.promotion import can_cast, promote_types, result_type
 from runtime.tensors.shape import Size
-from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.storage import Memory, Storage, register_memory
+from runtime.tensors.tensor import Tensor, install
 
 __all__ = [
     "Generator",

@@ -1,36 +1,74 @@
-"""Where the elements of a tensor are: its storage, its arrays, its one element.
+"""The parts of a tensor: its slots, and where its elements are.
 
-True only here: how the two slots `_flat` and `_place` of a tensor are read and filled.
-See `runtime.tensors.tensor` for what they mean.
+Most tensors are fresh, contiguous and never viewed, so that a tensor starts with
+nothing but its array `_flat`; the storage that views share is made when it is first
+asked for. Two slots say where the elements are:
 
-Rules: what is computed here is remembered in the slots; nothing else of a tensor ever
-changes.  Every array shares memory with the tensor.
+    `_flat`   the elements in row-major order as one 1-D array, or None: not computed
+              yet, not contiguous, or without elements (`meta`)
+    `_place`  None: contiguous, alone on all of its storage; else (storage, offset,
+              strides), counted in elements
+
+Rules:
+- what is computed of the two is remembered in them; nothing else of a tensor ever
+  changes, but by `set_`, `data`, and in-place views;
+- `key_bits` is an int, set once; another key set makes another tensor on one storage;
+  to the dispatcher a tensor is whatever has it;
+- a *wrapped number* has `number`: a Python number that stands where a tensor does, and
+  takes no part in promotion by its width; its array is made when it is asked for;
+- every array that is had here shares memory with the tensor, except `host_copy` of a
+  device's;
+- the class of tensors is `runtime.tensors.tensor.Tensor`; code below it is for
+  `TensorBase`, which has all parts and no operators.
 """
 
+from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from weakref import ref
 
 from runtime.errors.tensor import (
+    FixedAttribute,
     NoData,
+    NoGradient,
     NotAnInteger,
     NotOneElement,
     NotOnHost,
     TooManyDimensions,
 )
+from runtime.keys import KeySet
 from runtime.locks import reentered
-from runtime.schema.codes import DType
-from runtime.tensors.elements import itemsize, numpy_dtype
-from runtime.tensors.handled import MODED, PYTHON, READERS, is_handled
-from runtime.tensors.memory import Array, is_host, memory_of
-from runtime.tensors.shape import contiguous_strides, is_contiguous, span
-from runtime.tensors.storage import Storage
+from runtime.schema.codes import DType, MemoryFormat
+from runtime.schema.device import Device
+from runtime.tensors.elements import Number, itemsize, numpy_dtype
+from runtime.tensors.keys import (
+    HANDLED,
+    MODED,
+    PYTHON,
+    READERS,
+    STATE,
+    handler_bits,
+    is_handled,
+    tell,
+)
+from runtime.tensors.shape import (
+    contiguous_strides,
+    is_contiguous,
+    lies,
+    real_dim,
+    span,
+)
+from runtime.tensors.storage import Array, Storage, is_host, memory_of
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from runtime.tensors.tensor import Tensor
+    from runtime.tensors.declared import Declared
+else:
+    # At run time the methods are put on `Tensor` by `runtime.tensors.tensor.install`.
+    Declared = object
 
-Number = bool | int | float | complex
 Ints = tuple[int, ...]
 # Where the elements are: storage, offset, strides.
 Place = tuple[Storage, int, Ints]
@@ -38,11 +76,234 @@ Place = tuple[Storage, int, Ints]
 # NumPy's NPY_MAXDIMS, since its version 2.
 MOST_DIMENSIONS = 64
 
+
+def _fixed(name: str, instead: str) -> Callable[[object, object], None]:
+    """What refuses to set an attribute that says what the memory is."""
+
+    def refuse(tensor: object, value: object) -> None:
+        raise FixedAttribute(name=name, instead=instead)
+
+    return refuse
+
+
+class TensorBase(Declared):
+    """The parts of a tensor, and what it says of them; its class is `Tensor`."""
+
+    # Whoever wants to may note something on a tensor.
+    __slots__ = (
+        "__dict__",
+        "__weakref__",
+        "_context",
+        "_device",
+        "_dtype",
+        "_flat",
+        "_history",
+        "_place",
+        "_policy",
+        "_requires_grad",
+        "_shape",
+        "key_bits",
+        "number",
+    )
+
+    # NumPy leaves `array + tensor` to the tensor: its ufuncs take no tensors.
+    __array_ufunc__ = None
+
+    _flat: Array | None
+    _shape: Ints
+    _dtype: DType
+    _device: Device
+    _place: "Place | None"
+    _requires_grad: bool
+    # Autograd's; None is that of a leaf that has no gradient yet.
+    _history: Any
+    key_bits: int
+    number: Number | None
+    # Of tensors with a handler: their context, and what of the metadata it tells.
+    _context: Any
+    _policy: int
+
+    # What the elements are.  A getter in C costs 20 ns; a slot costs less.
+
+    if TYPE_CHECKING:
+
+        @property
+        def shape(self) -> tuple[int, ...]:
+            """The sizes."""
+
+        @property
+        def dtype(self) -> DType:
+            """The kind of the elements."""
+
+        @property
+        def device(self) -> Device:
+            """Where the elements are."""
+
+    else:
+        shape = property(attrgetter("_shape"), _fixed("shape", "reshape(...)"))
+        dtype = property(attrgetter("_dtype"), _fixed("dtype", "to(dtype)"))
+        device = property(attrgetter("_device"), _fixed("device", "to(device)"))
+
+    # Where the elements are.
+
+    def storage(self) -> Storage:
+        """The storage, shared by all views of it."""
+        return (self._place or claimed(self))[0]
+
+    @property
+    def offset(self) -> int:
+        """The elements of the storage before the first one of the tensor."""
+        place = self._place
+        return 0 if place is None else place[1]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The steps in the storage from one index to the next, in elements."""
+        place = self._place
+        return contiguous_strides(self.shape) if place is None else place[2]
+
+    @property
+    def _version(self) -> int:
+        """How often the elements were written to in place, by whichever view."""
+        return 0 if self._place is None else self._place[0].version
+
+    def storage_offset(self) -> int:
+        """The elements of the storage before the first one of the tensor."""
+        return self.offset
+
+    def stride(self, dim: int | None = None) -> Any:
+        """All strides, or that of one dimension.  Raises `BadDimension`."""
+        strides = self.strides
+        return strides if dim is None else strides[real_dim(dim, len(strides))]
+
+    def is_contiguous(self, memory_format: MemoryFormat | None = None) -> bool:
+        """Whether the elements lie without gaps in an order: row by row, if not said.
+
+        False for a format of another number of dimensions.  Raises `UnfitValue` for the
+        format that says no order.
+        """
+        if memory_format is not None:
+            return lies(self.shape, self.strides, memory_format)
+        place = self._place
+        return place is None or is_contiguous(self.shape, place[2])
+
+    def data_ptr(self) -> int:
+        """The address of the first element; 0 without elements in memory."""
+        place = self._place
+        if place is not None:
+            start = place[0].data_ptr()
+            return start and start + place[1] * itemsize(self.dtype)
+        flat = flat_of(self)
+        if flat is None or not self.numel():
+            return 0
+        return memory_of(self.device.type).pointer(flat)
+
+    # What it is.
+
+    @property
+    def keyset(self) -> KeySet:
+        """The dispatch keys of the tensor."""
+        return KeySet.from_bits(self.key_bits)
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of one element."""
+        return itemsize(self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements, shared ones counted as often as they are read."""
+        return prod(self.shape) * itemsize(self.dtype)
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the tensor is on the device type `cpu`."""
+        return self.device.type == "cpu"
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the tensor is on a CUDA device."""
+        return self.device.type == "cuda"
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether the tensor has a shape and a dtype, but no elements."""
+        return self.device.type == "meta"
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    def element_size(self) -> int:
+        """The bytes of one element."""
+        return itemsize(self.dtype)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dimension.  Raises `BadDimension`."""
+        tell(self, "size()")
+        shape = self.shape
+        return shape if dim is None else shape[real_dim(dim, len(shape))]
+
+    def is_floating_point(self) -> bool:
+        """Whether the elements are real floating-point numbers."""
+        return self.dtype.is_floating
+
+    def is_complex(self) -> bool:
+        """Whether the elements are complex numbers."""
+        return self.dtype.is_complex
+
+    # Gradients: what a tensor without autograd says; autograd installs its own.
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether autograd records what is computed from the tensor."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Set `requires_grad`.  Raises `NoGradient`."""
+        if requires_grad and not (self.dtype.is_floating or self.dtype.is_complex):
+            raise NoGradient(dtype=str(self.dtype))
+        self._requires_grad = bool(requires_grad)
+        return self
+
+    @property
+    def grad(self) -> "Self | None":
+        """The gradient accumulated by `backward`; None before."""
+        return None
+
+    @grad.setter
+    def grad(self, gradient: "Self | None") -> None:
+        assert gradient is None, "gradients are kept by autograd, which is not loaded"
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node of the graph that the tensor came from; None for a leaf."""
+        return None
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the tensor was not computed under autograd."""
+        return True
+
+
 # Held while a fresh tensor gets its storage, so that it gets one only.
 _CLAIMING = reentered()
 
 
-def claimed(tensor: "Tensor") -> Place:
+def claimed(tensor: "TensorBase") -> Place:
     """Where the elements of a tensor are, its storage made if there was none."""
     with _CLAIMING:
         if tensor._place is None:
@@ -54,7 +315,7 @@ def claimed(tensor: "Tensor") -> Place:
         return tensor._place
 
 
-def flat_of(tensor: "Tensor") -> Array | None:
+def flat_of(tensor: "TensorBase") -> Array | None:
     """The elements in row-major order as one 1-D array that shares memory.
 
     None if the tensor is not contiguous, or on `meta`.  The answer is kept.
@@ -70,7 +331,7 @@ def flat_of(tensor: "Tensor") -> Array | None:
     return tensor._flat
 
 
-def place_of(tensor: "Tensor") -> tuple[Array | None, int, Ints]:
+def place_of(tensor: "TensorBase") -> tuple[Array | None, int, Ints]:
     """The typed 1-D array that the elements lie in, the offset and the strides in it.
 
     For kernels that read any layout; counted in elements.  The array is None on `meta`.
@@ -87,7 +348,7 @@ def place_of(tensor: "Tensor") -> tuple[Array | None, int, Ints]:
     return _typed(array, 0, whole, tensor.dtype), offset, strides
 
 
-def array_of(tensor: "Tensor") -> "np.ndarray[Any, Any]":
+def array_of(tensor: "TensorBase") -> "np.ndarray[Any, Any]":
     """The elements as an N-d NumPy array with the tensor's strides, sharing memory.
 
     For code of ours: it does not ask whether the tensor requires grad.  Raises `NoData`
@@ -96,7 +357,7 @@ def array_of(tensor: "Tensor") -> "np.ndarray[Any, Any]":
     return host_array(tensor, "array_of()")
 
 
-def host_array(tensor: "Tensor", asked: str) -> "np.ndarray[Any, Any]":
+def host_array(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
     """As `array_of`; the errors name what was `asked`."""
     if tensor.device.type == "meta":
         raise no_data(tensor, asked)
@@ -117,7 +378,7 @@ def host_array(tensor: "Tensor", asked: str) -> "np.ndarray[Any, Any]":
     return np.ndarray(tensor.shape, form, raw, offset * size, steps)
 
 
-def host_copy(tensor: "Tensor", asked: str) -> "np.ndarray[Any, Any]":
+def host_copy(tensor: "TensorBase", asked: str) -> "np.ndarray[Any, Any]":
     """The elements as an N-d NumPy array, wherever they are: read it, never write it.
 
     Shares memory where the host holds the elements.  Raises `NoData` on `meta`.
@@ -138,14 +399,14 @@ def host_copy(tensor: "Tensor", asked: str) -> "np.ndarray[Any, Any]":
     return np.ndarray(tensor.shape, form, raw, 0, steps)
 
 
-def _check_ndim(tensor: "Tensor", asked: str) -> None:
+def _check_ndim(tensor: "TensorBase", asked: str) -> None:
     if len(tensor.shape) > MOST_DIMENSIONS:
         raise TooManyDimensions(
             asked=asked, ndim=len(tensor.shape), most=MOST_DIMENSIONS
         )
 
 
-def element(tensor: "Tensor", asked: str) -> Number:
+def element(tensor: "TensorBase", asked: str) -> Number:
     """The one element as a Python number.
 
     Raises `NoData` on `meta`, and `NotOneElement` for another number of elements.
@@ -168,7 +429,7 @@ def element(tensor: "Tensor", asked: str) -> Number:
     return number
 
 
-def whole_number(tensor: "Tensor") -> int:
+def whole_number(tensor: "TensorBase") -> int:
     """The one element, an integer.  Raises `NotAnInteger`."""
     number = element(tensor, "index()") if prod(tensor.shape) == 1 else None
     if not isinstance(number, int):
@@ -176,7 +437,7 @@ def whole_number(tensor: "Tensor") -> int:
     return int(number)
 
 
-def contains(tensor: "Tensor", wanted: Any) -> bool:
+def contains(tensor: "TensorBase", wanted: Any) -> bool:
     """Whether an element equals a number, or the element of another tensor."""
     if tensor.key_bits & PYTHON:
         return bool((tensor == wanted).any())
@@ -184,7 +445,7 @@ def contains(tensor: "Tensor", wanted: Any) -> bool:
     return bool((host_copy(tensor, "in") == number).any())
 
 
-def no_data(tensor: "Tensor", asked: str) -> NoData:
+def no_data(tensor: "TensorBase", asked: str) -> NoData:
     """The error that a tensor on `meta` has no elements."""
     return NoData(
         device=str(tensor.device),
@@ -195,7 +456,7 @@ def no_data(tensor: "Tensor", asked: str) -> NoData:
 
 
 def _sliced(
-    tensor: "Tensor", storage: Storage, offset: int, strides: Ints
+    tensor: "TensorBase", storage: Storage, offset: int, strides: Ints
 ) -> Array | None:
     array, shape = storage.array, tensor.shape
     if array is None or not is_contiguous(shape, strides):
@@ -211,3 +472,40 @@ def _typed(array: Array, start: int, end: int, dtype: DType) -> Array:
     """The bytes from `start` to `end` as elements of another dtype."""
     raw = array.view(numpy_dtype(DType.named("uint8")))
     return raw[start:end].view(numpy_dtype(dtype))
+
+
+T = TypeVar("T", bound=TensorBase)
+
+# What has the metadata of a tensor asked of its handler, as its `_policy` says: the
+# last one does (`runtime.python_dispatch.policies`).
+POLICIES: list[Callable[[Any, int], None]] = []
+
+
+def instance_of(
+    kind: type[T],
+    shape: tuple[int, ...],
+    dtype: DType,
+    device: Device,
+    key_bits: int,
+    place: Place,
+) -> T:
+    """A tensor of class `kind` at a place, without history; nothing is checked.
+
+    `key_bits` are those of a tensor without a handler.
+    """
+    made: Any = object.__new__(kind)
+    made._flat = None
+    made._shape = shape
+    made._dtype = dtype
+    made._device = device
+    made.key_bits = (key_bits & ~HANDLED) | handler_bits(kind)
+    made._place = place
+    made._requires_grad = False
+    made._history = None
+    made.number = None
+    if made.key_bits & PYTHON:
+        made._policy = 0
+        made._context = context = STATE.context
+        if context.noted.get(id(kind)) is not ref(kind):
+            context.note(kind)
+    return made  # type: ignore[no-any-return]  # it is one now

@@ -23,18 +23,27 @@ from runtime.schema.checked import checked
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.arrays import host_copy
-from runtime.tensors.cuda_array import from_cuda_array
 from runtime.tensors.elements import (
     ElementInfo,
+    Number,
+    combined,
     dtype_of,
     info,
+    joined,
+    number_dtype,
     numpy_dtype,
+    promote_types,
     supported,
 )
-from runtime.tensors.handled import check_unhandled
-from runtime.tensors.making import empty_tensor, from_flat, from_numpy, too_large
-from runtime.tensors.memory import resolved
-from runtime.tensors.promotion import promote_types
+from runtime.tensors.keys import check_unhandled
+from runtime.tensors.making import (
+    empty_tensor,
+    from_cuda_array,
+    from_flat,
+    from_numpy,
+    too_large,
+)
+from runtime.tensors.storage import resolved
 from runtime.tensors.tensor import FLOAT32, Tensor
 
 if TYPE_CHECKING:
@@ -126,6 +135,32 @@ def _shareable(elements: "Elements") -> bool:
     strides = (step for step in elements.strides if elements.size)
     whole = all(step >= 0 and step % elements.itemsize == 0 for step in strides)
     return whole and elements.flags.writeable
+
+
+def result_type(*values: Tensor | Number | DType) -> DType:
+    """The dtype in which an operator combines the values.
+
+    A dtype counts as a tensor with dimensions.  Raises ValueError without values.
+    """
+    if not values:
+        raise ValueError("a result type needs a value")
+    dimensioned: DType | None = None
+    scalar: DType | None = None
+    number: DType | None = None
+    for value in values:
+        if isinstance(value, Tensor) and value.number is None:
+            dtype = value.dtype
+            if value.shape:
+                dimensioned = joined(dimensioned, dtype)
+            else:
+                scalar = joined(scalar, dtype)
+        elif isinstance(value, DType):
+            dimensioned = joined(dimensioned, value)
+        else:
+            plain = value.number if isinstance(value, Tensor) else value
+            assert plain is not None, "other tensors were taken above"
+            number = joined(number, number_dtype(plain))
+    return combined(dimensioned, scalar, number)
 
 
 def _elements(data: Any, wanted: DType | None) -> "Elements":

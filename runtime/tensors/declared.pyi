@@ -12,7 +12,7 @@ from runtime.dispatch.namespace import OperatorPacket
 from runtime.operators.written import Ordered
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
-from runtime.tensors.generator import Generator
+from runtime.random import Generator
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 

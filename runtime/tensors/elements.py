@@ -1,22 +1,38 @@
-"""What a tensor can hold: the element types, their sizes and their relatives.
+"""What a tensor can hold: dtypes, their sizes, relatives and limits, and promotion.
 
-True only here: the table of supported dtypes and their NumPy forms.  bfloat16 has no
-NumPy form of its own; ml_dtypes brings one.  16-bit floats are stored, but computed
-with as float32.
+One table has the supported dtypes and their NumPy forms.  bfloat16 has no NumPy form of
+its own; ml_dtypes brings one.  16-bit floats are stored, but computed with as float32.
+`finfo` and `iinfo` say the limits by the names that NumPy and torch give them.
 
-Rules: one row a dtype, in the order of widening; to support another, add its row here
-and in `runtime.tensors.promotion`, and kernels for it.
+Promotion says which dtype the result of several has: a lattice, as a literal table, and
+three categories of values.  Both are those of the Array API standard as torch extends
+it: a uint8 with an int8 goes to int16, any integer with a float is that float, float16
+with bfloat16 is float32, and a float64 with a complex64 is a complex128.
+
+Rules:
+- one row a dtype, in the order of widening; to support another, add its row here and in
+  the table of promotions, and kernels for it;
+- values fall in three categories: tensors with dimensions, tensors without, and
+  numbers (Python's, and wrapped ones); each is promoted in itself first;
+- a lower category changes the result only where its kind is higher (bool, integer,
+  floating, complex); otherwise the higher category decides alone;
+- a Python float brings float32, a complex complex64, where it decides.
 """
 
 from dataclasses import dataclass
+from math import floor, log10
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.base import nearest
-from runtime.errors.tensor import UnsupportedData
+from runtime.errors.tensor import UnfitValue, UnsupportedData
 from runtime.schema.codes import DType
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+# A Python number.
+Number = bool | int | float | complex
 
 # name, bytes, kind (as NumPy's letter), digits of a float's fraction, bits of its
 # exponent, computed as, real form, complex form
@@ -167,3 +183,146 @@ def _load(dtype: DType) -> "np.dtype[Any]":
         form = np.dtype(name)
     _BACK[form] = dtype
     return _NUMPY.setdefault(dtype, form)
+
+
+def _facts(asked: str, given: object, kinds: str) -> tuple[DType, ElementInfo]:
+    """The facts of a dtype of some kinds.  Raises `UnfitValue`."""
+    dtype = supported(given)
+    found = info(dtype)
+    if found.kind not in kinds:
+        fits = "an integer dtype" if "i" in kinds else "a floating or complex dtype"
+        raise UnfitValue(asked=asked, found=str(dtype), fits=fits)
+    return dtype, found
+
+
+class finfo:  # noqa: N801  # the name that programs look for
+    """The limits of a floating-point dtype; of a complex one, those of its parts.
+
+    Raises `UnfitValue` for any other.
+    """
+
+    def __init__(self, dtype: object = "float32") -> None:
+        kind, facts = _facts("finfo", dtype, "fc")
+        self.dtype = real_dtype(kind).name
+        parts = 2 if kind.is_complex else 1
+        self.bits = 8 * facts.itemsize // parts
+        self.eps = facts.eps
+        self.max = float(facts.largest)
+        self.min = -self.max
+        self.tiny = self.smallest_normal = float(facts.smallest)
+        # As many decimal digits as it keeps whatever the number.
+        self.resolution = 10.0 ** -floor(-log10(facts.eps))
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, "
+            f"max={self.max:g}, eps={self.eps:g}, tiny={self.tiny:g}, "
+            f"dtype={self.dtype})"
+        )
+
+
+class iinfo:  # noqa: N801  # as above
+    """The limits of an integer dtype.  Raises `UnfitValue` for any other."""
+
+    def __init__(self, dtype: object) -> None:
+        kind, facts = _facts("iinfo", dtype, "iu")
+        self.dtype = kind.name
+        self.bits = 8 * facts.itemsize
+        self.max, self.min = int(facts.largest), int(facts.smallest)
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+
+
+# Row and column in the order of SUPPORTED; what is left of the diagonal mirrors it.
+_PROMOTIONS = """
+b1 u1 i1 i2 i4 i8 f2 bf f4 f8 c8 c16
+   u1 i2 i2 i4 i8 f2 bf f4 f8 c8 c16
+      i1 i2 i4 i8 f2 bf f4 f8 c8 c16
+         i2 i4 i8 f2 bf f4 f8 c8 c16
+            i4 i8 f2 bf f4 f8 c8 c16
+               i8 f2 bf f4 f8 c8 c16
+                  f2 f4 f4 f8 c8 c16
+                     bf f4 f8 c8 c16
+                        f4 f8 c8 c16
+                           f8 c16 c16
+                              c8 c16
+                                 c16
+"""
+
+# The short names of the table, in the order of SUPPORTED.
+_SHORT = ("b1", "u1", "i1", "i2", "i4", "i8", "f2", "bf", "f4", "f8", "c8", "c16")
+
+DTYPES = tuple(map(DType.named, SUPPORTED))
+_NAMED = dict(zip(_SHORT, DTYPES, strict=True))
+
+
+def _table() -> dict[tuple[DType, DType], DType]:
+    found = {}
+    for at, row in enumerate(_PROMOTIONS.split("\n")[1:-1]):
+        for other, name in zip(DTYPES[at:], row.split(), strict=True):
+            found[DTYPES[at], other] = found[other, DTYPES[at]] = _NAMED[name]
+    return found
+
+
+# The dtype of two, in either order.
+PROMOTED = _table()
+
+# Kinds in the order in which a lower category gives way to a higher one.
+_KINDS = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+KIND_OF = {dtype: _KINDS[info(dtype).kind] for dtype in DTYPES}
+
+# What a Python number brings where it decides, by class.
+_OF_NUMBERS = {
+    bool: DType.named("bool"),
+    int: DType.named("int64"),
+    float: DType.named("float32"),
+    complex: DType.named("complex64"),
+}
+
+
+def promote_types(one: DType, other: DType) -> DType:
+    """The narrowest dtype that both go to."""
+    return PROMOTED[one, other]
+
+
+def number_dtype(number: Number) -> DType:
+    """The dtype that a Python number has by itself."""
+    found = _OF_NUMBERS.get(type(number))
+    if found is None:
+        found = next(of for base, of in _OF_NUMBERS.items() if isinstance(number, base))
+    return found
+
+
+def combined(
+    dimensioned: DType | None, scalar: DType | None, number: DType | None
+) -> DType:
+    """The result of the three categories, each promoted in itself, None if empty."""
+    found = _over(dimensioned, _over(scalar, number))
+    assert found is not None, "there is a value in one of the categories"
+    return found
+
+
+def can_cast(source: DType, target: DType) -> bool:
+    """Whether a result of `source` may be written to a tensor of `target`.
+
+    Not from complex to real, from floating to integer, or from a number to bool.
+    """
+    return KIND_OF[source] <= KIND_OF[target]
+
+
+def joined(one: DType | None, other: DType) -> DType:
+    """`promote_types`, where there may be none yet."""
+    return other if one is None else PROMOTED[one, other]
+
+
+def _over(higher: DType | None, lower: DType | None) -> DType | None:
+    """`higher`, unless `lower` is of a higher kind."""
+    if higher is None or lower is None:
+        return lower if higher is None else higher
+    if KIND_OF[lower] <= KIND_OF[higher]:
+        return higher
+    if KIND_OF[lower] == 3 and KIND_OF[higher] == 2:
+        # A complex number keeps the precision of the floats that it meets.
+        return complex_dtype(higher)
+    return PROMOTED[higher, lower]

@@ -1,42 +1,47 @@
-"""Making tensors from parts: views, empty ones, NumPy arrays, numbers.
+"""Making tensors of parts: views, empty ones, others' arrays, numbers.
 
-True only here: how a tensor comes to its storage and its keys.  `tensor`, which reads
-data of any kind, is in `runtime.tensors.data`.
+Here a tensor comes to its storage and its keys.  `tensor`, which reads data of any
+kind, is in `runtime.tensors.data`.
 
 Rules:
 - a view has the storage, the device and the keys of its base; a new tensor has the keys
   of its device, less those of autograd in inference mode;
 - nothing here knows autograd: a view made here has no history; operators give it one;
 - bounds are checked by `runtime.tensors.shape.check_bounds`, where a shape comes from
-  outside; a view of a checked tensor cannot leave its storage.
+  outside; a view of a checked tensor cannot leave its storage;
+- an array on a CUDA device is taken by the CUDA array interface, version 3 (numba's
+  documentation of it): the memory of device type `cuda` has a method
+  `adopted(address, nbytes, owner, stream)`, which gives the bytes as an array and the
+  index of their device; the owner lives as long as the array.
 """
 
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from runtime.errors.cuda import MaskedArray
 from runtime.errors.storage import NoElementsLeft, NotEnoughMemory, NotShareable
 from runtime.errors.tensor import BadSize, NumberTooLarge, UnfitValue
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.schema.values import NUMBERS
-from runtime.tensors.arrays import Number, claimed
-from runtime.tensors.dlpack import check_shareable, taken
-from runtime.tensors.elements import dtype_of, info, itemsize, numpy_dtype
-from runtime.tensors.handled import UNHANDLED
-from runtime.tensors.keys_of import (
+from runtime.tensors.arrays import claimed
+from runtime.tensors.elements import Number, dtype_of, info, itemsize, numpy_dtype
+from runtime.tensors.interop import check_shareable, taken
+from runtime.tensors.keys import (
     INFERRING,
+    UNHANDLED,
     fresh_key_bits,
     inference,
     inference_keys_of,
     keys_of,
 )
-from runtime.tensors.memory import is_host, memory_of, resolved
 from runtime.tensors.shape import contiguous_strides, is_contiguous, span
-from runtime.tensors.storage import Storage
+from runtime.tensors.storage import Storage, is_host, memory_of, resolved
 from runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:
     import numpy as np
+
 
 Ints = tuple[int, ...]
 
@@ -308,3 +313,36 @@ def from_dlpack(source: Any) -> Tensor:
 
 
 NUMBERS.append(wrap_number)  # type: ignore[arg-type]  # it is given numbers only
+
+
+def from_cuda_array(source: Any) -> Tensor:
+    """A CUDA tensor of an object with `__cuda_array_interface__`, sharing its memory.
+
+    The elements are copied if they are read-only, in another byte order, or at steps
+    that are negative or no whole elements.  Work that the object's stream has to do is
+    waited for.  Raises `MaskedArray`, `UnsupportedData` and `DeviceUnavailable`.
+    """
+    import numpy as np
+
+    told = source.__cuda_array_interface__
+    shape, form = tuple(told["shape"]), np.dtype(told["typestr"])
+    if told.get("mask") is not None:
+        raise MaskedArray(shape=shape)
+    native = form.newbyteorder("=")
+    dtype, size = dtype_of(native), form.itemsize
+    memory: Any = memory_of("cuda")
+    if not prod(shape):
+        return empty_tensor(shape, dtype, Device("cuda"))
+    steps = told.get("strides") or tuple(size * n for n in contiguous_strides(shape))
+    reach = [step * (extent - 1) for step, extent in zip(steps, shape, strict=True)]
+    before = -sum(way for way in reach if way < 0)
+    nbytes = before + sum(way for way in reach if way > 0) + size
+    address, fixed = told["data"]
+    raw, index = memory.adopted(address - before, nbytes, source, told.get("stream"))
+    device = Device("cuda", index)
+    whole = min(steps, default=0) >= 0 and not any(step % size for step in steps)
+    if whole and form.isnative and not fixed:
+        held = Storage(raw.view(form), device, dtype, nbytes // size)
+        return place_on(held, shape, tuple(step // size for step in steps), 0)
+    elements = np.ndarray(shape, form, memory.to_numpy(raw), before, steps)
+    return from_flat(elements.astype(native).flatten(), shape, device)

@@ -1,27 +1,158 @@
-"""Storage: the elements that a tensor and its views share, and their version.
+"""Where elements lie: the memories of devices, and the storages that tensors share.
 
-True only here: sharing.  Two tensors are views of each other exactly if they have one
-storage; whoever writes to the elements raises `version`, so that who kept a tensor can
-tell.  A storage is never absent: on `meta` it has a device, a dtype and a count, but no
-array, and its address is 0, as is that of one without bytes.
+A *memory* says how the elements of a device type are had.  Host memory is NumPy's.  A
+device type that has no memory of its own keeps its elements in host memory: that is how
+a new backend starts, and it may bring its own by `register_memory`.  `meta` has none.
+
+A *storage* is a run of elements on a device.  Two tensors are views of each other
+exactly if they have one storage; whoever writes to the elements raises `version`, so
+that who kept a tensor can tell.  A storage is never absent: on `meta` it has a device,
+a dtype and a count, but no array, and its address is 0.  A wrapper, which computes by
+its handler, has a `WrapperStorage`: who asks it for elements hears so by name.
 
 Rules:
 - `array` is one-dimensional and holds exactly `count` elements of `dtype`, or is None
   on `meta`; nobody replaces it, except `grow` of a storage without elements;
+- a memory that comes with a module of a higher area is named in `PROVIDERS` and loaded
+  when it is first asked for;
 - pickled, a storage is its bytes, its dtype and its device; never its version;
-- copied deeply, it is copied once, however many tensors share it.
+- copied deeply, it is copied once, however many tensors share it;
+- a view that a handler made of a wrapper, with a storage of its own, counts versions
+  together with it (`counts_with`), so that a write to either is noticed.
 """
 
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from operator import index
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
-from runtime.errors.tensor import NoData, UnfitValue
+from runtime.errors.python_dispatch import NoElements
+from runtime.errors.storage import DeviceUnavailable
+from runtime.errors.tensor import BadSize, NoData, UnfitValue
+from runtime.locks import load
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
-from runtime.tensors.elements import itemsize, numpy_dtype
-from runtime.tensors.memory import Array, memory_of
+from runtime.tensors.elements import itemsize, numpy_dtype, supported
 
 if TYPE_CHECKING:
     import numpy as np
+
+
+_CPU = Device("cpu")
+
+# A one-dimensional typed array of some backend.
+Array = Any
+
+
+class Memory(Protocol):
+    """What a device type offers; `index` is that of the device, or None."""
+
+    def empty(self, count: int, np_dtype: "np.dtype[Any]", index: int | None) -> Array:
+        """An array of `count` elements of any value."""
+
+    def from_numpy(self, array: "np.ndarray[Any, Any]", index: int | None) -> Array:
+        """A copy of a one-dimensional NumPy array (host memory: the array itself)."""
+
+    def to_numpy(self, array: Array) -> "np.ndarray[Any, Any]":
+        """A copy in host memory (host memory: the array itself)."""
+
+    def pointer(self, array: Array) -> int:
+        """The address of the first element."""
+
+
+@cache
+def _numpy() -> Any:
+    """NumPy, at a tenth of the price of an import statement; tensors are made often."""
+    import numpy as np
+
+    return np
+
+
+class HostMemory:
+    """NumPy's arrays."""
+
+    __slots__ = ()
+
+    def empty(self, count: int, np_dtype: "np.dtype[Any]", index: int | None) -> Array:
+        """An array of `count` elements of any value."""
+        return _numpy().empty(count, np_dtype)
+
+    def from_numpy(self, array: "np.ndarray[Any, Any]", index: int | None) -> Array:
+        """The array itself."""
+        return array
+
+    def to_numpy(self, array: Array) -> "np.ndarray[Any, Any]":
+        """The array itself."""
+        found: np.ndarray[Any, Any] = array
+        return found
+
+    def pointer(self, array: Array) -> int:
+        """The address of the first element."""
+        address: int = array.__array_interface__["data"][0]
+        return address
+
+
+HOST = HostMemory()
+
+# Device type -> its memory; a type that is not here uses host memory.
+MEMORIES: dict[str, Memory] = {"cpu": HOST}
+
+# Device type -> the module that registers its memory when it is imported.
+PROVIDERS = {"cuda": "runtime.kernels.cuda"}
+
+
+def register_memory(kind: str, memory: Memory) -> None:
+    """Let tensors on the device type `kind` keep their elements in `memory`."""
+    MEMORIES[kind] = memory
+
+
+def memory_of(kind: str) -> Memory:
+    """The memory of a device type.
+
+    Raises `DeviceUnavailable` where the type has a memory that cannot be had here.
+    """
+    found = MEMORIES.get(kind)
+    if found is not None:
+        return found
+    provider = PROVIDERS.get(kind)
+    return HOST if provider is None else _provided(kind, provider)
+
+
+def is_host(kind: str) -> bool:
+    """Whether the elements of a device type lie in host memory."""
+    return kind != "meta" and kind not in PROVIDERS and memory_of(kind) is HOST
+
+
+def resolved(device: Device | str) -> Device:
+    """The device that a tensor is made on: `cpu:0` is `cpu`, `cuda` the current one.
+
+    A memory that tells devices apart says which one is meant without an index by a
+    method `current_index()`.  Raises `UnknownDevice` and `DeviceUnavailable`.
+    """
+    if device == "cpu":
+        return _CPU
+    place = device if isinstance(device, Device) else Device.parse(device)
+    if place.index is None:
+        if place.type in PROVIDERS:
+            current = getattr(memory_of(place.type), "current_index", None)
+            return Device(place.type, 0 if current is None else current())
+        return place
+    return Device(place.type) if place.type in ("cpu", "meta") else place
+
+
+def _provided(kind: str, provider: str) -> Memory:
+    try:
+        load(provider)
+    except ModuleNotFoundError as error:
+        raise DeviceUnavailable(
+            device=kind,
+            reason=f"the module `{error.name}` is not installed",
+            remedy=f"install everyorder with the extra `{kind}`",
+        ) from error
+    if kind not in MEMORIES:
+        raise DeviceUnavailable(
+            device=kind, reason="its module brought no memory", remedy=""
+        )
+    return MEMORIES[kind]
 
 
 class Storage:
@@ -95,7 +226,7 @@ class Storage:
         elements = self.numpy()
         # As bytes: NumPy alone reads them, also where ml_dtypes is a later one.
         raw = None if elements is None else elements.view(np.uint8)
-        return _restored, (raw, str(self.device), self.dtype.name, self.count)
+        return restored_storage, (raw, str(self.device), self.dtype.name, self.count)
 
     def tolist(self) -> list[Any]:
         """The elements as Python numbers.  Raises `NoData` on `meta`."""
@@ -131,9 +262,10 @@ def _stored(
     return Storage(elements, device, dtype, count)
 
 
-def _restored(
+def restored_storage(
     raw: "np.ndarray[Any, Any] | None", device: str, dtype: str, count: int
 ) -> Storage:
+    """A storage of pickled bytes.  Raises `UnfitValue`."""
     kind = DType.named(dtype)
     import numpy as np
 
@@ -170,3 +302,81 @@ def _check_bytes(raw: Any, device: Device, size: int) -> None:
         found=f"{shown[:60]} for elements of {size} bytes on {device}",
         fits="one run of whole elements, as uint8; nothing on meta",
     )
+
+
+class WrapperStorage(Storage):
+    """A run of elements that are not there; `owner` names the class of the wrapper."""
+
+    __slots__ = ("_counter", "owner")
+
+    def __init__(self, owner: str, device: Device, dtype: DType, count: int) -> None:
+        self.owner = owner
+        self.device = device
+        self.dtype = dtype
+        self.count = count
+        # One cell, shared by those who count together.
+        self._counter = [0]
+
+    if not TYPE_CHECKING:
+
+        @property
+        def array(self) -> "Array | None":
+            """Nothing: raises `NoElements`."""
+            self._refuse()
+
+        @property
+        def version(self) -> int:
+            """How often the elements were written to in place."""
+            return self._counter[0]
+
+        @version.setter
+        def version(self, version: int) -> None:
+            self._counter[0] = version
+
+    def counts_with(self, other: Storage) -> None:
+        """Count the versions of both together, if `other` has no elements either."""
+        if isinstance(other, WrapperStorage):
+            self._counter = other._counter
+
+    def data_ptr(self) -> int:
+        """0: there is no first element."""
+        return 0
+
+    def numpy(self) -> NoReturn:
+        """Raises `NoElements`."""
+        self._refuse()
+
+    def grow(self, count: int) -> None:
+        """Give a storage without elements room for `count`, which are not there."""
+        assert not self.count, "views of elements would be left behind"
+        self.count = count
+
+    def copy(self) -> "WrapperStorage":
+        """Another one of that size, its version 0."""
+        return WrapperStorage(self.owner, self.device, self.dtype, self.count)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "WrapperStorage":
+        made = self.copy()
+        # Who counts together goes on to.
+        made._counter = memo.setdefault(id(self._counter), made._counter)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored_wrapper, (
+            self.owner,
+            str(self.device),
+            self.dtype.name,
+            self.count,
+        )
+
+    def _refuse(self) -> NoReturn:
+        raise NoElements(cls=self.owner)
+
+
+def restored_wrapper(owner: str, device: str, dtype: str, count: int) -> WrapperStorage:
+    """A storage without elements.  Raises `BadSize`."""
+    # What is loaded may have been written by anybody.
+    count = index(count)
+    if count < 0:
+        raise BadSize(asked=(count,), elements=0)
+    return WrapperStorage(str(owner), Device.parse(device), supported(dtype), count)

@@ -1,63 +1,76 @@
 """The tensor: elements with a shape, a dtype, a device and a set of dispatch keys.
 
-True only here: what a tensor is made of, and what it says about itself.  To the
-dispatcher a tensor is whatever has `key_bits`; nothing below this file knows the class.
+Its parts are in `runtime.tensors.arrays`; here is what it gives to others: numbers,
+arrays, its text, a copy, a pickle.  Operators, autograd and dispatch to Python put
+their methods on the class by `install` when they are imported: `x + y`, `x.sum()` and
+`x.backward()` are theirs.
 
-How it is made up: most tensors are fresh, contiguous and never viewed, so that a tensor
-starts with nothing but its array `_flat`; the storage that views share is made when it
-is first asked for.  Two slots say where the elements are:
+Elements print as NumPy prints them, with the middle left out above `SUMMARIZED`
+elements; the dtype is named unless the text shows it, the device unless it is the CPU.
 
-    `_flat`   the elements in row-major order as one 1-D array, or None: not computed
-              yet, not contiguous, or without elements (`meta`)
-    `_place`  None: contiguous, alone on all of its storage; else (storage, offset,
-              strides), counted in elements
+Pickled or copied, elements, shape, strides, dtype, device, keys and `requires_grad`
+survive; history and version do not.  Tensors that share a storage share one again if
+they are pickled, or copied deeply, together; `copy.copy` shares the storage itself.  Of
+a subclass everything that it put on the tensor survives, in a `__dict__` or in
+`__slots__`, unless a `__getstate__` and a `__setstate__` say what does.
 
 Rules:
 - `Tensor(flat, shape, dtype, device, key_bits)` is for code that knows the parts, on
-  the path of every call: it checks nothing;  `runtime.tensors.making` has the rest;
+  the path of every call: it checks nothing; `runtime.tensors.making` has the rest;
   programs call `Tensor(data)` or `Tensor(2, 3)`, which `runtime.tensors.data` fills;
-- `key_bits` is an int, set once; another key set makes another tensor on one storage;
-- a *wrapped number* has `number`: a Python number that stands where a tensor does, and
-  takes no part in promotion by its width; its array is made when it is asked for;
-- `_history` is autograd's; None means a leaf that has no gradient yet;
-- operators and autograd put their methods here by `runtime.tensors.methods`.
+- a name is installed by one function; by another one it is replaced;
+- neither text nor pickle asks a handler; whether there is one is decided anew where a
+  tensor is read, by its class;
+- keys are written down only where they are not those of a plain tensor, so that a plain
+  one gets the keys that its device has where it is read.
 """
 
 from collections.abc import Callable, Iterator
-from math import prod
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from operator import index
+from sys import maxsize
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from runtime.errors.tensor import FixedAttribute, NoGradient, NoLength
+from runtime.errors.base import EveryorderError
+from runtime.errors.tensor import NoGradient, NoLength, NotALeaf, UnfitValue
 from runtime.keys import KeySet
-from runtime.schema.codes import DType, MemoryFormat
+from runtime.schema.codes import DType
 from runtime.schema.device import Device
+from runtime.schema.excerpt import described, shortened
 from runtime.schema.infer import register_annotation
 from runtime.schema.types import DeviceType, ScalarTypeType, TensorType
-from runtime.tensors.arrays import Number as Number
-from runtime.tensors.arrays import Place, contains, element, whole_number
-from runtime.tensors.arrays import array_of as array_of
-from runtime.tensors.arrays import claimed as claimed
-from runtime.tensors.arrays import flat_of as flat_of
-from runtime.tensors.arrays import place_of as place_of
-from runtime.tensors.copying import deep_copy, reduced
-from runtime.tensors.display import formatted, text_of
-from runtime.tensors.dlpack import capsule, device_code
-from runtime.tensors.elements import itemsize
-from runtime.tensors.handled import disabled, made_elsewhere
+from runtime.tensors.arrays import (
+    MOST_DIMENSIONS,
+    POLICIES,
+    TensorBase,
+    claimed,
+    contains,
+    element,
+    host_copy,
+    instance_of,
+    whole_number,
+)
+from runtime.tensors.elements import itemsize, supported
 from runtime.tensors.interop import (
     array_interface,
+    capsule,
     cuda_array_interface,
+    device_code,
     forced_array,
     python_numbers,
     shared_array,
 )
-from runtime.tensors.memory import Array, memory_of
-from runtime.tensors.order import lies
-from runtime.tensors.shape import contiguous_strides, is_contiguous, real_dim
-from runtime.tensors.storage import Storage
-from runtime.tensors.surface import Surface
-from runtime.tensors.traced import tell
+from runtime.tensors.keys import (
+    HANDLED,
+    PYTHON,
+    UNHANDLED,
+    disabled,
+    fresh_key_bits,
+    keys_of,
+    made_elsewhere,
+    tell,
+)
+from runtime.tensors.shape import check_bounds
+from runtime.tensors.storage import Storage, WrapperStorage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,44 +81,16 @@ FLOAT32 = DType.named("float32")
 CPU = Device("cpu")
 
 
-def _fixed(name: str, instead: str) -> Callable[[object, object], None]:
-    """What refuses to set an attribute that says what the memory is."""
-
-    def refuse(tensor: object, value: object) -> None:
-        raise FixedAttribute(name=name, instead=instead)
-
-    return refuse
-
-
-class Tensor(Surface):
+class Tensor(TensorBase):
     """A tensor; made by `tensor` and by operators."""
 
-    # Whoever wants to may note something on a tensor.
-    __slots__ = (
-        "__dict__",
-        "__weakref__",
-        "_context",
-        "_device",
-        "_dtype",
-        "_flat",
-        "_history",
-        "_place",
-        "_policy",
-        "_requires_grad",
-        "_shape",
-        "key_bits",
-        "number",
-    )
+    __slots__ = ()
 
     # A subclass that defines its own is asked about every operator.
     __torch_dispatch__: Any = disabled
 
     # NumPy's operators leave `array + tensor` to the tensor.
     __array_priority__ = 1000
-
-    # Of tensors with a handler: their context, and what of the metadata it tells.
-    _context: Any
-    _policy: int
 
     def __init__(
         self,
@@ -122,159 +107,21 @@ class Tensor(Surface):
             said = zip(given, defaults, strict=True)
             made_elsewhere(self, *[v for v, default in said if v is not default], *more)
             return
-        self._flat: Array | None = flat
-        self._shape: tuple[int, ...] = shape
-        self._dtype: DType = dtype
-        self._device: Device = device
+        self._flat = flat
+        self._shape = shape
+        self._dtype = dtype
+        self._device = device
         self.key_bits = key_bits
-        self._place: Place | None = None
+        self._place = None
         self._requires_grad = False
-        self._history: Any = None
-        self.number: Number | None = None
+        self._history = None
+        self.number = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__init__ is Tensor.__init__:
             # Its tensors are made by `__new__`; Python calls this one after it.
             cls.__init__ = made_elsewhere  # type: ignore[method-assign,assignment]  # takes whatever `__new__` takes
-
-    # What the elements are.  A getter in C costs 20 ns; a slot costs less.
-
-    if TYPE_CHECKING:
-
-        @property
-        def shape(self) -> tuple[int, ...]:
-            """The sizes."""
-
-        @property
-        def dtype(self) -> DType:
-            """The kind of the elements."""
-
-        @property
-        def device(self) -> Device:
-            """Where the elements are."""
-
-    else:
-        shape = property(attrgetter("_shape"), _fixed("shape", "reshape(...)"))
-        dtype = property(attrgetter("_dtype"), _fixed("dtype", "to(dtype)"))
-        device = property(attrgetter("_device"), _fixed("device", "to(device)"))
-
-    # Where the elements are.
-
-    def storage(self) -> Storage:
-        """The storage, shared by all views of it."""
-        return (self._place or claimed(self))[0]
-
-    @property
-    def offset(self) -> int:
-        """The elements of the storage before the first one of the tensor."""
-        place = self._place
-        return 0 if place is None else place[1]
-
-    @property
-    def strides(self) -> tuple[int, ...]:
-        """The steps in the storage from one index to the next, in elements."""
-        place = self._place
-        return contiguous_strides(self.shape) if place is None else place[2]
-
-    @property
-    def _version(self) -> int:
-        """How often the elements were written to in place, by whichever view."""
-        return 0 if self._place is None else self._place[0].version
-
-    def storage_offset(self) -> int:
-        """The elements of the storage before the first one of the tensor."""
-        return self.offset
-
-    def stride(self, dim: int | None = None) -> Any:
-        """All strides, or that of one dimension.  Raises `BadDimension`."""
-        strides = self.strides
-        return strides if dim is None else strides[real_dim(dim, len(strides))]
-
-    def is_contiguous(self, memory_format: MemoryFormat | None = None) -> bool:
-        """Whether the elements lie without gaps in an order: row by row, if not said.
-
-        False for a format of another number of dimensions.  Raises `UnfitValue` for the
-        format that says no order.
-        """
-        if memory_format is not None:
-            return lies(self.shape, self.strides, memory_format)
-        place = self._place
-        return place is None or is_contiguous(self.shape, place[2])
-
-    def data_ptr(self) -> int:
-        """The address of the first element; 0 without elements in memory."""
-        place = self._place
-        if place is not None:
-            start = place[0].data_ptr()
-            return start and start + place[1] * itemsize(self.dtype)
-        flat = flat_of(self)
-        if flat is None or not self.numel():
-            return 0
-        return memory_of(self.device.type).pointer(flat)
-
-    # What it is.
-
-    @property
-    def keyset(self) -> KeySet:
-        """The dispatch keys of the tensor."""
-        return KeySet.from_bits(self.key_bits)
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        """The bytes of one element."""
-        return itemsize(self.dtype)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all elements, shared ones counted as often as they are read."""
-        return prod(self.shape) * itemsize(self.dtype)
-
-    @property
-    def is_cpu(self) -> bool:
-        """Whether the tensor is on the device type `cpu`."""
-        return self.device.type == "cpu"
-
-    @property
-    def is_cuda(self) -> bool:
-        """Whether the tensor is on a CUDA device."""
-        return self.device.type == "cuda"
-
-    @property
-    def is_meta(self) -> bool:
-        """Whether the tensor has a shape and a dtype, but no elements."""
-        return self.device.type == "meta"
-
-    def dim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    def numel(self) -> int:
-        """The number of elements."""
-        return prod(self.shape)
-
-    def element_size(self) -> int:
-        """The bytes of one element."""
-        return itemsize(self.dtype)
-
-    def size(self, dim: int | None = None) -> Any:
-        """The shape, or the size of one dimension.  Raises `BadDimension`."""
-        tell(self, "size()")
-        shape = self.shape
-        return shape if dim is None else shape[real_dim(dim, len(shape))]
-
-    def is_floating_point(self) -> bool:
-        """Whether the elements are real floating-point numbers."""
-        return self.dtype.is_floating
-
-    def is_complex(self) -> bool:
-        """Whether the elements are complex numbers."""
-        return self.dtype.is_complex
 
     def with_keyset(self, keyset: KeySet) -> "Tensor":
         """A tensor with these keys on the same data; for sparse, quantized, ..."""
@@ -284,43 +131,6 @@ class Tensor(Surface):
         other._requires_grad = self._requires_grad
         other.number = self.number
         return other
-
-    # Gradients: what a tensor without autograd says; autograd installs its own.
-
-    @property
-    def requires_grad(self) -> bool:
-        """Whether autograd records what is computed from the tensor."""
-        return self._requires_grad
-
-    @requires_grad.setter
-    def requires_grad(self, wanted: bool) -> None:
-        self.requires_grad_(wanted)
-
-    def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
-        """Set `requires_grad`.  Raises `NoGradient`."""
-        if requires_grad and not (self.dtype.is_floating or self.dtype.is_complex):
-            raise NoGradient(dtype=str(self.dtype))
-        self._requires_grad = bool(requires_grad)
-        return self
-
-    @property
-    def grad(self) -> "Tensor | None":
-        """The gradient accumulated by `backward`; None before."""
-        return None
-
-    @grad.setter
-    def grad(self, gradient: "Tensor | None") -> None:
-        assert gradient is None, "gradients are kept by autograd, which is not loaded"
-
-    @property
-    def grad_fn(self) -> Any:
-        """The node of the graph that the tensor came from; None for a leaf."""
-        return None
-
-    @property
-    def is_leaf(self) -> bool:
-        """Whether the tensor was not computed under autograd."""
-        return True
 
     # The elements outside.
 
@@ -398,7 +208,7 @@ class Tensor(Surface):
         return formatted(self, spec)
 
     def __repr__(self) -> str:
-        return text_of(self, Tensor)
+        return text_of(self)
 
     # By identity, also when operators install an elementwise `==`.
     __hash__ = object.__hash__
@@ -413,3 +223,273 @@ class Tensor(Surface):
 register_annotation(Tensor, TensorType)
 register_annotation(Device, DeviceType)
 register_annotation(DType, ScalarTypeType)
+
+
+# What was installed, by name: functions and properties.
+METHODS: dict[str, Callable[..., Any] | property] = {}
+
+
+def install(name: str, function: Callable[..., Any] | property) -> None:
+    """Make `function` the method, property or operator `name` of every tensor."""
+    METHODS[name] = function
+    setattr(Tensor, name, function)
+
+
+# NumPy's and torch's threshold.
+SUMMARIZED = 1000
+
+# What `tensor` makes of Python numbers needs no name.
+_PLAIN = frozenset({"int64", "bool", "float32", "complex64"})
+
+
+def text_of(tensor: Tensor) -> str:
+    """The whole text; `...` stands for elements that are not to be had.
+
+    Those are none on `meta` or of a wrapper, whose class may have a `__repr__` that
+    shows more, and none that NumPy has too few dimensions for.  `plain` is the class
+    without a handler, which elements below one are read by.
+    """
+    shape, dtype, device = tensor._shape, tensor._dtype, tensor._device
+    hidden = _hidden(tensor)
+    parts = ["..." if hidden else _elements(_below(tensor), _prefix(tensor))]
+    shown = 0 not in shape and not hidden
+    if hidden or not (shown or shape == (0,)):
+        parts.append(f"shape={shape}")
+    if dtype.name not in _PLAIN or not shown:
+        parts.append(f"dtype={dtype}")
+    if device.type != "cpu":
+        parts.append(f"device='{device}'")
+    parts += _gradient(tensor)
+    return f"{_prefix(tensor)}{', '.join(parts)})"
+
+
+def formatted(tensor: Tensor, spec: str) -> str:
+    """The text by a format: of one element the number's, else one for texts.
+
+    Raises `UnfitValue` for a format of numbers where there are several.
+    """
+    if not spec:
+        return str(tensor)
+    if tensor.numel() == 1 and not tensor.is_meta:
+        return format(tensor.item(), spec)
+    try:
+        return format(str(tensor), spec)
+    except ValueError:
+        raise UnfitValue(
+            asked=f"format(tensor, {spec!r})",
+            found=f"one of shape {tensor.shape}",
+            fits="a tensor of one element",
+            remedy="format its elements, from `.tolist()`",
+        ) from None
+
+
+def _hidden(tensor: Tensor) -> bool:
+    if tensor._device.type == "meta":
+        return True
+    place = tensor._place
+    bare = place is not None and isinstance(place[0], WrapperStorage)
+    return bare or len(tensor._shape) > MOST_DIMENSIONS
+
+
+def _below(tensor: Tensor) -> Tensor:
+    """The tensor, or one without a handler on its elements, so that nobody is asked."""
+    if not tensor.key_bits & PYTHON:
+        return tensor
+    bits = tensor.key_bits & UNHANDLED
+    made = Tensor(tensor._flat, tensor._shape, tensor._dtype, tensor._device, bits)
+    made._place = tensor._place
+    return made
+
+
+def _elements(tensor: Tensor, prefix: str) -> str:
+    if tensor.number is not None:
+        return repr(tensor.number)
+    if not tensor.numel():
+        return "[]"
+    import numpy as np
+
+    elements = host_copy(tensor, "repr()")
+    if tensor.dtype.name == "bfloat16":
+        elements = elements.astype(np.float32)
+    return _printed(elements, prefix)
+
+
+def _prefix(tensor: Tensor) -> str:
+    """`tensor(`, or the name of a subclass."""
+    kind = type(tensor).__name__
+    return "tensor(" if kind == "Tensor" else f"{kind}("
+
+
+def _printed(elements: "np.ndarray[Any, Any]", prefix: str) -> str:
+    import numpy as np
+
+    return np.array2string(
+        elements, separator=", ", prefix=prefix, threshold=SUMMARIZED
+    )
+
+
+def _gradient(tensor: Tensor) -> list[str]:
+    """The node that a tensor came from, or that it requires grad, or nothing."""
+    try:
+        node = tensor.grad_fn
+    except EveryorderError:
+        # The view cannot follow its base any more; using it says why, showing it not.
+        return ["grad_fn=<invalid>"]
+    if node is not None:
+        return [f"grad_fn=<{node.name()}>"]
+    return ["requires_grad=True"] if tensor.requires_grad else []
+
+
+T = TypeVar("T", bound=Tensor)
+Ints = tuple[int, ...]
+
+# What a wrapped number can be.
+_NUMBERS = (bool, int, float, complex)
+
+# Slots that are Python's own.
+_NO_STATE = frozenset({"__dict__", "__weakref__"})
+
+
+def reduced(tensor: Tensor) -> tuple[Any, ...]:
+    """The parts of a tensor, for `pickle` and `copy`; a subclass keeps its attributes.
+
+    Its class decides anew whether it has a handler, and belongs to who reads it.
+    """
+    storage, offset, strides = claimed(tensor)
+    bits = tensor.key_bits & ~HANDLED
+    plain = bits == keys_of(storage.device.type).bits
+    keys = None if plain else KeySet.from_bits(bits)
+    parts = (
+        *(tensor._shape, strides, offset, tensor._dtype.name, keys),
+        *(tensor._requires_grad, tensor.number),
+        *_policy_of(tensor),
+    )
+    state = _state_of(tensor)
+    made = (restored, (type(tensor), storage, *parts))
+    return (*made, state) if state is not None else made
+
+
+def deep_copy(tensor: T, memo: dict[int, Any]) -> T:
+    """A tensor on a copy of the storage, the gradient and all attributes copied too.
+
+    Raises `NotALeaf` for a tensor that was computed under autograd.
+    """
+    from copy import deepcopy
+
+    if not tensor.is_leaf:
+        raise NotALeaf(asked="deepcopy()", operator=tensor.grad_fn.operator)
+    restore, (kind, storage, *parts), *state = reduced(tensor)
+    made: T = restore(kind, deepcopy(storage, memo), *parts)
+    memo[id(tensor)] = made
+    for each in state:
+        _give(made, deepcopy(each, memo))
+    if tensor.grad is not None:
+        made.grad = deepcopy(tensor.grad, memo)
+    return made
+
+
+def _policy_of(tensor: Tensor) -> tuple[int, ...]:
+    # Whose keys were set by hand has none.
+    policy = getattr(tensor, "_policy", 0) if tensor.key_bits & PYTHON else 0
+    return (policy,) if policy else ()
+
+
+def _state_of(tensor: Tensor) -> Any:
+    """What a class put on a tensor, in the form that `pickle` knows; None for nothing.
+
+    That is a dict, or a pair of one (or None) and of the slots that are filled.
+    """
+    kind = type(tensor)
+    if kind.__getstate__ is not object.__getstate__:
+        return kind.__getstate__(tensor)
+    attributes = getattr(tensor, "__dict__", None) or None
+    slots = {
+        name: getattr(tensor, name) for name in _slots_of(kind) if hasattr(tensor, name)
+    }
+    return (attributes, slots) if slots else attributes
+
+
+def _slots_of(kind: type) -> list[str]:
+    """The slots that the classes below `Tensor` brought, as Python names them."""
+    found = []
+    for each in kind.__mro__:
+        if each is Tensor:
+            break
+        slots = each.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in _NO_STATE:
+                hidden = name.startswith("__") and not name.endswith("__")
+                owner = each.__name__.lstrip("_")
+                found.append(f"_{owner}{name}" if hidden and owner else name)
+    return found
+
+
+def _give(made: Tensor, state: Any) -> None:
+    """Put the state of `_state_of` on a tensor."""
+    # Of the class: the tensor may answer for what it wraps, which it has not yet.
+    if hasattr(type(made), "__setstate__"):
+        restored: Any = made
+        restored.__setstate__(state)
+        return
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    if attributes:
+        made.__dict__.update(attributes)
+    own = _slots_of(type(made)) if slots else ()
+    for name, value in (slots or {}).items():
+        # Those of every tensor say where its elements are: they are not for the taking.
+        if name not in own:
+            raise _unfit(shortened(name), f"the slots of `{type(made).__name__}`")
+        setattr(made, name, value)
+
+
+def _unfit(found: str, fits: str) -> UnfitValue:
+    return UnfitValue(asked="reading a pickled tensor", found=found, fits=fits)
+
+
+def _check_parts(kind: Any, storage: Any, keys: Any, number: Any, shape: Ints) -> None:
+    """Whether these are parts of a tensor.  Raises `UnfitValue`."""
+    if not isinstance(kind, type) or not issubclass(kind, Tensor):
+        raise _unfit(shortened(kind), "a class of tensors")
+    if not isinstance(storage, Storage):
+        raise _unfit(described(storage), "a storage")
+    if not (keys is None or isinstance(keys, KeySet)):
+        raise _unfit(described(keys), "a set of keys")
+    if number is not None and (shape or not isinstance(number, _NUMBERS)):
+        raise _unfit(
+            f"{described(number)} for one of shape {shape}",
+            "a number for a tensor without dimensions",
+        )
+
+
+def restored(
+    kind: type[Tensor],
+    storage: Storage,
+    shape: Ints,
+    strides: Ints,
+    offset: int,
+    dtype: str,
+    keys: KeySet | None,
+    requires_grad: bool,
+    number: Any,
+    policy: int = 0,
+) -> Tensor:
+    """A tensor of pickled parts.  Raises `UnfitValue`, `OutOfStorage`, `NoGradient`."""
+    # What is loaded may have been written by anybody.
+    shape, strides = tuple(map(index, shape)), tuple(map(index, strides))
+    offset = index(offset)
+    _check_parts(kind, storage, keys, number, shape)
+    device, known = storage.device, supported(dtype)
+    # A wrapper may show more than there would be: nothing is read.
+    bare = isinstance(storage, WrapperStorage)
+    count = maxsize if bare else storage.nbytes() // itemsize(known)
+    check_bounds(shape, strides, offset, count)
+    if requires_grad and not (known.is_floating or known.is_complex):
+        raise NoGradient(dtype=dtype)
+    bits = fresh_key_bits(device.type) if keys is None else keys.bits
+    made = instance_of(kind, shape, known, device, bits, (storage, offset, strides))
+    made._requires_grad = bool(requires_grad)
+    made.number = number
+    # A class without handler is not made to ask one, least of all the one of all.
+    if policy and made.key_bits & PYTHON:
+        POLICIES[-1](made, index(policy))
+    return made

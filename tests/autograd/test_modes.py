@@ -20,7 +20,7 @@ from runtime.errors.autograd import InferenceTensorUsed
 from runtime.errors.key import GuardLeftElsewhere
 from runtime.errors.mode import ModeMisuse
 from runtime.keys import LOCAL, DispatchKey, KeySet
-from runtime.tensors.keys_of import INFERRING
+from runtime.tensors.keys import INFERRING
 
 
 def test_recording_is_on_at_first_in_every_thread() -> None:

@@ -24,7 +24,7 @@ from runtime.kernels.cuda.device import require
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.data import tensor
-from runtime.tensors.memory import memory_of
+from runtime.tensors.storage import memory_of
 from runtime.tensors.tensor import Tensor
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -24,7 +24,7 @@ from runtime.keys import (
 )
 from runtime.schema.codes import DType
 from runtime.tensors import Tensor, tensor
-from runtime.tensors.keys_of import keys_of
+from runtime.tensors.keys import keys_of
 from tests.dispatch.samples import FOO, bare, defined, on, op, says, silent, untyped
 
 CE = "CompositeExplicitAutograd"

@@ -30,7 +30,7 @@ from runtime.python_dispatch import (
     pop_mode_temporarily,
     return_and_correct_aliasing,
 )
-from runtime.tensors.keys_of import inference
+from runtime.tensors.keys import inference
 from tests.python_dispatch.thread_state import Look
 
 Operation = Callable[["Graph"], object]

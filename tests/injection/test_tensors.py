@@ -19,8 +19,7 @@ from runtime.autograd import engine, function, inplace, modes
 from runtime.keys import LOCAL, preserve_keys
 from runtime.python_dispatch import TorchDispatchMode
 from runtime.python_dispatch import modes as dispatch_modes
-from runtime.tensors.handled import STATE
-from runtime.tensors.keys_of import INFERRING, inference
+from runtime.tensors.keys import INFERRING, STATE, inference
 from tests.injection import tensors
 from tests.injection.interrupting import (
     Round,

@@ -17,7 +17,7 @@ from runtime.kernels.cpu.random import (
     uniform,
 )
 from runtime.kernels.threads import get_num_threads, set_num_threads
-from runtime.tensors.generator import Generator
+from runtime.random import Generator
 from runtime.tensors.making import from_numpy
 
 Array = np.ndarray[Any, Any]

@@ -18,7 +18,7 @@ from runtime.keys import LOCAL
 from runtime.python_dispatch import fallback, modes
 from runtime.python_dispatch.context import Context
 from runtime.python_dispatch.handling import Handling
-from runtime.tensors.handled import STATE
+from runtime.tensors.keys import STATE
 from tests.mutants.mutant import removing, replacing
 from tests.scenarios import (
     test_contexts,

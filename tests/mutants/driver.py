@@ -31,7 +31,7 @@ from runtime.dispatch.token import Token
 from runtime.dispatch.watch import DEPTH
 from runtime.errors.base import EveryorderError
 from runtime.keys import LOCAL, DispatchKey, KeySet, include_keys
-from runtime.tensors.handled import STATE
+from runtime.tensors.keys import STATE
 
 
 @dataclass

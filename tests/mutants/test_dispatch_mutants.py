@@ -11,7 +11,7 @@ import pytest
 from harness import explore
 from invariants import Violation, forget
 from runtime.keys import preserve_keys
-from runtime.tensors.handled import STATE
+from runtime.tensors.keys import STATE
 from tests.mutants.dispatch_mutants import DISPATCH, KEPT, DispatchMutant
 
 

@@ -16,7 +16,7 @@ from runtime.errors.storage import DeviceUnavailable, NotEnoughMemory
 from runtime.operators import core, factories
 from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
-from runtime.tensors.keys_of import inference_keys_of, keys_of
+from runtime.tensors.keys import inference_keys_of, keys_of
 from tests.operators.made import LETTERS, META, shown, tensor
 from tests.tensors.loading import noted
 

@@ -12,7 +12,7 @@ from runtime.keys import DispatchKey, KeySet
 from runtime.operators import core, two_sided
 from runtime.operators.fast import SERIAL, apart
 from runtime.tensors import data
-from runtime.tensors.keys_of import INFERRING, inference, inference_keys_of, keys_of
+from runtime.tensors.keys import INFERRING, inference, inference_keys_of, keys_of
 from runtime.tensors.tensor import Tensor
 from tests.operators.made import shown, tensor
 

@@ -20,8 +20,7 @@ from runtime.operators.public import public
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors import Generator, tensor
-from runtime.tensors.methods import METHODS
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.tensor import METHODS, Tensor
 from tests.operators.told import told, words
 
 Array = np.ndarray[Any, Any]

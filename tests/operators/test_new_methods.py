@@ -6,7 +6,7 @@ import pytest
 
 from runtime import Tensor, tensor
 from runtime.errors.call import MissingArgument
-from runtime.tensors.methods import METHODS
+from runtime.tensors.tensor import METHODS
 
 X = tensor([[1.0, 2.0]])
 

@@ -7,7 +7,7 @@ import pytest
 
 from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.operators import core
-from runtime.tensors.generator import Generator, default_generator, manual_seed
+from runtime.random import Generator, default_generator, manual_seed
 from tests.operators.made import LETTERS, META, tensor
 
 COUNT = 40_000

@@ -8,8 +8,9 @@ import pytest
 
 from runtime.operators import core
 from runtime.operators.produce import meet
+from runtime.tensors.arrays import array_of
 from runtime.tensors.making import from_numpy, view_of
-from runtime.tensors.tensor import Tensor, array_of
+from runtime.tensors.tensor import Tensor
 from tests.operators.made import tensor
 
 # More than one thread's share, and far enough that a wild write would be noticed.

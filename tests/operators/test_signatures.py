@@ -7,7 +7,7 @@ import pytest
 import runtime
 from runtime.operators import functions
 from runtime.operators.public import public
-from runtime.tensors.methods import METHODS
+from runtime.tensors.tensor import METHODS
 
 
 @pytest.mark.parametrize("name", functions.OPERATORS)

@@ -17,8 +17,7 @@ from runtime.errors.call import (
     UnknownArgument,
 )
 from runtime.operators.functions import FUNCTIONS
-from runtime.tensors.methods import METHODS
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.tensor import METHODS, Tensor
 from tests.operators.made import tensor
 
 # What is asked beside the tensor, where something is.

@@ -35,7 +35,7 @@ from runtime.python_dispatch import (
     pop_mode_temporarily,
 )
 from runtime.python_dispatch.short import HANDLING
-from runtime.tensors.handled import MODED, STATE, Presence
+from runtime.tensors.keys import MODED, STATE, Presence
 from tests.python_dispatch.kinds import core, counted, vector
 from tests.python_dispatch.thread_state import Look, nobody_entered
 

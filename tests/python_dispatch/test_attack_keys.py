@@ -10,7 +10,7 @@ from runtime import Tensor
 from runtime.errors.python_dispatch import WrongHandlerResult
 from runtime.keys import KeySet
 from runtime.python_dispatch import Context, TorchDispatchMode, no_dispatch
-from runtime.tensors.handled import HANDLED
+from runtime.tensors.keys import HANDLED
 from tests.python_dispatch.kinds import TENSOR, asked, core, counted, vector
 from tests.python_dispatch.thread_state import Look
 

@@ -10,10 +10,10 @@ from runtime import Tensor
 from runtime.errors.storage import OutOfStorage
 from runtime.errors.tensor import BadSize, UnfitValue, UnsupportedData
 from runtime.keys import KeySet
-from runtime.tensors.copying import _give as given
-from runtime.tensors.copying import _restored as restored
-from runtime.tensors.handled import HANDLED
-from runtime.tensors.wrapper import _restored as restored_storage
+from runtime.tensors.keys import HANDLED
+from runtime.tensors.storage import restored_wrapper as restored_storage
+from runtime.tensors.tensor import _give as given
+from runtime.tensors.tensor import restored
 from tests.python_dispatch.kinds import Boxed, core, vector
 
 FACTS: dict[str, Any] = {

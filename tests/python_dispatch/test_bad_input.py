@@ -17,7 +17,7 @@ from runtime.errors.python_dispatch import (
 )
 from runtime.keys import DispatchKey, exclude_keys
 from runtime.python_dispatch import TorchDispatchMode
-from runtime.tensors.handled import HANDLED
+from runtime.tensors.keys import HANDLED
 from tests.python_dispatch.programs import many, unary
 from tests.python_dispatch.thread_state import Look, nobody_entered
 from tests.python_dispatch.worlds import Ours, declines, leaves

@@ -29,7 +29,7 @@ from runtime.python_dispatch import (
     current_modes,
 )
 from runtime.python_dispatch.context import check_wrapped_here
-from runtime.tensors.handled import HANDLED
+from runtime.tensors.keys import HANDLED
 from tests.python_dispatch.thread_state import Look
 
 core: Any = ops.core

@@ -18,7 +18,7 @@ from runtime.errors.python_dispatch import (
 )
 from runtime.keys import LOCAL, DispatchKey, include_keys
 from runtime.python_dispatch.context import Context
-from runtime.tensors.handled import HANDLED, STATE
+from runtime.tensors.keys import HANDLED, STATE
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look
 from tests.python_dispatch.worlds import Ours, leaves, runs

@@ -15,7 +15,7 @@ from runtime.errors.mode_stack import (
 )
 from runtime.keys import LOCAL
 from runtime.python_dispatch import TorchDispatchMode, current_mode, current_modes
-from runtime.tensors.handled import HANDLED, MODED, STATE
+from runtime.tensors.keys import HANDLED, MODED, STATE
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look, nobody_entered
 from tests.python_dispatch.worlds import Ours, declines, leaves, runs

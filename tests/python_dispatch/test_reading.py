@@ -7,7 +7,7 @@ import pytest
 import runtime
 from runtime import python_dispatch
 from runtime.errors.python_dispatch import WrongHandlerResult
-from runtime.tensors.handled import READERS
+from runtime.tensors.keys import READERS
 
 tensors: Any = runtime.Tensor
 

@@ -12,7 +12,7 @@ from runtime.errors.call import MissingKernel
 from runtime.errors.python_dispatch import NothingToHandle
 from runtime.keys import DispatchKey, KeySet, exclude_keys, full_after, include_keys
 from runtime.python_dispatch import install_fallbacks
-from runtime.tensors.handled import HANDLED
+from runtime.tensors.keys import HANDLED
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look
 from tests.python_dispatch.worlds import Ours, leaves, runs

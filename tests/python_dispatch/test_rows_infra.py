@@ -8,7 +8,7 @@ import runtime
 from runtime.errors.mode_stack import ModeSlotTaken, NoModeSlot
 from runtime.keys import LOCAL
 from runtime.python_dispatch import current_modes
-from runtime.tensors.handled import HANDLED
+from runtime.tensors.keys import HANDLED
 from tests.python_dispatch.test_modes import Hearing
 from tests.python_dispatch.thread_state import Look
 

@@ -9,7 +9,7 @@ import runtime
 from runtime.errors.mode_stack import EmptyModeStack, ModeNotEntered, ModeStackChanged
 from runtime.keys import LOCAL
 from runtime.python_dispatch import TorchDispatchMode, current_modes, leave
-from runtime.tensors.handled import HANDLED
+from runtime.tensors.keys import HANDLED
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.thread_state import Look, nobody_entered
 from tests.python_dispatch.worlds import Ours

@@ -15,7 +15,7 @@ from runtime import python_dispatch
 from runtime.dispatch import Dispatcher, Library
 from runtime.keys import LOCAL
 from runtime.python_dispatch import fallback, install_fallbacks
-from runtime.tensors.handled import MODED, STATE
+from runtime.tensors.keys import MODED, STATE
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.random_programs import EXPECTED, Act, Player, acts, handlers
 from tests.python_dispatch.thread_state import Look, nobody_entered

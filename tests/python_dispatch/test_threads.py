@@ -14,7 +14,7 @@ import runtime
 from runtime.errors.mode_stack import EmptyModeStack
 from runtime.keys import LOCAL
 from runtime.python_dispatch import current_modes, register_torch_dispatch
-from runtime.tensors.handled import MODED, STATE
+from runtime.tensors.keys import MODED, STATE
 from tests.forking import ended_well, fork, needs_fork
 from tests.python_dispatch.programs import unary
 from tests.python_dispatch.random_programs import EXPECTED, Player, acts, handlers

@@ -16,7 +16,7 @@ from runtime.errors.autograd import LeafModified, OutRequiresGrad
 from runtime.errors.operands import TargetDType
 from runtime.errors.python_dispatch import NoElements
 from runtime.python_dispatch import no_dispatch
-from runtime.tensors.wrapper import WrapperStorage
+from runtime.tensors.storage import WrapperStorage
 from tests.opinfo.info import Array, OpInfo, Sample, listed, on_cpu
 from tests.opinfo.table import ROWS
 from tests.python_dispatch.kinds import TENSOR, Counted, boxed, counted

@@ -6,7 +6,7 @@ from typing import Any
 from runtime.dispatch.watch import DEPTH
 from runtime.keys import LOCAL
 from runtime.python_dispatch.modes import alike
-from runtime.tensors.handled import MODED, STATE
+from runtime.tensors.keys import MODED, STATE
 
 
 class Look:

@@ -12,7 +12,7 @@ from runtime.errors.tensor import NoGradient, NotALeaf
 from runtime.keys import DispatchKey, KeySet
 from runtime.tensors import Tensor, tensor, view_of, wrap_number
 from runtime.tensors.elements import SUPPORTED
-from runtime.tensors.keys_of import keys_of
+from runtime.tensors.keys import keys_of
 
 
 @pytest.mark.parametrize("dtype", SUPPORTED)

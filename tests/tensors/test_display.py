@@ -8,7 +8,7 @@ import pytest
 import runtime
 from runtime.errors.tensor import NoData
 from runtime.tensors import Tensor, tensor, view_of, wrap_number
-from runtime.tensors.memory import MEMORIES
+from runtime.tensors.storage import MEMORIES
 from tests.tensors.far import Far
 
 CASES: list[tuple[Tensor, str]] = [

@@ -8,10 +8,10 @@ import pytest
 
 import runtime.random
 from runtime.errors.tensor import BadState, NumberTooLarge
+from runtime.random import DEFAULT_SEED
 from runtime.schema.device import Device
 from runtime.schema.infer import infer_schema_of
 from runtime.tensors import Generator, Tensor, default_generator, manual_seed
-from runtime.tensors.generator import DEFAULT_SEED
 
 
 def test_counters_are_reserved() -> None:

@@ -12,7 +12,7 @@ from runtime.keys import KeySet
 from runtime.schema.device import Device
 from runtime.tensors import Tensor, array_of, host_copy, tensor, view_of
 from runtime.tensors.elements import SUPPORTED
-from runtime.tensors.memory import MEMORIES
+from runtime.tensors.storage import MEMORIES
 from tests.tensors.far import Far
 
 

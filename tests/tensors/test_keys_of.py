@@ -5,7 +5,7 @@ import pytest
 from runtime.errors.key import UnknownDevice
 from runtime.keys import BACKENDS, KeySet
 from runtime.keys.model import DEVICES
-from runtime.tensors.keys_of import keys_of
+from runtime.tensors.keys import keys_of
 
 # Read off torch 2.13, except for hip and ve (AutogradOther there).
 KEYS = {

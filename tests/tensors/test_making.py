@@ -26,9 +26,9 @@ from runtime.tensors import (
     view_of,
     wrap_number,
 )
-from runtime.tensors.keys_of import inference_keys_of, keys_of
+from runtime.tensors.keys import inference_keys_of, keys_of
 from runtime.tensors.making import from_flat, place_on
-from runtime.tensors.memory import MEMORIES
+from runtime.tensors.storage import MEMORIES
 from tests.tensors.far import Far
 
 F32, F64 = DType.named("float32"), DType.named("float64")

@@ -3,14 +3,15 @@
 import numpy as np
 
 from runtime.autograd import inference_mode
+from runtime.tensors.arrays import TensorBase
 from runtime.tensors.data import tensor
-from runtime.tensors.keys_of import fresh_key_bits
+from runtime.tensors.keys import fresh_key_bits
 from runtime.tensors.making import CPU, host_tensor, view_of
 from runtime.tensors.tensor import Tensor
 
 # Slots that only tensors with handlers fill.
 HANDLED = {"__weakref__", "_context", "_policy"}
-PARTS = tuple(name for name in Tensor.__slots__ if name not in HANDLED)
+PARTS = tuple(name for name in TensorBase.__slots__ if name not in HANDLED)
 
 
 def test_every_part_is_that_of_a_tensor_made_by_the_class() -> None:

@@ -9,8 +9,8 @@ import pytest
 from runtime.errors.key import UnknownDevice
 from runtime.errors.storage import DeviceUnavailable
 from runtime.schema.device import Device
-from runtime.tensors import memory
-from runtime.tensors.memory import (
+from runtime.tensors import storage
+from runtime.tensors.storage import (
     HOST,
     MEMORIES,
     PROVIDERS,
@@ -31,7 +31,7 @@ def test_host_memory() -> None:
 
 
 def test_a_device_type_starts_in_host_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MEMORIES", dict(MEMORIES))
+    monkeypatch.setattr(storage, "MEMORIES", dict(MEMORIES))
     assert memory_of("cpu") is memory_of("fpga") is HOST
     assert (is_host("fpga"), is_host("meta")) == (True, False)
     far = Far()
@@ -44,7 +44,7 @@ def test_a_device_type_starts_in_host_memory(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_provider_is_loaded_by_one_thread_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(memory, "MEMORIES", dict(MEMORIES))
+    monkeypatch.setattr(storage, "MEMORIES", dict(MEMORIES))
     monkeypatch.setitem(PROVIDERS, "fpga", "provider")
     asked = noted(monkeypatch, None)
     with pytest.raises(DeviceUnavailable, match="its module brought no memory"):
@@ -53,7 +53,7 @@ def test_a_provider_is_loaded_by_one_thread_at_a_time(
 
 
 def test_the_module_of_a_memory_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MEMORIES", dict(MEMORIES))
+    monkeypatch.setattr(storage, "MEMORIES", dict(MEMORIES))
     monkeypatch.setitem(PROVIDERS, "fpga", "tests_of_a_provider")
     with pytest.raises(DeviceUnavailable) as caught:
         memory_of("fpga")
@@ -68,13 +68,13 @@ def test_the_module_of_a_memory_is_loaded(monkeypatch: pytest.MonkeyPatch) -> No
     assert caught.value.reason == "its module brought no memory"
     far = Far()
     # As if importing the module had done it.
-    original = memory._provided
+    original = storage._provided
 
-    def importing(kind: str, provider: str) -> memory.Memory:
+    def importing(kind: str, provider: str) -> storage.Memory:
         register_memory(kind, far)
         return original(kind, provider)
 
-    monkeypatch.setattr(memory, "_provided", importing)
+    monkeypatch.setattr(storage, "_provided", importing)
     assert memory_of("fpga") is far
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from runtime.tensors import Tensor, install, tensor
-from runtime.tensors.methods import METHODS
+from runtime.tensors.tensor import METHODS
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,8 @@ import pytest
 
 from runtime.schema.codes import DType
 from runtime.tensors import Tensor, can_cast, promote_types, result_type, tensor
-from runtime.tensors.elements import SUPPORTED
+from runtime.tensors.elements import DTYPES, SUPPORTED, combined, number_dtype
 from runtime.tensors.making import wrap_number
-from runtime.tensors.promotion import DTYPES, combined, number_dtype
 
 NUMBERS = (True, 3, 2.5, 1j)
 

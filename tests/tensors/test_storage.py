@@ -11,7 +11,7 @@ from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors import Storage, tensor
 from runtime.tensors.elements import SUPPORTED
-from runtime.tensors.memory import MEMORIES
+from runtime.tensors.storage import MEMORIES
 from tests.tensors.far import Far
 
 F32, CPU, META = DType.named("float32"), Device("cpu"), Device("meta")

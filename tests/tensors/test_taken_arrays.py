@@ -13,7 +13,7 @@ from runtime.errors.python_dispatch import NotForSubclasses
 from runtime.errors.storage import NotExportable
 from runtime.errors.tensor import UnfitValue
 from runtime.tensors.making import from_dlpack, from_numpy, place_on
-from runtime.tensors.storage import _restored
+from runtime.tensors.storage import restored_storage
 from tests.examples.nested_wrappers import Wrapper
 
 
@@ -52,7 +52,7 @@ def test_an_array_of_another_class_is_an_array() -> None:
 )
 def test_a_pickled_storage_is_one_run_of_whole_elements(raw: Any, device: str) -> None:
     with pytest.raises(UnfitValue, match="one run of whole elements"):
-        _restored(raw, device, "float64", 1)
+        restored_storage(raw, device, "float64", 1)
 
 
 def test_pickled_bytes_may_be_a_mapped_file(tmp_path: Path) -> None:
@@ -60,14 +60,14 @@ def test_pickled_bytes_may_be_a_mapped_file(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(np.arange(3.0).tobytes())
     for mode in ("r", "c"):
         raw = np.memmap(tmp_path / "bytes", np.uint8, mode)
-        storage = _restored(raw, "cpu", "float64", 3)
+        storage = restored_storage(raw, "cpu", "float64", 3)
         assert storage.array is not None
         assert storage.array.tolist() == [0.0, 1.0, 2.0]
 
 
 def test_pickled_bytes_may_lie_anywhere() -> None:
     raw = np.zeros(17, np.uint8)[1:]
-    storage = _restored(raw, "cpu", "float64", 1)
+    storage = restored_storage(raw, "cpu", "float64", 1)
     assert storage.count == 2
     assert storage.array is not None
     assert storage.array.flags.aligned

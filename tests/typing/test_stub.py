@@ -16,7 +16,7 @@ import runtime.whole
 from runtime.futures import Future
 from runtime.operators import stub
 from runtime.schema.codes import DType, MemoryFormat
-from runtime.tensors.methods import METHODS
+from runtime.tensors.tensor import METHODS
 from tests.counting import unmeasured
 
 ROOT = Path(__file__).parents[2]

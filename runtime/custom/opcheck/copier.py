@@ -14,7 +14,7 @@ from runtime.keys import BACKEND_BITS, DispatchKey
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.arrays import claimed
-from runtime.tensors.keys_of import keys_of
+from runtime.tensors.keys import keys_of
 from runtime.tensors.making import place_on
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor

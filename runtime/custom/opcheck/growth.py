@@ -16,9 +16,8 @@ from runtime.custom.opcheck.copier import Copier
 from runtime.custom.opcheck.sample import Sample
 from runtime.tensors.arrays import array_of, claimed, host_copy
 from runtime.tensors.making import from_numpy, place_on, view_of
-from runtime.tensors.memory import memory_of
 from runtime.tensors.shape import span
-from runtime.tensors.storage import Storage
+from runtime.tensors.storage import Storage, memory_of
 from runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from runtime.dispatch.handle import OperatorHandle
+from runtime.random import default_generator
 from runtime.schema.schema import Schema
-from runtime.tensors.generator import default_generator
 from runtime.tensors.tensor import Tensor
 
 

@@ -39,7 +39,8 @@ from runtime.kernels.cpu.conv_planes import (
 )
 from runtime.kernels.cpu.operand import dense
 from runtime.kernels.threads import get_num_threads, parallel_for
-from runtime.tensors.tensor import Tensor, flat_of
+from runtime.tensors.arrays import flat_of
+from runtime.tensors.tensor import Tensor
 
 Array = Any
 

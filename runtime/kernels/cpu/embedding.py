@@ -14,8 +14,9 @@ from runtime.kernels.cpu.operand import dense
 from runtime.kernels.cpu.walks import COLUMNS, GRAIN
 from runtime.kernels.jit import Family
 from runtime.kernels.threads import parallel_for
+from runtime.tensors.arrays import flat_of
 from runtime.tensors.elements import compute_dtype, numpy_dtype
-from runtime.tensors.tensor import Tensor, flat_of
+from runtime.tensors.tensor import Tensor
 
 
 def _rows(

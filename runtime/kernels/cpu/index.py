@@ -36,13 +36,14 @@ from runtime.kernels.cpu.operand import (
 from runtime.kernels.cpu.walks import REMEMBERED, Call, Walks, ready, shared
 from runtime.kernels.jit import Family
 from runtime.schema.codes import DType
+from runtime.tensors.arrays import array_of
 from runtime.tensors.elements import compute_dtype
 from runtime.tensors.shape import (
     broadcast_shapes,
     broadcast_strides,
     contiguous_strides,
 )
-from runtime.tensors.tensor import Tensor, array_of
+from runtime.tensors.tensor import Tensor
 
 Indices = Sequence[Tensor | None]
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from runtime.kernels.cpu.operand import dense
 from runtime.kernels.jit import Family
-from runtime.tensors.tensor import Tensor, flat_of
+from runtime.tensors.arrays import flat_of
+from runtime.tensors.tensor import Tensor
 
 
 def _count(words: Any, mask: int, each: int) -> int:

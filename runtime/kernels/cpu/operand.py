@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runtime.schema.codes import DType
+from runtime.tensors.arrays import array_of, flat_of, place_of
 from runtime.tensors.elements import SUPPORTED, itemsize, numpy_dtype
 from runtime.tensors.shape import contiguous_strides
-from runtime.tensors.tensor import Tensor, array_of, flat_of, place_of
+from runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
 

@@ -16,8 +16,9 @@ from runtime.kernels.cpu.bounds import check_values
 from runtime.kernels.cpu.operand import dense
 from runtime.kernels.jit import Family
 from runtime.kernels.threads import parallel_for
+from runtime.tensors.arrays import flat_of
 from runtime.tensors.elements import info
-from runtime.tensors.tensor import Tensor, flat_of
+from runtime.tensors.tensor import Tensor
 
 Pair = tuple[int, int]
 Ints = tuple[int, ...]

@@ -46,8 +46,8 @@ import numpy as np
 from runtime.kernels.jit import Family
 from runtime.kernels.math import cos_near, log, sin_near
 from runtime.kernels.threads import parallel_for
+from runtime.random import Generator
 from runtime.tensors.arrays import flat_of
-from runtime.tensors.generator import Generator
 from runtime.tensors.tensor import Tensor
 
 Body = Callable[..., None]

@@ -1,7 +1,7 @@
 """Device memory for tensors: arrays out of the arena, and copies to and from the host.
 
 True only here: how an array of the arena becomes one that numba-cuda launches with.
-An array is one-dimensional and typed, like every array of `runtime.tensors.memory`,
+An array is one-dimensional and typed, like every array of `runtime.tensors.storage`,
 and keeps its lease alive: slices and views of it do, too.
 
 Rules: copies run on the current stream.  `from_numpy` and `to_numpy` return when the
@@ -19,7 +19,7 @@ from runtime.kernels.cuda.arena import Arena, Exhausted, Lease, Statistics
 from runtime.kernels.cuda.device import current_device, on_device, require
 from runtime.kernels.cuda.stream import Event, Stream, current_stream
 from runtime.kernels.cuda.toolkit import SIMULATED, cuda
-from runtime.tensors.memory import register_memory
+from runtime.tensors.storage import register_memory
 
 Array = Any
 _BYTE = np.dtype(np.uint8)
@@ -115,7 +115,7 @@ def device_array(count: int, form: "np.dtype[Any]", index: int | None = None) ->
 
 
 class CudaMemory:
-    """The memory of device type `cuda`, as `runtime.tensors.memory` wants it."""
+    """The memory of device type `cuda`, as `runtime.tensors.storage` wants it."""
 
     __slots__ = ()
 

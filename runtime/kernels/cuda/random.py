@@ -26,7 +26,7 @@ from runtime.kernels.cuda.polar import circle, log_of
 from runtime.kernels.cuda.scalars import Scalar
 from runtime.kernels.cuda.toolkit import SIMULATED, cuda
 from runtime.kernels.cuda.unary import FLOATS, INTEGERS
-from runtime.tensors.generator import Generator
+from runtime.random import Generator
 from runtime.tensors.tensor import Tensor
 
 _U = np.uint64

@@ -47,10 +47,9 @@ from runtime.rpc.values.payload import (
 from runtime.rpc.values.restricted import read
 from runtime.rpc.values.tensors import SMALL, sent, usable
 from runtime.rpc.values.unsendable import unsendable
-from runtime.tensors.copying import _restored as restored_tensor
-from runtime.tensors.copying import reduced
 from runtime.tensors.storage import Storage
-from runtime.tensors.tensor import Tensor
+from runtime.tensors.tensor import Tensor, reduced
+from runtime.tensors.tensor import restored as restored_tensor
 
 Reducer = Callable[[Any], Any]
 

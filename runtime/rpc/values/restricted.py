@@ -35,8 +35,7 @@ from runtime.rpc.values.unsendable import unsendable
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
 from runtime.schema.excerpt import described
-from runtime.tensors.handled import HANDLED
-from runtime.tensors.keys_of import inference_keys_of, keys_of
+from runtime.tensors.keys import HANDLED, inference_keys_of, keys_of
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 

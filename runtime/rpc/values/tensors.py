@@ -29,13 +29,11 @@ from runtime.errors.key import UnknownDevice
 from runtime.errors.rpc import Undecodable
 from runtime.rpc.session.events import Buffer
 from runtime.schema.codes import DType
-from runtime.tensors.arrays import MOST_DIMENSIONS, claimed
+from runtime.tensors.arrays import MOST_DIMENSIONS, claimed, instance_of
 from runtime.tensors.elements import itemsize, numpy_dtype, supported
-from runtime.tensors.instance import instance_of
-from runtime.tensors.keys_of import fresh_key_bits
-from runtime.tensors.memory import is_host, memory_of, resolved
+from runtime.tensors.keys import fresh_key_bits
 from runtime.tensors.shape import check_bounds, contiguous_strides, span
-from runtime.tensors.storage import Storage
+from runtime.tensors.storage import Storage, is_host, memory_of, resolved
 from runtime.tensors.tensor import Tensor
 
 if TYPE_CHECKING:

@@ -71,8 +71,7 @@ from runtime.script.modules.script_module import RESERVED
 from runtime.script.program import Function, Program, declare_objects, declared_type
 from runtime.script.running import call
 from runtime.tensors.elements import itemsize, numpy_dtype, supported
-from runtime.tensors.memory import memory_of, resolved
-from runtime.tensors.storage import Storage
+from runtime.tensors.storage import Storage, memory_of, resolved
 
 # Methods of classes that Python calls by itself; source: what classes of programs have.
 _SPECIAL = (

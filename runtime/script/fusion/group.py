@@ -42,7 +42,8 @@ from runtime.script.ir import Block, Effect, Graph, Node, Value, effects_of, row
 from runtime.script.ir.graph import copy_node
 from runtime.script.passes import Facts
 from runtime.script.program.bound import bound_call, is_own, is_plain
-from runtime.tensors.tensor import Tensor, flat_of
+from runtime.tensors.arrays import flat_of
+from runtime.tensors.tensor import Tensor
 
 GROUP, CONSTANT = "prim::FusionGroup", "prim::Constant"
 # Below, the call of an operator costs as much as its loop, and a kernel takes a fifth

@@ -49,7 +49,7 @@ from runtime.keys.local import View
 from runtime.operators.install import install as install_operators
 from runtime.schema.binding import presenters_of
 from runtime.schema.names import OperatorName
-from runtime.tensors.keys_of import keys_of
+from runtime.tensors.keys import keys_of
 
 Function = Callable[..., Any]
 

@@ -32,7 +32,7 @@ from runtime.errors.future import FutureMisuse, described
 from runtime.errors.script import MarkMisuse
 from runtime.futures import Future
 from runtime.schema.excerpt import shortened
-from runtime.tensors.traced import watcher
+from runtime.tensors.keys import watcher
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -46,9 +46,8 @@ from runtime.futures import Future
 from runtime.keys import LOCAL
 from runtime.script.running.options import CHOSEN
 from runtime.script.running.raising import RUN, keep
-from runtime.tensors.handled import STATE as HANDLING
-from runtime.tensors.handled import Presence
-from runtime.tensors.keys_of import INFERRING, inference
+from runtime.tensors.keys import INFERRING, Presence, inference
+from runtime.tensors.keys import STATE as HANDLING
 
 Dicts = list[dict[str, Any]]
 

@@ -35,7 +35,7 @@ from runtime.script.running.raising import RUN, Run, note, passed
 from runtime.script.running.steps import PLANS, step_of
 from runtime.script.running.text import TooNested, text_of
 from runtime.script.running.types import binder_of
-from runtime.tensors.traced import watcher
+from runtime.tensors.keys import watcher
 
 Entry = Callable[..., Any]
 

@@ -61,8 +61,7 @@ from runtime.script.program import Function, declared_type
 from runtime.script.running import call
 from runtime.script.running.types import binder_of
 from runtime.script.tracing.building import GraphBuilder, plain_of
-from runtime.tensors.handled import MODED, Presence
-from runtime.tensors.traced import TRACER
+from runtime.tensors.keys import MODED, TRACER, Presence
 
 _OURS = __name__.partition(".")[0]
 # Files of programs that are traced.

@@ -53,7 +53,7 @@ from runtime.script.tracing.checking import (
 )
 from runtime.script.tracing.recorder import CURRENT, Recorder, place_of_caller, warn
 from runtime.tensors import Tensor
-from runtime.tensors.traced import TRACER, WATCHERS
+from runtime.tensors.keys import TRACER, WATCHERS
 
 
 def _recorded(record: Callable[[Recorder], Any], run: Callable[[], Any]) -> Any:

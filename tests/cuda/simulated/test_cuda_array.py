@@ -13,7 +13,7 @@ import pytest
 
 from runtime.errors.cuda import MaskedArray
 from runtime.errors.tensor import UnsupportedData
-from runtime.tensors.cuda_array import from_cuda_array
+from runtime.tensors.making import from_cuda_array
 from runtime.whole import Tensor
 from tests.cuda.simulated.arrays import DEVICE, STORED, Array, form, get
 

@@ -41,7 +41,7 @@ from runtime.kernels.cuda.memory import (
 )
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.making import view_of
-from runtime.tensors.memory import memory_of, resolved
+from runtime.tensors.storage import memory_of, resolved
 from tests.cuda.simulated.arrays import DEVICE, STORED, form, fresh, get, put
 
 MEMORY = CudaMemory()

@@ -4,7 +4,7 @@ import pytest
 
 from runtime import ops, parse_schema, tensor
 from runtime.custom.opcheck.sample import Sample
-from runtime.tensors.generator import default_generator
+from runtime.random import default_generator
 
 core = ops.core
 

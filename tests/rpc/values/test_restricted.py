@@ -17,9 +17,9 @@ from runtime.rpc.values import restricted, unpack
 from runtime.rpc.values.restricted import DEEPEST, ROWS
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
-from runtime.tensors.instance import instance_of
+from runtime.tensors.arrays import instance_of
 from runtime.tensors.making import wrap_number
-from runtime.tensors.wrapper import WrapperStorage
+from runtime.tensors.storage import WrapperStorage
 from tests.rpc.values.things import LOCK, Known, Point, Reference, as_received
 
 # The sizes and the kind, behind what was written.

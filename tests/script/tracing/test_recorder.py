@@ -15,7 +15,7 @@ from runtime.script.program import Program, fork, wait
 from runtime.script.running import call
 from runtime.script.tracing import GraphBuilder, trace_function
 from runtime.script.tracing.recorder import CURRENT
-from runtime.tensors.handled import MODED
+from runtime.tensors.keys import MODED
 from tests.script.tracing.traced import agrees, arange, body, same, trace, warned
 
 

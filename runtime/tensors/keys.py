@@ -1,31 +1,148 @@
-"""Tensors whose class, or whose thread, handles operators in Python.
+"""The dispatch keys of a tensor, and who handles it in Python.
 
-True only here: how tensors and their elements know of dispatch to Python, which is an
-area far above: who has a handler is told by a bit of `key_bits`, and what the thread is
-in by `STATE`.
+A tensor has the key of its device, `ADInplaceOrView`, the autograd key of its backend,
+and the autocast key of its backend where the model has one (Meta has none).
+`requires_grad` does not matter: whether a gradient is wanted is decided by the kernel
+at the autograd key.  Tensors made in inference mode carry neither `ADInplaceOrView` nor
+an autograd key; autograd's mode sets `inference.active` for its thread.
+
+Dispatch to Python and tracing are areas far above.  Tensors know of them by bits: that
+a class has a handler is a bit of `key_bits`, that a thread is traced is its key
+`Tracer`, and what modes a thread has entered is in `STATE`.
 
 Rules:
 - a class has a handler if it has a `__torch_dispatch__` that is not `disabled`; that is
   asked once for each tensor, when it is made;
 - elements of a tensor that is handled are read by an operator, so that the handler
   hears of it, and never leave as an array;
-- who asks whether that is so pays for the test of a bit and of an empty set.
+- what is asked of a tensor past all operators is told to the tracer (`tell`), which
+  puts itself into `WATCHERS`;
+- every call asks for modes, and nearly no process has a thread in one: the sets
+  `INFERRING` and `MODED`, which all threads share, say so at a fifth of the cost.
 """
 
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Protocol
 from weakref import ref
 
 from runtime.errors.python_dispatch import NotForSubclasses, NotMade, WrongSuperCall
-from runtime.keys import LOCAL, DispatchKey, full_after
+from runtime.keys import (
+    LOCAL,
+    DispatchKey,
+    KeySet,
+    autograd_key_of,
+    full_after,
+    key_of_device,
+)
 from runtime.keys.keyset import FULL
 from runtime.keys.local import View, view_of
 from runtime.locks import load
-from runtime.tensors.traced import TRACER, tell
 
-if TYPE_CHECKING:
-    from runtime.tensors.tensor import Tensor
+# A `Presence` for each time that a thread has entered inference mode.
+INFERRING: set[ref[Any]] = set()
+
+
+class _Inference(threading.local):
+    """Whether the thread makes inference tensors; a thread starts without.
+
+    Whoever sets it holds a `Presence` in `INFERRING` as long.
+    """
+
+    active: bool = False
+
+
+inference = _Inference()
+
+# device type -> the bits of a fresh tensor, outside and inside of inference mode
+_FRESH: dict[str, int] = {}
+_FRESH_INFERENCE: dict[str, int] = {}
+
+
+@cache
+def keys_of(kind: str) -> KeySet:
+    """The keys of a plain tensor on a device type.  Raises `UnknownDevice`."""
+    key = key_of_device(kind)
+    keys = [key, DispatchKey.ADInplaceOrView, autograd_key_of(key.backend)]
+    return KeySet([*keys, *_autocast(key)])
+
+
+@cache
+def inference_keys_of(kind: str) -> KeySet:
+    """The keys of a tensor made in inference mode.  Raises `UnknownDevice`."""
+    key = key_of_device(kind)
+    return KeySet([key, *_autocast(key)])
+
+
+def fresh_key_bits(kind: str) -> int:
+    """The bits of a tensor that this thread makes now on a device type.
+
+    Raises `UnknownDevice`.
+    """
+    active = bool(INFERRING) and inference.active
+    found = (_FRESH_INFERENCE if active else _FRESH).get(kind)
+    return _fresh(kind, active) if found is None else found
+
+
+def _fresh(kind: str, active: bool) -> int:
+    if active:
+        return _FRESH_INFERENCE.setdefault(kind, inference_keys_of(kind).bits)
+    return _FRESH.setdefault(kind, keys_of(kind).bits)
+
+
+def _autocast(key: DispatchKey) -> tuple[DispatchKey, ...]:
+    name = f"Autocast{key.backend}"
+    return (DispatchKey[name],) if name in DispatchKey else ()
+
+
+TRACER = DispatchKey.Tracer.bits
+
+
+class Watcher(Protocol):
+    """What a tracer is told; a call is made by it, and its result returned."""
+
+    def read(self, tensor: Any, asked: str) -> None:
+        """Something was asked of a tensor that no operator sees."""
+
+    def applied(self, function: type, args: tuple[Any, ...]) -> Any:
+        """`function.apply(*args)`, of an autograd function."""
+
+    def called(
+        self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """A call of a compiled function."""
+
+    def forked(
+        self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Any:
+        """A fork; returns a future."""
+
+
+# The tracer is the last one.
+WATCHERS: list[Watcher] = []
+
+
+def tell(tensor: Any, asked: str) -> None:
+    """Something is asked of a tensor that no operator sees."""
+    told = watcher()
+    if told is not None:
+        told.read(tensor, asked)
+
+
+def watcher() -> Watcher | None:
+    """Who is to be told of what the thread does now, or None."""
+    view = LOCAL.view
+    if view.included & ~view.excluded & TRACER and WATCHERS:
+        return WATCHERS[-1]
+    return None
+
+
+class Keyed(Protocol):
+    """What the dispatcher takes for a tensor."""
+
+    key_bits: int
+
 
 # The bit that has a handler called, and those that a tensor with one carries.
 PYTHON = DispatchKey.Python.bits
@@ -59,7 +176,7 @@ class Presence:
 MODED: set[ref[Any]] = set()
 
 # What reads the one element of a tensor that is handled: the last one does.
-READERS: list[Callable[["Tensor"], Any]] = []
+READERS: list[Callable[[Any], Any]] = []
 
 
 class _State(threading.local):
@@ -129,7 +246,7 @@ def handler_bits(kind: type) -> int:
     return 0 if found is None or found is disabled else HANDLED
 
 
-def is_handled(tensor: "Tensor") -> bool:
+def is_handled(tensor: Keyed) -> bool:
     """Whether a call with the tensor would be dispatched to Python, here and now.
 
     What a traced thread calls is, to the tracer.
@@ -138,14 +255,14 @@ def is_handled(tensor: "Tensor") -> bool:
     return bool((tensor.key_bits | view.included) & ~view.excluded & _SEEN)
 
 
-def check_unhandled(tensor: "Tensor", asked: str) -> None:
+def check_unhandled(tensor: Keyed, asked: str) -> None:
     """Whether the elements may leave as an array.  Raises `NotForSubclasses`."""
     tell(tensor, asked)
     if tensor.key_bits & PYTHON:
         raise NotForSubclasses(cls=type(tensor).__name__, asked=asked)
 
 
-def made_elsewhere(tensor: "Tensor", *args: Any, **kwargs: Any) -> None:
+def made_elsewhere(tensor: Keyed, *args: Any, **kwargs: Any) -> None:
     """What subclasses have for `__init__`: nothing is left to do, or all of it.
 
     A tensor that nobody made is one of the data or sizes given, as `Tensor(...)` is.
