@@ -193,10 +193,10 @@ TESTS: dict[str, str] = {
     "stale tables": "test_table.py::test_rules",
     "dump_table": "test_deviations.py::test_the_live_table_is_dumped",
     "DEF and FRAGMENT libraries of namespace `_`": (
-        "test_kind.py::test_a_library_that_cannot_be"
+        "test_arguments.py::test_a_library_that_cannot_be"
     ),
     "DEF and FRAGMENT libraries with a key": (
-        "test_kind.py::test_a_library_that_cannot_be"
+        "test_arguments.py::test_a_library_that_cannot_be"
     ),
     "impl() in a library of namespace `_`": (
         "test_library.py::test_impl_in_the_wildcard_namespace"
@@ -223,7 +223,7 @@ TESTS: dict[str, str] = {
     ),
     "kernels of Python functions": "test_kernel.py::test_a_typed_function",
     "override warnings": (
-        "test_overriding.py::test_overriding_warns_with_the_real_previous_kernel"
+        "test_library.py::test_overriding_warns_with_the_real_previous_kernel"
     ),
     "listeners that register": (
         "test_listeners.py::test_3_15_registering_inside_a_listener_is_refused"
@@ -234,7 +234,7 @@ TESTS: dict[str, str] = {
     "second definitions": (
         "test_merging.py::test_2020_a_definition_may_be_repeated_without_its_kind"
     ),
-    "built-in fallbacks of the autograd keys": "test_builtin.py::test_the_fallbacks",
+    "built-in fallbacks of the autograd keys": "test_dispatcher.py::test_the_fallbacks",
     "teaching tool: register() twice": (
         "../examples/test_teaching.py::test_registering_again_replaces"
     ),

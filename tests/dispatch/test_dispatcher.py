@@ -1,4 +1,4 @@
-"""Dispatchers: looking up (spec 3.8), counting (3.7), publishing."""
+"""Dispatchers: what they start with, looking up, counting and publishing (3.7, 3.8)."""
 
 import threading
 from collections.abc import Callable
@@ -6,14 +6,27 @@ from typing import Any, cast
 
 import pytest
 
-from runtime.dispatch import Dispatcher, Library, default_dispatcher, fingerprint
-from runtime.dispatch.dispatcher import BUILTIN
+from runtime.dispatch import (
+    Dispatcher,
+    Library,
+    default_dispatcher,
+    fallthrough,
+    fingerprint,
+)
+from runtime.dispatch.dispatcher import BUILTIN, PASSED
 from runtime.dispatch.state import EMPTY, DispatcherState
 from runtime.dispatch.transition import ADD
 from runtime.errors.key import UnknownKey
-from runtime.errors.registration import SchemaNotFound
+from runtime.errors.registration import DuplicateFallback, SchemaNotFound
 from runtime.errors.schema import SchemaSyntaxError
-from runtime.keys import DispatchKey
+from runtime.keys import (
+    AUTOCAST_KEYS,
+    AUTOGRAD_KEYS,
+    SLOTS,
+    DispatchKey,
+    exclude_keys,
+    members,
+)
 from runtime.schema import OperatorName
 from runtime.tensors import Tensor, tensor
 from tests.dispatch.samples import FOO, bare, defined, everything, op, says, silent
@@ -250,3 +263,39 @@ def test_what_a_finalizer_closes_inside_of_a_registration_ends_with_the_next(
     d.drain()
     assert d.op_names() == ()
     library.close()
+
+
+def test_the_fallbacks() -> None:
+    fallbacks = Dispatcher().snapshot().fallbacks
+    names = {SLOTS[n].name for n, held in enumerate(fallbacks.slots) if held}
+    others = {"BackendSelect", "ADInplaceOrView", "FuncTorchVmapMode", "VmapMode"}
+    autograd = {key.name for key in members(DispatchKey.Autograd)}
+    autocast = {key.name for key in AUTOCAST_KEYS}
+    assert names == others | autograd | autocast
+    assert {held.kernel for held in fallbacks.tokens} == {fallthrough}
+    assert {held.debug for held in fallbacks.tokens} == {"built in"}
+    assert "Autograd" in PASSED
+
+
+def test_a_plain_call_passes_all_of_them() -> None:
+    d = silent()
+    library = defined(d)
+    library.impl("foo", lambda x: x, "CPU")
+    x = tensor([1.0], requires_grad=True)
+    assert op(d).call(x) is x
+    with exclude_keys(AUTOGRAD_KEYS):
+        assert op(d).call(x) is x
+
+
+def test_new_dispatchers_share_one_state() -> None:
+    assert Dispatcher().snapshot() is Dispatcher().snapshot()
+
+
+def test_a_built_in_fallback_cannot_be_closed_and_the_error_knows() -> None:
+    library = Library("_", "IMPL", dispatcher=Dispatcher(), origin="here")
+    with pytest.raises(DuplicateFallback) as caught:
+        library.fallback(fallthrough, "BackendSelect")
+    assert str(caught.value).splitlines()[-1] == (
+        "  Take a Dispatcher(builtin_fallbacks=False), which has none. "
+        "Nothing of the new one was registered."
+    )

@@ -1,4 +1,4 @@
-"""Handles: ended once, by whoever comes first, and keeping nothing alive."""
+"""Registrations: ended once, by whoever comes first, and keeping nothing alive."""
 
 import gc
 import threading
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from runtime.dispatch import Dispatcher, Library, Registration, fingerprint
+from runtime.dispatch.registration import Closing
 from runtime.errors.registration import LibraryClosed, WriteInsideListener
 from tests.dispatch.samples import FOO, Ear, everything, op, says, silent
 
@@ -288,3 +289,28 @@ def test_a_listener_cannot_close_a_handle_which_stays() -> None:
         assert not held.closed
     held.close()
     assert d.op_names() == ()
+
+
+class Counted(Closing):
+    closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_block_ends_what_it_is_of() -> None:
+    with Counted() as made:
+        assert made.closed == 0
+    assert made.closed == 1
+
+
+def test_an_exception_goes_on() -> None:
+    made = Counted()
+    with pytest.raises(KeyError), made:
+        raise KeyError
+    assert made.closed == 1
+
+
+def test_how_it_ends_has_to_be_said() -> None:
+    with pytest.raises(NotImplementedError, match="Closing does not say how it ends"):
+        Closing().close()

@@ -1,15 +1,30 @@
-"""The rules of spec 4.1 to 4.3, row by row, on the live table.
+"""The table of an operator: the rules of spec 4.1 to 4.3, recipes, masks.
 
-Each case names the keys that have a kernel and, for some slots, what they hold; a
-kernel is described by its key.
+Each case of the rules names the keys that have a kernel and, for some slots, what they
+hold; a kernel is described by its key.
 """
 
+from itertools import permutations
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runtime.dispatch import Dispatcher, Library, fallthrough
 from runtime.dispatch.state import OperatorEntry
-from runtime.dispatch.table import AMBIGUOUS, numbers, table_of
-from runtime.keys import SLOTS, DispatchKey
+from runtime.dispatch.table import (
+    ALL_SLOTS,
+    AMBIGUOUS,
+    GUARDED_SLOTS,
+    RULES,
+    UNDEFINED_SLOT,
+    masks_of,
+    numbers,
+    recipe_of,
+    table_of,
+)
+from runtime.keys import BACKEND_BITS, FULL, SLOTS, DispatchKey
+from runtime.keys.model import BACKENDS
 from tests.dispatch.samples import bare, says, silent
 
 CI = "CompositeImplicitAutograd"
@@ -281,3 +296,92 @@ def held_slots(d: Dispatcher) -> set[int]:
 def test_numbers_are_the_members_of_a_set_of_slots() -> None:
     assert numbers(0) == []
     assert numbers(0b1010_0001) == [0, 5, 7]
+
+
+KEYS = tuple(key for key in DispatchKey if key.is_alias or key.slot)
+
+
+def test_equal_sets_have_one_recipe() -> None:
+    keys = [DispatchKey[n] for n in ("CPU", "Autograd", "CompositeImplicitAutograd")]
+    assert len({id(recipe_of(order)) for order in permutations(keys)}) == 1
+    assert recipe_of(keys) is not recipe_of(keys[:2])
+
+
+@given(st.sets(st.sampled_from(KEYS), max_size=8))
+def test_lines_and_rest_cover_every_slot_exactly_once(keys: set[DispatchKey]) -> None:
+    recipe = recipe_of(keys)
+    seen = recipe.rest
+    for line in recipe.lines:
+        assert line.slots
+        assert not seen & line.slots
+        assert line.source in keys
+        assert line.ambiguous == (line.provenance == "ambiguous autogradother")
+        seen |= line.slots
+    assert seen == ALL_SLOTS == (1 << 137) - 1
+    assert recipe.sources == tuple(
+        (None if line.ambiguous else line.source, line.slots) for line in recipe.lines
+    )
+    assert recipe.number == sum(1 << key.value for key in keys)
+
+
+def test_rules_say_who_fills_the_undefined_slot() -> None:
+    assert [rule.source.name for rule in RULES if rule.slots & UNDEFINED_SLOT] == [
+        "CompositeExplicitAutogradNonFunctional",
+        "CompositeExplicitAutograd",
+        "CompositeImplicitAutograd",
+    ]
+
+
+def test_every_backend_key_guards_the_autograd_key_of_its_tensors() -> None:
+    names = {
+        key.name: [SLOTS[n].name for n in range(137) if slots >> n & 1]
+        for key, slots in GUARDED_SLOTS.items()
+    }
+    assert names["CPU"] == ["AutogradCPU"]
+    assert names["HIP"] == ["AutogradHIP"]
+    assert names["SparseCPU"] == names["FPGA"] == ["AutogradOther"]
+    assert names["NestedTensorCUDA"] == ["AutogradNestedTensor"]
+    assert "BackendSelect" not in names
+    assert "AutogradCPU" not in names
+
+
+CPU, META = BACKENDS.index("CPU"), BACKENDS.index("Meta")
+
+
+def cleared(*names: str) -> list[int]:
+    masks = masks_of(sum(1 << (DispatchKey[name].slot or 0) for name in names))
+    return [FULL.bits & ~mask for mask in masks.by_backend]
+
+
+def test_nothing_falls_through() -> None:
+    masks = masks_of(0)
+    assert masks.by_backend == (FULL.bits,) * 16
+    assert not masks.per_backend
+
+
+def test_a_key_for_all_backends_is_cleared_for_all() -> None:
+    bit = DispatchKey.ADInplaceOrView.bits
+    assert cleared("ADInplaceOrView") == [bit] * 16
+    slot = DispatchKey.ADInplaceOrView.slot or 0
+    assert not masks_of(1 << slot).per_backend
+
+
+def test_a_key_of_one_backend_is_cleared_for_that_one() -> None:
+    functionality = DispatchKey.AutogradFunctionality.bits
+    found = cleared("AutogradMeta")
+    assert found[META] == functionality
+    assert [bits for index, bits in enumerate(found) if index != META] == [0] * 15
+    assert masks_of(1 << (DispatchKey.AutogradMeta.slot or 0)).per_backend
+
+
+def test_all_backends_one_by_one_are_as_good_as_one_key() -> None:
+    every = [f"Autograd{backend}" for backend in BACKENDS]
+    assert cleared(*every) == [DispatchKey.AutogradFunctionality.bits] * 16
+    slots = sum(1 << (DispatchKey[name].slot or 0) for name in every)
+    assert not masks_of(slots).per_backend
+
+
+def test_backend_bits_are_never_cleared() -> None:
+    masks = masks_of((1 << len(SLOTS)) - 2)
+    assert all(mask & BACKEND_BITS == BACKEND_BITS for mask in masks.by_backend)
+    assert all(mask == BACKEND_BITS for mask in masks.by_backend)

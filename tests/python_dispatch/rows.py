@@ -344,7 +344,7 @@ ROWS: dict[str, Rows] = {
             "3",
             "test_rows_traps::test_9_2_3_sparse_tensors_are_cpu_tensors_for_autograd",
         ),
-        ("4", "pinned with the recipes: tests/dispatch/test_recipe.py"),
+        ("4", "pinned with the recipes: tests/dispatch/test_table.py"),
         ("5", "test_rows_traps::test_9_2_5_nothing_is_left_to_dispatch_on"),
         ("6", "test_rows_traps::test_9_2_6_what_never_dispatches"),
         ("7", "programs::a_mode_that_declines"),

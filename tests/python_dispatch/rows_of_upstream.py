@@ -8,7 +8,7 @@ UPSTREAM = (
     ("test_error_if_fn_not_callable", "dispatch/test_library::test_what_is_no_kernel"),
     (
         "test_error_for_unsupported_ns_or_kind",
-        "dispatch/test_kind::test_a_library_that_cannot_be",
+        "dispatch/test_arguments::test_a_library_that_cannot_be",
     ),
     (
         "test_override_cpu_sum",

@@ -1,19 +1,13 @@
-"""Kinds of libraries: which there can be, and what they say about themselves."""
+"""Which libraries there can be, and what is made of what they are given."""
 
 from typing import Any, cast
 
 import pytest
 
-from runtime.dispatch import (
-    Dispatcher,
-    Library,
-    fingerprint,
-)
+from runtime.dispatch import Dispatcher, Library, fingerprint
+from runtime.dispatch.arguments import kernel_for, origin_of_caller
 from runtime.errors.key import UnknownKey
-from runtime.errors.registration import (
-    LibraryRefused,
-    WrongArgument,
-)
+from runtime.errors.registration import LibraryRefused, WrongArgument
 from runtime.keys import DispatchKey
 from runtime.schema import parse_schema
 from tests.dispatch.samples import FOO, says, silent
@@ -164,3 +158,26 @@ def test_arguments_of_the_wrong_class(call: Any, argument: str, expected: str) -
     assert (caught.value.argument, caught.value.expected) == (argument, expected)
     assert str(caught.value).startswith(f"`{argument}` is {expected}; found ")
     assert d.op_names() == ()
+
+
+def asking() -> str:
+    return origin_of_caller()
+
+
+def test_the_line_that_called() -> None:
+    line = test_the_line_that_called.__code__.co_firstlineno + 2
+    assert asking() == f"registered at {__file__}:{line}"
+
+
+def test_a_made_kernel_can_still_be_asked_to_take_the_keyset() -> None:
+    kernel = kernel_for("impl()", lambda x: x, False)
+    assert not kernel.with_keyset
+    assert kernel_for("impl()", kernel, True).with_keyset
+    assert kernel_for("impl()", kernel, False) is kernel
+
+
+def test_a_key_named_twice_gets_one_kernel() -> None:
+    d = Dispatcher(builtin_fallbacks=False)
+    with Library("test", "FRAGMENT", dispatcher=d) as library:
+        library.impl("foo", lambda x: x, ["CPU", "CUDA", "CPU"])
+        assert d.snapshot().namespaces["test"]["test::foo"].total == 2
