@@ -146,7 +146,7 @@ def a_loop() -> None:
 
 
 CASES: dict[str, tuple[Callable[[], None], str, str]] = {
-    "front": (call_of_an_operator, "call of mine::f", "_result = _link(x)"),
+    "stub": (call_of_an_operator, "call of mine::f", "_result = _link(x)"),
     "custom operator": (
         call_of_an_operator,
         "custom operator",

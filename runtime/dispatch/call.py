@@ -6,29 +6,31 @@ through; the highest key left names a slot; run the slot's kernel by its convent
 (`runtime.dispatch.running`).  No lock is taken.
 
 There are two ways.  The *plain way* looks the entry up in the published state and uses
-its `Caller`; every call can go it.  From the `WARM`th call on the operator has a
-*front*: a function with the operator's own parameters, compiled once for each
-definition (`runtime.dispatch.front`).  It makes no list of arguments, finds the *link*
-of the keyset on the entry, and goes the plain way whenever something is out of the
-ordinary.  A link is a plain function of all arguments in the order of the schema, as
-kernels see them (codes are objects), which runs the kernel of one keyset of one entry.
+its `Caller`; every call can go it.  From the `WARM`th call on the operator has a *call
+stub*: a function with the operator's own parameters, compiled once for each definition
+(`runtime.dispatch.call_stub`).  It makes no list of arguments, finds the *link* of the
+keyset on the entry, and goes the plain way whenever something is out of the ordinary.
+A link is a plain function of all arguments in the order of the schema, as kernels see
+them (codes are objects), which runs the kernel of one keyset of one entry.
 
 Rules:
 - a caller is a pure function of one immutable entry, built at the first call and kept
   on the entry; it cannot be stale.  It keeps no entry, as that would be a circle, which
   keeps kernels alive until the garbage collector comes by;
-- a front keeps nothing of an entry: it asks the published state at every call, and what
-  is remembered for it lies on the entry, under a key of its dispatcher and definition;
+- a call stub keeps nothing of an entry: it asks the published state at every call, and
+  what is remembered for it lies on the entry, under a key of its dispatcher and
+  definition;
 - a place keeps its dispatcher, and neither is kept by an entry;
 - whoever shows a place to the world (`owner`) is a partial object, whose function is
-  changed from `start` to the front: nothing calls faster;
+  changed from `start` to the call stub: nothing calls faster;
 - a link takes its keyset as it is, as a redispatch does.  A linked kernel and all that
   lies below it are of one entry, whatever is registered while it runs;
 - results are converted and checked by the outermost call only, save those of boxed
   kernels, of fallbacks, and of kernels with a keyset, which always are;
 - a link holds links below it and never one above;
 - the operator that boxed kernels and fallbacks are given is made when they run, from a
-  weak reference to the dispatcher."""
+  weak reference to the dispatcher.
+"""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -49,10 +51,10 @@ from runtime.schema.schema import Schema
 
 Link = Callable[..., Any]
 
-# Calls of one entry before a front is made: compiling one costs as much as some hundred
-# plain calls, and entries that are explored are called a few times only.
+# Calls of one entry before a call stub is made: compiling one costs as much as some
+# hundred plain calls, and entries that are explored are called a few times only.
 WARM = 8
-# Further plain calls of one entry after which another handle of it may get a front.
+# Further plain calls of one entry after which another handle of it may get a call stub.
 COLD = 64
 
 
@@ -83,7 +85,7 @@ class Place:
         self.owner: Callable[[], partial[Any] | None] = _nobody
 
     def show(self, owner: "partial[Any]") -> None:
-        """Let `owner` call the operator; its front as soon as there is one."""
+        """Let `owner` call the operator; its call stub as soon as there is one."""
         self.owner = ref(owner)
 
     def start(self, /, *args: Any, **kwargs: Any) -> Any:
@@ -101,7 +103,7 @@ class Place:
         return caller.call(self, args, kwargs)
 
     def slow(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """As `start`, for a front."""
+        """As `start`, for a call stub."""
         return self.start(*args, **kwargs)
 
     def published(self) -> OperatorEntry | None:
@@ -156,11 +158,11 @@ class Place:
             views.setdefault(LOCAL.view, {})[bits] = link
             return link
 
-        front = maker(self.dispatcher, key, resolve, self.slow)
+        stub = maker(self.dispatcher, key, resolve, self.slow)
         # The one way to give a partial object another function; it takes the
         # attributes, too, and would forget them.
         setstate: Callable[..., None] = partial.__dict__["__setstate__"]
-        setstate(owner, (front, (), {}, vars(owner)))
+        setstate(owner, (stub, (), {}, vars(owner)))
 
 
 class Caller:

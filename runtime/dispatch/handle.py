@@ -156,7 +156,7 @@ class OperatorHandle(partial[Any]):
         settled: Self = handles.settle(text, made)
         return settled
 
-    # What a partial object calls: the plain way at first, the front later.
+    # What a partial object calls: the plain way at first, the call stub later.
     call = partial.func
 
     def call_boxed(self, args: Sequence[Any]) -> list[Any]:
@@ -398,7 +398,7 @@ OF_NUMBERS = frozenset({"Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar"})
 
 
 class PacketPlace(Place):
-    """All overloads of one operator; its front is that of the unnamed one."""
+    """All overloads of one operator; its call stub is that of the unnamed one."""
 
     __slots__ = ()
 

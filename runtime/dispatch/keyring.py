@@ -69,7 +69,7 @@ class Interned(Generic[Held]):
 
 
 class Keyring:
-    """What belongs to one dispatcher and keeps nothing: the keys of its fronts.
+    """What belongs to one dispatcher and keeps nothing: the keys of its call stubs.
 
     And the handles of its operators and their packets, as long as somebody has them.
     """
@@ -82,7 +82,7 @@ class Keyring:
         self.packets: Interned[Any] = Interned()
 
     def key(self, reading: DefinitionReading) -> object:
-        """The key under which entries remember the links of a front."""
+        """The key under which entries remember the links of a call stub."""
         return self.keys.setdefault(reading, object())
 
 

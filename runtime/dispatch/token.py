@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from runtime.dispatch.front import Maker, maker_of
+from runtime.dispatch.call_stub import Maker, maker_of
 from runtime.dispatch.kernel import Facts, Kernel
 from runtime.keys import DispatchKey
 from runtime.schema.alias import AliasKind
@@ -101,7 +101,7 @@ class DefinitionReading:
 
     @property
     def maker(self) -> Maker | None:
-        """What makes the closures of calls; see `runtime.dispatch.front`."""
+        """What makes the closures of calls; see `runtime.dispatch.call_stub`."""
         if "maker" not in self.memo:
             self.memo["maker"] = maker_of(self.schema, self.converters)
         made: Maker | None = self.memo["maker"]

@@ -77,9 +77,9 @@ def onward(name: str) -> Callable[..., Any]:
     """The operator of one tensor, for a kernel that goes on with its own arguments.
 
     Called with the tensor and with all others as kernels see them, so that nothing is
-    bound and converted again.  As a front (`runtime.dispatch.front`) it keeps nothing
-    of an entry, and finds on the published one what a front has put there; or else, and
-    while somebody watches, the call is an ordinary one.
+    bound and converted again.  As a call stub (`runtime.dispatch.call_stub`) it keeps
+    nothing of an entry, and finds on the published one what a call stub has put there;
+    or else, and while somebody watches, the call is an ordinary one.
     """
     # None until the first call: what is looked up may not be registered yet.
     handle: Any = None

@@ -13,7 +13,7 @@ How it works: a key that is met a second time is planned on tensors without elem
 that neither the plan nor the kernel can see a value.  `READY[name](*outputs,
 *arguments)` of the kernels gets a geometry for each tensor, and gives what is run with
 an array for each tensor among the arguments and then one for each output.  The function
-that is called is generated for the kinds of the arguments, as fronts are.
+that is called is generated for the kinds of the arguments, as call stubs are.
 
 Rules:
 - the result is that of the general way, by construction: the same plan decides, and a

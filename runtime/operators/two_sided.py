@@ -14,7 +14,7 @@ Rules:
 from collections.abc import Callable
 from typing import Any
 
-from runtime.dispatch.front import LOOK, bits_of, remembered
+from runtime.dispatch.call_stub import LOOK, bits_of, remembered
 from runtime.dispatch.handle import OperatorHandle
 from runtime.dispatch.watch import WATCH
 from runtime.errors.tensor import UnfitValue

@@ -8,7 +8,7 @@ from typing import Any
 from runtime import Tensor, ops, tensor
 from runtime.dispatch.call import WARM
 
-# So many calls that the operator has had its front for some.
+# So many calls that the operator has had its call stub for some.
 CALLS = WARM + 4
 
 
@@ -25,7 +25,7 @@ def add_one(x: Tensor) -> None:
 
 
 def repeatedly(call: Callable[[], Any]) -> list[Any]:
-    """The results of calls the plain way, and by the front."""
+    """The results of calls the plain way, and by the call stub."""
     return [call() for _ in range(CALLS)]
 
 

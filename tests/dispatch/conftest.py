@@ -1,4 +1,4 @@
-"""Every test of calls is run twice: the plain way, and by fronts at once."""
+"""Every test of calls is run twice: the plain way, and by call stubs at once."""
 
 import threading
 from collections.abc import Mapping
@@ -18,8 +18,8 @@ CALLS = (
 _plain = Place.start
 
 
-def start_with_front(place: Place, /, *args: Any, **kwargs: Any) -> Any:
-    """What stands for `Place.start`: make the front at once, and call it."""
+def start_with_stub(place: Place, /, *args: Any, **kwargs: Any) -> Any:
+    """What stands for `Place.start`: make the call stub at once, and call it."""
     if _SLOW.place is place:
         return _plain(place, *args, **kwargs)
     entry = place.published()
@@ -41,7 +41,7 @@ _SLOW = _Slow()
 
 
 def _slow(place: Place, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """What stands for `Place.slow`: the plain way of its own, without another front."""
+    """What stands for `Place.slow`: the plain way, without another call stub."""
     before, _SLOW.place = _SLOW.place, place
     try:
         return place.start(*args, **kwargs)
@@ -49,20 +49,20 @@ def _slow(place: Place, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any
         _SLOW.place = before
 
 
-def with_fronts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every call goes by a front from the first on; a front's plain way stays plain."""
-    monkeypatch.setattr(Place, "start", start_with_front)
+def with_stubs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every call goes by a call stub from the first on; the plain way stays plain."""
+    monkeypatch.setattr(Place, "start", start_with_stub)
     monkeypatch.setattr(Place, "slow", _slow)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if metafunc.module.__name__.rpartition(".")[2] in CALLS:
         metafunc.fixturenames.append("way")
-        metafunc.parametrize("way", ["plain", "front"], indirect=True)
+        metafunc.parametrize("way", ["plain", "stub"], indirect=True)
 
 
 @pytest.fixture
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "front":
-        with_fronts(monkeypatch)
+    if request.param == "stub":
+        with_stubs(monkeypatch)
     return str(request.param)

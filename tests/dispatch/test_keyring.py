@@ -149,7 +149,7 @@ def test_interning_keeps_no_dispatcher_and_no_kernel(calls: int) -> None:
     assert gone() is None
 
 
-def test_a_handle_that_was_dropped_is_made_anew_with_its_front() -> None:
+def test_a_handle_that_was_dropped_is_made_anew_with_its_call_stub() -> None:
     dispatcher = silent()
     library = Library("test", "DEF", dispatcher=dispatcher)
     library.define("foo(Tensor x) -> str")

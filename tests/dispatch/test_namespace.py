@@ -170,7 +170,7 @@ def test_overloads_that_were_kept_say_that_they_are_gone(calls: int) -> None:
             call(1)
 
 
-def test_a_packet_keeps_its_attributes_when_it_gets_its_front() -> None:
+def test_a_packet_keeps_its_attributes_when_it_gets_its_call_stub() -> None:
     d = silent()
     library = Library("test", "DEF", dispatcher=d)
     library.define("f(int x) -> str")

@@ -59,7 +59,7 @@ FOLDERS = (
 BACKWARD = sys.modules["runtime.autograd.backward"]
 # So many places of an operation are tried in the short leg.
 SAMPLED = 25
-# Calls until the operators of an operation are called by their fronts.
+# Calls until the operators of an operation are called by their call stubs.
 CALLS = 12
 Wrap = Callable[[runtime.Tensor], Any]
 

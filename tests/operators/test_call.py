@@ -28,7 +28,7 @@ def test_handles_by_attribute() -> None:
 def test_going_on_is_a_call_without_conversions() -> None:
     on = onward("select")
     x = tensor([[1.0, 2.0], [3.0, 4.0]])
-    # The first calls are ordinary; then there is a front, and what it has found.
+    # The first calls are ordinary; then there is a call stub, and what it has found.
     for _ in range(20):
         assert on(x, 0, 1).tolist() == [3.0, 4.0]
     with pytest.raises(UnknownOperator):

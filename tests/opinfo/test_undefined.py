@@ -27,7 +27,7 @@ def cases(called: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
 def test_none_is_no_tensor(row: OpInfo) -> None:
     args, kwargs = row.samples(dtype_for(row))[0].bound(on_cpu)
     called = handle(row.name)
-    # Twice as often as an operator needs to get a front, which refuses as well.
+    # Twice as often as an operator needs to get a call stub, which refuses as well.
     for name, call in [*cases(called, args, kwargs)] * 16:
         given = call.copy()
         positional = [a for a in called.schema.arguments if not a.kwarg_only]

@@ -260,7 +260,7 @@ def test_copies_are_called_by_their_own_convention(
         library_of(a, world).impl("f", kernel, **options)
         library_of(b, world).impl("f", lambda x, scale=2.0: runtime.tensor(-scale))
         x, y = wrapped(a), wrapped(b)
-        for _ in range(12):  # a front comes after some calls
+        for _ in range(12):  # a call stub comes after some calls
             found = [f(each, scale=3.0).item() for each in (plain, x, y)]
             assert found == [3.0, 3.0, -3.0]
             assert [f(each).item() for each in (plain, x, y)] == [2.0, 2.0, -2.0]

@@ -81,7 +81,7 @@ def test_boxed_calls_and_redispatches(world: Ours) -> None:
     ]
 
 
-def test_calls_by_front_and_before_there_is_one(world: Ours) -> None:
+def test_calls_by_call_stub_and_before_there_is_one(world: Ours) -> None:
     """7.2: the hundredth call is as the first."""
     op, count = unary(world), 100
     x = world.made(world.subclass("A", answer=leaves))

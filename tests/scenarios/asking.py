@@ -57,7 +57,7 @@ def shown(value: object) -> str:
 
 
 def often(question: Question) -> Question:
-    """The same question, so often that a call gets its front; the different answers.
+    """The same question, so often that calls get their stub; the different answers.
 
     What is refused is asked once: errors are no faster the second time.
     """

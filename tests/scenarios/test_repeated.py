@@ -71,8 +71,8 @@ def _calling(target: Dispatcher) -> list[str]:
     ]
 
 
-def _fronts(target: Dispatcher) -> list[str]:
-    """Plain calls before an operator has its front, and before its packet has one."""
+def _stubs(target: Dispatcher) -> list[str]:
+    """Plain calls before an operator has its call stub, and its packet one."""
     fresh = Dispatcher(warns_of_overrides=False)
     fresh.state = target.state
     with Library("text", "FRAGMENT", dispatcher=fresh, origin="fresh") as library:
@@ -105,5 +105,5 @@ few_calls = Scenario(
     impl("text::split", on_cpu, "CPU"),
     impl("text::again", on_cpu, "CUDA"),
     given=[define("text::count(Tensor x, int n=1) -> Tensor", kernel=on_cpu)],
-    **asked(ask("again", _registering, _calling, _fronts, _reading)),
+    **asked(ask("again", _registering, _calling, _stubs, _reading)),
 )

@@ -1,7 +1,7 @@
 """Calls again and again: what makes them fast never makes them differ.
 
-After a few calls an operator gets a front, a function with its own parameters.  Each
-call here is made so often that there is one, under every set of registrations, and
+After a few calls an operator gets a call stub, a function with its own parameters.
+Each call here is made so often that there is one, under every set of registrations, and
 its answer is that of the first call.
 """
 
@@ -135,7 +135,7 @@ def _shape_of_last(target: Dispatcher, number: float) -> str:
     return f"{bound[1].shape}"
 
 
-# Kernels of every convention below one front: with a keyset, of the stack, fallbacks.
+# Kernels of every convention below one call stub: keysets, the stack, fallbacks.
 conventions = Scenario(
     impl("tree::fold", spelled_keyed, "CPU", with_keyset=True),
     impl("tree::fold", stack_spelled, "CUDA"),

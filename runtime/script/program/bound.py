@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 from runtime.autograd.install import install as install_autograd
 from runtime.dispatch.call import Link
-from runtime.dispatch.front import (
+from runtime.dispatch.call_stub import (
     globals_of,
     joined,
     linked,

@@ -38,8 +38,8 @@ from functools import partial
 from operator import is_, is_not
 from typing import Any
 
+from runtime.dispatch.call_stub import bits_of
 from runtime.dispatch.dispatcher import default_dispatcher
-from runtime.dispatch.front import bits_of
 from runtime.dispatch.state import OperatorMap
 from runtime.dispatch.watch import WATCH
 from runtime.generated import generated

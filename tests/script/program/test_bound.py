@@ -63,7 +63,7 @@ def test_a_trusted_kernel_gets_lists_themselves() -> None:
             assert (seen.pop() is mine) is same
 
 
-def test_a_schema_without_a_front_goes_the_plain_way() -> None:
+def test_a_schema_without_a_call_stub_goes_the_plain_way() -> None:
     d = Dispatcher()
     with Library("test", dispatcher=d) as library:
         library.define("foo(int a, ...) -> int", kernel=runtime.boxed(_sum))

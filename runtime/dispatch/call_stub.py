@@ -1,8 +1,8 @@
-"""Fronts: the call of one operator as a function with its own parameters.
+"""Call stubs: the call of one operator as a function with its own parameters.
 
-True only here: the text of that function.  It binds by Python's own rules for
-parameters, converts what is not at its default, joins the keysets, and runs the link
-that the entry remembers for them; no list of arguments is made, and none is scanned:
+A call stub binds by Python's own rules for parameters, converts what is not at its
+default, joins the keysets, and runs the link that the entry remembers for them; no list
+of arguments is made, and none is scanned.  Its text is made here:
 
     def call(self=_MISSING, other=_MISSING, /, *_rest, alpha=_MISSING, **_more):
         if _more:
@@ -18,9 +18,9 @@ that the entry remembers for them; no list of arguments is made, and none is sca
         return _link(self, other, _2)
 
 Rules:
-- a front does what the plain way does (`Caller.call`), or goes it: whatever is out of
-  the ordinary (a watcher, an argument too many, a value that does not convert, an entry
-  of another definition) goes to `slow`, which raises the errors;
+- a call stub does what the plain way does (`Caller.call`), or goes it: whatever is
+  out of the ordinary (a watcher, an argument too many, a value that does not fit, an
+  entry of another definition) goes to `slow`, which raises the errors;
 - the text depends on the schema alone; it is compiled once for each definition;
 - all that it names but the arguments begins with `_`, as no argument of it does;
 - `runtime.script.program.bound` makes shorter functions of the same parts.
@@ -51,7 +51,7 @@ from runtime.schema.types import (
 )
 from runtime.schema.values import Converter, present, presenter
 
-# make(dispatcher, key, resolve, slow) -> the front
+# make(dispatcher, key, resolve, slow) -> the call stub
 Maker = Callable[..., Callable[..., Any]]
 
 # Stands where an argument was not given.
@@ -59,7 +59,7 @@ _MISSING = object()
 
 
 def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
-    """Compile `make(dispatcher, key, resolve, slow)`, which gives a front.
+    """Compile `make(dispatcher, key, resolve, slow)`, which gives a call stub.
 
     `memo[key][view][bits]` of the published entry is a link, `resolve(bits)` makes one
     (None: go the plain way), and `slow(args, kwargs)` is the plain way.  `converters`

@@ -1,4 +1,4 @@
-"""Fronts: they answer as the plain way does, whatever happens in between."""
+"""Call stubs: they answer as the plain way does, whatever happens in between."""
 
 import gc
 import threading
@@ -9,7 +9,7 @@ import pytest
 
 from runtime.dispatch import Dispatcher, Library, Operators
 from runtime.dispatch.call import WARM
-from runtime.dispatch.front import maker_of
+from runtime.dispatch.call_stub import maker_of
 from runtime.errors.call import (
     CallError,
     DuplicateArgument,
@@ -33,7 +33,7 @@ def shown(*arguments, **named):  # type: ignore[no-untyped-def]  # an untyped ke
 
 
 def warm(handle: Any, *args: Any, **kwargs: Any) -> Any:
-    """The handle, called until it has its front."""
+    """The handle, called until it has its call stub."""
     for _ in range(WARM + 1):
         handle(*args, **kwargs)
     assert handle.func.__name__ == "call"
@@ -81,21 +81,21 @@ def said(error: CallError) -> dict[str, Any]:
 def test_both_ways_bind_alike(
     args: tuple[Any, ...], kwargs: dict[str, Any], error: type[CallError] | None
 ) -> None:
-    _library, dispatcher, front = two_ways()
+    _library, dispatcher, stub = two_ways()
     plain = op(dispatcher)
     if error is None:
-        assert front(*args, **kwargs) == plain(*args, **kwargs)
+        assert stub(*args, **kwargs) == plain(*args, **kwargs)
         return
     if error is MissingArgument and len(args) > 3:
         error = TooManyArguments
     with pytest.raises(error) as one:
         plain(*args, **kwargs)
     with pytest.raises(error) as other:
-        front(*args, **kwargs)
+        stub(*args, **kwargs)
     assert said(one.value) == said(other.value)
 
 
-def test_a_front_asks_the_published_state() -> None:
+def test_a_call_stub_asks_the_published_state() -> None:
     dispatcher = silent()
     library = defined(dispatcher)
     one, two = tensor([1.0]), tensor([2.0])
@@ -111,7 +111,7 @@ def test_a_front_asks_the_published_state() -> None:
         handle(one)
 
 
-def test_a_front_serves_another_definition() -> None:
+def test_a_call_stub_serves_another_definition() -> None:
     dispatcher = silent()
     library = defined(dispatcher)
     x = tensor([1.0])
@@ -125,7 +125,7 @@ def test_a_front_serves_another_definition() -> None:
     assert warm(handle, x)(x, 7) == 8
 
 
-def test_guards_and_masks_hold_for_fronts() -> None:
+def test_guards_and_masks_hold_for_call_stubs() -> None:
     dispatcher = silent()
     library = defined(dispatcher)
     cpu, autograd, x = tensor([1.0]), tensor([2.0]), tensor([3.0])
@@ -140,12 +140,12 @@ def test_guards_and_masks_hold_for_fronts() -> None:
     assert handle(x) is cpu
 
 
-def test_two_dispatchers_share_no_front() -> None:
-    (_kept, one, front), (library, other, again) = two_ways(), two_ways()
-    assert front(X, mode="a") == again(X, mode="a")
+def test_two_dispatchers_share_no_call_stub() -> None:
+    (_kept, one, stub), (library, other, again) = two_ways(), two_ways()
+    assert stub(X, mode="a") == again(X, mode="a")
     library.impl("foo", says("other"), "CPU")
     assert again(X, mode="a") == "other"
-    assert front(X, mode="a") != "other"
+    assert stub(X, mode="a") != "other"
     assert one.keyring is not other.keyring
 
 
@@ -197,7 +197,7 @@ def test_numbers_stand_for_tensors_where_the_tag_says_so() -> None:
 
 
 @pytest.mark.parametrize("schema", ["foo(Tensor x, ...) -> str", "foo(int _x) -> str"])
-def test_some_schemas_have_no_front(schema: str) -> None:
+def test_some_schemas_have_no_call_stub(schema: str) -> None:
     assert maker_of(parse_schema(schema), ()) is None
     dispatcher = silent()
     defined(dispatcher, schema).impl("foo", says("a"), "CPU")
@@ -207,21 +207,21 @@ def test_some_schemas_have_no_front(schema: str) -> None:
         assert handle.func.__name__ == "start"
 
 
-def test_a_front_keeps_no_kernel_and_no_dispatcher() -> None:
+def test_a_call_stub_keeps_no_kernel_and_no_dispatcher() -> None:
     enabled = gc.isenabled()
     gc.disable()
     try:
-        library, dispatcher, front = two_ways()
+        library, dispatcher, stub = two_ways()
         dead = weakref.ref(dispatcher)
-        front(X, mode="a")
-        del library, dispatcher, front
+        stub(X, mode="a")
+        del library, dispatcher, stub
         assert dead() is None
     finally:
         if enabled:
             gc.enable()
 
 
-def test_fronts_of_many_threads_see_every_publication() -> None:
+def test_call_stubs_of_many_threads_see_every_publication() -> None:
     dispatcher = silent()
     library = defined(dispatcher, "foo(Tensor x) -> int")
     library.impl("foo", says(0), "CPU")
@@ -258,7 +258,7 @@ def test_fronts_of_many_threads_see_every_publication() -> None:
     ],
 )
 def test_an_argument_may_have_any_name(name: str) -> None:
-    """Nothing that the text of a front names is the name of an argument."""
+    """Nothing that the text of a call stub names is the name of an argument."""
     d = Dispatcher()
     library = Library("any", "DEF", dispatcher=d)
     library.define(f"f(Tensor x, Tensor {name}) -> Tensor")

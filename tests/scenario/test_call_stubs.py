@@ -1,11 +1,11 @@
-"""What is explored is the same when every call goes by a front from the first on."""
+"""What is explored is the same when every call goes by a call stub at once."""
 
 import pytest
 
 from harness import Scenario, explore
 from harness.expectations.document import document_of
 from harness.expectations.render import render
-from tests.dispatch.conftest import with_fronts
+from tests.dispatch.conftest import with_stubs
 from tests.scenarios import (
     test_autograd,
     test_backends,
@@ -28,9 +28,9 @@ SCENARIOS = [
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_fronts_answer_alike(
+def test_call_stubs_answer_alike(
     scenario: Scenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = render(document_of(explore(scenario, "walk:1")))
-    with_fronts(monkeypatch)
+    with_stubs(monkeypatch)
     assert render(document_of(explore(scenario, "walk:1"))) == plain
