@@ -6,11 +6,14 @@ VENV ?= .venv
 # Files with tests beside torch; the longest first.
 OF_TORCH = tests/torch $(shell grep -rl --include='test_*.py' 'mark\.torch' tests \
 	| grep -v ^tests/torch | sort)
-# How the tests are run, and those of the rest; under coverage by `make coverage`.
+# How the tests are run, and those of the runtime; under coverage by `make coverage`.
 RUN ?= -m pytest
-RUN_REST ?= $(RUN)
-# In a process for each core; who has nothing left to do takes over from the others.
-PARALLEL := -n auto --dist worksteal
+RUN_COVERED ?= $(RUN)
+# So many processes at once.
+JOBS ?= $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+# Each leg is one process, as many at once as there are cores; a leg is told when it ends,
+# and one that fails stops no other.
+AT_ONCE := $(MAKE) -j$(JOBS) -k --output-sync=target --no-print-directory
 # Of tests that repeat one claim over every operator, dtype, layout or registry:
 # `--thin` for one in so many (see conftest.py), `--thinned` for the others, or all; the
 # others are run together with what is marked as long, and the gate with them.
@@ -20,12 +23,15 @@ OTHER_SHARE := --thinned -m "long or not long"
 QUIETLY := --quiet --disable-pip-version-check --no-compile
 # Which ones; all, unless somebody says otherwise.
 TESTS ?=
-# What explores looks through all that is loaded, and forks it: these run by themselves,
-# in small processes, without the runtime.
-FORKING := tests/child tests/cli tests/plugin
-EXPLORING := tests/engine tests/expectations tests/report tests/heap
+
+# Legs that are not watched by coverage.  What explores looks through all that is loaded,
+# and forks it: it runs in small processes, without the runtime.
+LEG_cli := tests/cli
+LEG_plugin := tests/plugin tests/child
+LEG_engine := tests/engine tests/expectations tests/report
+LEG_heap := tests/heap
 # The zoo collects garbage all the time: the less is loaded, the faster.
-ZOO := tests/zoo
+LEG_zoo := tests/zoo
 # Where scenarios are made, and what of it needs the runtime, which is large.  What
 # follows objects of the runtime comes late in small processes, and what loads all of
 # the runtime after it.
@@ -34,22 +40,39 @@ OF_DISPATCHERS := $(addprefix tests/scenario/test_,condensed.py dispatcher.py \
 	scenario.py uses.py)
 FOLLOWING := tests/scenario/test_created.py tests/scenarios/test_teaching.py
 # What makes scenarios of registries, and what is explored of others', likewise.
-OTHERS := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
+LEG_registries := $(filter-out $(OF_DISPATCHERS) $(FOLLOWING), \
 	$(wildcard tests/scenario/test_*.py)) \
 	tests/scenarios/test_registries.py tests/examples/test_any_registry.py \
 	$(FOLLOWING) tests/test_readme.py
-# What is explored of the runtime.
-CATALOGUE := tests/scenarios tests/mutants tests/pairs tests/examples tests/scenario
 # What loads the runtime while it is collected, and follows objects: long, and alone.
-FOLLOWED := tests/scenarios/test_verdicts_followed.py
+LEG_followed := tests/scenarios/test_verdicts_followed.py
+# What is explored of the runtime.
+LEG_catalogue := tests/scenarios tests/scenario $(addprefix --ignore=,$(LEG_registries) \
+	$(LEG_followed))
+LEG_mutants := tests/mutants tests/pairs
+LEG_examples := tests/examples --ignore=tests/examples/test_any_registry.py
 # What compiles most kernels; coverage sees nothing of them, and makes compiling slow.
-KERNELS := tests/kernels tests/opinfo
+LEG_kernels := tests/kernels
+LEG_opinfo := tests/opinfo
+UNWATCHED := kernels catalogue mutants opinfo examples cli plugin registries heap engine \
+	zoo followed
+
+# Legs that are watched; the last one is all that is in no other.
+LEG_compiler := tests/script/emission tests/script/frontend tests/script/passes \
+	tests/script/archive
+LEG_script := tests/script $(addprefix --ignore=,$(LEG_compiler))
+LEG_rpc := tests/rpc
+LEG_operators := tests/operators tests/autograd tests/tensors
+LEG_rest := tests $(addprefix --ignore=,$(filter tests/%,$(foreach leg,$(UNWATCHED) \
+	compiler script rpc operators,$(LEG_$(leg)))))
+WATCHED := rpc compiler script operators rest
+
 # Many tests start processes, which need not compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(shell cksum < pyproject.toml | cut -d' ' -f1)
 
-.PHONY: run test test-shares test-forking test-exploring test-catalogue test-kernels test-rest test-long \
+.PHONY: run test test-legs test-long \
 	test-whole test-extras test-gpu bench bench-gpu lint types coverage coverage-report torch cuda \
 	clean help
 
@@ -79,56 +102,50 @@ run: $(STAMP)
 	$(BIN)/everyorder run --report build/report
 
 ifeq ($(strip $(TESTS)),)
-test:
-	$(MAKE) test-shares SHARE=--thin
+test: $(STAMP)
+	$(AT_ONCE) test-legs SHARE=--thin
 else
 test: $(STAMP)
-	$(BIN)/python $(RUN) $(PARALLEL) $(TESTS)
+	$(BIN)/python $(RUN) -n auto --dist worksteal $(TESTS)
 endif
 
-test-shares: test-forking test-exploring test-catalogue test-kernels test-rest
+# Those that take longest begin first: none is then waited for by all others.
+test-legs: $(addprefix leg-,$(WATCHED) $(UNWATCHED))
 
-test-forking: $(STAMP)
-	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(FORKING)
-
-test-exploring: $(STAMP)
-	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(EXPLORING)
-	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(ZOO)
-
-test-catalogue: $(STAMP)
-	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(OTHERS)
-	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(CATALOGUE) \
-		$(addprefix --ignore=,$(OTHERS) $(FOLLOWED))
-
-test-kernels: $(STAMP)
-	$(BIN)/python $(RUN) $(PARALLEL) $(SHARE) $(KERNELS)
-
-test-rest: $(STAMP)
-	$(BIN)/python $(RUN_REST) $(PARALLEL) $(SHARE) \
-		$(addprefix --ignore=,$(FORKING) $(EXPLORING) $(ZOO) $(OTHERS) $(CATALOGUE) $(KERNELS))
+leg-%: $(STAMP)
+	$(BIN)/python $(if $(filter $*,$(WATCHED)),$(RUN_COVERED),$(RUN)) $(SHARE) $(LEG_$*)
 
 ifeq ($(strip $(TESTS)),)
-test-long:
-	$(MAKE) test-shares SHARE='$(OTHER_SHARE)'
-	$(BIN)/python $(RUN) $(PARALLEL) -m long $(FOLLOWED)
+test-long: $(STAMP)
+	$(AT_ONCE) test-legs SHARE='$(OTHER_SHARE)'
 	$(BIN)/everyorder gate
 else
 test-long: $(STAMP)
-	$(BIN)/python $(RUN) $(PARALLEL) -m long $(TESTS)
+	$(BIN)/python $(RUN) -n auto --dist worksteal -m long $(TESTS)
 endif
 
 # What `make test-long` plays some of: all programs of the generators.  Each takes its
 # minutes, on a busy machine more of them than what hangs is given elsewhere.
 test-whole: $(STAMP)
-	$(BIN)/python $(RUN) $(PARALLEL) -o faulthandler_timeout=1800 -m whole \
+	$(BIN)/python $(RUN) -n auto --dist worksteal -o faulthandler_timeout=1800 -m whole \
 		tests/script tests/rpc tests/scenarios/test_verdicts.py
 
+# What needs the extras: the real torch; CUDA as cubins, and in the simulator.
 test-extras: $(STAMP)
-	$(BIN)/python -m pytest -q $(PARALLEL) -m torch $(OF_TORCH)
-	$(BIN)/python -m pytest -q $(PARALLEL) tests/cuda/test_compile.py
-	$(BIN)/python $(RUN) $(PARALLEL) --ignore=tests/cuda/test_compile.py tests/cuda \
+	$(AT_ONCE) test-torch test-cubins test-simulator test-uncompiled
+
+test-torch: $(STAMP)
+	$(BIN)/python -m pytest -q -m torch $(OF_TORCH)
+
+test-cubins: $(STAMP)
+	$(BIN)/python -m pytest -q tests/cuda/test_compile.py
+
+test-simulator: $(STAMP)
+	$(BIN)/python $(RUN) --ignore=tests/cuda/test_compile.py tests/cuda \
 		tests/operators/test_factories.py
-	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) $(PARALLEL) --thin -m "not torch" tests/kernels
+
+test-uncompiled: $(STAMP)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python $(RUN) --thin -m "not torch" tests/kernels
 
 test-gpu: $(STAMP)
 	EVERYORDER_ALL_KERNELS=1 $(BIN)/python -m pytest -n0 -rs tests/cuda
@@ -150,7 +167,8 @@ types: $(STAMP)
 COVERED := -m coverage run -m pytest -q
 coverage: $(STAMP)
 	$(BIN)/coverage erase
-	$(MAKE) test-shares test-extras RUN="$(COVERED)"
+	$(AT_ONCE) test-legs RUN="$(COVERED)"
+	$(MAKE) test-extras RUN="$(COVERED)"
 	$(MAKE) coverage-report
 
 # Of what is to be covered; all of it, unless somebody says otherwise.

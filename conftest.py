@@ -1,4 +1,4 @@
-"""What all tests need: pytester, the order of legs, and the project's own plugin.
+"""What all tests need: pytester, what legs have, and the project's own plugin.
 
 True only here: an installed project brings its plugin by its entry point; from a bare
 checkout it is named here, and never twice.  Tests that take long, or longest, are

@@ -1,51 +1,57 @@
-"""The order of the legs, and what coverage does not watch: nothing else changes."""
+"""What coverage does not watch of the legs: nothing else changes."""
 
+import os
+import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
-from types import FrameType, SimpleNamespace
-from typing import Any
+from types import FrameType
 
 import pytest
 
-from tests.legs import LONGEST, UNWATCHED, dealt, is_coverage, unwatched, unwatching
+from tests.legs import UNWATCHED, is_coverage, unwatched, unwatching
 
 ROOT = Path(__file__).parent.parent
-NAMES = [f"tests/schema/test_types.py::test_one[{n}]" for n in range(40)]
-LONG = [f"{beginning}_of_all" for beginning in LONGEST]
 
 
-def named(names: list[str]) -> list[Any]:
-    return [SimpleNamespace(nodeid=name) for name in names]
-
-
-@pytest.mark.parametrize("workers", [2, 3, 16])
-@pytest.mark.parametrize("others", [0, 1, 5, 40])
-def test_each_worker_begins_with_what_takes_longest(others: int, workers: int) -> None:
-    names = [*NAMES[:others], *LONG[::-1]]
-    found = [item.nodeid for item in dealt(named(names), workers)]
-    assert sorted(found) == sorted(names)
-    rest = [name for name in found if name in NAMES]
-    assert rest == NAMES[:others]
-    # As the scheduler gives them out: as many to each, and no less to the last one.
-    begun = []
-    for worker in range(workers):
-        many = len(found) // (workers - worker)
-        share, found = found[:many], found[many:]
-        begun += share[:1]
-    if others == 40:
-        assert begun == LONG[:workers]
-
-
-def test_where_nothing_takes_long_the_order_stays() -> None:
-    assert [item.nodeid for item in dealt(named(NAMES), 2)] == NAMES
-    assert dealt([], 2) == []
-
-
-@pytest.mark.parametrize("beginning", [*LONGEST, *UNWATCHED])
+@pytest.mark.parametrize("beginning", UNWATCHED)
 def test_the_tests_are_there(beginning: str) -> None:
     path, _, name = beginning.partition("::")
     text = (ROOT / path).read_text(encoding="utf-8")
     assert f"def {name.partition('[')[0]}" in text
+
+
+def of_leg(line: str) -> set[Path]:
+    """The files of tests that a command of the Makefile runs."""
+    words = line.partition("-m pytest ")[2].split()
+    ignored = [ROOT / word.partition("=")[2] for word in words if "--ignore" in word]
+    named = [ROOT / word for word in words if word.startswith("tests")]
+    return {
+        file
+        for path in named
+        for file in ([path] if path.is_file() else path.rglob("test_*.py"))
+        if not any(file.is_relative_to(each) for each in ignored)
+    }
+
+
+def test_each_file_is_in_one_leg() -> None:
+    command = [
+        "make",
+        "-n",
+        "--no-print-directory",
+        "test-legs",
+        "SHARE=",
+        "RUN=-m pytest",
+    ]
+    alone = {**os.environ, "MAKEFLAGS": ""}
+    told = subprocess.run(
+        command, cwd=ROOT, env=alone, capture_output=True, text=True, check=True
+    )
+    legs = [of_leg(line) for line in told.stdout.splitlines() if "-m pytest" in line]
+    assert len(legs) > 10
+    times = Counter(file for leg in legs for file in leg)
+    assert {*times} == {*(ROOT / "tests").rglob("test_*.py")}
+    assert [file for file, many in times.items() if many > 1] == []
 
 
 class Tracer:

@@ -21,7 +21,7 @@ MEMORIES = {name: Memory.read(target.file) for name, target in TARGETS.items()}
 
 # So many items share the work, however many processes there are: small ones, so that
 # none is left working alone.
-CHUNKS = {"dispatch": 24, "session": 6}
+CHUNKS = {"dispatch": 8, "session": 4}
 
 EACH = pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
 
