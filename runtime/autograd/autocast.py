@@ -33,7 +33,7 @@ from runtime.errors.autograd import AutocastRefused
 from runtime.keys import AUTOCAST_KEYS, LOCAL, DispatchKey
 from runtime.keys.local import View, left_wrongly, view_of
 from runtime.operators.call import NAMESPACE, core, is_defined
-from runtime.operators.registry import FAMILIES
+from runtime.operators.install import FAMILIES
 from runtime.schema.codes import DType
 from runtime.schema.names import OperatorName
 from runtime.tensors.tensor import Tensor

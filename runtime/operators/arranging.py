@@ -1,19 +1,150 @@
-"""Arranging: tensors repeated, moved, stacked and cut, by operators that there are.
+"""Arranging: tensors joined, repeated, moved, reversed, cut and padded.
 
-True only here: which places of the input each place of the result has.  All of these
-are composites: every backend and every gradient has them by what they call.
+`cat` and `flip` have plans; all others are composites, which say which places of the
+input each place of the result has, by operators that there are: every backend and every
+gradient has them by what they call.
+
+Rule: dtypes of what is joined promote; a tensor of shape (0,) joins with anything and
+adds nothing, as it does in torch.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 from runtime.errors.operands import WrongOption
-from runtime.operators.agreement import misfit, one_dtype, require_ndim
+from runtime.errors.operator import ShapesDoNotFit
 from runtime.operators.call import core
-from runtime.operators.plan import ALL, BOOL, INT64, INTEGERS, one_dim, require_dtype
-from runtime.operators.structured import Written, composite
+from runtime.operators.plan import (
+    ALL,
+    BOOL,
+    INT64,
+    INTEGERS,
+    KernelTable,
+    Plan,
+    check_count,
+    many_dims,
+    misfit,
+    one_dim,
+    one_dtype,
+    require_dtype,
+    require_ndim,
+    same_device,
+    strides_of,
+)
+from runtime.operators.produce import as_dtype
+from runtime.operators.structured import Structured, Written, composite
+from runtime.schema.codes import DType
+from runtime.tensors.data import result_type
+from runtime.tensors.making import empty_tensor
 from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
+
+
+def plan_cat(call: str, tensors: Sequence[Tensor], dim: int) -> Plan:
+    """Sizes add up along `dim` and are equal elsewhere."""
+    _require_some(call, tensors)
+    device = same_device(call, *tensors)
+    dtype = tensors[0].dtype
+    if any(each.dtype is not dtype for each in tensors):
+        dtype = result_type(*tensors)
+    kept = [each for each in tensors if each.shape != (0,)] or [tensors[0]]
+    first = kept[0].shape
+    if not first:
+        raise ShapesDoNotFit(
+            operator=call,
+            shapes=_shapes(kept),
+            reason="a tensor without dimensions has no end to join at",
+            fits="at least one dimension; stack(...) joins along a new one",
+        )
+    place = one_dim(call, dim, first)
+    total = 0
+    for each in kept:
+        shape = each.shape
+        if shape == first:
+            total += shape[place]
+            continue
+        if len(shape) != len(first) or (
+            shape[:place] != first[:place] or shape[place + 1 :] != first[place + 1 :]
+        ):
+            raise ShapesDoNotFit(
+                operator=call,
+                shapes=_shapes(tensors),
+                reason=f"shapes {first} and {shape} differ outside of dimension "
+                f"{place}",
+                fits=f"tensors like the first in all but dimension {place}",
+            )
+        total += shape[place]
+    shape = (*first[:place], total, *first[place + 1 :])
+    check_count(call, (total,))
+    if all(each.dtype is dtype for each in kept):
+        return Plan(((shape, dtype),), device, (kept, place))
+    return Plan(((shape, dtype),), device, (kept, place, dtype), kernel=_cat)
+
+
+def _cat(
+    table: KernelTable, out: Tensor, tensors: list[Tensor], dim: int, dtype: DType
+) -> None:
+    # The kernel only moves elements: what has another dtype is converted before.
+    table["cat"](out, [as_dtype(table, each, dtype) for each in tensors], dim)
+
+
+def cat_anywhere(tensors: Sequence[Tensor], dim: int) -> Tensor:
+    """`cat` by copies into the parts of a new tensor, on whatever backend."""
+    planned = plan_cat("core::cat", tensors, dim)
+    (output,), (kept, place, *_) = planned.outputs, planned.arguments
+    assert output is not None, "there is one result"
+    shape, dtype = output
+    made: Tensor = core.empty(shape, dtype=dtype, device=planned.device)
+    start = 0
+    for each in kept:
+        end = start + each.shape[place]
+        core.copy_(core.slice(made, place, start, end), each)
+        start = end
+    return made
+
+
+def _require_some(call: str, tensors: Sequence[Tensor]) -> None:
+    if not tensors:
+        raise WrongOption(
+            operator=call, argument="tensors", found="an empty list", fits="one or more"
+        )
+
+
+def _shapes(
+    tensors: Sequence[Tensor],
+) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    return tuple((f"tensors[{at}]", each.shape) for at, each in enumerate(tensors))
+
+
+@composite("stack(Tensor[] tensors, int dim=0) -> Tensor", autocast="widest", out=True)
+def stack(tensors: Sequence[Tensor], dim: int) -> Any:
+    """The tensors one after another along a new dimension."""
+    call = "core::stack"
+    _require_some(call, tensors)
+    first = tensors[0].shape
+    if any(each.shape != first for each in tensors):
+        raise ShapesDoNotFit(
+            operator=call,
+            shapes=_shapes(tensors),
+            reason="they do not have one shape",
+            fits=f"every tensor of shape {first}",
+        )
+    place = one_dim(call, dim, (*first, 1))
+    return core.cat([core.unsqueeze(each, place) for each in tensors], place)
+
+
+@composite("hstack(Tensor[] tensors) -> Tensor", out=True)
+def hstack(tensors: Sequence[Tensor]) -> Any:
+    """The tensors side by side: along the second dimension, lines along the first."""
+    parts = [core.reshape(t, [1]) if not t.shape else t for t in tensors]
+    return core.cat(parts, 0 if parts and len(parts[0].shape) == 1 else 1)
+
+
+@composite("vstack(Tensor[] tensors) -> Tensor", out=True)
+def vstack(tensors: Sequence[Tensor]) -> Any:
+    """The tensors one above the other, lines as rows."""
+    parts = [core.reshape(t, [1, -1]) if len(t.shape) < 2 else t for t in tensors]
+    return core.cat(parts, 0)
 
 
 @composite("repeat(Tensor self, int[] repeats) -> Tensor", only="method")
@@ -127,58 +258,6 @@ def roll(self: Tensor, shifts: Sequence[int], dims: Sequence[int]) -> Any:
     return core.clone(found) if found is self else found
 
 
-@composite("movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)")
-def movedim(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Any:
-    """Some dimensions in other places, the rest in their order, as a view."""
-    call = "core::movedim"
-    moved = [one_dim(call, dim, self.shape) for dim in source]
-    places = [one_dim(call, dim, self.shape) for dim in destination]
-    for name, found in (("source", moved), ("destination", places)):
-        if len(set(found)) != len(moved):
-            raise WrongOption(
-                operator=call,
-                argument=name,
-                found=str(found),
-                fits=f"{len(moved)} different dimensions",
-            )
-    rest = iter(dim for dim in range(len(self.shape)) if dim not in moved)
-    back = dict(zip(places, moved, strict=True))
-    order = [back[at] if at in back else next(rest) for at in range(len(self.shape))]
-    return core.permute(self, order)
-
-
-@composite("unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)")
-def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Any:
-    """One dimension as several, as a view."""
-    at = one_dim("core::unflatten", dim, self.shape)
-    # What has no dimension has one of one element, which may be several.
-    several = _sizes(self.shape[at] if self.shape else 1, sizes)
-    return core.view(self, [*self.shape[:at], *several, *self.shape[at + 1 :]])
-
-
-def _sizes(size: int, sizes: Sequence[int]) -> Sequence[int]:
-    """The sizes with the one -1 worked out.  Raises `WrongOption`."""
-    known = 1
-    for each in sizes:
-        known *= each if each != -1 else 1
-    if list(sizes).count(-1) == 1 and known and size % known == 0:
-        sizes, known = [size // known if n == -1 else n for n in sizes], size
-    if known != size or min(sizes, default=0) < 0:
-        raise WrongOption(
-            operator="core::unflatten",
-            argument="sizes",
-            found=str(list(sizes)),
-            fits=f"sizes with the product {size}; one of them may be -1",
-        )
-    return sizes
-
-
-@composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)")
-def broadcast_to(self: Tensor, size: Sequence[int]) -> Any:
-    """A view with dimensions of size 1 repeated."""
-    return core.expand(self, size)
-
-
 @composite('meshgrid(Tensor(a)[] tensors, *, str indexing="ij") -> Tensor(a)[]')
 def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
     """The coordinates of a grid: each line of them over all others, as views."""
@@ -210,20 +289,6 @@ def meshgrid(tensors: Sequence[Tensor], indexing: str) -> Any:
     if swapped:
         found[:2] = found[1::-1]
     return found
-
-
-@composite("hstack(Tensor[] tensors) -> Tensor", out=True)
-def hstack(tensors: Sequence[Tensor]) -> Any:
-    """The tensors side by side: along the second dimension, lines along the first."""
-    parts = [core.reshape(t, [1]) if not t.shape else t for t in tensors]
-    return core.cat(parts, 0 if parts and len(parts[0].shape) == 1 else 1)
-
-
-@composite("vstack(Tensor[] tensors) -> Tensor", out=True)
-def vstack(tensors: Sequence[Tensor]) -> Any:
-    """The tensors one above the other, lines as rows."""
-    parts = [core.reshape(t, [1, -1]) if len(t.shape) < 2 else t for t in tensors]
-    return core.cat(parts, 0)
 
 
 @composite(
@@ -444,7 +509,48 @@ def _places(self: Tensor, at: int, sides: tuple[int, int], mode: str) -> Any:
     return core.add(core.neg(beyond), size - 1)
 
 
-OPERATORS: tuple[Written, ...] = (
-    *(repeat, tile, repeat_each, repeat_by, roll, movedim, unflatten, broadcast_to),
-    *(meshgrid, hstack, vstack, take_along_dim, tril, triu, diag, trace, one_hot, pad),
+def plan_flip(call: str, self: Tensor, dims: Sequence[int]) -> Plan:
+    """The elements in reverse order along each of the dimensions."""
+    places = many_dims(call, dims, self.shape) if dims else ()
+    outputs = ((self.shape, self.dtype),)
+    strides = strides_of(call, self, None)
+    return Plan(outputs, self.device, (self, places), kernel=_flip, strides=strides)
+
+
+def _flip(table: KernelTable, out: Tensor, self: Tensor, dims: Sequence[int]) -> None:
+    if not out.numel():
+        return
+    # Strides are never negative, so that a dimension is reversed by its numbers.
+    source = self
+    for at, dim in enumerate(dims):
+        size = self.shape[dim]
+        numbers = empty_tensor((size,), INT64, self.device)
+        table["arange"](numbers, size - 1, -1)
+        last = at == len(dims) - 1
+        target = out if last else empty_tensor(self.shape, self.dtype, self.device)
+        table["index_select"](target, source, dim, numbers)
+        source = target
+    if not dims:
+        table["copy"](out, self)
+
+
+OPERATORS: tuple[Structured | Written, ...] = (
+    Structured(
+        "cat",
+        "Tensor[] tensors, int dim=0",
+        plan_cat,
+        remembers=True,
+        anywhere=cat_anywhere,
+        says="The tensors one after another along a dimension.",
+        autocast="widest",
+    ),
+    Structured(
+        "flip",
+        "Tensor self, int[] dims",
+        plan_flip,
+        out=False,
+        says="The order along some dimensions reversed.",
+    ),
+    *(stack, hstack, vstack, repeat, tile, repeat_each, repeat_by, roll, meshgrid),
+    *(take_along_dim, tril, triu, diag, trace, one_hot, pad),
 )

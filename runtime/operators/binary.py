@@ -1,20 +1,27 @@
 """Operators of two tensors, element by element, with broadcasting.
 
-True only here: which dtypes each takes after promotion, and what dtype it gives.
+An operator of two tensors is a line of `PAIRS`: its rows `dtype -> (result, computed
+in, kernel)` as in `runtime.operators.unary`, what it is for, whether it has a form in
+place, and what autocast does with it.  Everything else follows: its forms, its kernels
+by its name (`runtime.kernels`), its function and method, the short ways of small calls,
+and what type checkers are told.
 
 Rules:
-- the operands are promoted together (`runtime.tensors.elements`), the promoted dtype
-  names a row `dtype -> (result, computed in, kernel)`, as in `runtime.operators.unary`;
+- the operands are promoted together (`runtime.tensors.promotion`), and the promoted
+  dtype names the row;
 - a Python number is a wrapped number here (tag `numbers_as_tensors`): it has no width;
 - `alpha` of `add` and `sub` must be of a kind that the result has;
 - `div` divides truly; with `rounding_mode` it rounds, and keeps integers.
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from runtime.errors.arithmetic import NegativeExponent
-from runtime.errors.operands import ShapesRefused, WrongOption
+from runtime.errors.operands import (
+    ShapesRefused,
+    WrongOption,
+)
 from runtime.errors.tensor import ShapesDiffer
 from runtime.operators.fast import (
     fast_binary,
@@ -37,7 +44,16 @@ from runtime.operators.plan import (
     common_device,
 )
 from runtime.operators.structured import Structured
-from runtime.operators.unary import Row, Rows, floating, refuse, same, truth
+from runtime.operators.unary import (
+    Pointwise,
+    Row,
+    Rows,
+    check_approximate,
+    floating,
+    refuse,
+    same,
+    truth,
+)
 from runtime.schema.codes import DType
 from runtime.tensors.data import result_type
 from runtime.tensors.making import empty_tensor, wrap_number
@@ -186,6 +202,8 @@ def _by(kernel: Any, rows: Rows) -> dict[DType, Row]:
 
 
 _reals = same(REALS)
+
+
 DIVISIONS: dict[str | None, Rows] = {
     None: floating(ALL),
     "floor": _by("floor_divide", _reals),
@@ -227,85 +245,86 @@ def plan_pow(call: str, self: Tensor, other: Tensor) -> Plan:
 
 
 _ORDERED = ALL - COMPLEXES
+
+
 _BOOL = frozenset({BOOL})
+
+
 _BITS = same(INTEGERS | {BOOL})
 
 
-class Pairwise(NamedTuple):
-    """An operator of two tensors: its rows, what it is for, and how it is offered."""
-
-    rows: Rows
-    says: str
-    in_place: bool = True
-    autocast: str = ""
-
-
-SCALED: dict[str, Pairwise] = {
-    "add": Pairwise(
+SCALED: dict[str, Pointwise] = {
+    "add": Pointwise(
         {**same(ALL), **_by(_either, same(_BOOL))},
         "The sum of both sides, the right one times `alpha`.",
     ),
-    "sub": Pairwise(
+    "sub": Pointwise(
         same(NUMBERS), "The difference of both sides, the right one times `alpha`."
     ),
 }
-PAIRS: dict[str, Pairwise] = {
-    "mul": Pairwise(
+
+
+PAIRS: dict[str, Pointwise] = {
+    "mul": Pointwise(
         {**same(ALL), **_by("logical_and", same(_BOOL))}, "The product of both sides."
     ),
-    "floor_divide": Pairwise(_reals, "The quotient, rounded down."),
-    "remainder": Pairwise(_reals, "What division rounded down leaves."),
-    "fmod": Pairwise(
+    "floor_divide": Pointwise(_reals, "The quotient, rounded down."),
+    "remainder": Pointwise(_reals, "What division rounded down leaves."),
+    "fmod": Pointwise(
         _reals, "What division rounded towards 0 leaves, with the sign of the left."
     ),
-    "hypot": Pairwise(
+    "hypot": Pointwise(
         same(FLOATS), "The length of the hypotenuse of both sides, without overflow."
     ),
-    "logaddexp": Pairwise(
+    "logaddexp": Pointwise(
         same(FLOATS | COMPLEXES),
         "The logarithm of the sum of both exponentials, without overflow.",
         in_place=False,
     ),
-    "atan2": Pairwise(
+    "atan2": Pointwise(
         floating(_ORDERED),
         "The angle of the point (other, self), in radians.",
         autocast="widest",
     ),
-    "eq": Pairwise(truth(ALL), "Where both sides are equal."),
-    "ne": Pairwise(truth(ALL), "Where both sides differ."),
-    "lt": Pairwise(truth(_ORDERED), "Where the left side is less."),
-    "le": Pairwise(truth(_ORDERED), "Where the left side is not greater."),
-    "gt": Pairwise(truth(_ORDERED), "Where the left side is greater."),
-    "ge": Pairwise(truth(_ORDERED), "Where the left side is not less."),
-    "logical_and": Pairwise(truth(ALL), "Where both sides are not 0."),
-    "logical_or": Pairwise(truth(ALL), "Where either side is not 0."),
-    "logical_xor": Pairwise(truth(ALL), "Where one side is not 0."),
-    "bitwise_and": Pairwise(_BITS, "The bits that both sides have."),
-    "bitwise_or": Pairwise(_BITS, "The bits that either side has."),
-    "bitwise_xor": Pairwise(_BITS, "The bits that one side has."),
-    "maximum": Pairwise(
+    "eq": Pointwise(truth(ALL), "Where both sides are equal."),
+    "ne": Pointwise(truth(ALL), "Where both sides differ."),
+    "lt": Pointwise(truth(_ORDERED), "Where the left side is less."),
+    "le": Pointwise(truth(_ORDERED), "Where the left side is not greater."),
+    "gt": Pointwise(truth(_ORDERED), "Where the left side is greater."),
+    "ge": Pointwise(truth(_ORDERED), "Where the left side is not less."),
+    "logical_and": Pointwise(truth(ALL), "Where both sides are not 0."),
+    "logical_or": Pointwise(truth(ALL), "Where either side is not 0."),
+    "logical_xor": Pointwise(truth(ALL), "Where one side is not 0."),
+    "bitwise_and": Pointwise(_BITS, "The bits that both sides have."),
+    "bitwise_or": Pointwise(_BITS, "The bits that either side has."),
+    "bitwise_xor": Pointwise(_BITS, "The bits that one side has."),
+    "maximum": Pointwise(
         {**same(_ORDERED), **_by("logical_or", same(_BOOL))},
         "The greater of both sides.",
         in_place=False,
     ),
-    "minimum": Pairwise(
+    "minimum": Pointwise(
         {**same(_ORDERED), **_by("logical_and", same(_BOOL))},
         "The lesser of both sides.",
         in_place=False,
     ),
-    "xlogy": Pairwise(
+    "xlogy": Pointwise(
         floating(ALL),
         "The left side times the logarithm of the right one; 0 at 0.",
         autocast="widest",
     ),
-    "pow": Pairwise(
+    "pow": Pointwise(
         same(NUMBERS),
         "The left side to the power of the right one.",
         autocast="float32",
     ),
 }
+
+
 # Integers are checked for division by zero, which the short way does not.
 CHECKED = frozenset({"floor_divide", "remainder", "fmod", "pow"})
+
+
 PAIR = "Tensor self, Tensor other"
 
 
@@ -315,28 +334,21 @@ def unchecked(name: str) -> Rows:
     return {dtype: row for dtype, row in PAIRS[name].rows.items() if dtype in kept}
 
 
-def _fast_div(general: Callable[..., Any]) -> Callable[..., Any]:
-    rows = same(FLOATS)
-    short = fast_binary("div", rows)(lambda self, other: general(self, other, None))
+def _truly(short: Callable[[str, Rows], Any]) -> Callable[..., Any]:
+    """What wraps `div`: the short way where nothing is rounded."""
+    wrap = short("div", same(FLOATS))
 
-    def kernel(self: Tensor, other: Tensor, rounding_mode: str | None) -> Any:
-        if rounding_mode is None:
-            return short(self, other)
-        return general(self, other, rounding_mode)
+    def wrapped(general: Callable[..., Any]) -> Callable[..., Any]:
+        divide = wrap(lambda self, other: general(self, other, None))
 
-    return kernel
+        def kernel(self: Tensor, other: Tensor, rounding_mode: str | None) -> Any:
+            if rounding_mode is None:
+                return divide(self, other)
+            return general(self, other, rounding_mode)
 
+        return kernel
 
-def _fast_div_in_place(general: Callable[..., Any]) -> Callable[..., Any]:
-    rows = same(FLOATS)
-    short = fast_in_place("div", rows)(lambda self, other: general(self, other, None))
-
-    def kernel(self: Tensor, other: Tensor, rounding_mode: str | None) -> Any:
-        if rounding_mode is None:
-            return short(self, other)
-        return general(self, other, rounding_mode)
-
-    return kernel
+    return wrapped
 
 
 def _fast_pow(general: Callable[..., Any]) -> Callable[..., Any]:
@@ -392,8 +404,40 @@ OPERATORS = (
         plan_div,
         in_place=True,
         tags=TAGS,
-        fast=_fast_div,
-        fast_in_place=_fast_div_in_place,
+        fast=_truly(fast_binary),
+        fast_in_place=_truly(fast_in_place),
         says="The quotient of both sides, rounded if asked for.",
     ),
+)
+
+
+# What formulas of gradients call: slopes that are worth a kernel of their own.  They
+# are differentiable themselves where a formula says so.
+SLOPES: dict[str, tuple[str, Rows]] = {
+    "relu_backward": ("result", same(FLOATS)),
+    "sigmoid_backward": ("result", same(FLOATS | COMPLEXES)),
+    "tanh_backward": ("result", same(FLOATS | COMPLEXES)),
+    "silu_backward": ("self", same(FLOATS | COMPLEXES)),
+    "gelu_backward": ("self", same(FLOATS)),
+}
+
+
+def plan_gelu_backward(call: str, grad: Tensor, self: Tensor, approximate: str) -> Plan:
+    """The gradient of gelu at `self`, exact or by tanh."""
+    check_approximate(call, approximate)
+    return plan_pair(call, SLOPES["gelu_backward"][1], grad, self, (approximate,))
+
+
+_APPROXIMATE = ', *, str approximate="none"'
+
+
+GRADIENTS = tuple(
+    Structured(
+        name,
+        f"Tensor grad, Tensor {at}{_APPROXIMATE if name == 'gelu_backward' else ''}",
+        plan_gelu_backward if name == "gelu_backward" else pair_planner(rows),
+        out=False,
+        tags=("pointwise",),
+    )
+    for name, (at, rows) in SLOPES.items()
 )

@@ -1,41 +1,53 @@
 """Copying: into a tensor, into another dtype or device, and out to Python.
 
-True only here: what crosses from one device to another.  On one device the backend's
-`copy` does everything: any strides, any dtype to any other.  Between devices the
-elements go as one contiguous array through host memory, in the dtype of the source;
-casting and spreading is done by the side that has kernels.
+On one device the backend's `copy` does everything: any strides, any dtype to any other.
+Between devices the elements go as one contiguous array through host memory, in the
+dtype of the source; casting and spreading is done by the side that has kernels.
 
 Rules:
 - a copy into a tensor broadcasts the source, and converts as elements convert: a
   fraction is cut off, an imaginary part dropped, whatever the promotion rules say;
 - nothing can be copied from meta; a copy to meta keeps shape and dtype;
-- a copy lies in memory as its source does, or as `memory_format=` says
-  (`runtime.operators.memory_format`); one from another device is contiguous;
+- a copy lies in memory as its source does, or as `memory_format=` says (`strides_of`);
+  one from another device is contiguous;
 - `contiguous` and `to` return the tensor itself where there is nothing to do.
 """
 
 from typing import Any
 
 from runtime.errors.operands import NoDataToRead, ShapesRefused, WrongOption
-from runtime.operators.backends import table_for
 from runtime.operators.call import core
-from runtime.operators.factories import pinned
+from runtime.operators.creation import pinned
 from runtime.operators.fast import SERIAL, fast_fill
-from runtime.operators.memory_format import laid, strides_of
-from runtime.operators.number import number_for
-from runtime.operators.plan import CPU, Plan, Shape, same_device
-from runtime.operators.produce import check_apart, clashes
-from runtime.operators.scalar import check_fill
-from runtime.operators.structured import Structured, Written
+from runtime.operators.plan import (
+    CPU,
+    Plan,
+    Shape,
+    check_fill,
+    laid,
+    number_for,
+    same_device,
+    strides_of,
+)
+from runtime.operators.produce import (
+    MODULES,
+    check_apart,
+    clashes,
+    expanded,
+    table_for,
+)
+from runtime.operators.structured import EXPLICIT, IMPLICIT, Structured, Written
 from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
 from runtime.tensors.arrays import flat_of
-from runtime.tensors.making import empty_tensor, from_flat, view_of
-from runtime.tensors.shape import PRESERVE, broadcast_strides
+from runtime.tensors.making import empty_tensor, from_flat
+from runtime.tensors.shape import PRESERVE
 from runtime.tensors.storage import is_host, memory_of, resolved
 from runtime.tensors.tensor import Tensor
 
 COPY = "core::copy_"
+
+
 TO_COPY = "core::_to_copy"
 
 
@@ -56,7 +68,7 @@ def copy_into(target: Tensor, source: Tensor, non_blocking: bool = False) -> Ten
     refuse_meta(COPY, source)
     if source.device is not target.device:
         source = moved(source, target.device)
-    source = spread(source, target.shape)
+    source = expanded(source, target.shape)
     table = table_for(target.device)
     if clashes(target, source, True):
         apart = empty_tensor(source.shape, source.dtype, source.device)
@@ -93,14 +105,6 @@ def fitting(call: str, shape: Shape, source: Shape) -> None:
         return
     fits = f"a source of shape {shape}, or one that broadcasts to it"
     raise ShapesRefused(operator=call, shapes=(shape, source), fits=fits)
-
-
-def spread(tensor: Tensor, shape: Shape) -> Tensor:
-    """The tensor as a view of a shape that it broadcasts to."""
-    if tensor.shape == shape:
-        return tensor
-    strides = broadcast_strides(tensor.shape, tensor.strides, shape)
-    return view_of(tensor, shape, strides, tensor.offset)
 
 
 def refuse_meta(call: str, source: Tensor) -> None:
@@ -284,40 +288,32 @@ def local_scalar(self: Tensor) -> bool | int | float | complex:
     return number
 
 
-_BACKENDS = ("CPU", "CUDA", "Meta")
-
-
-def _each(function: Any) -> dict[str, Any]:
-    return dict.fromkeys(_BACKENDS, function)
-
-
-_EXPLICIT = "CompositeExplicitAutograd"
 # Of what reads elements, and gives none of them as a tensor.
 _READS = ("data_dependent_output",)
-_IMPLICIT = "CompositeImplicitAutograd"
+
 
 OPERATORS = (
     Written(
         "copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)",
-        {_EXPLICIT: copy_into},
+        {EXPLICIT: copy_into},
         says="Take over the elements of another tensor.",
     ),
     Written(
         "_to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, "
         "bool pin_memory=False, bool non_blocking=False, "
         "MemoryFormat? memory_format=None) -> Tensor",
-        {_EXPLICIT: to_copy},
+        {EXPLICIT: to_copy},
     ),
     Written(
         "to(Tensor(a) self, *, ScalarType? dtype=None, Device? device=None, "
         "bool non_blocking=False, bool copy=False, "
         "MemoryFormat? memory_format=None) -> Tensor(a)",
-        {_IMPLICIT: to},
+        {IMPLICIT: to},
     ),
     Written(
         "contiguous(Tensor(a) self, *, "
         "MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
-        {_IMPLICIT: contiguous},
+        {IMPLICIT: contiguous},
         says="The tensor in row-major order, itself if it is.",
         only="method",
     ),
@@ -330,19 +326,19 @@ OPERATORS = (
     ),
     Written(
         "fill_(Tensor(a!) self, Scalar value) -> Tensor(a!)",
-        _each(fill),
+        dict.fromkeys(MODULES, fill),
         says="Set every element to a number.",
     ),
     Written(
         "zero_(Tensor(a!) self) -> Tensor(a!)",
-        _each(zero),
+        dict.fromkeys(MODULES, zero),
         says="Set every element to 0.",
     ),
     Written(
         "equal(Tensor self, Tensor other) -> bool",
-        {_EXPLICIT: equal},
+        {EXPLICIT: equal},
         _READS,
         says="Whether shapes and all elements are equal.",
     ),
-    Written("_local_scalar(Tensor self) -> Scalar", {_EXPLICIT: local_scalar}, _READS),
+    Written("_local_scalar(Tensor self) -> Scalar", {EXPLICIT: local_scalar}, _READS),
 )

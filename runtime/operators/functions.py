@@ -15,8 +15,7 @@ from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.operators import calling, written
 from runtime.operators import methods as _methods  # noqa: F401  # installs itself
 from runtime.operators.call import core
-from runtime.operators.calling import function
-from runtime.operators.public import public
+from runtime.operators.calling import function, public
 from runtime.operators.written import (
     chunk,
     clamp,

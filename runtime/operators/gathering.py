@@ -1,22 +1,45 @@
-"""Gathering: elements and whole slices picked along one dimension by number.
+"""Gathering and scattering: elements and slices of one dimension, told by numbers.
 
-True only here: the shapes of `gather` and `index_select`.  The numbers themselves are
-checked by the kernel, before it writes.
+Plans say shapes and dtypes; the numbers themselves are checked by the kernel, before it
+writes.
+
+Rules:
+- what is put somewhere begins as a copy of `self`; where a place is named twice, the
+  last one stays, or all are added in order;
+- `padding_idx` of an embedding matters to the gradient alone, and -1 means none.
 """
 
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.errors.operator import IndexOutOfRange
-from runtime.operators.agreement import INDICES, misfit, place_dtype, require_ndim
 from runtime.operators.plan import (
+    ALL,
     BOOL,
+    COMPLEXES,
+    FLOATS,
+    INDICES,
     INT64,
+    INTEGERS,
     KernelTable,
+    Number,
     Plan,
+    computing,
+    dtypes,
+    misfit,
+    number_for,
     one_dim,
+    one_dtype,
+    place_dtype,
     require_dtype,
+    require_ndim,
     same_device,
 )
-from runtime.operators.rows import as_dtype, shaped
+from runtime.operators.produce import as_dtype, shaped
 from runtime.operators.structured import Structured
+from runtime.schema.codes import DType
 from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.tensor import Tensor
 
@@ -146,7 +169,200 @@ def check_places(
         raise
 
 
+def _scattering(kernel: str) -> Callable[..., None]:
+    """What runs a kernel that puts or adds, which has places to put something at."""
+
+    def run(
+        table: KernelTable, out: Tensor, dim: int, index: Tensor, src: Tensor | Number
+    ) -> None:
+        if not index.numel():
+            return
+        if isinstance(src, Tensor):
+            src = one_or_more(table, src)
+        places = as_dtype(table, one_or_more(table, index), INT64)
+        table[kernel](one_or_more(table, out), dim, places, src)
+
+    return run
+
+
+_SCATTER, _SCATTER_ADD = _scattering("scatter"), _scattering("scatter_add")
+
+
+def plan_scatter(call: str, self: Tensor, dim: int, index: Tensor, src: Tensor) -> Plan:
+    """`src[i]` to `self` at `index[i]` along `dim`, or added to it."""
+    device = same_device(call, self, index, src)
+    one_dtype(call, ALL, "every dtype", ("self", self), ("src", src))
+    place = _check_index(call, self, dim, index)
+    if index.numel():
+        check_cover(call, -1, ("index", index), ("src", src))
+    outputs, arguments = ((self.shape, self.dtype),), (place, index, src)
+    kernel = _SCATTER_ADD if call.startswith("core::scatter_add") else _SCATTER
+    return Plan(outputs, device, arguments, start=self, kernel=kernel)
+
+
+def plan_scatter_value(
+    call: str, self: Tensor, dim: int, index: Tensor, value: Number
+) -> Plan:
+    """One number to `self` at every place that `index` names."""
+    device = same_device(call, self, index)
+    number = number_in(call, "value", value, self.dtype)
+    place = _check_index(call, self, dim, index)
+    outputs, arguments = ((self.shape, self.dtype),), (place, index, number)
+    return Plan(outputs, device, arguments, start=self, kernel=_SCATTER)
+
+
+def number_in(call: str, argument: str, value: Number, dtype: DType) -> Number:
+    """The number as elements of `dtype` are.
+
+    Raises `DTypeRefused`, and `WrongOption` for an infinite integer.
+    """
+    if isinstance(value, complex) and dtype not in COMPLEXES:
+        raise DTypeRefused(
+            operator=call, argument=argument, dtype="complex", fits=str(dtype)
+        )
+    if dtype in INTEGERS and isinstance(value, float) and not isfinite(value):
+        raise WrongOption(
+            operator=call,
+            argument=argument,
+            found=repr(value),
+            fits=f"a finite number, as the elements are {dtype}",
+        )
+    return number_for(value, dtype)
+
+
+def _check_index(call: str, self: Tensor, dim: int, index: Tensor) -> int:
+    place_dtype(call, "index", index)
+    place = one_dim(call, dim, self.shape)
+    if index.numel():
+        check_cover(call, place, ("index", index), ("self", self))
+    return place
+
+
+def plan_index_add(
+    call: str, self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Number
+) -> Plan:
+    """Slices of `source`, times `alpha`, added to those that `index` names."""
+    device = same_device(call, self, index, source)
+    one_dtype(call, ALL, "every dtype", ("self", self), ("source", source))
+    require_dtype(call, "index", index.dtype, INDICES, "integers")
+    require_ndim(call, ("index", index), 0, 1)
+    place = one_dim(call, dim, self.shape)
+    inside, given = self.shape or (1,), source.shape or (1,)
+    wanted = (*inside[:place], index.numel(), *inside[place + 1 :])
+    if given != wanted:
+        raise misfit(
+            call,
+            "source has not one slice for each number in index",
+            f"source of shape {wanted}",
+            ("self", self),
+            ("index", index),
+            ("source", source),
+        )
+    number = number_in(call, "alpha", alpha, self.dtype)
+    arguments = (place, index, source, number)
+    outputs = ((self.shape, self.dtype),)
+    return Plan(outputs, device, arguments, start=self, kernel=_index_add)
+
+
+def _index_add(
+    table: KernelTable,
+    out: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    alpha: Number,
+) -> None:
+    numbers = as_dtype(table, one_or_more(table, index), INT64)
+    if not source.numel():
+        size = out.shape[dim] if out.shape else 1
+        check_places(table, size, dim, numbers, "core::index_add")
+        return
+    table["index_add"](
+        one_or_more(table, out), dim, numbers, one_or_more(table, source), alpha
+    )
+
+
+ROW_NUMBERS = dtypes("int64", "int32")
+
+
+def plan_embedding(
+    call: str, weight: Tensor, indices: Tensor, padding_idx: int
+) -> Plan:
+    """(rows, d) by (...) gives (..., d)."""
+    device = same_device(call, weight, indices)
+    require_ndim(call, ("weight", weight), 2)
+    require_dtype(call, "weight", weight.dtype, ALL, "every dtype")
+    require_dtype(call, "indices", indices.dtype, ROW_NUMBERS, "int64 or int32")
+    _check_padding(call, padding_idx, weight.shape[0])
+    shape = (*indices.shape, weight.shape[1])
+    outputs = ((shape, weight.dtype),)
+    return Plan(outputs, device, (weight, indices), kernel=_look_up)
+
+
+def _check_padding(call: str, padding_idx: int, rows: int) -> None:
+    if padding_idx < -1 or padding_idx >= max(rows, 1):
+        raise WrongOption(
+            operator=call,
+            argument="padding_idx",
+            found=str(padding_idx),
+            fits=f"-1 for none, or a row, 0 to {rows - 1}",
+        )
+
+
+def _look_up(table: KernelTable, out: Tensor, weight: Tensor, indices: Tensor) -> None:
+    count = indices.numel()
+    numbers = as_dtype(table, shaped(table, indices, (count,)), INT64)
+    try:
+        if not out.numel():
+            check_places(table, weight.shape[0], 0, numbers)
+            return
+        rows = shaped(table, out, (count, weight.shape[1]))
+        table["index_select"](rows, weight, 0, numbers)
+    except IndexOutOfRange as error:
+        error.operator = "core::embedding"
+        raise
+
+
+def plan_embedding_backward(
+    call: str, grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int
+) -> Plan:
+    """The gradient of the table, from (..., d) and (...)."""
+    device = same_device(call, grad, indices)
+    require_dtype(call, "grad", grad.dtype, FLOATS, "floating-point numbers")
+    require_dtype(call, "indices", indices.dtype, ROW_NUMBERS, "int64 or int32")
+    if num_weights < 0:
+        raise WrongOption(
+            operator=call,
+            argument="num_weights",
+            found=str(num_weights),
+            fits="0 or more, the rows of the table",
+        )
+    _check_padding(call, padding_idx, num_weights)
+    if not grad.shape or grad.shape[:-1] != indices.shape:
+        raise misfit(
+            call,
+            "there is not one row of the gradient for each index",
+            f"grad of shape {(*indices.shape, 'd')}".replace("'", ""),
+            ("grad", grad),
+            ("indices", indices),
+        )
+    outputs = (((num_weights, grad.shape[-1]), grad.dtype),)
+    arguments: tuple[Any, ...] = (grad, indices, padding_idx)
+    computed = computing(grad.dtype)
+    return Plan(outputs, device, arguments, computed, (0,), kernel=_embed_backward)
+
+
+def _embed_backward(
+    table: KernelTable, made: Tensor, grad: Tensor, indices: Tensor, padding_idx: int
+) -> None:
+    count = indices.numel()
+    numbers = as_dtype(table, shaped(table, indices, (count,)), INT64)
+    rows = shaped(table, grad, (count, grad.shape[-1]))
+    table["embedding_backward"](made, rows, numbers, padding_idx)
+
+
 _ARGUMENTS = "Tensor self, int dim, Tensor index"
+
 
 OPERATORS = (
     Structured(
@@ -162,5 +378,40 @@ OPERATORS = (
         plan_index_select,
         remembers=True,
         says="The places of a dimension that the index names.",
+    ),
+    Structured("scatter", f"{_ARGUMENTS}, Tensor src", plan_scatter, in_place=True),
+    Structured(
+        "scatter.value",
+        f"{_ARGUMENTS}, Scalar value",
+        plan_scatter_value,
+        in_place=True,
+    ),
+    Structured(
+        "scatter_add",
+        f"{_ARGUMENTS}, Tensor src",
+        plan_scatter,
+        in_place=True,
+        says="`src` added where the index says along a dimension.",
+        autocast="widest",
+    ),
+    Structured(
+        "index_add",
+        f"{_ARGUMENTS}, Tensor source, *, Scalar alpha=1",
+        plan_index_add,
+        in_place=True,
+        says="`source` added to the places of a dimension that the index names.",
+    ),
+    Structured(
+        "embedding",
+        "Tensor weight, Tensor indices, int padding_idx=-1",
+        plan_embedding,
+        out=False,
+        says="The rows of a table that the indices name.",
+    ),
+    Structured(
+        "embedding_backward",
+        "Tensor grad, Tensor indices, int num_weights, int padding_idx",
+        plan_embedding_backward,
+        out=False,
     ),
 )

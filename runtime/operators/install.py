@@ -1,19 +1,60 @@
 """Installing the operators on a dispatcher, through public libraries.
 
-True only here: which libraries there are: one DEF of namespace `core`, and one IMPL for
-each key that has kernels.  Each registration is an ordinary one, so that the harness
-explores these operators as it does any user's.
+`FAMILIES` lists the declarations of all modules: a new module is named there.  There is
+one DEF library of namespace `core`, and one IMPL library for each key that has kernels;
+each registration is an ordinary one, so that the harness explores these operators as it
+does any user's.
 
 Rules: descriptions hold no line numbers; the default dispatcher is installed on once,
 when this module is imported, and keeps its libraries here.
 """
 
+from collections.abc import Iterator
+
 from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.dispatch.library import Library
 from runtime.locks import waited_for
+from runtime.operators import (
+    arranging,
+    binary,
+    convolution,
+    copying,
+    creation,
+    gathering,
+    indexing,
+    losses,
+    networks,
+    ordering,
+    pointwise,
+    products,
+    random,
+    reductions,
+    reshaping,
+    unary,
+    views,
+)
 from runtime.operators.call import NAMESPACE
-from runtime.operators.registry import declared
+from runtime.operators.structured import Defined, Structured, Written
 from runtime.schema.tags import DEFINED_TENSORS, INTEGERS_ONLY
+
+# One row an area: elementwise, making, layout, places, linear algebra and layers.
+FAMILIES: tuple[tuple[Structured | Written, ...], ...] = (
+    *(unary.OPERATORS, binary.OPERATORS, binary.GRADIENTS, pointwise.OPERATORS),
+    *(reductions.OPERATORS, ordering.OPERATORS),
+    *(creation.OPERATORS, random.OPERATORS, copying.OPERATORS),
+    *(views.OPERATORS, reshaping.OPERATORS, arranging.OPERATORS),
+    *(gathering.OPERATORS, indexing.OPERATORS),
+    *(products.OPERATORS, convolution.OPERATORS, networks.OPERATORS),
+    losses.OPERATORS,
+)
+
+
+def declared() -> Iterator[Defined]:
+    """Every operator of every family, in the order of the families."""
+    for family in FAMILIES:
+        for declaration in family:
+            yield from declaration.defined()
+
 
 # Of every operator: None is no tensor, and a bool no integer.
 TAGS = (DEFINED_TENSORS, INTEGERS_ONLY)

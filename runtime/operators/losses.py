@@ -1,8 +1,8 @@
-"""Losses of classification: negative log-likelihood and cross entropy.
+"""Losses: of classification by scores and targets, and of differences.
 
-True only here: how scores, targets and weights of the classes go together.  Scores have
-shape (C), (N, C) or (N, C, d1, ...), targets the same without C; `cross_entropy` also
-takes probabilities, shaped as the scores.
+The negative log likelihood has kernels in both directions; the others are composites.
+Scores have shape (C), (N, C) or (N, C, d1, ...), targets the same without C;
+`cross_entropy` also takes probabilities, shaped as the scores.
 
 Rules: `ignore_index` may be any integer, a class or not; what it marks counts neither
 for the loss nor for the mean.  Label smoothing spreads its share over all classes,
@@ -12,21 +12,44 @@ after Szegedy et al., "Rethinking the Inception Architecture" (2016), section 7.
 from typing import Any
 
 from runtime.errors.operands import WrongOption
-from runtime.operators.agreement import (
+from runtime.operators.call import core
+from runtime.operators.plan import (
+    FLOATS,
+    NUMBERS,
+    KernelTable,
+    Plan,
     computing,
     index_dtype,
     misfit,
     one_dtype,
     require_ndim,
     require_shape,
+    same_device,
 )
-from runtime.operators.call import core
-from runtime.operators.plan import FLOATS, KernelTable, Plan, same_device
-from runtime.operators.structured import Structured, Written, composed
+from runtime.operators.structured import Structured, Written, composite
 from runtime.tensors.making import view_of
 from runtime.tensors.tensor import Tensor
 
 REDUCTIONS = ("none", "mean", "sum")
+
+
+def check_reduction(call: str, reduction: str) -> None:
+    """Refuse a reduction that does not exist.  Raises `WrongOption`."""
+    if reduction not in REDUCTIONS:
+        raise WrongOption(
+            operator=call,
+            argument="reduction",
+            found=repr(reduction),
+            fits=", ".join(map(repr, REDUCTIONS)),
+        )
+
+
+def _reduced(call: str, loss: Any, reduction: str) -> Any:
+    """All losses, their mean or their sum.  Raises `WrongOption`."""
+    check_reduction(call, reduction)
+    if reduction == "none":
+        return loss
+    return core.mean(loss) if reduction == "mean" else core.sum(loss)
 
 
 def _classes(shape: tuple[int, ...]) -> int:
@@ -38,20 +61,10 @@ def _targets(shape: tuple[int, ...]) -> tuple[int, ...]:
     return () if len(shape) == 1 else (shape[0], *shape[2:])
 
 
-def _check_reduction(call: str, reduction: str) -> None:
-    if reduction not in REDUCTIONS:
-        raise WrongOption(
-            operator=call,
-            argument="reduction",
-            found=repr(reduction),
-            fits=", ".join(map(repr, REDUCTIONS)),
-        )
-
-
 def _check(
     call: str, self: Tensor, target: Tensor, weight: Tensor | None, reduction: str
 ) -> None:
-    _check_reduction(call, reduction)
+    check_reduction(call, reduction)
     index_dtype(call, "target", target)
     one_dtype(
         call, FLOATS, "floating-point numbers", ("self", self), ("weight", weight)
@@ -104,13 +117,12 @@ def _forward(
     target: Tensor,
     *options: Any,
 ) -> None:
-    # The kernel knows batches only: one line of scores is a batch of one.
-    out = _batch(out) if options[1] == "none" else out
-    table["nll_loss"](out, total, _batch(self), _batch(target), *options)
+    out = one_batch(out) if options[1] == "none" else out
+    table["nll_loss"](out, total, one_batch(self), one_batch(target), *options)
 
 
-def _batch(tensor: Tensor) -> Tensor:
-    """The tensor with a first dimension of size 1."""
+def one_batch(tensor: Tensor) -> Tensor:
+    """The tensor with a first dimension of size 1: the kernels know batches only."""
     shape, strides = (1, *tensor.shape), (1, *tensor.strides)
     return view_of(tensor, shape, strides, tensor.offset)
 
@@ -159,9 +171,9 @@ def _backward(
     reduction: str,
     ignore_index: int,
 ) -> None:
-    grad = _batch(grad) if reduction == "none" else grad
+    grad = one_batch(grad) if reduction == "none" else grad
     table["nll_loss_backward"](
-        _batch(made), grad, _batch(target), weight, total, reduction, ignore_index
+        one_batch(made), grad, one_batch(target), weight, total, reduction, ignore_index
     )
 
 
@@ -171,12 +183,9 @@ def nll_loss(
     weight: Tensor | None,
     reduction: str,
     ignore_index: int,
-) -> Tensor:
-    """The loss alone."""
-    loss: Tensor = core.nll_loss_forward(self, target, weight, reduction, ignore_index)[
-        0
-    ]
-    return loss
+) -> Any:
+    """The negative log likelihood of the classes."""
+    return core.nll_loss_forward(self, target, weight, reduction, ignore_index)[0]
 
 
 def cross_entropy(
@@ -186,10 +195,10 @@ def cross_entropy(
     reduction: str,
     ignore_index: int,
     label_smoothing: float,
-) -> Tensor:
-    """The cross entropy of scores against classes, or against probabilities."""
+) -> Any:
+    """The cross entropy of logits and classes or probabilities."""
     call = "core::cross_entropy"
-    _check_reduction(call, reduction)
+    check_reduction(call, reduction)
     if not 0.0 <= label_smoothing <= 1.0:
         raise WrongOption(
             operator=call,
@@ -283,12 +292,74 @@ def _smoothed(
     return smooth
 
 
+@composite(
+    'mse_loss(Tensor self, Tensor target, str reduction="mean") -> Tensor',
+    only="function",
+    takes=FLOATS,
+    wide=True,
+    autocast="float32",
+)
+def mse_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
+    """The squares of the differences, or their mean or sum."""
+    return _reduced("core::mse_loss", core.square(core.sub(self, target)), reduction)
+
+
+@composite(
+    'l1_loss(Tensor self, Tensor target, str reduction="mean") -> Tensor',
+    only="function",
+    takes=NUMBERS,
+    wide=True,
+    autocast="float32",
+)
+def l1_loss(self: Tensor, target: Tensor, reduction: str) -> Any:
+    """The sizes of the differences, or their mean or sum."""
+    return _reduced("core::l1_loss", core.abs(core.sub(self, target)), reduction)
+
+
+@composite(
+    "binary_cross_entropy_with_logits(Tensor self, Tensor target,"
+    ' Tensor? weight=None, Tensor? pos_weight=None, str reduction="mean") -> Tensor',
+    only="function",
+    takes=FLOATS,
+    wide=True,
+    autocast="float32",
+)
+def binary_cross_entropy_with_logits(
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    pos_weight: Tensor | None,
+    reduction: str,
+) -> Any:
+    """The cross entropy of probabilities and the logistic function of scores."""
+    call = "core::binary_cross_entropy_with_logits"
+    if self.shape != target.shape:
+        raise misfit(
+            call,
+            "self and target differ",
+            "equal shapes",
+            ("self", self),
+            ("target", target),
+        )
+    # -log sigmoid(x) = log(1 + exp(-x)); that of 1 - sigmoid(x) is x more.
+    certain = core.logaddexp(core.neg(self), core.zeros_like(self))
+    rest = core.mul(core.add(core.neg(target), 1), self)
+    if pos_weight is not None:
+        more = core.add(core.mul(core.sub(pos_weight, 1), target), 1)
+        certain = core.mul(certain, more)
+    loss = core.add(rest, certain)
+    if weight is not None:
+        loss = core.mul(loss, weight)
+    return _reduced(call, loss, reduction)
+
+
 _ARGUMENTS = (
     "Tensor self, Tensor target, Tensor? weight=None, str reduction='mean',"
     " int ignore_index=-100"
 )
 
-OPERATORS = (
+
+OPERATORS: tuple[Structured | Written, ...] = (
     Structured(
         "nll_loss_forward",
         _ARGUMENTS,
@@ -305,18 +376,13 @@ OPERATORS = (
         out=False,
         remembers=True,
     ),
-    Written(
-        f"nll_loss({_ARGUMENTS}) -> Tensor",
-        {"CompositeImplicitAutograd": composed("core::nll_loss", nll_loss)},
-        says="The negative log likelihood of the classes.",
-        only="function",
-        autocast="float32",
+    composite(f"nll_loss({_ARGUMENTS}) -> Tensor", only="function", autocast="float32")(
+        nll_loss
     ),
-    Written(
+    composite(
         f"cross_entropy({_ARGUMENTS}, float label_smoothing=0.0) -> Tensor",
-        {"CompositeImplicitAutograd": composed("core::cross_entropy", cross_entropy)},
-        says="The cross entropy of logits and classes or probabilities.",
         only="function",
         autocast="float32",
-    ),
+    )(cross_entropy),
+    *(mse_loss, l1_loss, binary_cross_entropy_with_logits),
 )

@@ -1,28 +1,58 @@
-"""Ordering: sort, argsort and topk along one dimension.
+"""Ordering: elements sorted along a dimension, told apart, looked up and counted.
 
-True only here: shapes, and what may be ordered.  NaN counts as greater than every
-number; `argsort` is what `sort` says about places.
+`sort` and `topk` have kernels; the others are made of them, and of other operators.
+
+Rule: real numbers and bool have an order; NaN counts as greater than every number.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from runtime.errors.operands import WrongOption
 from runtime.operators.call import core
 from runtime.operators.gathering import one_or_more
 from runtime.operators.plan import (
+    ALL,
     BOOL,
+    COMPLEXES,
+    INDICES,
     INT64,
+    PLAIN,
     REALS,
     KernelTable,
     Plan,
+    misfit,
     one_dim,
     require_dtype,
+    require_ndim,
 )
-from runtime.operators.structured import Structured, Written, composed
+from runtime.operators.structured import Structured, Written, composite
+from runtime.schema.codes import DType
 from runtime.tensors.tensor import Tensor
 
+INT32 = DType.named("int32")
+
+
 _ORDERED = REALS | {BOOL}
+
+
 _FITS = "real numbers and bool, which have an order"
+
+
+def _running(kernel: str) -> Callable[..., None]:
+    """What runs a kernel that orders lines, which have a dimension and elements."""
+
+    def run(
+        table: KernelTable, values: Tensor, indices: Tensor, self: Tensor, *options: Any
+    ) -> None:
+        if values.numel():
+            lines = [one_or_more(table, each) for each in (values, indices, self)]
+            table[kernel](*lines, *options)
+
+    return run
+
+
+_sort, _topk = _running("sort"), _running("topk")
 
 
 def plan_sort(
@@ -34,12 +64,6 @@ def plan_sort(
     outputs = ((self.shape, self.dtype), (self.shape, INT64))
     arguments = (self, place, descending, stable)
     return Plan(outputs, self.device, arguments, kernel=_sort)
-
-
-def _sort(
-    table: KernelTable, values: Tensor, indices: Tensor, self: Tensor, *options: Any
-) -> None:
-    _ordered(table, "sort", values, indices, self, *options)
 
 
 def plan_topk(
@@ -68,49 +92,161 @@ def plan_topk(
     return Plan(outputs, self.device, arguments, kernel=_topk)
 
 
-def _topk(
-    table: KernelTable, values: Tensor, indices: Tensor, self: Tensor, *options: Any
-) -> None:
-    _ordered(table, "topk", values, indices, self, *options)
+def argsort(self: Tensor, *options: Any) -> Any:
+    """The places of the elements in order of their values."""
+    return core.sort(self, *options)[1]
 
 
-def _ordered(
-    table: KernelTable,
-    kernel: str,
-    values: Tensor,
-    indices: Tensor,
-    self: Tensor,
-    *options: Any,
-) -> None:
-    if not values.numel():
-        return
-    table[kernel](
-        one_or_more(table, values),
-        one_or_more(table, indices),
-        one_or_more(table, self),
-        *options,
+@composite(
+    "_unique(Tensor self, bool return_inverse=False, bool return_counts=False,"
+    " int? dim=None) -> (Tensor, Tensor, Tensor)",
+    takes=ALL - COMPLEXES,
+    tags=("dynamic_output_shape",),
+)
+def unique(
+    self: Tensor, return_inverse: bool, return_counts: bool, dim: int | None
+) -> Any:
+    """The different elements or slices in order, where each is, and their counts."""
+    # Which elements are chosen no gradient changes.
+    source, self = self, core.detach(self)
+    rows = core.reshape(self, [-1, 1])
+    at = 0
+    if dim is not None and self.shape:
+        at = one_dim("core::unique", dim, self.shape)
+        size = self.shape[at]
+        width = self.numel() // size if size else 0
+        rows = core.reshape(core.movedim(self, [at], [0]), [size, width])
+    count, width = rows.shape
+    order = core.arange(count, dtype=INT64, device=self.device)
+    # By the last number first, and never out of an order that there is: radix sort.
+    for column in range(width - 1, -1, -1):
+        keys = core.index_select(core.select(rows, 1, column), 0, order)
+        order = core.index_select(order, 0, core.argsort(keys, 0, stable=True))
+    ordered = core.index_select(rows, 0, order)
+    first = core.ones([min(count, 1)], dtype=BOOL, device=self.device)
+    apart = core.ne(
+        core.slice(ordered, 0, 1), core.slice(ordered, 0, 0, max(count - 1, 0))
     )
+    starts = core.cat([first, core.any(apart, [1])], 0) if count else first
+    places = core.reshape(core.nonzero(starts), [-1])
+    chosen = core.index_select(order, 0, places)
+    if dim is None or not self.shape:
+        values = core.index_select(core.reshape(source, [-1]), 0, chosen)
+    else:
+        values = core.index_select(source, at, chosen)
+    inverse = core.empty([0], dtype=INT64, device=self.device)
+    counts = inverse
+    if return_inverse:
+        number = core.sub(core.cumsum(starts, 0), 1)
+        inverse = core.scatter(core.zeros_like(number), 0, order, number)
+        if dim is None:
+            inverse = core.reshape(inverse, self.shape)
+    if return_counts:
+        end = core.full([1], count, dtype=INT64, device=self.device)
+        ends = core.cat([core.slice(places, 0, 1), end], 0) if count else places
+        counts = core.sub(ends, places)
+    return values, inverse, counts
 
 
-def argsort(self: Tensor, *options: Any) -> Tensor:
-    """Where each value of `sort` was."""
-    places: Tensor = core.sort(self, *options)[1]
-    return places
+@composite(
+    "searchsorted(Tensor sorted_sequence, Tensor self, *, bool out_int32=False,"
+    " bool right=False, str? side=None, Tensor? sorter=None) -> Tensor",
+    takes=ALL - COMPLEXES,
+    out=True,
+)
+def searchsorted(
+    sorted_sequence: Tensor,
+    self: Tensor,
+    out_int32: bool,
+    right: bool,
+    side: str | None,
+    sorter: Tensor | None,
+) -> Any:
+    """Where numbers would stand in lines that are in order, before or behind equals."""
+    call = "core::searchsorted"
+    if side not in (None, "left", "right") or (side == "left" and right):
+        raise WrongOption(
+            operator=call,
+            argument="side",
+            found=repr(side),
+            fits="'left' or 'right', as `right` says, if it says anything",
+        )
+    line: Any = sorted_sequence
+    if sorter is not None:
+        line = core.gather(line, -1, sorter)
+    ndim = len(line.shape)
+    if ndim != 1 and (len(self.shape) != ndim or self.shape[:-1] != line.shape[:-1]):
+        raise misfit(
+            call,
+            "there is not one line for each row of numbers",
+            "one line, or as many as rows",
+            ("sorted_sequence", sorted_sequence),
+            ("self", self),
+        )
+    size = line.shape[-1]
+    shape = self.shape
+    values = core.reshape(self, [-1]) if ndim == 1 else self
+    low = core.zeros(values.shape, dtype=INT64, device=self.device)
+    high = core.full(values.shape, size, dtype=INT64, device=self.device)
+    before = core.le if right or side == "right" else core.lt
+    for _ in range(size.bit_length() if size else 0):
+        open_ = core.lt(low, high)
+        middle = core.div(core.add(low, high), 2, rounding_mode="floor")
+        place = core.clamp(middle, 0, size - 1)
+        less = core.logical_and(before(core.gather(line, -1, place), values), open_)
+        low = core.where(less, core.add(middle, 1), low)
+        high = core.where(core.logical_and(open_, core.logical_not(less)), middle, high)
+    found = core.reshape(low, shape)
+    return core.to(found, dtype=INT32) if out_int32 else found
+
+
+@composite(
+    "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor",
+    tags=("dynamic_output_shape",),
+)
+def bincount(self: Tensor, weights: Tensor | None, minlength: int) -> Any:
+    """How often each integer occurs, or the sum of its weights."""
+    call = "core::bincount"
+    require_ndim(call, ("self", self), 1)
+    require_dtype(call, "self", self.dtype, INDICES, "integers")
+    if minlength < 0 or (self.numel() and core.min(self).item() < 0):
+        raise WrongOption(
+            operator=call,
+            argument="self and minlength",
+            found="negative numbers",
+            fits="0 or more",
+        )
+    if weights is not None and weights.shape != self.shape:
+        raise misfit(
+            call,
+            "there is not one weight for each number",
+            f"weights of shape {self.shape}",
+            ("self", self),
+            ("weights", weights),
+        )
+    count = max(int(core.max(self).item()) + 1 if self.numel() else 0, minlength)
+    one: Any = weights
+    if one is None:
+        one = core.ones(self.shape, dtype=INT64, device=self.device)
+    elif one.dtype not in PLAIN:
+        one = core.to(one, dtype=DType.named("float64"))
+    none = core.zeros([count], dtype=one.dtype, device=self.device)
+    return core.index_add(none, 0, core.to(self, dtype=INT64), one)
 
 
 _SORTED = "Tensor self, int dim=-1, bool descending=False, bool stable=False"
 
-OPERATORS = (
-    Structured("sort", _SORTED, plan_sort, returns="(Tensor values, Tensor indices)"),
-    Written(
-        f"argsort({_SORTED}) -> Tensor",
-        {"CompositeImplicitAutograd": composed("core::argsort", argsort)},
-        says="The places of the elements in order of their values.",
-    ),
+
+_BOTH = "(Tensor values, Tensor indices)"
+
+OPERATORS: tuple[Structured | Written, ...] = (
+    Structured("sort", _SORTED, plan_sort, returns=_BOTH),
+    composite(f"argsort({_SORTED}) -> Tensor")(argsort),
     Structured(
         "topk",
         "Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True",
         plan_topk,
-        returns="(Tensor values, Tensor indices)",
+        returns=_BOTH,
     ),
+    *(unique, searchsorted, bincount),
 )

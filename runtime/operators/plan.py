@@ -1,27 +1,55 @@
 """Plans: what an operator is about to do, decided before anything is computed.
 
-True only here: what a plan says.  A planning function gets the operator as called and
-every argument in schema order, makes *all* checks (dtypes, shapes, devices, options)
-and returns a `Plan`; it computes nothing, so that the same function serves CPU, CUDA
-and Meta, and the functional, in-place and out= forms.
+A planning function gets the operator as called and every argument in schema order,
+makes *all* checks (dtypes, shapes, devices, options) and returns a `Plan`.  It computes
+nothing, so that one function serves CPU, CUDA and Meta, and the functional, in-place
+and out= forms.  `runtime.operators.produce` makes the outputs that the plan lists,
+turns the arguments into what kernels take, and runs the kernel.
 
-How it works: `runtime.operators.produce` makes the outputs that the plan lists, turns
-the arguments into what kernels take, and runs the kernel.  Sixteen-bit floats compute
-in float32: an output whose dtype is not the one computed in is made in
-`compute_dtype(dtype)` first and converted when the kernel has run.
+Here are the plan, the sets of dtypes, and the checks that planning functions share;
+each raises before anything is made, and names the operator as it was called.
+
+Rules:
+- sixteen-bit floats compute in float32: an output whose dtype is not the one computed
+  in is made in `compute_dtype(dtype)` first, and converted when the kernel has run;
+- a number beside tensors becomes the kind of Python number that elements of the
+  computed dtype are; integers wrap around as elements of that width do;
+- a number that is written to elements as it is (`fill_` and its like) takes no part in
+  promotion: a fraction is cut off for integers, what cannot be converted is refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from math import isfinite, prod
 from typing import Any, NamedTuple
 
-from runtime.errors.operands import DevicesDiffer, DimensionOutOfRange, DTypeRefused
-from runtime.schema.codes import DType
+from runtime.errors.operands import (
+    DevicesDiffer,
+    DimensionOutOfRange,
+    DTypeRefused,
+    WrongOption,
+)
+from runtime.errors.operator import ShapesDoNotFit
+from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
+from runtime.tensors.elements import SUPPORTED, compute_dtype, info
+from runtime.tensors.making import view_of
+from runtime.tensors.shape import (
+    CONTIGUOUS,
+    LAST,
+    PRESERVE,
+    is_contiguous,
+    ordered_strides,
+    preserved_strides,
+)
 from runtime.tensors.tensor import Tensor
 
 Shape = tuple[int, ...]
+
+
 # name -> kernel, of one backend.
 KernelTable = Mapping[str, Callable[..., Any]]
+
+
 # Runs in place of a kernel: (table, *outputs, *arguments).
 Work = Callable[..., Any]
 
@@ -103,6 +131,21 @@ def require_dtype(
         )
 
 
+# More elements cannot be counted: NumPy, like any C code, does so in 64 bits.
+MOST = 2**63 - 1
+
+
+def check_count(call: str, shape: Shape) -> None:
+    """Refuse a shape of more elements than can be counted.  Raises `WrongOption`."""
+    if prod(shape) > MOST:
+        raise WrongOption(
+            operator=call,
+            argument="size",
+            found=str(shape),
+            fits=f"sizes with a product of at most {MOST}",
+        )
+
+
 def one_dim(call: str, dim: int, shape: Shape) -> int:
     """`dim` counted from the front; 0 and -1 name the whole of a 0-dim tensor.
 
@@ -115,14 +158,12 @@ def one_dim(call: str, dim: int, shape: Shape) -> int:
     return dim % count
 
 
-def many_dims(call: str, dims: Sequence[int] | None, shape: Shape) -> tuple[int, ...]:
-    """The dimensions, sorted and counted from the front; none given means all.
+def distinct_dims(call: str, dims: Sequence[int], shape: Shape) -> list[int]:
+    """Dimensions counted from the front, as they come, each once.
 
     Raises:
         DimensionOutOfRange: the shape lacks one, or one is named twice.
     """
-    if not dims:
-        return tuple(range(len(shape)))
     found: list[int] = []
     for dim in dims:
         wrapped = one_dim(call, dim, shape)
@@ -131,6 +172,14 @@ def many_dims(call: str, dims: Sequence[int] | None, shape: Shape) -> tuple[int,
                 operator=call, dim=dim, shape=shape, repeated=True
             )
         found.append(wrapped)
+    return found
+
+
+def many_dims(call: str, dims: Sequence[int] | None, shape: Shape) -> tuple[int, ...]:
+    """As `distinct_dims`, sorted; none given means all."""
+    if not dims:
+        return tuple(range(len(shape)))
+    found = distinct_dims(call, dims, shape)
     return tuple(sorted(found)) if shape else ()
 
 
@@ -140,18 +189,222 @@ def dtypes(*names: str) -> frozenset[DType]:
 
 
 CPU = Device("cpu")
+
+
 BOOL = DType.named("bool")
+
+
 INT64 = DType.named("int64")
+
+
 FLOAT32 = DType.named("float32")
+
+
 FLOAT64 = DType.named("float64")
+
 
 # Dtypes that are computed in as they are, by far the most frequent ones.
 PLAIN = dtypes("float32", "float64")
+
+
 INTEGERS = dtypes("uint8", "int8", "int16", "int32", "int64")
+
+
 FLOATS = dtypes("float16", "bfloat16", "float32", "float64")
+
+
 HALVES = dtypes("float16", "bfloat16")
+
+
 COMPLEXES = dtypes("complex64", "complex128")
+
+
 # What an operator with real numbers takes.
 REALS = INTEGERS | FLOATS
+
+
 NUMBERS = REALS | COMPLEXES
+
+
 ALL = NUMBERS | {BOOL}
+
+
+Named = tuple[str, Tensor | None]
+
+
+# What an index tensor may consist of; kernels get int64.
+INDICES = dtypes("int64", "int32", "int16", "int8", "uint8")
+
+
+def one_dtype(call: str, accepted: frozenset[DType], fits: str, *named: Named) -> DType:
+    """The one dtype of all the tensors.
+
+    Raises:
+        DTypeRefused: the first has one that is not accepted, or another differs.
+    """
+    (name, first), *others = named
+    assert first is not None, "only what comes later may be left out"
+    require_dtype(call, name, first.dtype, accepted, fits)
+    for argument, tensor in others:
+        if tensor is not None and tensor.dtype is not first.dtype:
+            raise DTypeRefused(
+                operator=call,
+                argument=argument,
+                dtype=str(tensor.dtype),
+                fits=f"{first.dtype}, the dtype of {name}",
+            )
+    return first.dtype
+
+
+_PLACES = frozenset({INT64, DType.named("int32")})
+
+
+def index_dtype(call: str, argument: str, index: Tensor) -> None:
+    """Make sure that a tensor holds int64, as indices do.  Raises `DTypeRefused`."""
+    require_dtype(call, argument, index.dtype, frozenset({INT64}), "int64")
+
+
+def place_dtype(call: str, argument: str, index: Tensor) -> None:
+    """Make sure of int64 or int32, as indices along a dimension are.
+
+    Raises `DTypeRefused`.
+    """
+    require_dtype(call, argument, index.dtype, _PLACES, "int32, int64")
+
+
+def computing(dtype: DType) -> DType | None:
+    """The dtype to convert to before computing; None where the dtype does itself."""
+    wider = compute_dtype(dtype)
+    return None if wider is dtype else wider
+
+
+def misfit(call: str, reason: str, fits: str, *named: Named) -> ShapesDoNotFit:
+    """The error that says why the shapes of these tensors do not go together."""
+    shapes = tuple((name, each.shape) for name, each in named if each is not None)
+    return ShapesDoNotFit(operator=call, shapes=shapes, reason=reason, fits=fits)
+
+
+def require_ndim(call: str, named: Named, *counts: int) -> None:
+    """Make sure of the number of dimensions.  Raises `ShapesDoNotFit`."""
+    tensor = named[1]
+    if tensor is not None and len(tensor.shape) not in counts:
+        wanted = " or ".join(map(str, counts))
+        raise misfit(
+            call,
+            f"{named[0]} has {len(tensor.shape)} dimensions",
+            f"{wanted} dimensions",
+            named,
+        )
+
+
+def require_shape(call: str, named: Named, shape: tuple[int, ...]) -> None:
+    """Make sure of the shape of a tensor, if it is given.  Raises `ShapesDoNotFit`."""
+    tensor = named[1]
+    if tensor is not None and tensor.shape != shape:
+        raise misfit(
+            call, f"{named[0]} has another shape than asked", f"shape {shape}", named
+        )
+
+
+Number = bool | int | float | complex
+
+
+def number_of(tensor: Tensor, device: Device) -> Number | None:
+    """The Python number that a tensor stands for beside tensors on `device`, if any.
+
+    Wrapped numbers do, and CPU tensors without dimensions on another device.
+    """
+    number: Number | None = tensor.number
+    if number is not None:
+        return number
+    if tensor.device is not device and not tensor.shape and device.type != "meta":
+        number = tensor.item()
+    return number
+
+
+def number_for(number: Number, dtype: DType) -> Number:
+    """`number` as the kind of Python number that elements of `dtype` are."""
+    kind, low, count = _KINDS[dtype]
+    assert kind is complex or not isinstance(number, complex), "promotion saw to it"
+    converted: Number = kind(number)  # type: ignore[arg-type]  # asserted above
+    if count and not low <= converted < low + count:  # type: ignore[operator]  # an int
+        return (converted - low) % count + low  # type: ignore[operator]  # an int
+    return converted
+
+
+_PYTHON = {"b": bool, "u": int, "i": int, "f": float, "c": complex}
+
+
+def _kind_of(name: str) -> tuple[type[bool | int | float | complex], int, int]:
+    facts = info(DType.named(name))
+    kind = _PYTHON[facts.kind]
+    low = int(facts.smallest) if kind is int else 0
+    return kind, low, 2 ** (8 * facts.itemsize) if kind is int else 0
+
+
+# dtype -> its Python number, the least integer, and how many integers it has.
+_KINDS = {DType.named(name): _kind_of(name) for name in SUPPORTED}
+
+
+def check_fill(
+    call: str, value: bool | int | float | complex, dtype: DType, name: str = "value"
+) -> None:
+    """Make sure that elements of `dtype` can take `value`.
+
+    Raises:
+        WrongOption: complex for reals, infinite or out of range for integers.
+    """
+    if dtype is BOOL and not isinstance(value, complex):
+        return
+    if isinstance(value, complex) and not dtype.is_complex:
+        fits = f"a real number, as the elements are {dtype}"
+    elif dtype in INTEGERS and not isinstance(value, complex):
+        facts = info(dtype)
+        if isfinite(value) and facts.smallest <= int(value) <= facts.largest:
+            return
+        fits = f"{facts.smallest} to {facts.largest}, as the elements are {dtype}"
+    else:
+        return
+    raise WrongOption(operator=call, argument=name, found=repr(value), fits=fits)
+
+
+def default_dtype(value: bool | int | float | complex) -> DType:
+    """The dtype of a tensor that is made of a number."""
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        return INT64
+    return COMPLEX64 if isinstance(value, complex) else FLOAT32
+
+
+COMPLEX64 = DType.named("complex64")
+
+
+def strides_of(call: str, like: Tensor, wanted: MemoryFormat | None) -> Shape | None:
+    """The strides of a new tensor like another one; None for those of row-major order.
+
+    Raises `WrongOption` for a format of another number of dimensions.
+    """
+    shape = like.shape
+    if wanted is None or wanted is PRESERVE:
+        if like._place is None or is_contiguous(shape, like._place[2]):
+            return None
+        strides = preserved_strides(shape, like.strides)
+    elif wanted is CONTIGUOUS:
+        return None
+    else:
+        order = LAST[wanted]
+        if len(shape) != len(order):
+            raise WrongOption(
+                operator=call,
+                argument="memory_format",
+                found=f"{wanted} of a tensor of {len(shape)} dimensions",
+                fits=f"a tensor of {len(order)} dimensions, or another format",
+            )
+        strides = ordered_strides(shape, order)
+    return None if is_contiguous(shape, strides) else strides
+
+
+def laid(made: Tensor, strides: Shape | None) -> Tensor:
+    """A new tensor, its elements in the order of some strides, whatever they are."""
+    return made if strides is None else view_of(made, made.shape, strides, 0)

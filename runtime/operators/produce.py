@@ -1,8 +1,10 @@
 """Producing: from a plan to tensors, for fresh results and for given targets.
 
-True only here: the steps between a plan and its kernel.
-
     make the outputs -> prepare the arguments -> run the kernel -> convert -> hand over
+
+Kernels are found in the table of the backend that works on the memory of the device,
+which is imported when the first kernel runs, as that imports the compiler.  All of this
+is below the dispatcher: nothing here records history or versions.
 
 Rules:
 - a target (`self` in place, `out`) is checked whole before anything is made: its
@@ -15,7 +17,8 @@ Rules:
 - a target `out` without elements is resized, when the result is there;
 - a pointwise result lies in memory as its arguments do: dimensions are put in that
   order first, and back in their places when the kernel has run, so that kernels see
-  rows wherever there are any.
+  rows wherever there are any;
+- an error of values, which a kernel raises by its own name, gets that of the call.
 """
 
 from collections.abc import Callable
@@ -24,19 +27,26 @@ from typing import Any
 
 from numpy import empty
 
+from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
 from runtime.errors.operands import (
     DevicesDiffer,
     TargetDType,
     TargetOverlaps,
     TargetShape,
 )
-from runtime.operators.backends import table_for
-from runtime.operators.number import number_for, number_of
-from runtime.operators.plan import CPU, KernelTable, Plan, Shape
+from runtime.errors.operator import IndexOutOfRange
+from runtime.locks import load
+from runtime.operators.plan import CPU, KernelTable, Plan, Shape, number_for, number_of
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.arrays import claimed, flat_of
-from runtime.tensors.elements import can_cast, compute_dtype, itemsize, numpy_dtype
+from runtime.tensors.elements import (
+    can_cast,
+    compute_dtype,
+    itemsize,
+    numpy_dtype,
+    real_dtype,
+)
 from runtime.tensors.making import (
     empty_tensor,
     host_tensor,
@@ -51,8 +61,45 @@ from runtime.tensors.shape import (
     may_overlap_itself,
     memory_order,
     span,
+    view_strides,
 )
 from runtime.tensors.tensor import Tensor
+
+# Dispatch key -> the module with the table of kernels; Meta computes nothing.
+MODULES: dict[str, str | None] = {
+    "CPU": "runtime.kernels.cpu",
+    "CUDA": "runtime.kernels.cuda",
+    "Meta": None,
+}
+
+
+# Device type -> dispatch key, for the devices with kernels.
+KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}
+
+
+_TABLES: dict[str, KernelTable] = {}
+
+
+def table_of(key: str) -> KernelTable:
+    """The kernels of the backend, imported when they are first asked for."""
+    found = _TABLES.get(key)
+    if found is None:
+        module = MODULES[key]
+        assert module is not None, "Meta runs no kernels"
+        found = _TABLES[key] = load(module).KERNELS
+    return found
+
+
+def table_for(device: Device) -> KernelTable:
+    """The kernels that work on the memory of a device.
+
+    A device type without kernels of its own keeps its elements in host memory.
+    """
+    return table_of(KEYS.get(device.type, "CPU"))
+
+
+# Errors of values, which a kernel raises by its own name: the caller's is put there.
+VALUES_REFUSED = (DivisionByZero, NegativeExponent, IndexOutOfRange)
 
 
 def produce(plan: Plan, table: KernelTable, own: str) -> Any:
@@ -74,7 +121,7 @@ def produce(plan: Plan, table: KernelTable, own: str) -> Any:
             table[own](result, *arguments)
         else:
             _run(kernel, table, (result,), arguments)
-        return result if made is dtype else converted(result, dtype, table)
+        return result if made is dtype else as_dtype(table, result, dtype)
     results = [
         None
         if each is None
@@ -88,7 +135,7 @@ def produce(plan: Plan, table: KernelTable, own: str) -> Any:
         [
             result
             if each is None or result is None or result.dtype is each[1]
-            else converted(result, each[1], table)
+            else as_dtype(table, result, each[1])
             for result, each in zip(results, outputs, strict=True)
         ]
     )
@@ -208,6 +255,7 @@ def write_to(
 
     Raises:
         DevicesDiffer, TargetDType, TargetShape, TargetOverlaps: it does not fit.
+        DivisionByZero, NegativeExponent, IndexOutOfRange: the kernel refuses values.
     """
     planned = plan.outputs[0]
     assert planned is not None, "an operator with a target has a result"
@@ -224,19 +272,25 @@ def write_to(
     arguments = plan.arguments
     if compute is not None:
         arguments = prepared(arguments, compute, plan.cast, plan.device, table)
-    if (
-        not resizes
-        and target.dtype is made
-        and (start is None or start is target)
-        and flat_of(target) is not None
-        and not any(clashes(target, each, plan.pointwise) for each in plan.arguments)
-    ):
-        _run(kernel, table, (target,), arguments)
-        return target
-    result = empty_tensor(shape, made, target.device)
-    if start is not None:
-        table["copy"](result, start)
-    _run(kernel, table, (result,), arguments)
+    try:
+        if (
+            not resizes
+            and target.dtype is made
+            and (start is None or start is target)
+            and flat_of(target) is not None
+            and not any(
+                clashes(target, each, plan.pointwise) for each in plan.arguments
+            )
+        ):
+            _run(kernel, table, (target,), arguments)
+            return target
+        result = empty_tensor(shape, made, target.device)
+        if start is not None:
+            table["copy"](result, start)
+        _run(kernel, table, (result,), arguments)
+    except VALUES_REFUSED as error:
+        error.operator = call
+        raise
     if resizes:
         adopt(target, result)
     else:
@@ -294,15 +348,6 @@ def adopt(target: Tensor, source: Tensor) -> Tensor:
     return target
 
 
-def converted(tensor: Tensor, dtype: DType, table: KernelTable) -> Tensor:
-    """The contiguous tensor itself, or a copy of it in `dtype`."""
-    if tensor.dtype is dtype:
-        return tensor
-    result = empty_tensor(tensor.shape, dtype, tensor.device)
-    table["copy"](result, tensor)
-    return result
-
-
 def prepared(
     arguments: tuple[Any, ...],
     compute: DType,
@@ -326,7 +371,7 @@ def prepared(
                 first_number = at if first_number < 0 else first_number
             else:
                 tensors += 1
-                value = converted(value, compute, table)
+                value = as_dtype(table, value, compute)
         elif isinstance(value, (int, float, complex)) and (cast is None or at in cast):
             value = number_for(value, compute)
         ready.append(value)
@@ -403,3 +448,64 @@ def _owns(array: Any) -> bool:
 def _reach(tensor: Tensor) -> tuple[int, int]:
     start: int = tensor.data_ptr()
     return start, start + span(tensor.shape, tensor.strides) * itemsize(tensor.dtype)
+
+
+def shaped(table: KernelTable, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The elements in another shape; a view if there is one, else a copy."""
+    if tensor.shape == shape:
+        return tensor
+    strides = view_strides(tensor.shape, tensor.strides, shape)
+    if strides is None:
+        tensor = in_order(table, tensor)
+        strides = contiguous_strides(shape)
+    return view_of(tensor, shape, strides, tensor.offset)
+
+
+def as_rows(table: KernelTable, tensor: Tensor) -> Tensor:
+    """(..., d) as (rows, d)."""
+    rows = 1
+    for size in tensor.shape[:-1]:
+        rows *= size
+    return shaped(table, tensor, (rows, tensor.shape[-1]))
+
+
+def in_order(table: KernelTable, tensor: Tensor) -> Tensor:
+    """The tensor itself if it is contiguous, else a contiguous copy."""
+    if tensor.is_contiguous():
+        return tensor
+    return copied(table, tensor, tensor.dtype)
+
+
+def copied(table: KernelTable, tensor: Tensor, dtype: DType) -> Tensor:
+    """A contiguous copy in `dtype`."""
+    made = empty_tensor(tensor.shape, dtype, tensor.device)
+    table["copy"](made, tensor)
+    return made
+
+
+def as_dtype(table: KernelTable, tensor: Tensor, dtype: DType) -> Tensor:
+    """The tensor itself if it has the dtype, else a copy that does."""
+    return tensor if tensor.dtype is dtype else copied(table, tensor, dtype)
+
+
+def parts(tensor: Tensor) -> tuple[Tensor, Tensor]:
+    """The real and the imaginary parts of complex numbers, as views."""
+    strides, half = tuple(2 * step for step in tensor.strides), real_dtype(tensor.dtype)
+    real, imaginary = (
+        view_of(tensor, tensor.shape, strides, 2 * tensor.offset + part, half)
+        for part in (0, 1)
+    )
+    return real, imaginary
+
+
+def expanded(tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A view that repeats dimensions of size 1 up to `shape`."""
+    if tensor.shape == shape:
+        return tensor
+    added = len(shape) - len(tensor.shape)
+    strides = [0] * added
+    for size, stride, wanted in zip(
+        tensor.shape, tensor.strides, shape[added:], strict=True
+    ):
+        strides.append(stride if size == wanted else 0)
+    return view_of(tensor, shape, tuple(strides), tensor.offset)

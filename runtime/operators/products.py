@@ -1,33 +1,199 @@
-"""Products, powers and blends, made of operators that there are.
+"""Products of matrices and vectors, and sums of products.
 
-True only here: contractions by `bmm`, powers and logarithms of sums.  All of these are
-composites: every backend and every gradient has them by what they call.
+`mm`, `bmm`, `dot` and `linear` have kernels: they take equal dtypes, and the first
+three exactly their number of dimensions.  All others are made of these by views, so
+that they need no derivatives of their own: `matmul` takes every shape that the Array
+API names.
 """
 
 import string
 from collections.abc import Sequence
-from math import inf
+from math import prod
 from typing import Any
 
 from runtime.errors.operands import WrongOption
-from runtime.operators.agreement import misfit, one_dtype, require_ndim
+from runtime.errors.operator import ShapesDoNotFit
 from runtime.operators.call import core
 from runtime.operators.plan import (
     ALL,
-    BOOL,
-    COMPLEXES,
-    FLOAT32,
-    FLOATS,
-    HALVES,
-    INT64,
     INTEGERS,
     NUMBERS,
-    one_dim,
-    require_dtype,
+    KernelTable,
+    Plan,
+    computing,
+    misfit,
+    one_dtype,
+    require_ndim,
+    require_shape,
+    same_device,
 )
-from runtime.operators.structured import Written, composite
-from runtime.schema.codes import DType
+from runtime.operators.produce import as_rows
+from runtime.operators.structured import Structured, Written, composite
+from runtime.tensors.shape import broadcast_shapes
 from runtime.tensors.tensor import Tensor
+
+_FITS = "integers, floating-point and complex numbers"
+
+
+def plan_mm(call: str, self: Tensor, mat2: Tensor) -> Plan:
+    """(n, k) by (k, m)."""
+    device = same_device(call, self, mat2)
+    dtype = one_dtype(call, NUMBERS, _FITS, ("self", self), ("mat2", mat2))
+    require_ndim(call, ("self", self), 2)
+    require_ndim(call, ("mat2", mat2), 2)
+    (rows, inner), (depth, columns) = self.shape, mat2.shape
+    if inner != depth:
+        raise _inner(call, ("self", self), ("mat2", mat2), inner, depth)
+    outputs = (((rows, columns), dtype),)
+    return Plan(outputs, device, (self, mat2), computing(dtype))
+
+
+def plan_bmm(call: str, self: Tensor, mat2: Tensor) -> Plan:
+    """(b, n, k) by (b, k, m), matrix by matrix."""
+    device = same_device(call, self, mat2)
+    dtype = one_dtype(call, NUMBERS, _FITS, ("self", self), ("mat2", mat2))
+    require_ndim(call, ("self", self), 3)
+    require_ndim(call, ("mat2", mat2), 3)
+    (batch, rows, inner), (other, depth, columns) = self.shape, mat2.shape
+    if batch != other:
+        raise misfit(
+            call,
+            f"they hold {batch} and {other} matrices",
+            "equally many matrices; matmul(self, mat2) repeats where one is enough",
+            ("self", self),
+            ("mat2", mat2),
+        )
+    if inner != depth:
+        raise _inner(call, ("self", self), ("mat2", mat2), inner, depth)
+    outputs = (((batch, rows, columns), dtype),)
+    return Plan(outputs, device, (self, mat2), computing(dtype))
+
+
+def plan_dot(call: str, self: Tensor, other: Tensor) -> Plan:
+    """(k) by (k)."""
+    device = same_device(call, self, other)
+    dtype = one_dtype(call, NUMBERS, _FITS, ("self", self), ("other", other))
+    require_ndim(call, ("self", self), 1)
+    require_ndim(call, ("other", other), 1)
+    if self.shape != other.shape:
+        raise misfit(
+            call,
+            "they are not equally long",
+            f"length {self.shape[0]} for both",
+            ("self", self),
+            ("other", other),
+        )
+    return Plan((((), dtype),), device, (self, other), computing(dtype))
+
+
+def _inner(
+    call: str,
+    first: tuple[str, Tensor],
+    second: tuple[str, Tensor],
+    columns: int,
+    rows: int,
+) -> ShapesDoNotFit:
+    return misfit(
+        call,
+        f"{first[0]} has {columns} columns and {second[0]} has {rows} rows",
+        f"{second[0]} with {columns} rows, or {first[0]} with {rows} columns",
+        first,
+        second,
+    )
+
+
+def matmul(self: Tensor, other: Tensor) -> Tensor:
+    """The product of matrices, vectors, or batches of them.
+
+    Over the last dimension of `self` and the last but one of `other`.
+
+    A vector is a row on the left and a column on the right, and leaves no dimension;
+    dimensions in front of matrices broadcast.  Raises `ShapesDoNotFit`.
+    """
+    call = "core::matmul"
+    left, right = self.shape, other.shape
+    named = (("self", self), ("other", other))
+    if not left or not right:
+        raise misfit(call, "one has no dimensions", "at least one dimension", *named)
+    depth = right[0] if len(right) == 1 else right[-2]
+    if left[-1] != depth:
+        raise _inner(call, *named, left[-1], depth)
+    result: Tensor
+    if len(left) == 1 and len(right) == 1:
+        result = core.dot(self, other)
+    elif len(left) == 1:
+        result = core.squeeze(matmul(core.unsqueeze(self, 0), other), [-2])
+    elif len(right) == 1:
+        result = core.squeeze(matmul(self, core.unsqueeze(other, 1)), [-1])
+    elif len(left) == 2 and len(right) == 2:
+        result = core.mm(self, other)
+    elif len(right) == 2:
+        # One matrix for all rows: the dimensions in front are rows, too.
+        rows = prod(left[:-1])
+        flat = core.mm(core.reshape(self, [rows, depth]), other)
+        result = core.view(flat, [*left[:-1], right[-1]])
+    else:
+        result = _batches(self, other)
+    return result
+
+
+def _batches(self: Tensor, other: Tensor) -> Tensor:
+    left, right = self.shape, other.shape
+    try:
+        batch = broadcast_shapes(left[:-2], right[:-2])
+    except ValueError:
+        raise misfit(
+            "core::matmul",
+            f"the batches {left[:-2]} and {right[:-2]} do not broadcast",
+            "equal sizes in front of the matrices, or 1 where they differ",
+            ("self", self),
+            ("other", other),
+        ) from None
+    count = prod(batch)
+    first = core.reshape(core.expand(self, [*batch, *left[-2:]]), [count, *left[-2:]])
+    second = core.reshape(
+        core.expand(other, [*batch, *right[-2:]]), [count, *right[-2:]]
+    )
+    result: Tensor = core.view(core.bmm(first, second), [*batch, left[-2], right[-1]])
+    return result
+
+
+def plan_linear(call: str, x: Tensor, weight: Tensor, bias: Tensor | None) -> Plan:
+    """(..., in) by (out, in), plus (out)."""
+    device = same_device(call, x, weight, bias)
+    dtype = one_dtype(
+        call,
+        NUMBERS,
+        "integers, floating-point and complex numbers",
+        ("input", x),
+        ("weight", weight),
+        ("bias", bias),
+    )
+    require_ndim(call, ("weight", weight), 2)
+    features, depth = weight.shape
+    if not x.shape or x.shape[-1] != depth:
+        raise misfit(
+            call,
+            "the last dimension of input is not that of weight",
+            f"input of shape (..., {depth})",
+            ("input", x),
+            ("weight", weight),
+        )
+    require_shape(call, ("bias", bias), (features,))
+    outputs = (((*x.shape[:-1], features), dtype),)
+    kernel = None if len(x.shape) == 2 else _linear_rows
+    arguments = (x, weight, bias)
+    return Plan(outputs, device, arguments, computing(dtype), kernel=kernel)
+
+
+def _linear_rows(
+    table: KernelTable,
+    out: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias: Any,
+) -> None:
+    table["linear"](as_rows(table, out), as_rows(table, x), weight, bias)
 
 
 @composite("outer(Tensor self, Tensor vec2) -> Tensor", out=True)
@@ -99,166 +265,6 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha: Any) -> Any:
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Any:
     """Matrices and the products of two batches of matrices, added."""
     return _added("core::baddbmm", self, core.bmm(batch1, batch2), beta, alpha)
-
-
-_INEXACT = "floating-point and complex dtypes"
-_SCALED = "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1"
-
-
-@composite(
-    f"addcmul({_SCALED}) -> Tensor",
-    takes=NUMBERS,
-    wide=True,
-    autocast="widest",
-    in_place=True,
-    out=True,
-)
-def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
-    """`self + value * tensor1 * tensor2`."""
-    return core.add(self, core.mul(tensor1, tensor2), alpha=value)
-
-
-@composite(
-    f"addcdiv({_SCALED}) -> Tensor",
-    takes=FLOATS | COMPLEXES,
-    wide=True,
-    autocast="widest",
-    in_place=True,
-    out=True,
-)
-def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
-    """`self + value * tensor1 / tensor2`."""
-    return core.add(self, core.div(tensor1, tensor2), alpha=value)
-
-
-@composite(
-    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-    takes=FLOATS | COMPLEXES,
-    wide=True,
-    in_place=True,
-    out=True,
-)
-def lerp_by_number(self: Tensor, end: Tensor, weight: Any) -> Any:
-    """From one tensor to another, by a part of the way."""
-    one_dtype("core::lerp", FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
-    apart = core.sub(end, self)
-    # From the nearer end, so that at either end it is exactly that one.
-    if abs(weight) < 0.5:
-        return core.add(self, core.mul(apart, weight))
-    return core.sub(end, core.mul(apart, 1 - weight))
-
-
-@composite(
-    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
-    takes=FLOATS | COMPLEXES,
-    wide=True,
-    in_place=True,
-    out=True,
-)
-def lerp_by_tensor(self: Tensor, end: Tensor, weight: Tensor) -> Any:
-    """From one tensor to another, by a part of the way for each element."""
-    one_dtype("core::lerp", FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
-    apart = core.sub(end, self)
-    rest = core.add(core.neg(weight), 1)
-    return core.where(
-        core.lt(core.abs(weight), 0.5),
-        core.add(self, core.mul(apart, weight)),
-        core.sub(end, core.mul(apart, rest)),
-    )
-
-
-@composite(
-    "norm(Tensor self, Scalar? p=None, int[1]? dim=None, bool keepdim=False, *,"
-    " ScalarType? dtype=None) -> Tensor",
-    takes=FLOATS | COMPLEXES,
-    autocast="float32",
-    out=True,
-)
-def norm(
-    self: Tensor, p: Any, dim: Sequence[int] | None, keepdim: bool, dtype: DType | None
-) -> Any:
-    """The length of vectors: the p-th root of the sum of the p-th powers."""
-    if dtype is not None:
-        fits = COMPLEXES if self.dtype.is_complex else FLOATS
-        require_dtype("core::norm", "dtype", dtype, fits, ", ".join(map(str, fits)))
-        self = core.to(self, dtype=dtype)
-    if self.dtype in HALVES:
-        wide = core.norm(core.to(self, dtype=FLOAT32), p, dim, keepdim)
-        return core.to(wide, dtype=self.dtype)
-    dims, order = list(dim or ()), 2.0 if p is None else float(p)
-    if order == 2:
-        # Without the sizes, whose slopes end at zero.
-        parts = core.view_as_real(self) if self.dtype.is_complex else self
-        every = list(range(len(self.shape)))
-        along = [one_dim("core::norm", each, self.shape) for each in dims] or every
-        along = along if self.shape else []
-        ends = [len(self.shape)] if self.dtype.is_complex else []
-        over = [*along, *ends]
-        total = (
-            core.sum(core.square(parts), over, keepdim) if over else core.square(parts)
-        )
-        return _rooted(core.squeeze(total, [-1]) if keepdim and ends else total)
-    sizes = core.abs(self)
-    if order == inf:
-        return core.amax(sizes, dims, keepdim)
-    if order == -inf:
-        return core.amin(sizes, dims, keepdim)
-    if order == 0:
-        # A count, of which the gradient is 0.
-        return core.sum(core.masked_fill(sizes, core.ne(sizes, 0), 1), dims, keepdim)
-    if order == 1:
-        return core.sum(sizes, dims, keepdim)
-    return _rooted(core.sum(core.pow(sizes, order), dims, keepdim), order)
-
-
-def _rooted(total: Any, order: float = 2.0) -> Any:
-    """The root of sums of powers; at zero a length has no slope, and the gradient 0."""
-    none = core.eq(total, 0)
-    safe = core.masked_fill(total, none, 1)
-    root = core.sqrt(safe) if order == 2 else core.pow(safe, 1 / order)
-    return core.masked_fill(root, none, 0 if order > 0 else inf)
-
-
-@composite(
-    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
-    wide=True,
-    out=True,
-)
-def logsumexp(self: Tensor, dim: Sequence[int], keepdim: bool) -> Any:
-    """The logarithm of the sum of exponentials, without overflow."""
-    if self.dtype in INTEGERS | {BOOL}:
-        self = core.to(self, dtype=FLOAT32)
-    dims = list(dim) or list(range(len(self.shape)))
-    if not self.numel():
-        return core.log(core.sum(core.exp(self), dims, keepdim))
-    real = core.real(self) if self.dtype.is_complex else self
-    most = core.detach(core.amax(real, dims, True))
-    most = core.masked_fill(most, core.eq(core.abs(most), inf), 0)
-    total = core.log(core.sum(core.exp(core.sub(self, most)), dims, keepdim))
-    return core.add(total, most if keepdim else core.reshape(most, total.shape))
-
-
-@composite(
-    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
-    autocast="float32",
-    in_place=True,
-    out=True,
-)
-def cumprod(self: Tensor, dim: int, dtype: DType | None) -> Any:
-    """The products up to each place of a dimension."""
-    if dtype is None and self.dtype in INTEGERS | {BOOL}:
-        dtype = INT64
-    found = self if dtype is None else core.to(self, dtype=dtype)
-    at = one_dim("core::cumprod", dim, self.shape)
-    size, step = (self.shape or (1,))[at], 1
-    # Each by the one `step` before it, which doubles: Hillis and Steele, 1986.
-    while step < size:
-        first = core.slice(found, at, 0, step)
-        rest = core.slice(found, at, step, size)
-        moved = core.slice(found, at, 0, size - step)
-        found = core.cat([first, core.mul(rest, moved)], at)
-        step *= 2
-    return core.clone(found) if found is self else found
 
 
 @composite("einsum(str equation, Tensor[] tensors) -> Tensor", only="function")
@@ -384,7 +390,9 @@ def _pair(
         ordered = [letter for group in groups for letter in group]
         turned = core.permute(tensor, [letters.index(letter) for letter in ordered])
         turned = core.expand(turned, [sizes[letter] for letter in ordered])
-        return core.reshape(turned, [_product(sizes, group) for group in groups])
+        return core.reshape(
+            turned, [prod(sizes[letter] for letter in group) for group in groups]
+        )
 
     product = core.bmm(
         matrices(left, one, (batch, mine, summed)),
@@ -403,14 +411,40 @@ def _without(letters: str, tensor: Any, asked: set[str]) -> tuple[Any, str]:
     return core.sum(tensor, alone), kept
 
 
-def _product(sizes: dict[str, int], letters: Sequence[str]) -> int:
-    found = 1
-    for letter in letters:
-        found *= sizes[letter]
-    return found
-
-
-OPERATORS: tuple[Written, ...] = (
-    *(outer, mv, addmm, addmv, baddbmm, addcmul, addcdiv, lerp_by_number),
-    *(lerp_by_tensor, norm, logsumexp, cumprod, einsum),
+OPERATORS: tuple[Structured | Written, ...] = (
+    Structured(
+        "mm",
+        "Tensor self, Tensor mat2",
+        plan_mm,
+        remembers=True,
+        says="The product of two matrices.",
+        autocast="low",
+    ),
+    Structured(
+        "bmm",
+        "Tensor self, Tensor mat2",
+        plan_bmm,
+        says="The products of two batches of matrices.",
+        autocast="low",
+    ),
+    Structured(
+        "dot",
+        "Tensor self, Tensor other",
+        plan_dot,
+        says="The inner product of two vectors.",
+        autocast="widest",
+    ),
+    Structured(
+        "linear",
+        "Tensor input, Tensor weight, Tensor? bias=None",
+        plan_linear,
+        out=False,
+        remembers=True,
+        says="`input @ weight.T + bias`.",
+        autocast="low",
+    ),
+    composite("matmul(Tensor self, Tensor other) -> Tensor", autocast="low", out=True)(
+        matmul
+    ),
+    *(outer, mv, addmm, addmv, baddbmm, einsum),
 )

@@ -1,10 +1,14 @@
-"""Random operators: filling with random numbers, and factories of them.
+"""Random operators: distributions, factories of them, dropout and random choices.
 
-True only here: what the parameters of a distribution may be.  The bits come from a
-`Generator`, which counts them; without one, from the default generator.  The same
-generator state gives the same integers and uniforms on every device.
+The bits come from a `Generator`, which counts them; without one, from the default
+generator.  The same generator state gives the same integers and uniforms on every
+device.
 
-Rules: on meta nothing is drawn; 16-bit floats are drawn as float32 and converted.
+Rules:
+- on meta nothing is drawn; 16-bit floats are drawn as float32 and converted;
+- dropout draws one element of a mask for each element of the input, true where it is
+  kept, and scales what is kept, so that the mean stays; with `train` false, or with
+  nothing to drop, the result is a copy.
 """
 
 from collections.abc import Callable
@@ -12,24 +16,37 @@ from math import sqrt
 from typing import Any
 
 from runtime.errors.operands import WrongOption
-from runtime.operators.backends import MODULES, table_for
-from runtime.operators.factories import SEEDED, check_size, factory
+from runtime.operators.call import core
+from runtime.operators.creation import SEEDED, check_size, factory
 from runtime.operators.plan import (
+    BOOL,
     COMPLEXES,
     FLOAT32,
     FLOAT64,
     FLOATS,
     INT64,
     INTEGERS,
+    KernelTable,
     Plan,
+    computing,
+    number_for,
     require_dtype,
+    require_ndim,
 )
-from runtime.operators.produce import converted, produce, write_to
-from runtime.operators.structured import Written
+from runtime.operators.produce import (
+    MODULES,
+    adopt,
+    as_dtype,
+    produce,
+    table_for,
+    write_to,
+)
+from runtime.operators.structured import Structured, Written, composite
 from runtime.random import Generator, default_generator
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.elements import compute_dtype, info, real_dtype
+from runtime.tensors.keys import is_handled
 from runtime.tensors.making import empty_tensor, view_of
 from runtime.tensors.shape import contiguous_strides
 from runtime.tensors.tensor import Tensor
@@ -148,7 +165,7 @@ def _randint(
     table = table_for(device)
     made = empty_tensor(shape, INT64, device)
     table["randint"](made, source, low, high)
-    return converted(made, kind, table)
+    return as_dtype(table, made, kind)
 
 
 def _randperm(
@@ -172,25 +189,173 @@ def _randperm(
     order = empty_tensor((count,), INT64, device)
     table["uniform"](keys, source, 0.0, 1.0)
     table["sort"](values, order, keys, 0, False, True)
-    return converted(order, kind, table)
+    return as_dtype(table, order, kind)
 
 
-def _each(function: Callable[..., Tensor]) -> dict[str, Any]:
-    return dict.fromkeys(MODULES, function)
+@composite(
+    "bernoulli(Tensor self, float? p=None, *, Generator? generator=None) -> Tensor",
+    tags=_SEEDED,
+    explicit=True,
+    out=True,
+)
+def bernoulli(self: Tensor, p: float | None, generator: Any) -> Any:
+    """1 with the probability of each element, or `p`, else 0."""
+    # A number for all is taken of any dtype: what is drawn is compared with it.
+    drawn = core.uniform_(
+        core.empty_like(self, dtype=None if p is None else FLOAT32), generator=generator
+    )
+    for name, chance in (("p", p),) if p is not None else _ends(self):
+        if not 0 <= chance <= 1:
+            raise WrongOption(
+                operator="core::bernoulli",
+                argument=name,
+                found=str(chance),
+                fits="probabilities, 0 to 1",
+            )
+    return core.to(core.lt(drawn, self if p is None else p), dtype=self.dtype)
 
 
-OPERATORS = (
+@composite(
+    "bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None)"
+    " -> Tensor(a!)",
+    tags=_SEEDED,
+    explicit=True,
+)
+def bernoulli_(self: Tensor, p: float, generator: Any) -> Any:
+    """Fill with 1, of probability `p`, and 0."""
+    return adopt(self, core.bernoulli(self, p, generator=generator))
+
+
+def _readable(self: Tensor) -> bool:
+    """Whether there are elements, and nobody else to handle what is asked of them."""
+    here = self.device.type != "meta" and self.numel() > 0
+    return here and not is_handled(self)
+
+
+def _ends(self: Tensor) -> tuple[tuple[str, float], ...]:
+    """The least and the greatest element, where they can be read."""
+    if not _readable(self):
+        return ()
+    return ("self", core.min(self).item()), ("self", core.max(self).item())
+
+
+@composite(
+    "multinomial(Tensor self, int num_samples, bool replacement=False, *,"
+    " Generator? generator=None) -> Tensor",
+    tags=_SEEDED,
+    out=True,
+)
+def multinomial(
+    self: Tensor, num_samples: int, replacement: bool, generator: Any
+) -> Any:
+    """Places drawn at random, each as often as its weight says."""
+    call = "core::multinomial"
+    require_ndim(call, ("self", self), 1, 2)
+    require_dtype(call, "self", self.dtype, FLOATS, "floating-point dtypes")
+    size = self.shape[-1]
+    if num_samples < 1 or (not replacement and num_samples > size):
+        raise WrongOption(
+            operator=call,
+            argument="num_samples",
+            found=str(num_samples),
+            fits=f"1 to {size}, or more with replacement",
+        )
+    if _readable(self):
+        total = core.sum(self, [-1])
+        bad = not bool(core.all(core.isfinite(total)).item())
+        if bad or core.min(self).item() < 0 or core.min(total).item() <= 0:
+            raise WrongOption(
+                operator=call,
+                argument="self",
+                found="weights that are negative, not finite, or all 0",
+                fits="finite weights of 0 or more, some of them more",
+            )
+    if replacement:
+        sums = core.cumsum(self, -1)
+        shape = [*self.shape[:-1], num_samples]
+        drawn = core.uniform_(
+            core.empty(shape, dtype=self.dtype, device=self.device), generator=generator
+        )
+        # Scaled by the last sum, so that rounding leaves nobody behind the end.
+        scaled = core.mul(drawn, core.slice(sums, -1, size - 1, size))
+        return core.clamp(core.searchsorted(sums, scaled, right=True), 0, size - 1)
+    # Exponential races, won by weight: Efraimidis and Spirakis, 2006.
+    drawn = core.uniform_(core.empty_like(self), generator=generator)
+    races = core.div(self, core.neg(core.log1p(core.neg(drawn))))
+    kept = core.masked_fill(races, core.eq(self, 0), -1)
+    return core.topk(kept, num_samples, -1)[1]
+
+
+def _check_probability(call: str, p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise WrongOption(operator=call, argument="p", found=str(p), fits="0.0 to 1.0")
+
+
+def plan_dropout(
+    call: str,
+    x: Tensor,
+    p: float,
+    train: bool,
+    generator: Any,
+) -> Plan:
+    """The scaled input, and the mask of what was kept."""
+    _check_probability(call, p)
+    fits = "floating-point and complex numbers"
+    require_dtype(call, "input", x.dtype, FLOATS | COMPLEXES, fits)
+    return Plan(
+        ((x.shape, x.dtype), (x.shape, BOOL)),
+        x.device,
+        (x, p if train else 0.0, generator_of(call, generator)),
+        computing(x.dtype),
+        (0,),
+        kernel=_drop,
+    )
+
+
+def _drop(
+    table: KernelTable,
+    out: Tensor,
+    mask: Tensor,
+    x: Tensor,
+    p: float,
+    generator: Any,
+) -> None:
+    zero = number_for(0, out.dtype)
+    if p == 0.0:
+        table["fill"](mask, True)
+        table["copy"](out, x)
+    elif p == 1.0:
+        table["fill"](mask, False)
+        table["fill"](out, zero)
+    else:
+        table["bernoulli"](mask, generator, 1.0 - p)
+        table["mul"](out, x, number_for(1.0 / (1.0 - p), out.dtype))
+        table["where"](out, mask, out, zero)
+
+
+@composite(
+    "dropout(Tensor input, float p=0.5, bool train=True) -> Tensor", tags=_SEEDED
+)
+def dropout(x: Tensor, p: float, train: bool) -> Any:
+    """Zeros at random with probability `p`, the rest scaled up."""
+    _check_probability("core::dropout", p)
+    if not train or p == 0.0:
+        return core.clone(x)
+    return core.native_dropout(x, p, True)[0]
+
+
+OPERATORS: tuple[Structured | Written, ...] = (
     Written(
         "uniform_(Tensor(a!) self, float low=0.0, float high=1.0, *, "
         "Generator? generator=None) -> Tensor(a!)",
-        _each(drawing("uniform", _check_uniform)),
+        dict.fromkeys(MODULES, drawing("uniform", _check_uniform)),
         _SEEDED,
         says="Fill with uniform random numbers.",
     ),
     Written(
         "normal_(Tensor(a!) self, float mean=0.0, float std=1.0, *, "
         "Generator? generator=None) -> Tensor(a!)",
-        _each(drawing("normal", _check_normal)),
+        dict.fromkeys(MODULES, drawing("normal", _check_normal)),
         _SEEDED,
         says="Fill with normal random numbers.",
     ),
@@ -211,4 +376,12 @@ OPERATORS = (
         _SEEDED,
     ),
     factory(f"randperm(int n, {SEEDED}) -> Tensor", _randperm, _SEEDED),
+    Structured(
+        "native_dropout",
+        "Tensor input, float p, bool train=True, *, Generator? generator=None",
+        plan_dropout,
+        returns="(Tensor, Tensor mask)",
+        tags=_SEEDED,
+    ),
+    *(dropout, bernoulli, bernoulli_, multinomial),
 )

@@ -1,6 +1,4 @@
-"""Reductions: operators that make one element of many.
-
-True only here: over which dimensions, in which dtype, and what no elements give.
+"""Reductions: operators that make one element of many, and running ones.
 
 Rules:
 - `dim` is one dimension or several; None and none at all mean every dimension;
@@ -8,12 +6,14 @@ Rules:
   floating-point numbers (or `dtype=`); any and all give bool, of uint8 uint8;
 - a sum of nothing is 0, a product 1, a mean NaN; what has no such value (`amax`,
   `argmax`) refuses to reduce no elements, unless the result has none either;
-- `amax` takes several dimensions, `max.dim` one and says the places as well.
+- `amax` takes several dimensions, `max.dim` one and says the places as well;
+- norms and logarithms of sums are composites, which neither overflow nor have a slope
+  that ends where they are smooth.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import prod
+from math import inf, prod
 from typing import Any
 
 from runtime.errors.operands import NothingToReduce, WrongOption
@@ -21,8 +21,10 @@ from runtime.operators.call import core
 from runtime.operators.plan import (
     BOOL,
     COMPLEXES,
+    FLOAT32,
     FLOAT64,
     FLOATS,
+    HALVES,
     INT64,
     INTEGERS,
     NUMBERS,
@@ -33,8 +35,14 @@ from runtime.operators.plan import (
     one_dim,
     require_dtype,
 )
-from runtime.operators.rows import parts
-from runtime.operators.structured import Structured, Written, composed
+from runtime.operators.produce import parts
+from runtime.operators.structured import (
+    Planner,
+    Structured,
+    Written,
+    composed,
+    composite,
+)
 from runtime.schema.codes import DType
 from runtime.tensors.elements import compute_dtype, real_dtype
 from runtime.tensors.making import empty_tensor, view_of
@@ -42,7 +50,11 @@ from runtime.tensors.shape import contiguous_strides, reduced_shape
 from runtime.tensors.tensor import Tensor
 
 WHOLE = INTEGERS | {BOOL}
+
+
 UINT8 = DType.named("uint8")
+
+
 _BROKEN = "floating-point and complex dtypes; `dtype=` converts"
 
 
@@ -150,18 +162,15 @@ def _of_parts(
     table["add"](out, out, other, 1)
 
 
-def plan_extreme(call: str, self: Tensor, dim: list[int] | None, keepdim: bool) -> Plan:
+def plan_extreme(
+    call: str, self: Tensor, dim: list[int] | None = None, keepdim: bool = False
+) -> Plan:
     """The greatest or the least element; NaN if there is one."""
     dtype = self.dtype
     require_dtype(call, "self", dtype, REALS | {BOOL}, "real dtypes")
     plan = _over(call, self, dim, keepdim, dtype, compute_dtype(dtype))
     check_elements(call, self.shape, plan.arguments[1])
     return plan
-
-
-def plan_all(call: str, self: Tensor) -> Plan:
-    """The greatest or the least of all elements."""
-    return plan_extreme(call, self, None, False)
 
 
 def plan_along(call: str, self: Tensor, dim: int, keepdim: bool) -> Plan:
@@ -198,18 +207,6 @@ def _along(place: str) -> Callable[..., None]:
 
 
 _GREATEST, _LEAST = _along("argmax"), _along("argmin")
-
-
-def greater_of(self: Tensor, other: Tensor) -> Tensor:
-    """`maximum`, by the name `max`."""
-    made: Tensor = core.maximum(self, other)
-    return made
-
-
-def lesser_of(self: Tensor, other: Tensor) -> Tensor:
-    """`minimum`, by the name `min`."""
-    made: Tensor = core.minimum(self, other)
-    return made
 
 
 def check_elements(call: str, shape: Shape, dims: tuple[int, ...]) -> None:
@@ -301,60 +298,149 @@ def plan_std(
 
 def std_anywhere(
     self: Tensor, dim: list[int] | None, correction: Any, keepdim: bool
-) -> Tensor:
+) -> Any:
     """`std` by other operators, on whatever backend."""
-    variance = core.var(self, dim, correction=correction, keepdim=keepdim)
-    root: Tensor = core.sqrt(variance)
-    return root
+    return core.sqrt(core.var(self, dim, correction=correction, keepdim=keepdim))
+
+
+@composite(
+    "norm(Tensor self, Scalar? p=None, int[1]? dim=None, bool keepdim=False, *,"
+    " ScalarType? dtype=None) -> Tensor",
+    takes=FLOATS | COMPLEXES,
+    autocast="float32",
+    out=True,
+)
+def norm(
+    self: Tensor, p: Any, dim: Sequence[int] | None, keepdim: bool, dtype: DType | None
+) -> Any:
+    """The length of vectors: the p-th root of the sum of the p-th powers."""
+    if dtype is not None:
+        fits = COMPLEXES if self.dtype.is_complex else FLOATS
+        require_dtype("core::norm", "dtype", dtype, fits, ", ".join(map(str, fits)))
+        self = core.to(self, dtype=dtype)
+    if self.dtype in HALVES:
+        wide = core.norm(core.to(self, dtype=FLOAT32), p, dim, keepdim)
+        return core.to(wide, dtype=self.dtype)
+    dims, order = list(dim or ()), 2.0 if p is None else float(p)
+    if order == 2:
+        # Without the sizes, whose slopes end at zero.
+        parts = core.view_as_real(self) if self.dtype.is_complex else self
+        every = list(range(len(self.shape)))
+        along = [one_dim("core::norm", each, self.shape) for each in dims] or every
+        along = along if self.shape else []
+        ends = [len(self.shape)] if self.dtype.is_complex else []
+        over = [*along, *ends]
+        total = (
+            core.sum(core.square(parts), over, keepdim) if over else core.square(parts)
+        )
+        return _rooted(core.squeeze(total, [-1]) if keepdim and ends else total)
+    sizes = core.abs(self)
+    if order == inf:
+        return core.amax(sizes, dims, keepdim)
+    if order == -inf:
+        return core.amin(sizes, dims, keepdim)
+    if order == 0:
+        # A count, of which the gradient is 0.
+        return core.sum(core.masked_fill(sizes, core.ne(sizes, 0), 1), dims, keepdim)
+    if order == 1:
+        return core.sum(sizes, dims, keepdim)
+    return _rooted(core.sum(core.pow(sizes, order), dims, keepdim), order)
+
+
+def _rooted(total: Any, order: float = 2.0) -> Any:
+    """The root of sums of powers; at zero a length has no slope, and the gradient 0."""
+    none = core.eq(total, 0)
+    safe = core.masked_fill(total, none, 1)
+    root = core.sqrt(safe) if order == 2 else core.pow(safe, 1 / order)
+    return core.masked_fill(root, none, 0 if order > 0 else inf)
+
+
+@composite(
+    "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor",
+    wide=True,
+    out=True,
+)
+def logsumexp(self: Tensor, dim: Sequence[int], keepdim: bool) -> Any:
+    """The logarithm of the sum of exponentials, without overflow."""
+    if self.dtype in INTEGERS | {BOOL}:
+        self = core.to(self, dtype=FLOAT32)
+    dims = list(dim) or list(range(len(self.shape)))
+    if not self.numel():
+        return core.log(core.sum(core.exp(self), dims, keepdim))
+    real = core.real(self) if self.dtype.is_complex else self
+    most = core.detach(core.amax(real, dims, True))
+    most = core.masked_fill(most, core.eq(core.abs(most), inf), 0)
+    total = core.log(core.sum(core.exp(core.sub(self, most)), dims, keepdim))
+    return core.add(total, most if keepdim else core.reshape(most, total.shape))
+
+
+@composite(
+    "cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
+    autocast="float32",
+    in_place=True,
+    out=True,
+)
+def cumprod(self: Tensor, dim: int, dtype: DType | None) -> Any:
+    """The products up to each place of a dimension."""
+    if dtype is None and self.dtype in INTEGERS | {BOOL}:
+        dtype = INT64
+    found = self if dtype is None else core.to(self, dtype=dtype)
+    at = one_dim("core::cumprod", dim, self.shape)
+    size, step = (self.shape or (1,))[at], 1
+    # Each by the one `step` before it, which doubles: Hillis and Steele, 1986.
+    while step < size:
+        first = core.slice(found, at, 0, step)
+        rest = core.slice(found, at, step, size)
+        moved = core.slice(found, at, 0, size - step)
+        found = core.cat([first, core.mul(rest, moved)], at)
+        step *= 2
+    return core.clone(found) if found is self else found
+
+
+@composite("count_nonzero(Tensor self, int[1]? dim=None) -> Tensor")
+def count_nonzero(self: Tensor, dim: Sequence[int] | None) -> Any:
+    """How many elements are not 0."""
+    return core.sum(core.ne(self, 0), dim)
 
 
 _DIMS = "Tensor self, int[1]? dim=None, bool keepdim=False"
+
+
 _SPREAD = (
     "Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False"
 )
+
+
 _PLACE = "Tensor self, int? dim=None, bool keepdim=False"
+
+
+_TOTAL = f"{_DIMS}, *, ScalarType? dtype=None"
+_EXTREMES = "Tensor self, int[1] dim=[], bool keepdim=False"
+_BOTH = "(Tensor values, Tensor indices)"
+
+
 _TAGS = ("reduction",)
 
-# What each is for.
-SAYS = {
-    "sum": "The sum of the elements.",
-    "prod": "The product of the elements.",
-    "mean": "The mean of the elements.",
-    "max": "The greatest element.",
-    "min": "The least element.",
-    "amax": "The greatest element, over one dimension or several.",
-    "amin": "The least element, over one dimension or several.",
-    "any": "Whether any element is true.",
-    "all": "Whether all elements are true.",
-    "argmax": "Where the greatest element is.",
-    "argmin": "Where the least element is.",
-}
+
+def _reducing(
+    name: str, arguments: str, plan: Planner, says: str, **told: Any
+) -> Structured:
+    """A reduction, which remembers its plans."""
+    return Structured(
+        name, arguments, plan, tags=_TAGS, remembers=True, says=says, **told
+    )
+
 
 OPERATORS: tuple[Structured | Written, ...] = (
-    *(
-        Structured(
-            name,
-            f"{_DIMS}, *, ScalarType? dtype=None",
-            plan,
-            tags=_TAGS,
-            remembers=True,
-            says=SAYS[name],
-            autocast="" if name == "mean" else "float32",
-        )
-        for name, plan in (
-            ("sum", plan_total),
-            ("prod", plan_total),
-            ("mean", plan_mean),
-        )
+    _reducing(
+        "sum", _TOTAL, plan_total, "The sum of the elements.", autocast="float32"
     ),
-    Structured(
-        "var",
-        _SPREAD,
-        plan_var,
-        remembers=True,
-        tags=_TAGS,
-        says="The variance of the elements.",
-        autocast="float32",
+    _reducing(
+        "prod", _TOTAL, plan_total, "The product of the elements.", autocast="float32"
+    ),
+    _reducing("mean", _TOTAL, plan_mean, "The mean of the elements."),
+    _reducing(
+        "var", _SPREAD, plan_var, "The variance of the elements.", autocast="float32"
     ),
     Structured(
         "std",
@@ -365,68 +451,42 @@ OPERATORS: tuple[Structured | Written, ...] = (
         says="The standard deviation of the elements.",
         autocast="float32",
     ),
-    *(
-        Structured(
-            name,
-            "Tensor self",
-            plan_all,
-            tags=_TAGS,
-            remembers=True,
-            says=SAYS[name],
-        )
-        for name in ("max", "min")
-    ),
+    _reducing("max", "Tensor self", plan_extreme, "The greatest element."),
+    _reducing("min", "Tensor self", plan_extreme, "The least element."),
     *(
         Structured(
             f"{name}.dim",
             "Tensor self, int dim, bool keepdim=False",
             plan_along,
-            returns="(Tensor values, Tensor indices)",
+            returns=_BOTH,
             tags=_TAGS,
         )
         for name in ("max", "min")
     ),
-    *(
-        Written(
-            f"{name}.other(Tensor self, Tensor other) -> Tensor",
-            {"CompositeImplicitAutograd": composed(f"core::{name}.other", pair)},
-        )
-        for name, pair in (("max", greater_of), ("min", lesser_of))
+    composite("max.other(Tensor self, Tensor other) -> Tensor")(
+        lambda self, other: core.maximum(self, other)
     ),
-    *(
-        Structured(
-            f"a{name}",
-            "Tensor self, int[1] dim=[], bool keepdim=False",
-            plan_extreme,
-            kernel=name,
-            tags=_TAGS,
-            remembers=True,
-            says=SAYS[f"a{name}"],
-        )
-        for name in ("max", "min")
+    composite("min.other(Tensor self, Tensor other) -> Tensor")(
+        lambda self, other: core.minimum(self, other)
     ),
-    *(
-        Structured(
-            name,
-            _DIMS,
-            truth_planner(name),
-            tags=_TAGS,
-            remembers=True,
-            says=SAYS[name],
-        )
-        for name in ("any", "all")
+    _reducing(
+        "amax",
+        _EXTREMES,
+        plan_extreme,
+        "The greatest element, over one dimension or several.",
+        kernel="max",
     ),
-    *(
-        Structured(
-            name,
-            _PLACE,
-            plan_place,
-            tags=_TAGS,
-            remembers=True,
-            says=SAYS[name],
-        )
-        for name in ("argmax", "argmin")
+    _reducing(
+        "amin",
+        _EXTREMES,
+        plan_extreme,
+        "The least element, over one dimension or several.",
+        kernel="min",
     ),
+    _reducing("any", _DIMS, truth_planner("any"), "Whether any element is true."),
+    _reducing("all", _DIMS, truth_planner("all"), "Whether all elements are true."),
+    _reducing("argmax", _PLACE, plan_place, "Where the greatest element is."),
+    _reducing("argmin", _PLACE, plan_place, "Where the least element is."),
     Structured(
         "cumsum",
         "Tensor self, int dim, *, ScalarType? dtype=None",
@@ -436,4 +496,5 @@ OPERATORS: tuple[Structured | Written, ...] = (
         says="The sums up to each place of a dimension.",
         autocast="float32",
     ),
+    *(count_nonzero, norm, logsumexp, cumprod),
 )

@@ -32,12 +32,10 @@ from typing import Any
 
 from numpy import empty
 
-from runtime.errors.arithmetic import DivisionByZero, NegativeExponent
-from runtime.errors.operator import IndexOutOfRange
 from runtime.generated import block, numbered, template
 from runtime.locks import load
 from runtime.operators.plan import CPU, Plan
-from runtime.operators.produce import made_dtype, order_of, prepared
+from runtime.operators.produce import VALUES_REFUSED, made_dtype, order_of, prepared
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.elements import numpy_dtype
 from runtime.tensors.making import host_tensor
@@ -45,21 +43,28 @@ from runtime.tensors.shape import is_contiguous
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 
-# Errors of values, which a kernel raises by its own name: the caller's is put there.
-VALUES_REFUSED = (DivisionByZero, NegativeExponent, IndexOutOfRange)
-
 # Keys of one operator: programs see few, and one is about a kilobyte.
 MOST = 256
 
+
 Function = Callable[..., Any]
+
+
 # run, and of each output the elements, NumPy's dtype, the shape, the dtype; nothing for
 # a call that only the general way does.
 Ready = tuple[Any, ...]
+
+
 # Of each argument of an operator, a key of `_KEYS`.
 Kinds = tuple[str, ...]
 
+
 NEVER: Ready = ()
+
+
 _UNKNOWN = object()
+
+
 # Stands for the strides of what has no array to be run on.
 _NOWHERE = False
 
@@ -240,6 +245,8 @@ _KEYS = {
     # Converted by the schema: equal ones have one type.
     "": "{name}",
 }
+
+
 TENSORS = ("Tensor", "Tensor?", "Tensor[]")
 
 

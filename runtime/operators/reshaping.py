@@ -1,24 +1,63 @@
-"""Reshaping: views where they can be, copies where they must.
+"""Reshaping: views where they can be, copies where they must, and tensors resized.
 
-True only here: how a shape is reached by the operators of views and of copying, so that
-these alone need derivatives.
+A shape is reached by the operators of views and of copying, so that these alone need
+derivatives.  The gradients of views are here as well: the gradient of the part, with
+zeros for what the part left out.  Each is made of other operators, in memory of its
+own, reads its gradient once and is linear in it, so that its own derivative is the view
+again.
+
+`resize_` gives a tensor another shape, in place.  Where its storage has room, or no
+elements at all (its pointer is null then, as upstream pre-allocates what an operator
+fills), it stays; else the tensor gets a longer one that begins with the same elements.
+Other tensors on a storage that was left behind keep the elements that they show; none
+of them ever looks at memory that is not there.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
+from typing import Any
 
-from runtime.errors.operands import WrongOption
+from runtime.errors.operands import ShapesRefused, WrongOption
 from runtime.errors.operator import ShapesDoNotFit
 from runtime.operators.call import core, onward
-from runtime.operators.plan import one_dim
-from runtime.operators.structured import Written
+from runtime.operators.plan import (
+    INT64,
+    check_count,
+    one_dim,
+    require_shape,
+    strides_of,
+)
+from runtime.operators.produce import table_for
+from runtime.operators.structured import (
+    EXPLICIT,
+    IMPLICIT,
+    Written,
+    composite,
+    summary,
+)
 from runtime.operators.views import sized
-from runtime.tensors.shape import view_strides
+from runtime.schema.codes import MemoryFormat
+from runtime.schema.device import Device
+from runtime.tensors.arrays import claimed
+from runtime.tensors.elements import itemsize
+from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.shape import (
+    PRESERVE,
+    contiguous_strides,
+    may_overlap_itself,
+    span,
+    view_strides,
+)
+from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor
 
 
 def reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
-    """The elements in another shape.  Raises `ShapesDoNotFit`."""
+    """The elements in another shape, as a view if that can be.
+
+    Raises `ShapesDoNotFit`.
+    """
     # One run of elements in order has a view of every shape.
     if self._flat is None and not _viewable(self.shape, self.strides, tuple(shape)):
         self = core.contiguous(self)
@@ -45,7 +84,7 @@ def _viewable(
 
 
 def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
-    """The dimensions from `start_dim` to `end_dim` as one."""
+    """The dimensions from one to another as one."""
     call = "core::flatten"
     shape = self.shape
     first = one_dim(call, start_dim, shape)
@@ -59,14 +98,12 @@ def flatten(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
         )
     if not shape:
         return reshape(self, (1,))
-    count = 1
-    for size in shape[first : last + 1]:
-        count *= size
+    count = prod(shape[first : last + 1])
     return reshape(self, (*shape[:first], count, *shape[last + 1 :]))
 
 
 def sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
-    """The sums over all that broadcasting `size` to this shape had repeated."""
+    """The sum over what broadcasting from that shape repeats."""
     shape, wanted = self.shape, tuple(size)
     added = len(shape) - len(wanted)
     fits = added >= 0 and all(
@@ -90,21 +127,259 @@ def sum_to_size(self: Tensor, size: Sequence[int]) -> Tensor:
     return result
 
 
+@composite("movedim(Tensor(a) self, int[1] source, int[1] destination) -> Tensor(a)")
+def movedim(self: Tensor, source: Sequence[int], destination: Sequence[int]) -> Any:
+    """Some dimensions in other places, the rest in their order, as a view."""
+    call = "core::movedim"
+    moved = [one_dim(call, dim, self.shape) for dim in source]
+    places = [one_dim(call, dim, self.shape) for dim in destination]
+    for name, found in (("source", moved), ("destination", places)):
+        if len(set(found)) != len(moved):
+            raise WrongOption(
+                operator=call,
+                argument=name,
+                found=str(found),
+                fits=f"{len(moved)} different dimensions",
+            )
+    rest = iter(dim for dim in range(len(self.shape)) if dim not in moved)
+    back = dict(zip(places, moved, strict=True))
+    order = [back[at] if at in back else next(rest) for at in range(len(self.shape))]
+    return core.permute(self, order)
+
+
+@composite("unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)")
+def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Any:
+    """One dimension as several, as a view."""
+    at = one_dim("core::unflatten", dim, self.shape)
+    # What has no dimension has one of one element, which may be several.
+    several = _sizes(self.shape[at] if self.shape else 1, sizes)
+    return core.view(self, [*self.shape[:at], *several, *self.shape[at + 1 :]])
+
+
+def _sizes(size: int, sizes: Sequence[int]) -> Sequence[int]:
+    """The sizes with the one -1 worked out.  Raises `WrongOption`."""
+    known = 1
+    for each in sizes:
+        known *= each if each != -1 else 1
+    if list(sizes).count(-1) == 1 and known and size % known == 0:
+        sizes, known = [size // known if n == -1 else n for n in sizes], size
+    if known != size or min(sizes, default=0) < 0:
+        raise WrongOption(
+            operator="core::unflatten",
+            argument="sizes",
+            found=str(list(sizes)),
+            fits=f"sizes with the product {size}; one of them may be -1",
+        )
+    return sizes
+
+
+@composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)")
+def broadcast_to(self: Tensor, size: Sequence[int]) -> Any:
+    """A view with dimensions of size 1 repeated."""
+    return core.expand(self, size)
+
+
+META = Device("meta")
+
+
+def resize_(
+    self: Tensor, size: Sequence[int], memory_format: MemoryFormat | None
+) -> Tensor:
+    """Another shape, in place; elements that are gained have any value.
+
+    Raises `ShapesRefused` for a negative size, and `WrongOption` for a tensor that
+    requires grad, and for a format of another number of dimensions.
+    """
+    call, shape = "core::resize_", tuple(size)
+    if any(each < 0 for each in shape):
+        raise ShapesRefused(operator=call, shapes=(shape,), fits="sizes of 0 and more")
+    check_count(call, shape)
+    if self._requires_grad:
+        raise WrongOption(
+            operator=call,
+            argument="self",
+            found="a tensor that requires grad",
+            fits="one that does not: detach() it, or make a new one",
+        )
+    if memory_format is PRESERVE:
+        raise WrongOption(
+            operator=call,
+            argument="memory_format",
+            found=str(memory_format),
+            fits="a format that says an order",
+        )
+    strides = contiguous_strides(shape)
+    if memory_format is not None:
+        like = empty_tensor(shape, self.dtype, META)
+        strides = strides_of(call, like, memory_format) or strides
+    elif shape == self.shape:
+        return self
+    place = _with_room(self, prod(shape))
+    self._shape, self._place, self.number = shape, (*place, strides), None
+    # Last, as it is filled in from the others.
+    self._flat = None
+    return self
+
+
+def _with_room(self: Tensor, count: int) -> tuple[Storage, int]:
+    """A storage in which so many elements fit behind the offset, and the offset."""
+    storage, offset, _ = self._place or claimed(self)
+    size, needed = itemsize(self.dtype), offset + count
+    held = storage.nbytes() // size
+    if needed <= held:
+        return storage, offset
+    if not storage.count:
+        unit = itemsize(storage.dtype)
+        storage.grow((needed * size + unit - 1) // unit)
+        return storage, offset
+    longer = empty_tensor((needed,), self.dtype, self.device)
+    if self.device.type != "meta":
+        first = [view_of(each, (held,), (1,), 0) for each in (longer, self)]
+        table_for(self.device)["copy"](*first)
+    made = claimed(longer)[0]
+    # What was saved of the tensor is not what it shows now.
+    made.version = storage.version
+    return made, offset
+
+
+def _zeros(grad: Tensor, size: Sequence[int]) -> Tensor:
+    made: Tensor = core.zeros(list(size), dtype=grad.dtype, device=grad.device)
+    return made
+
+
+def _placed(call: str, whole: Tensor, part: Tensor, grad: Tensor) -> Tensor:
+    require_shape(call, ("grad", grad), part.shape)
+    core.copy_(part, grad)
+    return whole
+
+
+def slice_backward(
+    grad: Tensor, input_sizes: Sequence[int], dim: int, start: int, end: int, step: int
+) -> Tensor:
+    """Zeros, with `grad` where the slice was taken."""
+    whole = _zeros(grad, input_sizes)
+    part = core.slice(whole, dim, start, end, step)
+    return _placed("core::slice_backward", whole, part, grad)
+
+
+def select_backward(
+    grad: Tensor, input_sizes: Sequence[int], dim: int, index: int
+) -> Tensor:
+    """Zeros, with `grad` at the selected place."""
+    whole = _zeros(grad, input_sizes)
+    part = core.select(whole, dim, index)
+    return _placed("core::select_backward", whole, part, grad)
+
+
+def diagonal_backward(
+    grad: Tensor, input_sizes: Sequence[int], offset: int, dim1: int, dim2: int
+) -> Tensor:
+    """Zeros, with `grad` on the diagonal."""
+    whole = _zeros(grad, input_sizes)
+    part = core.diagonal(whole, offset, dim1, dim2)
+    return _placed("core::diagonal_backward", whole, part, grad)
+
+
+def as_strided_backward(
+    grad: Tensor,
+    input_sizes: Sequence[int],
+    input_strides: Sequence[int],
+    input_offset: int,
+    size: Sequence[int],
+    stride: Sequence[int],
+    offset: int,
+) -> Tensor:
+    """What `grad` gives to each element of the input of `as_strided`.
+
+    The gradients of all that shows one place in memory add up there.  If the input
+    itself shows a place several times, the sum is divided among these evenly.
+    """
+    require_shape("core::as_strided_backward", ("grad", grad), tuple(size))
+    for name, sizes, strides in (
+        ("input_strides", input_sizes, input_strides),
+        ("stride", size, stride),
+    ):
+        if len(strides) != len(sizes):
+            raise WrongOption(
+                operator="core::as_strided_backward",
+                argument=name,
+                found=str(list(strides)),
+                fits=f"one stride for each of {list(sizes)}",
+            )
+    first = min(input_offset, offset)
+    shown = input_offset - first + span(tuple(input_sizes), tuple(input_strides))
+    taken = offset - first + span(tuple(size), tuple(stride))
+    memory = _zeros(grad, [max(shown, taken)])
+    if not may_overlap_itself(tuple(size), tuple(stride)):
+        core.copy_(core.as_strided(memory, size, stride, offset - first), grad)
+    else:
+        places = _places(memory, size, stride, offset - first)
+        core.index_add_(memory, 0, places, core.reshape(grad, [-1]))
+    if may_overlap_itself(tuple(input_sizes), tuple(input_strides)):
+        places = _places(memory, input_sizes, input_strides, input_offset - first)
+        # Counted in integers: halves cannot, and complex numbers have no bounds.
+        ones = core.ones([places.numel()], dtype=INT64, device=grad.device)
+        none = core.zeros(memory.shape, dtype=INT64, device=grad.device)
+        counts = core.index_add(none, 0, places, ones)
+        memory = core.div(memory, core.clamp(counts, 1))
+    found = core.as_strided(memory, input_sizes, input_strides, input_offset - first)
+    own = contiguous_strides(tuple(input_sizes)) == tuple(input_strides)
+    whole = found.numel() == memory.numel()
+    result: Tensor = found if own and whole else core.clone(found)
+    return result
+
+
+def _places(
+    memory: Tensor, size: Sequence[int], stride: Sequence[int], offset: int
+) -> Tensor:
+    """The number of the place in memory of each element, in order."""
+    numbers = core.arange(memory.numel(), device=memory.device)
+    found: Tensor = core.reshape(core.as_strided(numbers, size, stride, offset), [-1])
+    return found
+
+
 OPERATORS = (
     Written(
         "reshape(Tensor(a) self, int[] shape) -> Tensor(a)",
-        {"CompositeImplicitAutograd": reshape},
-        says="The elements in another shape, as a view if that can be.",
+        {IMPLICIT: reshape},
+        says=summary(reshape),
     ),
     Written(
         "flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
-        {"CompositeImplicitAutograd": flatten},
-        says="The dimensions from one to another as one.",
+        {IMPLICIT: flatten},
+        says=summary(flatten),
     ),
     Written(
         "sum_to_size(Tensor(a) self, int[] size) -> Tensor(a)",
-        {"CompositeImplicitAutograd": sum_to_size},
-        says="The sum over what broadcasting from that shape repeats.",
+        {IMPLICIT: sum_to_size},
+        says=summary(sum_to_size),
         only="method",
+    ),
+    *(movedim, unflatten, broadcast_to),
+    Written(
+        "resize_(Tensor(a!) self, int[] size, *, MemoryFormat? memory_format=None)"
+        " -> Tensor(a!)",
+        {EXPLICIT: resize_},
+        ("inplace", "inplace_view"),
+        says=summary(resize_),
+    ),
+    Written(
+        "slice_backward(Tensor grad, int[] input_sizes, int dim, int start, int end,"
+        " int step) -> Tensor",
+        {EXPLICIT: slice_backward},
+    ),
+    Written(
+        "select_backward(Tensor grad, int[] input_sizes, int dim, int index) -> Tensor",
+        {EXPLICIT: select_backward},
+    ),
+    Written(
+        "diagonal_backward(Tensor grad, int[] input_sizes, int offset, int dim1,"
+        " int dim2) -> Tensor",
+        {EXPLICIT: diagonal_backward},
+    ),
+    Written(
+        "as_strided_backward(Tensor grad, int[] input_sizes, int[] input_strides,"
+        " int input_offset, int[] size, int[] stride, int offset) -> Tensor",
+        {EXPLICIT: as_strided_backward},
     ),
 )

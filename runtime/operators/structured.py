@@ -1,7 +1,5 @@
 """Structured operators: one declaration, every form of the operator on every backend.
 
-True only here: how a declaration becomes schemas and kernels.
-
     def plan_hypot(call, self, other):                 # call: "core::hypot", "..."
         device = common_device(call, self, other)
         dtype = result_type(self, other)
@@ -9,15 +7,16 @@ True only here: how a declaration becomes schemas and kernels.
         shape = broadcast(call, self.shape, other.shape)
         return Plan(((shape, dtype),), device, (self, other), compute_dtype(dtype))
 
+    @composite("double(Tensor self) -> Tensor")
+    def double(self):                          # its docstring is what help() says
+        return core.add(self, self)
+
     OPERATORS = (
         Structured("hypot", "Tensor self, Tensor other", plan_hypot, in_place=True),
-        Written(
-            "double(Tensor self) -> Tensor",
-            {"CompositeImplicitAutograd": lambda self: core.add(self, self)},
-        ),
+        double,
     )
 
-A module with a tuple `OPERATORS` that is named in `runtime.operators.registry.FAMILIES`
+A module with a tuple `OPERATORS` that is named in `runtime.operators.install.FAMILIES`
 is installed.  `Structured` gives, for each of CPU, CUDA and Meta:
 
 ========== ============================== ==========================================
@@ -27,6 +26,8 @@ functional as declared                    plan, make the outputs, run
 in place   `hypot_(Tensor(a!) self, ...)` plan, check against `self`, run, return it
 out=       `hypot.out(..., out)`          plan, check against `out`, run, return it
 ========== ============================== ==========================================
+
+`composite` declares a function of other operators, `Written` any kernels by key.
 
 Rules:
 - a planning function makes all checks; what a kernel checks (index values, division of
@@ -38,8 +39,8 @@ Rules:
   `fast(general)` returns the function that is called instead, and calls `general` with
   the same arguments for all but the calls that it does itself; it is only ever a
   shorter way to the same result;
-- a composite is declared by `composite`; its other forms compute the result and then
-  copy it, under the checks of every target;
+- the other forms of a composite compute the result and then copy it, under the checks
+  of every target;
 - a name is `name` or `name.overload`; the in-place form of `clamp.Tensor` is
   `clamp_.Tensor`, its out= form `clamp.Tensor_out`;
 - what dumps show is the form and the backend: `add_cpu`, `add__cuda`, `add_out_meta`.
@@ -53,7 +54,6 @@ from typing import Any
 
 from runtime.dispatch.kernel import Kernel, direct
 from runtime.errors.operands import OperandError
-from runtime.operators.backends import MODULES, table_of
 from runtime.operators.call import core
 from runtime.operators.plan import (
     ALL,
@@ -65,27 +65,57 @@ from runtime.operators.plan import (
     require_dtype,
 )
 from runtime.operators.produce import (
+    MODULES,
+    VALUES_REFUSED,
     adopt,
     check_target,
     pretend,
     produce,
+    table_of,
     write_to,
 )
-from runtime.operators.remembered import VALUES_REFUSED, remembering
+from runtime.operators.remembered import remembering
 from runtime.schema.codes import DType
 from runtime.tensors.data import result_type
 from runtime.tensors.tensor import Tensor
 
 EXPLICIT = "CompositeExplicitAutograd"
+
+
+IMPLICIT = "CompositeImplicitAutograd"
+
+
 # What a composite may be refused by the operators that it calls.
 REFUSALS = (OperandError, *VALUES_REFUSED)
+
 
 # Beside these, 16-bit floats are converted by promotion.
 _LONGER = (FLOATS | COMPLEXES) - HALVES
 
+
 Planner = Callable[..., Plan]
+
+
 # From the general kernel to one that does some calls itself.
 Fast = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def summary(function: Callable[..., Any]) -> str:
+    """The first sentence of a docstring: what `help()` says of an operator."""
+    return (function.__doc__ or "").partition("\n")[0].partition("  Raises")[0]
+
+
+# What dumps show behind the name of a kernel; every other key in lower case.
+SHOWN_KEYS = {
+    IMPLICIT: "composite",
+    EXPLICIT: "explicit",
+    "BackendSelect": "select",
+}
+
+
+def shown_name(name: str) -> str:
+    """`name.overload` as one word."""
+    return name.replace(".", "_")
 
 
 def composite(
@@ -107,12 +137,12 @@ def composite(
     bits, and rounds once, at the end.  An `explicit` one has a formula of its own.
     `in_place` and `out` ask for these forms, too.
     """
-    key = EXPLICIT if explicit else "CompositeImplicitAutograd"
+    key = EXPLICIT if explicit else IMPLICIT
     name, _, rest = schema.partition("(")
     arguments = rest.removesuffix(") -> Tensor")
 
     def declare(function: Callable[..., Any]) -> Written:
-        says = (function.__doc__ or "").partition("\n")[0]
+        says = summary(function)
         run = _widened(function) if wide else function
         if takes is not ALL:
             run = _refusing(f"core::{name}", run, takes)
@@ -251,7 +281,7 @@ class Written:
 
     A function gets every argument by position; a `Kernel` is registered as it is.
     `says` is what it is for, in one sentence: an operator with one is public, `only` as
-    a `function` or a `method` if that is said; see `runtime.operators.public`.  How it
+    a `function` or a `method` if that is said; see `runtime.operators.calling`.  How it
     runs under autocast is said as `low`, `float32` or `widest`: the families of
     `runtime.autograd.autocast`.  `forms` are other forms of it, as they are.
     """
@@ -271,7 +301,7 @@ class Written:
 
     def defined(self) -> Iterator[Defined]:
         """The operator, and what other forms it has."""
-        shown = shown_name(self.schema.partition("(")[0])
+        shown = shown_name(self.name)
         kernels = tuple(
             (
                 key,
@@ -283,6 +313,11 @@ class Written:
         )
         yield Defined(self.schema, self.tags, kernels)
         yield from self.forms
+
+    def schemas(self) -> Iterator[str]:
+        """The schemas of the operator and its other forms."""
+        yield self.schema
+        yield from (form.schema for form in self.forms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,34 +360,38 @@ class Structured:
 
     def defined(self) -> Iterator[Defined]:
         """The operators of all its forms."""
-        if self.functional:
-            shown = shown_name(self.name)
-            kernels = self._kernels(shown, self._functional)
-            if self.anywhere is not None:
+        for schema, form in self._forms():
+            shown = shown_name(schema.partition("(")[0])
+            kernels = tuple(
+                (key, direct(form(key), f"{shown}_{key.lower()}")) for key in MODULES
+            )
+            if form == self._functional and self.anywhere is not None:
                 explicit = direct(self.anywhere, f"{shown}_explicit")
                 kernels = (*kernels, (EXPLICIT, explicit))
-            yield Defined(
-                f"{self.name}({self.arguments}) -> {self.returns}", self.tags, kernels
-            )
+            yield Defined(schema, self.tags, kernels)
+
+    def schemas(self) -> Iterator[str]:
+        """The schemas of all its forms."""
+        return (schema for schema, _ in self._forms())
+
+    def _forms(self) -> Iterator[tuple[str, Callable[[str], Callable[..., Any]]]]:
+        """The schema of each form, and what makes its kernel for a dispatch key."""
+        if self.functional:
+            yield f"{self.name}({self.arguments}) -> {self.returns}", self._functional
         if self.in_place:
             name, schema = in_place_schema(self.name, self.arguments)
-            form = self._in_place(f"core::{name}")
-            yield Defined(schema, self.tags, self._kernels(shown_name(name), form))
+            yield schema, self._writing(name, self.fast_in_place, in_place=True)
         if self.out and self.returns.startswith("Tensor"):
             name, schema = out_schema(self.name, self.arguments)
-            form = self._out(f"core::{name}")
-            yield Defined(schema, self.tags, self._kernels(shown_name(name), form))
+            yield schema, self._writing(name, self.fast_out, in_place=False)
 
-    def _kernels(
-        self, shown: str, form: Callable[[str], Callable[..., Any]]
-    ) -> tuple[tuple[str, Kernel], ...]:
-        return tuple(
-            (key, direct(form(key), f"{shown}_{key.lower()}")) for key in MODULES
-        )
+    @property
+    def _kernel(self) -> str:
+        """The name of the kernel that runs where a plan names none."""
+        return self.kernel or self.name.partition(".")[0]
 
     def _functional(self, key: str) -> Callable[..., Any]:
-        plan, call = self.plan, f"core::{self.name}"
-        own = self.kernel or self.name.partition(".")[0]
+        plan, call, own = self.plan, f"core::{self.name}", self._kernel
         if MODULES[key] is None:
             return lambda *arguments: pretend(plan(call, *arguments))
 
@@ -371,60 +410,27 @@ class Structured:
             return general
         return self.fast(general)
 
-    def _in_place(self, call: str) -> Callable[[str], Callable[..., Any]]:
-        plan = self.plan
-        own = self.kernel or self.name.partition(".")[0]
+    def _writing(
+        self, name: str, fast: Fast | None, in_place: bool
+    ) -> Callable[[str], Callable[..., Any]]:
+        """What makes the kernel of a form that writes to `self`, or to `out`."""
+        plan, call, own = self.plan, f"core::{name}", self._kernel
 
         def form(key: str) -> Callable[..., Any]:
             computes = MODULES[key] is not None
 
-            def written(target: Any, *arguments: Any) -> Any:
+            def onto_self(target: Any, *arguments: Any) -> Any:
                 planned = plan(call, target, *arguments)
                 table = table_of(key) if computes else None
-                try:
-                    return write_to(target, "self", call, planned, table, own)
-                except VALUES_REFUSED as error:
-                    error.operator = call
-                    raise
+                return write_to(target, "self", call, planned, table, own)
 
-            if self.fast_in_place is None or key != "CPU":
-                return written
-            return self.fast_in_place(written)
-
-        return form
-
-    def _out(self, call: str) -> Callable[[str], Callable[..., Any]]:
-        plan = self.plan
-        own = self.kernel or self.name.partition(".")[0]
-
-        def form(key: str) -> Callable[..., Any]:
-            computes = MODULES[key] is not None
-
-            def written(*arguments: Any) -> Any:
+            def onto_out(*arguments: Any) -> Any:
                 *given, out = arguments
                 planned = plan(call, *given)
                 table = table_of(key) if computes else None
-                try:
-                    return write_to(out, "out", call, planned, table, own)
-                except VALUES_REFUSED as error:
-                    error.operator = call
-                    raise
+                return write_to(out, "out", call, planned, table, own)
 
-            if self.fast_out is None or key != "CPU":
-                return written
-            return self.fast_out(written)
+            general = onto_self if in_place else onto_out
+            return general if fast is None or key != "CPU" else fast(general)
 
         return form
-
-
-# What dumps show behind the name of a kernel; every other key in lower case.
-SHOWN_KEYS = {
-    "CompositeImplicitAutograd": "composite",
-    EXPLICIT: "explicit",
-    "BackendSelect": "select",
-}
-
-
-def shown_name(name: str) -> str:
-    """`name.overload` as one word."""
-    return name.replace(".", "_")

@@ -1,21 +1,23 @@
 """Operators of one tensor, element by element.
 
-True only here: for which dtypes each is defined, and what dtype the result has.
+An operator is a line of `ROWS`: for which dtypes it is defined, and what dtype the
+result has, what it is for, and what autocast does with it.  Everything else follows:
+its forms, its kernels by its name, its function and method.
 
-========== ==========================================================================
-family     result
-========== ==========================================================================
-SAME       the dtype of the input (`abs` of complex numbers is real)
-FLOATING   as the input; integers and bool give float32
-TRUTH      bool
-========== ==========================================================================
+============ =========================================================================
+rows         result
+============ =========================================================================
+`same`       the dtype of the input (`abs` of complex numbers is real)
+`floating`   as the input; integers and bool give float32
+`truth`      bool
+============ =========================================================================
 
 Rule: a row `dtype -> (result, computed in, kernel)` is all that the plan of a call
 looks up; what integers need not compute (`floor`, `isnan`, ...) runs `copy` or `fill`.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.operators.fast import fast_unary
@@ -38,7 +40,18 @@ from runtime.tensors.elements import compute_dtype, real_dtype
 from runtime.tensors.tensor import Tensor
 
 Row = tuple[DType, DType, str | Work | None]
+
+
 Rows = Mapping[DType, Row]
+
+
+class Pointwise(NamedTuple):
+    """An operator of elements: its rows, what it is for, and how it is offered."""
+
+    rows: Rows
+    says: str
+    in_place: bool = True
+    autocast: str = ""
 
 
 def same(accepted: frozenset[DType]) -> dict[DType, Row]:
@@ -102,95 +115,109 @@ def _with(rows: Rows, dtypes: frozenset[DType], kernel: str | Work) -> Rows:
 
 
 WHOLE = INTEGERS | {BOOL}
+
+
+def _tests(of_integers: bool) -> Rows:
+    """The rows of a test of floating-point numbers, and what it says of integers."""
+    return _with(truth(ALL), WHOLE, _filled(of_integers))
+
+
 _rounded = _with(same(REALS), INTEGERS, "copy")
+_inexact = floating(ALL)
+_sizes = {dtype: (real_dtype(dtype), compute_dtype(dtype), None) for dtype in NUMBERS}
 
-ROWS: dict[str, Rows] = {
-    "neg": same(NUMBERS),
-    "abs": {
-        dtype: (real_dtype(dtype), compute_dtype(dtype), None) for dtype in NUMBERS
-    },
-    "sign": _with(same(REALS | {BOOL}), frozenset({BOOL}), "copy"),
-    "square": {**same(NUMBERS), BOOL: (INT64, INT64, None)},
-    "relu": same(REALS),
-    "floor": _rounded,
-    "ceil": _rounded,
-    "round": _rounded,
-    "trunc": _rounded,
-    "bitwise_not": same(WHOLE),
-    "conj": _with(same(ALL), ALL - COMPLEXES, "copy"),
-    **dict.fromkeys(
-        ("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt"),
-        floating(ALL),
+
+ROWS: dict[str, Pointwise] = {
+    "neg": Pointwise(same(NUMBERS), "Every element with its sign changed."),
+    "abs": Pointwise(_sizes, "The magnitude of every element."),
+    "sign": Pointwise(
+        _with(same(REALS | {BOOL}), frozenset({BOOL}), "copy"),
+        "-1, 0 or 1 by the sign of every element.",
     ),
-    **dict.fromkeys(
-        ("sin", "cos", "tan", "tanh", "sigmoid", "reciprocal"), floating(ALL)
+    "square": Pointwise(
+        {**same(NUMBERS), BOOL: (INT64, INT64, None)}, "Every element times itself."
     ),
-    **dict.fromkeys(("sinh", "cosh"), floating(ALL)),
-    **dict.fromkeys(("asin", "acos", "atan", "asinh", "acosh", "atanh"), floating(ALL)),
-    **dict.fromkeys(("erf", "erfc"), floating(ALL - COMPLEXES)),
-    "silu": same(FLOATS | COMPLEXES),
-    "logical_not": truth(ALL),
+    "relu": Pointwise(same(REALS), "Every element, or 0 if it is less."),
+    "floor": Pointwise(_rounded, "The greatest integer that is not greater."),
+    "ceil": Pointwise(_rounded, "The least integer that is not less."),
+    "round": Pointwise(_rounded, "The nearest integer, the even one of two."),
+    "trunc": Pointwise(_rounded, "Every element without its fraction."),
+    "bitwise_not": Pointwise(same(WHOLE), "The other bits."),
+    "conj": Pointwise(
+        _with(same(ALL), ALL - COMPLEXES, "copy"), "The complex conjugate."
+    ),
+    "exp": Pointwise(_inexact, "e to the power of every element.", autocast="float32"),
+    "expm1": Pointwise(_inexact, "`exp` less 1, exact near 0.", autocast="float32"),
+    "log": Pointwise(
+        _inexact, "The natural logarithm of every element.", autocast="float32"
+    ),
+    "log1p": Pointwise(
+        _inexact,
+        "The logarithm of 1 and every element, exact near 0.",
+        autocast="float32",
+    ),
+    "log2": Pointwise(
+        _inexact, "The logarithm to base 2 of every element.", autocast="float32"
+    ),
+    "log10": Pointwise(
+        _inexact, "The logarithm to base 10 of every element.", autocast="float32"
+    ),
+    "sqrt": Pointwise(_inexact, "The square root of every element."),
+    "rsqrt": Pointwise(
+        _inexact, "1 divided by the square root of every element.", autocast="float32"
+    ),
+    "sin": Pointwise(_inexact, "The sine of every element, in radians."),
+    "cos": Pointwise(_inexact, "The cosine of every element, in radians."),
+    "tan": Pointwise(
+        _inexact, "The tangent of every element, in radians.", autocast="float32"
+    ),
+    "tanh": Pointwise(_inexact, "The hyperbolic tangent of every element."),
+    "sigmoid": Pointwise(_inexact, "The logistic function of every element."),
+    "reciprocal": Pointwise(
+        _inexact, "1 divided by every element.", autocast="float32"
+    ),
+    "sinh": Pointwise(
+        _inexact, "The hyperbolic sine of every element.", autocast="float32"
+    ),
+    "cosh": Pointwise(
+        _inexact, "The hyperbolic cosine of every element.", autocast="float32"
+    ),
+    "asin": Pointwise(
+        _inexact, "The angle with each sine, in radians.", autocast="float32"
+    ),
+    "acos": Pointwise(
+        _inexact, "The angle with each cosine, in radians.", autocast="float32"
+    ),
+    "atan": Pointwise(_inexact, "The angle with each tangent, in radians."),
+    "asinh": Pointwise(_inexact, "The number with each hyperbolic sine."),
+    "acosh": Pointwise(
+        _inexact, "The number of 0 and more with each hyperbolic cosine."
+    ),
+    "atanh": Pointwise(_inexact, "The number with each hyperbolic tangent."),
+    "erf": Pointwise(floating(ALL - COMPLEXES), "The error function of every element."),
+    "erfc": Pointwise(
+        floating(ALL - COMPLEXES),
+        "1 less the error function of every element, exact where that is small.",
+    ),
+    "silu": Pointwise(same(FLOATS | COMPLEXES), "Every element times its sigmoid."),
+    "logical_not": Pointwise(truth(ALL), "Where the elements are 0."),
 }
 
-TESTS: dict[str, Rows] = {
-    "isnan": _with(truth(ALL), WHOLE, _filled(False)),
-    "isinf": _with(truth(ALL), WHOLE, _filled(False)),
-    "isfinite": _with(truth(ALL), WHOLE, _filled(True)),
+
+TESTS: dict[str, Pointwise] = {
+    "isnan": Pointwise(_tests(False), "Where the elements are NaN.", in_place=False),
+    "isinf": Pointwise(
+        _tests(False), "Where the elements are infinite.", in_place=False
+    ),
+    "isfinite": Pointwise(
+        _tests(True), "Where the elements are neither infinite nor NaN.", in_place=False
+    ),
 }
 
-# What 16-bit floats are too coarse for.
-_IN_FLOAT32 = frozenset(
-    (
-        *("exp", "expm1", "log", "log1p", "log2", "log10", "rsqrt", "reciprocal"),
-        *("tan", "sinh", "cosh", "asin", "acos"),
-    )
-)
-
-# What each is for.
-SAYS = {
-    "acos": "The angle with each cosine, in radians.",
-    "acosh": "The number of 0 and more with each hyperbolic cosine.",
-    "asin": "The angle with each sine, in radians.",
-    "asinh": "The number with each hyperbolic sine.",
-    "atan": "The angle with each tangent, in radians.",
-    "atanh": "The number with each hyperbolic tangent.",
-    "cosh": "The hyperbolic cosine of every element.",
-    "erfc": "1 less the error function of every element, exact where that is small.",
-    "sinh": "The hyperbolic sine of every element.",
-    "neg": "Every element with its sign changed.",
-    "abs": "The magnitude of every element.",
-    "sign": "-1, 0 or 1 by the sign of every element.",
-    "square": "Every element times itself.",
-    "relu": "Every element, or 0 if it is less.",
-    "floor": "The greatest integer that is not greater.",
-    "ceil": "The least integer that is not less.",
-    "round": "The nearest integer, the even one of two.",
-    "trunc": "Every element without its fraction.",
-    "bitwise_not": "The other bits.",
-    "conj": "The complex conjugate.",
-    "exp": "e to the power of every element.",
-    "expm1": "`exp` less 1, exact near 0.",
-    "log": "The natural logarithm of every element.",
-    "log1p": "The logarithm of 1 and every element, exact near 0.",
-    "log2": "The logarithm to base 2 of every element.",
-    "log10": "The logarithm to base 10 of every element.",
-    "sqrt": "The square root of every element.",
-    "rsqrt": "1 divided by the square root of every element.",
-    "sin": "The sine of every element, in radians.",
-    "cos": "The cosine of every element, in radians.",
-    "tan": "The tangent of every element, in radians.",
-    "tanh": "The hyperbolic tangent of every element.",
-    "sigmoid": "The logistic function of every element.",
-    "reciprocal": "1 divided by every element.",
-    "erf": "The error function of every element.",
-    "silu": "Every element times its sigmoid.",
-    "logical_not": "Where the elements are 0.",
-    "isnan": "Where the elements are NaN.",
-    "isinf": "Where the elements are infinite.",
-    "isfinite": "Where the elements are neither infinite nor NaN.",
-}
 
 _GELU = same(FLOATS)
+
+
 APPROXIMATIONS = ("none", "tanh")
 
 
@@ -220,20 +247,14 @@ OPERATORS = (
         Structured(
             name,
             "Tensor self",
-            planner(rows),
-            in_place=True,
+            planner(each.rows),
+            in_place=each.in_place,
             tags=("pointwise",),
-            fast=fast_unary(name, rows),
-            says=SAYS[name],
-            autocast="float32" if name in _IN_FLOAT32 else "",
+            fast=fast_unary(name, each.rows) if name in ROWS else None,
+            says=each.says,
+            autocast=each.autocast,
         )
-        for name, rows in ROWS.items()
-    ),
-    *(
-        Structured(
-            name, "Tensor self", planner(rows), tags=("pointwise",), says=SAYS[name]
-        )
-        for name, rows in TESTS.items()
+        for name, each in {**ROWS, **TESTS}.items()
     ),
     Structured(
         "gelu",

@@ -1,35 +1,42 @@
 """Views: other shapes and strides on the same elements.
 
-True only here: the arithmetic of shape, strides and offset for every view operator.
-Nothing is copied, and no element is looked at, so one function serves every backend;
-it is registered once, at CompositeExplicitAutograd.  Versions, and what a view keeps
-of its base, are the business of the keys above.
+Nothing is copied, and no element is looked at, so one function serves every backend: it
+is registered once, at CompositeExplicitAutograd, and does the arithmetic of shape,
+strides and offset.  Versions, and what a view keeps of its base, are the business of
+the keys above; gradients of views stand in `runtime.operators.reshaping`.
 
 Rules:
 - a view operator checks everything before it makes anything;
 - its in-place form makes the view and gives the tensor itself the view's place: no
   element is written, and other views of the same elements stay as they are;
-- arguments come in schema order, defaults filled in;
 - sizes and dimensions follow torch: negative dimensions count from the end, one size
   of `view` may be -1, a size of `expand` may be -1 and keeps what is there.
 """
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 from runtime.errors.operands import DimensionOutOfRange, DTypeRefused, WrongOption
 from runtime.errors.operator import IndexOutOfRange, ShapesDoNotFit, ViewImpossible
 from runtime.errors.storage import BadStrides, OutOfStorage
 from runtime.operators.call import core
-from runtime.operators.expanding import check_count, expand
-from runtime.operators.plan import PLAIN, one_dim
-from runtime.operators.structured import Written, composed
+from runtime.operators.plan import (
+    PLAIN,
+    check_count,
+    distinct_dims,
+    one_dim,
+)
+from runtime.operators.structured import EXPLICIT, Written, composed, composite, summary
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import claimed
 from runtime.tensors.elements import complex_dtype, itemsize, real_dtype
 from runtime.tensors.making import view_of
-from runtime.tensors.shape import check_bounds, view_strides
+from runtime.tensors.shape import (
+    check_bounds,
+    view_strides,
+)
 from runtime.tensors.tensor import Tensor
 
 Ints = tuple[int, ...]
@@ -42,29 +49,13 @@ def real_dim(call: str, dim: int, shape: tuple[int, ...]) -> int:
     return one_dim(call, dim, shape)
 
 
-def in_order(call: str, dims: Sequence[int], shape: tuple[int, ...]) -> list[int]:
-    """Dimensions counted from the front, as they come, each once."""
-    found: list[int] = []
-    for dim in dims:
-        wrapped = one_dim(call, dim, shape)
-        if wrapped in found:
-            raise DimensionOutOfRange(
-                operator=call, dim=dim, shape=shape, repeated=True
-            )
-        found.append(wrapped)
-    return found
-
-
 def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[int]:
     """The wanted sizes, with the one -1 among them worked out.
 
     Raises:
         ShapesDoNotFit: the number of elements is another one, or cannot be.
     """
-    count = 1
-    for size in shape:
-        count *= size
-    known, open_ = 1, -1
+    count, known, open_ = prod(shape), 1, -1
     for place, size in enumerate(wanted):
         if size == -1 and open_ < 0:
             open_ = place
@@ -91,7 +82,7 @@ def sized(operator: str, shape: tuple[int, ...], wanted: Sequence[int]) -> list[
 
 
 def view(self: Tensor, size: Sequence[int]) -> Tensor:
-    """The elements in another shape.  Raises `ShapesDoNotFit`, `ViewImpossible`."""
+    """A view in another shape.  Raises `ShapesDoNotFit`, `ViewImpossible`."""
     _, offset, strides = self._place or claimed(self)
     return view_of(self, *_viewed(self.shape, strides, tuple(size)), offset)
 
@@ -110,7 +101,7 @@ def _viewed(shape: Ints, strides: Ints, size: Ints) -> tuple[Ints, Ints]:
 
 
 def select(self: Tensor, dim: int, index: int) -> Tensor:
-    """One place of a dimension, which goes away."""
+    """A view of one place of a dimension."""
     dim = real_dim("core::select", dim, self.shape)
     size = self.shape[dim]
     if not -size <= index < size:
@@ -158,7 +149,7 @@ def slice_(
 
 
 def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two dimensions exchanged."""
+    """A view with two dimensions exchanged."""
     first = one_dim("core::transpose", dim0, self.shape)
     second = one_dim("core::transpose", dim1, self.shape)
     if first == second:
@@ -171,7 +162,7 @@ def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 def t(self: Tensor) -> Tensor:
-    """The transposed matrix; fewer dimensions stay as they are."""
+    """A view of a matrix with its dimensions exchanged."""
     shape = self.shape
     if len(shape) == 2:
         _, offset, (down, right) = self._place or claimed(self)
@@ -187,7 +178,7 @@ def t(self: Tensor) -> Tensor:
 
 
 def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
-    """All dimensions in another order."""
+    """A view with the dimensions in another order."""
     if len(dims) != len(self.shape):
         raise ShapesDoNotFit(
             operator="core::permute",
@@ -195,7 +186,7 @@ def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
             reason=f"{len(dims)} dimensions are named",
             fits=f"each of the {len(self.shape)} dimensions once",
         )
-    order = in_order("core::permute", dims, self.shape)
+    order = distinct_dims("core::permute", dims, self.shape)
     shape, strides = self.shape, self.strides
     return view_of(
         self,
@@ -205,17 +196,57 @@ def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
     )
 
 
+def expand(self: Tensor, size: Sequence[int]) -> Tensor:
+    """A view with dimensions of size 1 repeated, and new ones in front."""
+    _, offset, strides = self._place or claimed(self)
+    return view_of(self, *_expanded(self.shape, strides, tuple(size)), offset)
+
+
+@lru_cache(maxsize=1024)
+def _expanded(given: Ints, steps: Ints, size: Ints) -> tuple[Ints, Ints]:
+    """Shape and strides with dimensions repeated.  Raises as `expand`."""
+    added = len(size) - len(given)
+    shape: list[int] = []
+    strides: list[int] = []
+    for place, wanted in enumerate(size):
+        have = given[place - added] if place >= added else 1
+        step = steps[place - added] if place >= added else 0
+        kept = have if wanted == -1 and place >= added else wanted
+        if kept < 0 or (kept != have and have != 1):
+            raise _not_expandable(given, size)
+        shape.append(kept)
+        strides.append(step if kept == have else 0)
+    if added < 0:
+        raise _not_expandable(given, size)
+    check_count("core::expand", tuple(shape))
+    return tuple(shape), tuple(strides)
+
+
+def _not_expandable(shape: tuple[int, ...], size: Sequence[int]) -> ShapesDoNotFit:
+    return ShapesDoNotFit(
+        operator="core::expand",
+        shapes=(("self", shape), ("wanted", tuple(size))),
+        reason="only a dimension of size 1 can be repeated",
+        fits=f"sizes that end in {shape}, where each 1 and each new size is free",
+    )
+
+
 def squeeze(self: Tensor, dim: Sequence[int] | None) -> Tensor:
-    """Dimensions of size 1 taken away: all of them, or those among `dim`."""
+    """A view without dimensions of size 1.
+
+    Of all of them, or of those among `dim`.
+    """
     count = len(self.shape)
-    named = range(count) if dim is None else in_order("core::squeeze", dim, self.shape)
+    named = (
+        range(count) if dim is None else distinct_dims("core::squeeze", dim, self.shape)
+    )
     kept = [d for d in range(count) if self.shape[d] != 1 or d not in named]
     shape = tuple([self.shape[d] for d in kept])
     return view_of(self, shape, tuple([self.strides[d] for d in kept]), self.offset)
 
 
 def unsqueeze(self: Tensor, dim: int) -> Tensor:
-    """A new dimension of size 1 before `dim`."""
+    """A view with a new dimension of size 1 before `dim`."""
     count = len(self.shape) + 1
     if not -count <= dim < count:
         raise DimensionOutOfRange(
@@ -239,7 +270,10 @@ def as_strided(
     stride: Sequence[int],
     storage_offset: int | None,
 ) -> Tensor:
-    """Any shape and strides within the storage.  Raises `WrongOption`."""
+    """A view with the sizes, strides and offset given.
+
+    Raises `WrongOption` for what is not within the storage.
+    """
     if len(size) != len(stride):
         raise ShapesDoNotFit(
             operator="core::as_strided",
@@ -264,7 +298,7 @@ def as_strided(
 
 
 def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
-    """The diagonal of two dimensions as a last one; `offset` moves it to the right."""
+    """A view of the diagonal of two dimensions; `offset` moves it to the right."""
     first = real_dim("core::diagonal", dim1, self.shape)
     second = real_dim("core::diagonal", dim2, self.shape)
     if first == second:
@@ -288,7 +322,7 @@ def diagonal(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
 
 
 def alias(self: Tensor) -> Tensor:
-    """The same elements as another tensor."""
+    """A view of the whole tensor."""
     return view_of(self, self.shape, self.strides, self.offset)
 
 
@@ -335,27 +369,8 @@ def _pieces(self: Tensor, dim: int, sizes: Sequence[int]) -> list[Tensor]:
     return made
 
 
-def _view(schema: str, function: Callable[..., Any], **told: Any) -> Written:
-    return Written(schema, {"CompositeExplicitAutograd": function}, **told)
-
-
-def _in_place(schema: str, function: Callable[..., Tensor], says: str) -> Written:
-    """The form that turns the tensor itself into the view; refused by its own name."""
-    show = composed(f"core::{schema.partition('(')[0]}", function)
-
-    def kernel(self: Tensor, *arguments: Any) -> Tensor:
-        view = show(self, *arguments)
-        self._shape, self._place, self.number = view._shape, view._place, None
-        # Last, as it is filled in from the others.
-        self._flat = None
-        return self
-
-    kernels = {"CompositeExplicitAutograd": kernel}
-    return Written(schema, kernels, ("inplace", "inplace_view"), says=says)
-
-
 def view_as_real(self: Tensor) -> Tensor:
-    """The real and the imaginary parts of complex numbers, in a last dimension."""
+    """A view of complex numbers as pairs of their parts, in a last dimension."""
     if not self.dtype.is_complex:
         raise DTypeRefused(
             operator="core::view_as_real",
@@ -371,7 +386,7 @@ def view_as_real(self: Tensor) -> Tensor:
 
 
 def view_as_complex(self: Tensor) -> Tensor:
-    """The complex numbers whose parts are in a last dimension, one beside the other."""
+    """A view of pairs of numbers, in a last dimension, as complex ones."""
     call = "core::view_as_complex"
     if self.dtype not in PLAIN:
         raise DTypeRefused(
@@ -442,14 +457,14 @@ def _unfit(call: str, self: Tensor, dtype: DType) -> WrongOption:
 
 
 def real(self: Tensor) -> Any:
-    """The real parts of complex numbers; real numbers as they are."""
+    """A view of the real parts; real numbers as they are."""
     if not self.dtype.is_complex:
         return self
     return core.select(core.view_as_real(self), -1, 0)
 
 
 def imag(self: Tensor) -> Any:
-    """The imaginary parts of complex numbers."""
+    """A view of the imaginary parts of complex numbers."""
     if not self.dtype.is_complex:
         raise DTypeRefused(
             operator="core::imag",
@@ -460,128 +475,84 @@ def imag(self: Tensor) -> Any:
     return core.select(core.view_as_real(self), -1, 1)
 
 
+def _view(
+    schema: str, function: Callable[..., Any], says: str | None = None, only: str = ""
+) -> Written:
+    """A view operator; it says the first sentence of its function, if nothing else."""
+    told = summary(function) if says is None else says
+    return Written(schema, {EXPLICIT: function}, says=told, only=only)
+
+
+def _in_place(schema: str, function: Callable[..., Tensor]) -> Written:
+    """The form that turns the tensor itself into the view; refused by its own name."""
+    show = composed(f"core::{schema.partition('(')[0]}", function)
+
+    def kernel(self: Tensor, *arguments: Any) -> Tensor:
+        view = show(self, *arguments)
+        self._shape, self._place, self.number = view._shape, view._place, None
+        # Last, as it is filled in from the others.
+        self._flat = None
+        return self
+
+    says = f"{summary(function).removesuffix('.')}, in place."
+    return Written(schema, {EXPLICIT: kernel}, ("inplace", "inplace_view"), says=says)
+
+
 OPERATORS = (
-    _view(
-        "view(Tensor(a) self, int[] size) -> Tensor(a)",
-        view,
-        says="A view in another shape.",
-        only="method",
-    ),
-    _view(
-        "select(Tensor(a) self, int dim, int index) -> Tensor(a)",
-        select,
-        says="A view of one place of a dimension.",
-    ),
+    _view("view(Tensor(a) self, int[] size) -> Tensor(a)", view, only="method"),
+    _view("select(Tensor(a) self, int dim, int index) -> Tensor(a)", select),
     _view(
         "slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1)"
         " -> Tensor(a)",
         slice_,
+        says="",
     ),
-    _view(
-        "transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-        transpose,
-        says="A view with two dimensions exchanged.",
-    ),
-    _view(
-        "t(Tensor(a) self) -> Tensor(a)",
-        t,
-        says="A view of a matrix with its dimensions exchanged.",
-    ),
-    _view(
-        "permute(Tensor(a) self, int[] dims) -> Tensor(a)",
-        permute,
-        says="A view with the dimensions in another order.",
-    ),
-    _view(
-        "expand(Tensor(a) self, int[] size) -> Tensor(a)",
-        expand,
-        says="A view with dimensions of size 1 repeated.",
-        only="method",
-    ),
-    _view(
-        "squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)",
-        squeeze,
-        says="A view without dimensions of size 1.",
-    ),
-    _view(
-        "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)",
-        unsqueeze,
-        says="A view with a new dimension of size 1.",
-    ),
+    _view("transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose),
+    _view("t(Tensor(a) self) -> Tensor(a)", t),
+    _view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", permute),
+    _view("expand(Tensor(a) self, int[] size) -> Tensor(a)", expand, only="method"),
+    _view("squeeze(Tensor(a) self, int[1]? dim=None) -> Tensor(a)", squeeze),
+    _view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze),
     _in_place(
-        "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)",
-        transpose,
-        "A view with two dimensions exchanged, in place.",
+        "transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", transpose
     ),
-    _in_place(
-        "t_(Tensor(a!) self) -> Tensor(a!)",
-        t,
-        "A view of a matrix with its dimensions exchanged, in place.",
-    ),
-    _in_place(
-        "squeeze_(Tensor(a!) self, int[1]? dim=None) -> Tensor(a!)",
-        squeeze,
-        "A view without dimensions of size 1, in place.",
-    ),
-    _in_place(
-        "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)",
-        unsqueeze,
-        "A view with a new dimension of size 1, in place.",
-    ),
+    _in_place("t_(Tensor(a!) self) -> Tensor(a!)", t),
+    _in_place("squeeze_(Tensor(a!) self, int[1]? dim=None) -> Tensor(a!)", squeeze),
+    _in_place("unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueeze),
     _view(
         "as_strided(Tensor(a) self, int[] size, int[] stride,"
         " int? storage_offset=None) -> Tensor(a)",
         as_strided,
-        says="A view with the sizes, strides and offset given.",
     ),
     _view(
         "diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
         diagonal,
-        says="A view of the diagonal of two dimensions.",
     ),
-    _view(
-        "view_as_real(Tensor(a) self) -> Tensor(a)",
-        view_as_real,
-        says="A view of complex numbers as pairs of their parts.",
-        only="function",
-    ),
+    _view("view_as_real(Tensor(a) self) -> Tensor(a)", view_as_real, only="function"),
     _view(
         "view_as_complex(Tensor(a) self) -> Tensor(a)",
         view_as_complex,
-        says="A view of pairs of numbers as complex ones.",
         only="function",
     ),
-    _view("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", view_dtype),
-    Written(
-        "real(Tensor(a) self) -> Tensor(a)",
-        {"CompositeImplicitAutograd": composed("core::real", real)},
-        says="A view of the real parts; real numbers as they are.",
-        only="function",
-    ),
-    Written(
-        "imag(Tensor(a) self) -> Tensor(a)",
-        {"CompositeImplicitAutograd": composed("core::imag", imag)},
-        says="A view of the imaginary parts of complex numbers.",
-        only="function",
-    ),
+    _view("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", view_dtype, ""),
+    composite("real(Tensor(a) self) -> Tensor(a)", only="function")(real),
+    composite("imag(Tensor(a) self) -> Tensor(a)", only="function")(imag),
     # Without history: what records it is above.
     _view(
         "detach(Tensor(a) self) -> Tensor(a)",
         alias,
-        says="A view that gradients do not follow.",
+        "A view that gradients do not follow.",
         only="method",
     ),
+    _view("alias(Tensor(a) self) -> Tensor(a)", alias, only="method"),
     _view(
-        "alias(Tensor(a) self) -> Tensor(a)",
-        alias,
-        says="A view of the whole tensor.",
-        only="method",
-    ),
-    _view(
-        "split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", split
+        "split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]",
+        split,
+        says="",
     ),
     _view(
         "split.sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
         split_sizes,
+        says="",
     ),
 )

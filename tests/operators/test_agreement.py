@@ -6,14 +6,15 @@ import pytest
 
 from runtime.errors.operands import DTypeRefused
 from runtime.errors.operator import ShapesDoNotFit
-from runtime.operators.agreement import (
+from runtime.operators.plan import (
+    FLOAT32,
+    FLOATS,
     computing,
     index_dtype,
     one_dtype,
     require_ndim,
     require_shape,
 )
-from runtime.operators.plan import FLOAT32, FLOATS
 from runtime.schema.codes import DType
 from tests.operators.made import tensor
 

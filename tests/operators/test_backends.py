@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from runtime.operators import backends
-from runtime.operators.backends import KEYS, MODULES, table_for, table_of
+from runtime.operators import produce
+from runtime.operators.produce import KEYS, MODULES, table_for, table_of
 from runtime.schema.device import Device
 from tests.tensors.loading import noted
 
@@ -15,7 +15,7 @@ def test_a_table_loads_once_by_one_thread_at_a_time(
 ) -> None:
     table = {"add": None}
     asked = noted(monkeypatch, SimpleNamespace(KERNELS=table))
-    monkeypatch.setattr(backends, "_TABLES", {})
+    monkeypatch.setattr(produce, "_TABLES", {})
     assert table_of("CPU") is table_of("CPU") is table
     parents = ("runtime", "runtime.kernels", "runtime.kernels.cpu")
     assert asked == [(name, True) for name in parents]

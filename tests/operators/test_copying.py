@@ -13,7 +13,7 @@ from runtime.errors.operands import (
     WrongOption,
 )
 from runtime.errors.tensor import NotOneElement
-from runtime.operators import core, factories
+from runtime.operators import core, creation
 from runtime.schema.device import Device
 from tests.operators.made import LETTERS, META, made, shown, tensor
 
@@ -125,7 +125,7 @@ def test_devices_without_kernels_keep_their_elements_on_the_host() -> None:
 
 
 def test_copies_may_be_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factories, "pinned_array", np.empty)
+    monkeypatch.setattr(creation, "pinned_array", np.empty)
     found = core._to_copy(tensor([1.5]), dtype=LETTERS["d"], pin_memory=True)
     assert shown(found) == ("float64", [1.5])
     with pytest.raises(WrongOption) as caught:

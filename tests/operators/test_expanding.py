@@ -7,7 +7,7 @@ import pytest
 from runtime.errors.operands import WrongOption
 from runtime.errors.operator import ShapesDoNotFit
 from runtime.operators.call import core
-from runtime.operators.expanding import MOST
+from runtime.operators.plan import MOST
 from runtime.tensors.tensor import Tensor
 from tests.operators.grid import cube
 from tests.operators.told import refused

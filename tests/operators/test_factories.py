@@ -13,7 +13,7 @@ from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import MissingKernel
 from runtime.errors.operands import DTypeRefused, WrongOption
 from runtime.errors.storage import DeviceUnavailable, NotEnoughMemory
-from runtime.operators import core, factories
+from runtime.operators import core, creation
 from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
 from runtime.tensors.keys import inference_keys_of, keys_of
@@ -214,8 +214,8 @@ def test_what_pins_is_loaded_by_one_thread_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked = noted(monkeypatch, SimpleNamespace(pinned_array=np.empty))
-    monkeypatch.setattr(factories, "memory_of", lambda kind: kind)
-    assert factories.pinned_array(3, np.dtype("int8")).shape == (3,)
+    monkeypatch.setattr(creation, "memory_of", lambda kind: kind)
+    assert creation.pinned_array(3, np.dtype("int8")).shape == (3,)
     names = ("runtime", "runtime.kernels", "runtime.kernels.cuda")
     assert asked == [(n, True) for n in (*names, "runtime.kernels.cuda.memory")]
 
@@ -227,7 +227,7 @@ def test_pinned_tensors_hold_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
         pinned.append(np.empty(count, form))
         return pinned[-1]
 
-    monkeypatch.setattr(factories, "pinned_array", array)
+    monkeypatch.setattr(creation, "pinned_array", array)
     found = core.full([2, 2], 7, pin_memory=True)
     assert shown(found) == ("int64", [[7, 7], [7, 7]])
     assert found.data_ptr() == pinned[0].ctypes.data

@@ -9,7 +9,7 @@ from runtime import ops
 from runtime.autograd import inference_mode
 from runtime.errors.operands import DevicesDiffer, WrongOption
 from runtime.keys import DispatchKey, KeySet
-from runtime.operators import core, two_sided
+from runtime.operators import core, methods
 from runtime.operators.fast import SERIAL, apart
 from runtime.tensors import data
 from runtime.tensors.keys import INFERRING, inference, inference_keys_of, keys_of
@@ -94,7 +94,7 @@ def test_a_number_on_the_left(number: Any, dtype: str) -> None:
 
 
 def test_commutative_operators_take_a_number_on_either_side() -> None:
-    assert {"add", "mul"} < two_sided.COMMUTATIVE
+    assert {"add", "mul"} < methods.COMMUTATIVE
     x = tensor([1, 2, 4], "int32")
     assert shown(3 + x) == ("int32", [4, 5, 7])
     assert shown(3 * x) == ("int32", [3, 6, 12])

@@ -6,8 +6,7 @@ from runtime.dispatch.dispatcher import Dispatcher, default_dispatcher
 from runtime.errors.registration import NamespaceTaken
 from runtime.operators import install
 from runtime.operators.call import NAMESPACE
-from runtime.operators.install import ORIGIN
-from runtime.operators.registry import declared
+from runtime.operators.install import ORIGIN, declared
 from tests.operators.made import shown, tensor
 
 

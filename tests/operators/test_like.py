@@ -4,7 +4,7 @@ import pytest
 
 from runtime.errors.operands import WrongOption
 from runtime.operators import core
-from runtime.operators.like import CONSTANTS, NAMES
+from runtime.operators.creation import CONSTANTS, NAMES
 from tests.operators.made import LETTERS, META, shown, tensor
 
 

@@ -16,7 +16,7 @@ from runtime.errors.registration import UnknownOperator
 from runtime.errors.storage import DeviceUnavailable
 from runtime.operators import functions, methods
 from runtime.operators.call import core
-from runtime.operators.public import public
+from runtime.operators.calling import public
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors import Generator, tensor

@@ -8,7 +8,7 @@ from runtime import Tensor, default_dispatcher, ops
 from runtime.errors.call import MissingArgument
 from runtime.errors.operands import WrongOption
 from runtime.operators import core
-from runtime.operators.like import CONSTANTS
+from runtime.operators.creation import CONSTANTS
 from runtime.python_dispatch import TorchDispatchMode
 from tests.operators.made import LETTERS, META, shown, tensor
 from tests.operators.told import refused

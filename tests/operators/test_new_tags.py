@@ -3,7 +3,7 @@
 import pytest
 
 from runtime import default_dispatcher
-from runtime.operators.registry import declared
+from runtime.operators.install import declared
 
 # Tag -> the operators of `core` that have it.
 TAGGED = {

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runtime.operators.number import number_for, number_of
+from runtime.operators.plan import number_for, number_of
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
 from runtime.tensors.making import wrap_number

@@ -7,9 +7,8 @@ import pytest
 
 from runtime.errors.operands import DevicesDiffer, TargetDType
 from runtime.operators import core
-from runtime.operators.backends import table_of
 from runtime.operators.plan import FLOAT32, Plan
-from runtime.operators.produce import clashes, prepared, produce, write_to
+from runtime.operators.produce import clashes, prepared, produce, table_of, write_to
 from runtime.schema.device import Device
 from runtime.tensors.making import wrap_number
 from runtime.tensors.tensor import Tensor

@@ -25,14 +25,12 @@ from runtime.errors.base import EveryorderError
 from runtime.errors.operator import IndexOutOfRange
 from runtime.kernels import get_num_threads, set_num_threads
 from runtime.operators import core, remembered
-from runtime.operators.backends import table_of
+from runtime.operators.install import FAMILIES
 from runtime.operators.plan import Plan
-from runtime.operators.produce import produce
-from runtime.operators.registry import FAMILIES
+from runtime.operators.produce import VALUES_REFUSED, produce, table_of
 from runtime.operators.remembered import (
     MOST,
     NEVER,
-    VALUES_REFUSED,
     Memory,
     remembering,
 )

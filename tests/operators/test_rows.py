@@ -3,9 +3,15 @@
 import numpy as np
 
 from runtime.operators import core
-from runtime.operators.backends import table_of
 from runtime.operators.plan import FLOAT32, INT64
-from runtime.operators.rows import as_dtype, as_rows, expanded, in_order, shaped
+from runtime.operators.produce import (
+    as_dtype,
+    as_rows,
+    expanded,
+    in_order,
+    shaped,
+    table_of,
+)
 from tests.operators.grid import cube, grid
 
 CPU = table_of("CPU")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from runtime.errors.operands import WrongOption
-from runtime.operators.scalar import check_fill, default_dtype
+from runtime.operators.plan import check_fill, default_dtype
 from runtime.schema.codes import DType
 
 

@@ -169,7 +169,7 @@ def test_nothing_to_join_below_the_dispatcher() -> None:
 
 def test_joining_where_no_backend_does() -> None:
     """The composite: by copies, for backends without a kernel of their own."""
-    from runtime.operators.cat import cat_anywhere
+    from runtime.operators.arranging import cat_anywhere
 
     x, y = tensor([[1.0], [2.0]]), tensor([[3, 4], [5, 6]], "int64")
     assert shown(cat_anywhere([x, y], 1)) == ("float32", [[1, 3, 4], [2, 5, 6]])

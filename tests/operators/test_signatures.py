@@ -6,7 +6,7 @@ import pytest
 
 import runtime
 from runtime.operators import functions
-from runtime.operators.public import public
+from runtime.operators.calling import public
 from runtime.tensors.tensor import METHODS
 
 

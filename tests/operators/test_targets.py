@@ -1,14 +1,13 @@
-"""A finished result handed over to `out`."""
+"""A finished result of other operators, handed over to `out`."""
 
 import pytest
 
 from runtime.errors.operands import DevicesDiffer, TargetDType, TargetShape
 from runtime.operators import core
-from runtime.operators.targets import hand_over
 from runtime.tensors.tensor import Tensor
 from tests.operators.made import META, shown, tensor
 
-RESULT = tensor([1.0, 2.0])
+PARTS = [tensor(1.0), tensor(2.0)]
 
 
 def test_a_target_is_written_resized_or_converted() -> None:
@@ -17,8 +16,10 @@ def test_a_target_is_written_resized_or_converted() -> None:
         (tensor([], "float64"), "float64"),
         (core.slice(tensor([0.0] * 4), 0, 0, 4, 2), "float32"),
     ):
-        assert hand_over(RESULT, out, "f") is out
+        before = out._version
+        assert core.stack_out(PARTS, 0, out=out) is out
         assert shown(out) == (dtype, [1.0, 2.0])
+        assert out._version == before + 1
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,7 @@ def test_a_target_is_written_resized_or_converted() -> None:
 )
 def test_a_target_that_does_not_fit_stays(out: Tensor, kind: type[Exception]) -> None:
     before = out.shape, out._version
-    with pytest.raises(kind):
-        hand_over(RESULT, out, "f")
+    with pytest.raises(kind) as caught:
+        core.stack_out(PARTS, 0, out=out)
+    assert caught.value.operator == "core::stack.out"  # type: ignore[attr-defined]  # of each of them
     assert (out.shape, out._version) == before

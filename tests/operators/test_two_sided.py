@@ -14,7 +14,7 @@ from runtime.errors.call import WrongArgumentType, WrongReturnType
 from runtime.errors.tensor import UnfitValue
 from runtime.keys import DispatchKey, KeySet, include_keys
 from runtime.operators import core
-from runtime.operators.two_sided import COMMUTATIVE, arithmetic, comparison, reflected
+from runtime.operators.methods import COMMUTATIVE, arithmetic, comparison, reflected
 from runtime.tensors.tensor import Tensor
 from tests.operators.made import tensor
 

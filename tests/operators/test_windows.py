@@ -3,7 +3,7 @@
 import pytest
 
 from runtime.errors.operands import WrongOption
-from runtime.operators.windows import LARGEST, pair, places
+from runtime.operators.convolution import LARGEST, pair, places
 
 
 def test_one_number_counts_for_both() -> None:

@@ -36,8 +36,7 @@ from runtime.kernels.cpu.elementwise_element import element
 from runtime.kernels.cpu.elementwise_layout import plan
 from runtime.kernels.jit import NUMBA_NAMES, Entry, Family
 from runtime.kernels.threads import parallel_for
-from runtime.operators.number import number_for
-from runtime.operators.plan import Shape
+from runtime.operators.plan import Shape, number_for
 from runtime.schema.codes import DType
 from runtime.script.fusion.pointwise import Element, Later, step_of
 from runtime.script.ir import Graph, Value

@@ -21,9 +21,8 @@ from typing import Any, NamedTuple
 
 from runtime.errors.base import EveryorderError
 from runtime.locks import load
-from runtime.operators import binary, ternary, unary
-from runtime.operators.number import number_for
-from runtime.operators.plan import COMPLEXES, Plan
+from runtime.operators import binary, unary
+from runtime.operators.plan import COMPLEXES, Plan, number_for
 from runtime.operators.produce import made_dtype
 from runtime.operators.structured import Structured
 from runtime.schema.types import TensorType
@@ -66,7 +65,7 @@ class Step(NamedTuple):
 @cache
 def operators() -> Mapping[str, Structured]:
     """The operators that can be fused, by the kind of their nodes."""
-    families = (*unary.OPERATORS, *binary.OPERATORS, *ternary.OPERATORS)
+    families = (*unary.OPERATORS, *binary.OPERATORS, *binary.OPERATORS)
     return {f"core::{each.name}": each for each in families if each.functional}
 
 

@@ -1,13 +1,21 @@
-"""Factories: operators that make a tensor of none.
+"""Creation: operators that make a tensor of none, or like another one.
 
-True only here: how a call without tensors finds its backend.  The kernel at
-BackendSelect reads `device` and runs the kernel of that device's key; the kernels of
-the backends make the tensor on the device as given.
+A factory finds its backend without tensors: the kernel at BackendSelect reads `device`
+and runs the kernel of that device's key, and the kernels of the backends make the
+tensor on the device as given.
+
+`zeros_like(x)` has the shape of `x`, `x.new_zeros(size)` another one; the rest of what
+is not given is that of `x`, in both.  Each calls the factory of its name, and is
+refused by its own name.
 
 Rules:
 - the options come last in every schema: dtype, device, pin_memory;
 - without `dtype` the elements are float32; `full` and `arange` go by their numbers;
-- `pin_memory` asks for host memory that a CUDA device reads directly: it needs one.
+- `pin_memory` asks for host memory that a CUDA device reads directly: it needs one;
+- for tensors like one in host memory, that are to stay there, there is nothing to
+  choose: constants have kernels of the CPU;
+- `zeros_like` lies in memory as its tensor does, or as `memory_format=` says;
+  `new_zeros` row by row.
 """
 
 from collections.abc import Callable
@@ -20,28 +28,38 @@ from runtime.dispatch.kernel import linked
 from runtime.errors.operands import WrongOption
 from runtime.keys import KeySet, key_of_device
 from runtime.locks import load
-from runtime.operators.backends import MODULES, table_for
-from runtime.operators.expanding import MOST
+from runtime.operators.call import core
 from runtime.operators.fast import fast_fill
-from runtime.operators.number import number_for
 from runtime.operators.plan import (
+    COMPLEX64,
     COMPLEXES,
     CPU,
     FLOAT32,
     FLOAT64,
     INT64,
     INTEGERS,
+    MOST,
     NUMBERS,
     REALS,
     Plan,
     Shape,
+    check_fill,
+    default_dtype,
+    laid,
+    number_for,
     require_dtype,
+    strides_of,
 )
-from runtime.operators.produce import converted, fresh, produce
-from runtime.operators.rows import parts
-from runtime.operators.scalar import check_fill, default_dtype
-from runtime.operators.structured import Written
-from runtime.schema.codes import DType
+from runtime.operators.produce import (
+    MODULES,
+    as_dtype,
+    fresh,
+    parts,
+    produce,
+    table_for,
+)
+from runtime.operators.structured import EXPLICIT, Written, composed
+from runtime.schema.codes import DType, MemoryFormat
 from runtime.schema.device import Device
 from runtime.tensors.arrays import flat_of
 from runtime.tensors.elements import compute_dtype, numpy_dtype
@@ -50,8 +68,11 @@ from runtime.tensors.storage import memory_of, resolved
 from runtime.tensors.tensor import Tensor
 
 OPTIONS = "*, ScalarType? dtype=None, Device? device=None, bool pin_memory=False"
+
+
 SEEDED = "*, Generator? generator=None, " + OPTIONS.removeprefix("*, ")
-COMPLEX64 = DType.named("complex64")
+
+
 # Where `device` stands among the arguments of every factory.
 DEVICE_AT = -2
 
@@ -152,7 +173,7 @@ def _empty(call: str, size: list[int], dtype: DType | None, device: Device) -> T
     return empty_tensor(check_size(call, size), dtype or FLOAT32, device)
 
 
-def _constant(value: int) -> Maker:
+def _constants(value: int) -> Maker:
     def make(call: str, size: list[int], dtype: DType | None, device: Device) -> Tensor:
         return filled(check_size(call, size), dtype or FLOAT32, device, value)
 
@@ -266,7 +287,150 @@ def _linspace(
     if steps > 1:
         last = view_of(points, (1,), (1,), steps - 1)
         table["fill"](last, float(end))
-    return converted(points, kind, table)
+    return as_dtype(table, points, kind)
+
+
+NAMES = ("empty", "zeros", "ones", "rand", "randn")
+
+
+RANDOM = ("rand", "randn")
+
+
+# What they hold; None: whatever it is.
+CONSTANTS: dict[str, int | None] = {"empty": None, "zeros": 0, "ones": 1}
+
+
+# What two calls in a row give of them is not the same.
+TAGS = {
+    "empty": ("nondeterministic_bitwise",),
+    **dict.fromkeys(RANDOM, ("nondeterministic_seeded",)),
+}
+
+
+_PLACE = "*, ScalarType? dtype=None, Device? device=None"
+
+
+LIKE_OPTIONS = _PLACE + ", MemoryFormat? memory_format=None"
+
+
+NEW_OPTIONS = _PLACE + ", bool pin_memory=False"
+
+
+def _own(self: Tensor, dtype: DType | None, device: Device | None) -> dict[str, Any]:
+    """The options of a factory: those of `self` where others are not given."""
+    return {
+        "dtype": self.dtype if dtype is None else dtype,
+        "device": self.device if device is None else device,
+    }
+
+
+def _stays(self: Tensor, device: Device | None) -> bool:
+    """Whether what is made like `self` lies in host memory, as `self` does."""
+    return self.device is CPU and (device is None or device is CPU)
+
+
+def _like(name: str) -> Maker:
+    """What makes a tensor like another one, by the factory of that name."""
+    call = f"core::{name}_like"
+
+    def make(self: Tensor, *arguments: Any) -> Tensor:
+        *value, dtype, device, memory_format = arguments
+        strides = strides_of(call, self, memory_format)
+        own = _own(self, dtype, device)
+        made: Tensor = getattr(core, name)(self.shape, *value, **own)
+        return laid(made, strides)
+
+    return composed(call, make)
+
+
+def _short(name: str) -> Maker:
+    """The kernel of the CPU, of a constant."""
+    general = _like(name)
+    value = CONSTANTS[name]
+
+    def make(
+        self: Tensor,
+        dtype: DType | None,
+        device: Device | None,
+        memory_format: MemoryFormat | None,
+    ) -> Tensor:
+        if self._place is not None or memory_format or not _stays(self, device):
+            return general(self, dtype, device, memory_format)
+        return _constant(self.shape, self.dtype if dtype is None else dtype, value)
+
+    return make
+
+
+def _constant(shape: Shape, kind: DType, value: int | None) -> Tensor:
+    """A tensor in host memory; without a value, its elements are any."""
+    if value is None:
+        return fresh(shape, kind, CPU)
+    return filled(shape, kind, CPU, value)
+
+
+def _kernels(name: str) -> dict[str, Any]:
+    explicit = {EXPLICIT: _like(name)}
+    return {**explicit, "CPU": _short(name)} if name in CONSTANTS else explicit
+
+
+_general_full: Maker = _like("full")
+
+
+def _short_full(
+    self: Tensor,
+    value: Any,
+    dtype: DType | None,
+    device: Device | None,
+    memory_format: MemoryFormat | None,
+) -> Tensor:
+    """`full_like` on the CPU."""
+    if self._place is not None or memory_format or not _stays(self, device):
+        return _general_full(self, value, dtype, device, memory_format)
+    kind = self.dtype if dtype is None else dtype
+    check_fill("core::full_like", value, kind, "fill_value")
+    return filled(self.shape, kind, CPU, value)
+
+
+def _new(name: str) -> Maker:
+    """What makes a tensor of another size, by the factory of that name."""
+
+    def make(self: Tensor, size: list[int], *arguments: Any) -> Tensor:
+        *value, dtype, device, pin_memory = arguments
+        options = _own(self, dtype, device)
+        made: Tensor = getattr(core, name)(
+            size, *value, **options, pin_memory=pin_memory
+        )
+        return made
+
+    return composed(f"core::new_{name}", make)
+
+
+def _short_new(name: str) -> Maker:
+    """The kernel of the CPU, of a constant of any size."""
+    general, call = _new(name), f"core::new_{name}"
+    value = CONSTANTS[name]
+
+    def make(
+        self: Tensor,
+        size: list[int],
+        dtype: DType | None,
+        device: Device | None,
+        pin_memory: bool,
+    ) -> Tensor:
+        if pin_memory or not _stays(self, device):
+            return general(self, size, dtype, device, pin_memory)
+        kind = self.dtype if dtype is None else dtype
+        return _constant(check_size(call, size), kind, value)
+
+    return make
+
+
+# What each is for, behind `new_`.
+SAYS = {
+    "empty": "Elements of any value, dtype and device those of the tensor.",
+    "zeros": "Zeros, dtype and device those of the tensor.",
+    "ones": "Ones, dtype and device those of the tensor.",
+}
 
 
 OPERATORS = (
@@ -275,8 +439,8 @@ OPERATORS = (
         _empty,
         ("nondeterministic_bitwise",),
     ),
-    factory(f"zeros(int[] size, {OPTIONS}) -> Tensor", _constant(0)),
-    factory(f"ones(int[] size, {OPTIONS}) -> Tensor", _constant(1)),
+    factory(f"zeros(int[] size, {OPTIONS}) -> Tensor", _constants(0)),
+    factory(f"ones(int[] size, {OPTIONS}) -> Tensor", _constants(1)),
     factory(f"full(int[] size, Scalar fill_value, {OPTIONS}) -> Tensor", _full),
     factory(f"arange(Scalar end, {OPTIONS}) -> Tensor", _until),
     factory(
@@ -287,5 +451,34 @@ OPERATORS = (
     factory(
         f"linspace(Scalar start, Scalar end, int steps, {OPTIONS}) -> Tensor",
         _linspace,
+    ),
+    *(
+        Written(
+            f"{name}_like(Tensor self, {LIKE_OPTIONS}) -> Tensor",
+            _kernels(name),
+            TAGS.get(name, ()),
+        )
+        for name in NAMES
+    ),
+    Written(
+        f"full_like(Tensor self, Scalar fill_value, {LIKE_OPTIONS}) -> Tensor",
+        {EXPLICIT: _general_full, "CPU": _short_full},
+    ),
+    *(
+        Written(
+            f"new_{name}(Tensor self, int[] size, {NEW_OPTIONS}) -> Tensor",
+            {EXPLICIT: _new(name), "CPU": _short_new(name)},
+            TAGS.get(name, ()),
+            says=SAYS[name],
+            only="method",
+        )
+        for name in CONSTANTS
+    ),
+    Written(
+        "new_full(Tensor self, int[] size, Scalar fill_value,"
+        f" {NEW_OPTIONS}) -> Tensor",
+        {EXPLICIT: _new("full")},
+        says="One number everywhere, dtype and device those of the tensor.",
+        only="method",
     ),
 )

@@ -1,0 +1,567 @@
+"""Convolution and pooling of images, and their gradients.
+
+Images are (N, C, H, W), or (C, H, W) for one; weights (out, C / groups, height, width);
+the kernels know batches only.  Complex numbers are convolved by their parts.
+
+Rules:
+- without a stride the windows of pooling lie side by side; padding is at most half of a
+  window, as torch has it;
+- how many windows fit on a padded image is relation 14 of Dumoulin and Visin, "A guide
+  to convolution arithmetic for deep learning" (2016).
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from runtime.errors.operands import WrongOption
+from runtime.errors.operator import ShapesDoNotFit
+from runtime.operators.call import core
+from runtime.operators.plan import (
+    COMPLEXES,
+    FLOATS,
+    INT64,
+    REALS,
+    KernelTable,
+    Plan,
+    computing,
+    index_dtype,
+    misfit,
+    one_dtype,
+    require_dtype,
+    require_ndim,
+    require_shape,
+    same_device,
+)
+from runtime.operators.produce import in_order, parts
+from runtime.operators.structured import Structured, Written, composite
+from runtime.tensors.elements import real_dtype
+from runtime.tensors.making import empty_tensor, view_of
+from runtime.tensors.tensor import Tensor
+
+Pair = tuple[int, int]
+
+
+# What 32 bits hold: products of two of these, which the kernels form, fit into int64.
+LARGEST = 2**31 - 1
+
+
+def pair(call: str, argument: str, given: Sequence[int], least: int) -> Pair:
+    """Two numbers, for height and width; one number counts for both.
+
+    Raises:
+        WrongOption: not one or two numbers, or one is less than `least`, or
+            greater than `LARGEST`.
+    """
+    values = tuple(given) * 2 if len(given) == 1 else tuple(given)
+    if len(values) != 2 or min(values) < least or max(values) > LARGEST:
+        raise WrongOption(
+            operator=call,
+            argument=argument,
+            found=str(list(given)),
+            fits=f"one number, or two for height and width, {least} and more"
+            + ("" if max(values, default=0) <= LARGEST else f", at most {LARGEST}"),
+        )
+    return values
+
+
+def places(
+    size: int, kernel: int, stride: int, padding: int, dilation: int, ceil: bool = False
+) -> int:
+    """How many windows fit; with `ceil` also one that begins inside and ends out."""
+    room = size + 2 * padding - dilation * (kernel - 1) - 1
+    if not ceil:
+        return room // stride + 1
+    count = -(-room // stride) + 1
+    # The last window has to begin on the image or on the padding before it.
+    return count - 1 if (count - 1) * stride >= size + padding else count
+
+
+Ints = tuple[int, ...]
+
+
+# What is convolved, and how a refusal says it.
+TAKEN = FLOATS | COMPLEXES
+
+
+FITS = "floating-point and complex numbers"
+
+
+Options = tuple[Pair, Pair, Pair, int]
+
+
+# Programs have few layers; each answer is a handful of numbers.
+REMEMBERED = 1024
+
+
+@lru_cache(maxsize=REMEMBERED)
+def conv_geometry(
+    call: str,
+    image: Ints,
+    weight: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    groups: int,
+) -> tuple[Ints, Options]:
+    """The shape of the convolved images, and the options as the kernels take them.
+
+    Raises `WrongOption`, `ShapesDoNotFit`.
+    """
+    if groups < 1:
+        raise WrongOption(
+            operator=call, argument="groups", found=str(groups), fits="1 and more"
+        )
+    steps = pair(call, "stride", stride, 1)
+    border = pair(call, "padding", padding, 0)
+    spread = pair(call, "dilation", dilation, 1)
+    channels, (made, share, *kernel) = image[-3], weight
+
+    def wrong(reason: str, fits: str) -> ShapesDoNotFit:
+        shapes = (("input", image), ("weight", weight))
+        return ShapesDoNotFit(operator=call, shapes=shapes, reason=reason, fits=fits)
+
+    if share * groups != channels:
+        raise wrong(
+            f"input has {channels} channels, and weight takes {share} for each of "
+            f"{groups} group(s)",
+            f"input of {share * groups} channels",
+        )
+    if made % groups:
+        raise wrong(
+            f"{made} channels cannot be made by {groups} groups alike",
+            f"a weight whose first size is a multiple of {groups}",
+        )
+    sizes = [
+        places(image[axis - 2], kernel[axis], *each)
+        for axis, each in enumerate(zip(steps, border, spread, strict=True))
+    ]
+    if min(sizes) < 1 or min(kernel) < 1:
+        raise wrong(
+            "the weight is larger than the padded input",
+            f"a kernel of at least 1 by 1, and at most the input plus twice {border}",
+        )
+    return (*image[:-3], made, *sizes), (steps, border, spread, groups)
+
+
+def _geometry(
+    call: str, x: Tensor, weight: Tensor, *options: Any
+) -> tuple[Ints, Options]:
+    require_ndim(call, ("input", x), 3, 4)
+    require_ndim(call, ("weight", weight), 4)
+    stride, padding, dilation, groups = options
+    return conv_geometry(
+        call,
+        x.shape,
+        weight.shape,
+        tuple(stride),
+        tuple(padding),
+        tuple(dilation),
+        groups,
+    )
+
+
+def plan_conv(
+    call: str,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Plan:
+    """The convolved images."""
+    device = same_device(call, x, weight, bias)
+    dtype = one_dtype(
+        call, TAKEN, FITS, ("input", x), ("weight", weight), ("bias", bias)
+    )
+    shape, options = _geometry(call, x, weight, stride, padding, dilation, groups)
+    require_shape(call, ("bias", bias), (weight.shape[0],))
+    arguments = (x, weight, bias, *options)
+    computed = computing(dtype)
+    kernel = _convolve_complex if dtype in COMPLEXES else _convolve
+    return Plan(((shape, dtype),), device, arguments, computed, (0, 1, 2), None, kernel)
+
+
+def _convolve(table: KernelTable, out: Tensor, x: Tensor, *rest: Any) -> None:
+    table["conv2d"](batch(out), batch(x), *rest)
+
+
+def _convolve_complex(
+    table: KernelTable,
+    out: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    *options: Any,
+) -> None:
+    """By the parts: real by real less imaginary by imaginary, and the mixed ones."""
+    (xr, xi), (wr, wi) = _copied_parts(table, x), _copied_parts(table, weight)
+    br, bi = (None, None) if bias is None else _copied_parts(table, bias)
+    one, other = (empty_tensor(out.shape, wr.dtype, out.device) for _ in range(2))
+    real, imaginary = parts(out)
+    _convolve(table, one, xr, wr, br, *options)
+    _convolve(table, other, xi, wi, None, *options)
+    table["sub"](one, one, other, 1)
+    table["copy"](real, one)
+    _convolve(table, one, xr, wi, bi, *options)
+    _convolve(table, other, xi, wr, None, *options)
+    table["add"](one, one, other, 1)
+    table["copy"](imaginary, one)
+
+
+def _copied_parts(table: KernelTable, tensor: Tensor) -> tuple[Tensor, Tensor]:
+    real, imaginary = parts(tensor)
+    return in_order(table, real), in_order(table, imaginary)
+
+
+def batch(image: Tensor) -> Tensor:
+    """(C, H, W) as a batch of one; a batch as it is."""
+    if len(image.shape) == 4:
+        return image
+    strides = (image.numel(), *image.strides)
+    return view_of(image, (1, *image.shape), strides, image.offset)
+
+
+def plan_conv_backward(
+    call: str,
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    has_bias: bool,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> Plan:
+    """The gradients of input, weight and bias; None where the mask is false."""
+    device = same_device(call, grad, x, weight)
+    dtype = one_dtype(
+        call, TAKEN, FITS, ("input", x), ("weight", weight), ("grad", grad)
+    )
+    shape, options = _geometry(call, x, weight, stride, padding, dilation, groups)
+    require_shape(call, ("grad", grad), shape)
+    to_input, to_weight, to_bias = output_mask
+    outputs = (
+        (x.shape, dtype) if to_input else None,
+        (weight.shape, dtype) if to_weight else None,
+        ((weight.shape[0],), dtype) if to_bias and has_bias else None,
+    )
+    arguments = (grad, x, weight, *options)
+    computed = computing(dtype)
+    kernel = _convolve_backward_complex if dtype in COMPLEXES else _convolve_backward
+    return Plan(outputs, device, arguments, computed, (0, 1, 2), None, kernel)
+
+
+def _convolve_backward(
+    table: KernelTable,
+    to_input: Tensor | None,
+    to_weight: Tensor | None,
+    to_bias: Tensor | None,
+    grad: Tensor,
+    x: Tensor,
+    *rest: Any,
+) -> None:
+    made = None if to_input is None else batch(to_input)
+    table["conv2d_backward"](made, to_weight, to_bias, batch(grad), batch(x), *rest)
+
+
+def _convolve_backward_complex(
+    table: KernelTable,
+    to_input: Tensor | None,
+    to_weight: Tensor | None,
+    to_bias: Tensor | None,
+    grad: Tensor,
+    x: Tensor,
+    weight: Tensor,
+    *options: Any,
+) -> None:
+    """By the parts of the gradient, times the conjugates of input and weight."""
+    targets = to_input, to_weight, to_bias
+    split = [_copied_parts(table, each) for each in (grad, x, weight)]
+
+    def run(by: int, of: int) -> list[Tensor | None]:
+        made = [
+            None
+            if each is None
+            else empty_tensor(each.shape, real_dtype(each.dtype), each.device)
+            for each in targets
+        ]
+        operands = split[0][by], split[1][of], split[2][of]
+        _convolve_backward(table, made[0], made[1], made[2], *operands, *options)
+        return made
+
+    both, crossed = (run(0, 0), run(1, 1)), (run(1, 0), run(0, 1))
+    for at, target in enumerate(targets):
+        for part, pair_of, how in ((0, both, "add"), (1, crossed, "sub")):
+            if target is None:
+                continue
+            one, other = (made[at] for made in pair_of)
+            # The bias is multiplied by nothing: its gradient is that of its own part.
+            if target is not to_bias:
+                table[how](one, one, other, 1)
+            table["copy"](parts(target)[part], one)
+
+
+@composite(
+    "conv1d(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1,"
+    " int[1] padding=0, int[1] dilation=1, int groups=1) -> Tensor",
+    autocast="low",
+)
+def conv1d(
+    input: Tensor,  # noqa: A002  # the schema's name
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Any:
+    """The cross-correlation of signals with kernels, over one dimension."""
+    require_ndim("core::conv1d", ("input", input), 2, 3)
+    require_ndim("core::conv1d", ("weight", weight), 3)
+    found = core.conv2d(
+        core.unsqueeze(input, -2),
+        core.unsqueeze(weight, -2),
+        bias,
+        [1, *stride],
+        [0, *padding],
+        [1, *dilation],
+        groups,
+    )
+    return core.squeeze(found, [-2])
+
+
+@lru_cache(maxsize=REMEMBERED)
+def pool_geometry(
+    call: str,
+    image: Ints,
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    ceil_mode: bool,
+) -> tuple[Ints, tuple[Pair, Pair, Pair, Pair]]:
+    """The shape of the maxima, and the options as the kernels take them.
+
+    Raises `WrongOption`, `ShapesDoNotFit`.
+    """
+    kernel = pair(call, "kernel_size", kernel_size, 1)
+    steps = pair(call, "stride", stride, 1) if stride else kernel
+    border = pair(call, "padding", padding, 0)
+    spread = pair(call, "dilation", dilation, 1)
+    if any(2 * each > size for each, size in zip(border, kernel, strict=True)):
+        raise WrongOption(
+            operator=call,
+            argument="padding",
+            found=str(list(padding)),
+            fits=f"at most half of kernel_size {kernel}",
+        )
+    sizes = [
+        places(image[axis - 2], *each, ceil_mode)
+        for axis, each in enumerate(zip(kernel, steps, border, spread, strict=True))
+    ]
+    if min(sizes) < 1:
+        raise ShapesDoNotFit(
+            operator=call,
+            shapes=(("self", image),),
+            reason=f"a window of {kernel} is larger than the padded image",
+            fits="a kernel_size of at most the image plus twice the padding",
+        )
+    return (*image[:-2], *sizes), (kernel, steps, border, spread)
+
+
+def plan_pool(
+    call: str,
+    self: Tensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    ceil_mode: bool,
+) -> Plan:
+    """The maxima, and where each lies in its image."""
+    require_dtype(call, "self", self.dtype, REALS, "real numbers")
+    require_ndim(call, ("self", self), 3, 4)
+    shape, options = pool_geometry(
+        call,
+        self.shape,
+        tuple(kernel_size),
+        tuple(stride),
+        tuple(padding),
+        tuple(dilation),
+        ceil_mode,
+    )
+    return Plan(
+        ((shape, self.dtype), (shape, INT64)),
+        self.device,
+        (self, *options),
+        computing(self.dtype),
+        (0,),
+        kernel=_pool,
+    )
+
+
+def _pool(
+    table: KernelTable, out: Tensor, indices: Tensor, self: Tensor, *options: Any
+) -> None:
+    table["max_pool2d"](batch(out), batch(indices), batch(self), *options)
+
+
+def plan_pool_backward(call: str, grad: Tensor, self: Tensor, indices: Tensor) -> Plan:
+    """The gradient of the images: that of each maximum goes to its place."""
+    device = same_device(call, grad, self, indices)
+    require_dtype(call, "grad", grad.dtype, FLOATS, "floating-point numbers")
+    require_dtype(call, "self", self.dtype, frozenset({grad.dtype}), str(grad.dtype))
+    index_dtype(call, "indices", indices)
+    require_ndim(call, ("self", self), 3, 4)
+    require_shape(call, ("indices", indices), grad.shape)
+    if grad.shape[:-2] != self.shape[:-2]:
+        raise misfit(
+            call,
+            "they are not the same images",
+            f"grad of shape {self.shape[:-2]} and the size of the maxima",
+            ("grad", grad),
+            ("self", self),
+        )
+    outputs = ((self.shape, self.dtype),)
+    arguments = (grad, indices)
+    computed = computing(self.dtype)
+    return Plan(outputs, device, arguments, computed, (0,), kernel=_pool_backward)
+
+
+def _pool_backward(
+    table: KernelTable, made: Tensor, grad: Tensor, indices: Tensor
+) -> None:
+    table["max_pool2d_backward"](batch(made), batch(grad), batch(indices))
+
+
+def max_pool2d(self: Tensor, *options: Any) -> Any:
+    """The greatest element of every window of images."""
+    return core.max_pool2d_with_indices(self, *options)[0]
+
+
+@composite(
+    "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0,"
+    " bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None)"
+    " -> Tensor",
+    only="function",
+    takes=FLOATS,
+    wide=True,
+)
+def avg_pool2d(
+    self: Tensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Any:
+    """The mean of every window of images."""
+    call = "core::avg_pool2d"
+    require_ndim(call, ("self", self), 3, 4)
+    if divisor_override == 0:
+        raise WrongOption(
+            operator=call, argument="divisor_override", found="0", fits="no 0, or None"
+        )
+    windows = tuple(kernel_size), tuple(stride), tuple(padding), (1,)
+    shape, options = pool_geometry(call, self.shape, *windows, ceil_mode)
+    sizes, (kernel, steps, sides, _) = shape[-2:], options
+    total = _summed(
+        _padded(self, sides, kernel, steps, sizes, 0.0), kernel, steps, sizes
+    )
+    if divisor_override is not None:
+        return core.div(total, divisor_override)
+    ones = core.ones([1, *self.shape[-2:]], dtype=self.dtype, device=self.device)
+    inside = 1.0 if count_include_pad else 0.0
+    counted = _padded(ones, sides, kernel, steps, sizes, inside)
+    counts = _summed(counted, kernel, steps, sizes)
+    return core.div(total, core.reshape(counts, sizes))
+
+
+def _padded(
+    images: Any,
+    sides: Sequence[int],
+    kernel: Sequence[int],
+    steps: Sequence[int],
+    sizes: Sequence[int],
+    value: float,
+) -> Any:
+    """The images with their sides, and zeros where a last window reaches beyond."""
+    height, width = sides
+    found = core.pad(images, [width, width, height, height], value=value)
+    more = [
+        max((count - 1) * step + window - size, 0)
+        for count, step, window, size in zip(
+            sizes, steps, kernel, found.shape[-2:], strict=True
+        )
+    ]
+    return core.pad(found, [0, more[1], 0, more[0]])
+
+
+def _summed(
+    images: Any, kernel: Sequence[int], steps: Sequence[int], sizes: Sequence[int]
+) -> Any:
+    """The sums of every window: one addition for each place of the window."""
+    total = None
+    for row in range(kernel[0]):
+        for column in range(kernel[1]):
+            part = images
+            for dim, first, count, step in (
+                (-2, row, sizes[0], steps[0]),
+                (-1, column, sizes[1], steps[1]),
+            ):
+                part = core.slice(
+                    part, dim, first, first + (count - 1) * step + 1, step
+                )
+            total = part if total is None else core.add(total, part)
+    return total
+
+
+_OPTIONS = "int[2] stride{}, int[2] padding{}, int[2] dilation{}, int groups{}"
+
+
+_POOLED = (
+    "Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0,"
+    " int[2] dilation=1, bool ceil_mode=False"
+)
+
+
+OPERATORS: tuple[Structured | Written, ...] = (
+    Structured(
+        "conv2d",
+        "Tensor input, Tensor weight, Tensor? bias=None, "
+        + _OPTIONS.format("=1", "=0", "=1", "=1"),
+        plan_conv,
+        out=False,
+        says="The cross-correlation of images with kernels, over two dimensions.",
+        autocast="low",
+    ),
+    Structured(
+        "conv2d_backward",
+        "Tensor grad, Tensor input, Tensor weight, bool has_bias, "
+        + _OPTIONS.format("", "", "", "")
+        + ", bool[3] output_mask",
+        plan_conv_backward,
+        returns="(Tensor?, Tensor?, Tensor?)",
+    ),
+    Structured(
+        "max_pool2d_with_indices",
+        _POOLED,
+        plan_pool,
+        returns="(Tensor, Tensor)",
+        says="`max_pool2d`, and where each element was.",
+        only="function",
+    ),
+    Structured(
+        "max_pool2d_backward",
+        "Tensor grad, Tensor self, Tensor indices",
+        plan_pool_backward,
+        out=False,
+    ),
+    composite(f"max_pool2d({_POOLED}) -> Tensor", only="function")(max_pool2d),
+    *(avg_pool2d, conv1d),
+)

@@ -1,0 +1,338 @@
+"""Elementwise operators that are more than one function of elements.
+
+`where`, `clamp` and `masked_fill` choose and bound; a condition is bool, and takes no
+part in promotion.  All others are composites: every backend and every gradient has them
+by what they call.
+"""
+
+from math import inf, pi
+from typing import Any
+
+from runtime.errors.operands import DevicesDiffer, DTypeRefused, WrongOption
+from runtime.operators.binary import TAGS, broadcast
+from runtime.operators.call import core
+from runtime.operators.plan import (
+    ALL,
+    BOOL,
+    COMPLEXES,
+    FLOAT32,
+    FLOATS,
+    NUMBERS,
+    Plan,
+    check_fill,
+    common_device,
+    one_dtype,
+)
+from runtime.operators.structured import Structured, Written, composite
+from runtime.operators.unary import refuse, same
+from runtime.schema.codes import DType
+from runtime.tensors.data import result_type
+from runtime.tensors.elements import info
+from runtime.tensors.shape import contiguous_strides
+from runtime.tensors.tensor import Tensor
+
+
+def check_condition(call: str, argument: str, condition: Tensor, device: Any) -> None:
+    """Make sure that a condition is bool and lies with the others.
+
+    Raises:
+        DTypeRefused, DevicesDiffer: it is not, or does not.
+    """
+    if condition.dtype is not BOOL:
+        raise DTypeRefused(
+            operator=call, argument=argument, dtype=str(condition.dtype), fits="bool"
+        )
+    if condition.device is not device:
+        devices = (str(device), str(condition.device))
+        raise DevicesDiffer(operator=call, devices=devices)
+
+
+def plan_where(call: str, condition: Tensor, self: Tensor, other: Tensor) -> Plan:
+    """Elements of `self` where the condition holds, else of `other`."""
+    device = common_device(call, condition, self, other)
+    check_condition(call, "condition", condition, device)
+    dtype = self.dtype
+    if dtype is not other.dtype or self.number is not None or other.number is not None:
+        dtype = result_type(self, other)
+    shape = broadcast(call, condition.shape, self.shape, other.shape)
+    return Plan(
+        ((shape, dtype),),
+        device,
+        (condition, self, other),
+        dtype,
+        (1, 2),
+        pointwise=True,
+    )
+
+
+_BOUNDED = same(ALL - COMPLEXES - {BOOL})
+
+
+def plan_clamp(call: str, self: Tensor, low: Any, high: Any) -> Plan:
+    """Elements bounded by two numbers or two tensors; either may be absent."""
+    if low is None and high is None:
+        raise WrongOption(
+            operator=call,
+            argument="min and max",
+            found="None",
+            fits="a bound for at least one of them",
+        )
+    bounds = [bound for bound in (low, high) if bound is not None]
+    dtype = result_type(self, *bounds)
+    row = _BOUNDED.get(dtype)
+    if row is None:
+        raise refuse(call, _BOUNDED, "self", dtype)
+    tensors = [bound for bound in bounds if isinstance(bound, Tensor)]
+    device = common_device(call, self, *tensors)
+    shape = broadcast(call, self.shape, *(each.shape for each in tensors))
+    outputs = ((shape, dtype),)
+    return Plan(outputs, device, (self, low, high), row[1], pointwise=True)
+
+
+def plan_masked_fill(call: str, self: Tensor, mask: Tensor, value: Any) -> Plan:
+    """`value` where the mask holds, else the elements of `self`."""
+    check_condition(call, "mask", mask, self.device)
+    check_fill(call, value, self.dtype)
+    shape = broadcast(call, self.shape, mask.shape)
+    dtype = self.dtype
+    return Plan(
+        ((shape, dtype),),
+        self.device,
+        (mask, value, self),
+        dtype,
+        (1, 2),
+        kernel="where",
+        pointwise=True,
+        # Upstream expands first, and fills a copy row by row.
+        strides=contiguous_strides(shape),
+    )
+
+
+_CLAMP = "Scalar? min=None, Scalar? max=None"
+
+
+@composite(
+    "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08,"
+    " bool equal_nan=False) -> Tensor"
+)
+def isclose(
+    self: Tensor, other: Tensor, rtol: float, atol: float, equal_nan: bool
+) -> Any:
+    """Where both sides are equal, or apart by at most atol + rtol |other|."""
+    if self.dtype is not other.dtype:
+        raise WrongOption(
+            operator="core::isclose",
+            argument="other",
+            found=str(other.dtype),
+            fits=f"{self.dtype}, as self",
+        )
+    if min(rtol, atol) < 0:
+        raise WrongOption(
+            operator="core::isclose",
+            argument="rtol and atol",
+            found=f"{rtol} and {atol}",
+            fits="0 or more",
+        )
+    found = core.eq(self, other)
+    if equal_nan and self.dtype in FLOATS | COMPLEXES:
+        found = core.logical_or(
+            found, core.logical_and(core.isnan(self), core.isnan(other))
+        )
+    if not rtol and not atol:
+        return found
+    one, two = self, other
+    if self.dtype not in FLOATS | COMPLEXES:
+        one, two = (
+            core.to(each, dtype=DType.named("float64")) for each in (self, other)
+        )
+    apart = core.abs(core.sub(one, two))
+    allowed = core.add(core.mul(core.abs(two), rtol), atol)
+    near = core.logical_and(core.isfinite(apart), core.le(apart, allowed))
+    return core.logical_or(found, near)
+
+
+@composite(
+    "nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None)"
+    " -> Tensor",
+    in_place=True,
+    out=True,
+)
+def nan_to_num(
+    self: Tensor,
+    nan: float | None,
+    posinf: float | None,
+    neginf: float | None,
+) -> Any:
+    """Numbers for NaN and infinities: 0 and the greatest ones by themselves."""
+    if self.dtype.is_complex:
+        pairs = core.nan_to_num(core.view_as_real(self), nan, posinf, neginf)
+        return core.view_as_complex(pairs)
+    if self.dtype not in FLOATS:
+        return core.clone(self)
+    most = float(info(self.dtype).largest)
+    least = -most if neginf is None else neginf
+    found = core.where(core.isnan(self), 0.0 if nan is None else nan, self)
+    found = core.where(core.eq(self, inf), most if posinf is None else posinf, found)
+    return core.where(core.eq(self, -inf), least, found)
+
+
+@composite("angle(Tensor self) -> Tensor", wide=True, out=True)
+def angle(self: Tensor) -> Any:
+    """The angle of complex numbers, in radians; pi for negative real ones."""
+    if self.dtype.is_complex:
+        parts = core.view_as_real(self)
+        return core.atan2(core.select(parts, -1, 1), core.select(parts, -1, 0))
+    if self.dtype not in FLOATS:
+        self = core.to(self, dtype=FLOAT32)
+    side = core.sign(self)
+    found = core.mul(core.sub(core.abs(side), side), pi / 2)
+    return core.where(core.isnan(self), self, found)
+
+
+_INEXACT = "floating-point and complex dtypes"
+
+
+_SCALED = "Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1"
+
+
+@composite(
+    f"addcmul({_SCALED}) -> Tensor",
+    takes=NUMBERS,
+    wide=True,
+    autocast="widest",
+    in_place=True,
+    out=True,
+)
+def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
+    """`self + value * tensor1 * tensor2`."""
+    return core.add(self, core.mul(tensor1, tensor2), alpha=value)
+
+
+@composite(
+    f"addcdiv({_SCALED}) -> Tensor",
+    takes=FLOATS | COMPLEXES,
+    wide=True,
+    autocast="widest",
+    in_place=True,
+    out=True,
+)
+def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Any:
+    """`self + value * tensor1 / tensor2`."""
+    return core.add(self, core.div(tensor1, tensor2), alpha=value)
+
+
+@composite(
+    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
+    takes=FLOATS | COMPLEXES,
+    wide=True,
+    in_place=True,
+    out=True,
+)
+def lerp_by_number(self: Tensor, end: Tensor, weight: Any) -> Any:
+    """From one tensor to another, by a part of the way."""
+    one_dtype("core::lerp", FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
+    apart = core.sub(end, self)
+    # From the nearer end, so that at either end it is exactly that one.
+    if abs(weight) < 0.5:
+        return core.add(self, core.mul(apart, weight))
+    return core.sub(end, core.mul(apart, 1 - weight))
+
+
+@composite(
+    "lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
+    takes=FLOATS | COMPLEXES,
+    wide=True,
+    in_place=True,
+    out=True,
+)
+def lerp_by_tensor(self: Tensor, end: Tensor, weight: Tensor) -> Any:
+    """From one tensor to another, by a part of the way for each element."""
+    one_dtype("core::lerp", FLOATS | COMPLEXES, _INEXACT, ("self", self), ("end", end))
+    apart = core.sub(end, self)
+    rest = core.add(core.neg(weight), 1)
+    return core.where(
+        core.lt(core.abs(weight), 0.5),
+        core.add(self, core.mul(apart, weight)),
+        core.sub(end, core.mul(apart, rest)),
+    )
+
+
+@composite(
+    "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor",
+    only="function",
+    takes=FLOATS,
+    wide=True,
+    autocast="float32",
+)
+def softplus(self: Tensor, beta: Any, threshold: Any) -> Any:
+    """log(1 + exp(beta x)) / beta, a smooth relu; large elements as they are."""
+    scaled = core.mul(self, beta)
+    large = core.gt(scaled, threshold)
+    smooth = core.log1p(core.exp(core.masked_fill(scaled, large, 0)))
+    return core.where(large, self, core.div(smooth, beta))
+
+
+@composite(
+    "leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor",
+    only="function",
+    takes=FLOATS,
+    wide=True,
+)
+def leaky_relu(self: Tensor, negative_slope: Any) -> Any:
+    """Every element, times a small slope if it is negative."""
+    return core.where(core.gt(self, 0), self, core.mul(self, negative_slope))
+
+
+@composite(
+    "elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor",
+    only="function",
+    takes=FLOATS,
+    wide=True,
+)
+def elu(self: Tensor, alpha: Any, scale: Any, input_scale: Any) -> Any:
+    """Every element, or alpha (exp(x) - 1) if it is negative."""
+    above = core.gt(self, 0)
+    below = core.mul(core.masked_fill(self, above, 0), input_scale)
+    bent = core.mul(core.expm1(below), alpha)
+    found = core.where(above, self, bent)
+    return found if scale == 1 else core.mul(found, scale)
+
+
+OPERATORS: tuple[Structured | Written, ...] = (
+    Structured(
+        "where",
+        "Tensor condition, Tensor self, Tensor other",
+        plan_where,
+        tags=TAGS,
+        remembers=True,
+        says="One of two tensors, by a condition.",
+        autocast="widest",
+    ),
+    Structured(
+        "clamp",
+        f"Tensor self, {_CLAMP}",
+        plan_clamp,
+        in_place=True,
+        tags=("pointwise",),
+        remembers=True,
+    ),
+    Structured(
+        "clamp.Tensor",
+        f"Tensor self, {_CLAMP.replace('Scalar', 'Tensor')}",
+        plan_clamp,
+        in_place=True,
+        tags=("pointwise",),
+    ),
+    Structured(
+        "masked_fill",
+        "Tensor self, Tensor mask, Scalar value",
+        plan_masked_fill,
+        in_place=True,
+        out=False,
+        tags=("pointwise",),
+        remembers=True,
+        says="A number put where the mask is true.",
+    ),
+    *(isclose, nan_to_num, angle, addcmul, addcdiv, lerp_by_number, lerp_by_tensor),
+    *(softplus, leaky_relu, elu),
+)
