@@ -61,7 +61,11 @@ ARITHMETIC = {
     "or": "bitwise_or",
     "xor": "bitwise_xor",
 }
+
+
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
 # The method that converts -> the dtype, as in torch.
 CONVERSIONS = {
     "bool": "bool",
@@ -78,13 +82,19 @@ CONVERSIONS = {
     "cdouble": "complex128",
 }
 
+
 Method = Callable[..., Any]
+
 
 # What is the same with its sides exchanged: a number goes to the right, where most do.
 COMMUTATIVE = frozenset(
     {"add", "mul", "bitwise_and", "bitwise_or", "bitwise_xor"},
 )
+
+
 _NUMBERS = frozenset({bool, int, float, complex})
+
+
 _ABSENT = object()
 
 
@@ -427,8 +437,7 @@ def install_methods() -> None:
     """Put every method and Python operator on `Tensor`."""
     install_operators()
     for name, each in public().items():
-        written_out = name in written.WRITTEN and name not in written.NO_METHODS
-        if each.method and not written_out and name != "view":
+        if each.method and name not in (*written.WRITTEN, "view"):
             install(name, _method(name))
     for symbol, name in ARITHMETIC.items():
         install(f"__{symbol}__", arithmetic(f"__{symbol}__", name))
@@ -444,8 +453,7 @@ def install_methods() -> None:
     for name in ("real", "imag"):
         install(name, _real(name))
     for name, method in written.WRITTEN.items():
-        if name not in written.NO_METHODS:
-            install(name, method)
+        install(name, method)
     for name, single in _SINGLE.items():
         # Python itself calls those of its operators, and calls them right.
         if isinstance(single, property) or name.startswith("__"):
@@ -482,5 +490,6 @@ _SINGLE: dict[str, Method | property] = {
     "untyped_storage": untyped_storage,
     "where": where,
 }
+
 
 install_methods()

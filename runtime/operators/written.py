@@ -1,12 +1,11 @@
-"""Functions that are more than the call of one operator.
+"""Functions and methods that are more than the call of one operator.
 
 They say which of several operators a call means, by the kinds of its arguments, and
 take words for arguments that no operator has (`unbiased`, `decimals`, `as_tuple`,
-`reduce`, `padding="same"`, `training`, ...).  All that they compute operators do.
+`reduce`).  All that they compute operators do.
 
-Rule: a function of `WRITTEN` stands before the public operator of its name (see
-`runtime.operators.calling`), as a function, and as a method unless it is one of
-`NO_METHODS`.
+Rule: what `WRITTEN` names stands before the public operator of its name (see
+`runtime.operators.calling`), as a function and as a method.
 """
 
 from collections.abc import Callable
@@ -16,8 +15,8 @@ from numpy import ndarray
 
 from runtime.errors.operands import PartOutOfRange, WrongOption
 from runtime.operators.call import core
-from runtime.operators.calling import function, named, plain, public, spelled, writing
-from runtime.operators.plan import FLOATS, INDICES, require_dtype
+from runtime.operators.calling import function, named, plain, spelled, writing
+from runtime.operators.plan import FLOATS, require_dtype
 from runtime.schema.binding import binder, converters_of
 from runtime.schema.checked import checked
 from runtime.schema.excerpt import shortened
@@ -436,147 +435,7 @@ def unique(
     return tuple(found) if len(found) > 1 else values
 
 
-@checked
-def einsum(equation: str, *operands: Any) -> Any:
-    """Sums of products by Einstein's convention: one letter for each dimension."""
-    if len(operands) == 1 and not isinstance(operands[0], Tensor):
-        operands = tuple(operands[0])
-    return core.einsum(equation, list(operands))
-
-
-@checked
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """The coordinates of a grid: each line of them over all others, as views."""
-    if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
-        tensors = tuple(tensors[0])
-    return tuple(core.meshgrid(list(tensors), indexing=indexing))
-
-
-@checked
-def searchsorted(sorted_sequence: Tensor, input: Any, **options: Any) -> Any:  # noqa: A002  # upstream's name
-    """Where numbers would stand in lines that are in order.
-
-    Options: out_int32, right, side, sorter, out.
-    """
-    if not isinstance(input, Tensor):
-        input = wrap_number(input, sorted_sequence.device)  # noqa: A001  # as above
-    return function("searchsorted")(sorted_sequence, input, **options)
-
-
-@checked
-def numel(self: Tensor) -> int:
-    """How many elements there are."""
-    return self.numel()
-
-
-@checked
-def is_floating_point(self: Tensor) -> bool:
-    """Whether the elements are floating-point numbers, which complex ones are not."""
-    return self.dtype.is_floating
-
-
-@checked
-def is_complex(self: Tensor) -> bool:
-    """Whether the elements are complex numbers."""
-    return self.dtype.is_complex
-
-
-@checked
-def dropout(
-    input: Tensor,  # noqa: A002  # the schema's name
-    p: float = 0.5,
-    train: bool = True,
-    inplace: bool = False,
-    *,
-    training: bool | None = None,
-) -> Any:
-    """Zeros at random with probability `p`, the rest scaled up.
-
-    `training` is `train`, by the name that layers have for it.
-    """
-    found = core.dropout(input, p, train if training is None else training)
-    return core.copy_(input, found) if inplace else found
-
-
-def convolution(name: str, ndim: int) -> Function:
-    """`conv1d` or `conv2d`, of which the padding may be a word."""
-    run = plain(name)
-
-    def convolve(
-        input: Tensor,  # noqa: A002  # the schema's name
-        weight: Tensor,
-        bias: Tensor | None = None,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
-    ) -> Any:
-        if not isinstance(padding, str):
-            return run(input, weight, bias, stride, padding, dilation, groups)
-        steps, apart = (
-            each if isinstance(each, (list, tuple)) else (each,) * ndim
-            for each in (stride, dilation)
-        )
-        if padding not in ("same", "valid") or (padding == "same" and {*steps} != {1}):
-            raise WrongOption(
-                operator=name,
-                argument="padding",
-                found=f"{padding!r} with stride {stride}",
-                fits="numbers, 'valid', or 'same' with a stride of 1",
-            )
-        if padding == "valid":
-            return run(input, weight, bias, stride, 0, dilation, groups)
-        kernel = weight.shape[-ndim:]
-        whole = [step * (size - 1) for step, size in zip(apart, kernel, strict=True)]
-        more = [total % 2 for total in whole]
-        if any(more):
-            ends = [end for each in reversed(more) for end in (0, each)]
-            input = core.pad(input, ends)  # noqa: A001  # as above
-        sides = [total // 2 for total in whole]
-        return run(input, weight, bias, stride, sides, dilation, groups)
-
-    convolve.__name__ = convolve.__qualname__ = name
-    convolve.__doc__ = f"""{public()[name].says}
-
-    `padding` may be "valid", none, or "same": as much as keeps the size, of which the
-    odd place comes last.  Raises `WrongOption` for another word, and for "same" with a
-    stride.
-    """
-    return checked(convolve)
-
-
-@checked
-def max_pool2d(*args: Any, return_indices: bool = False, **kwargs: Any) -> Any:
-    """The greatest element of every window of images, and where each was, if asked."""
-    if kwargs.get("stride", 0) is None:
-        del kwargs["stride"]
-    name = "max_pool2d_with_indices" if return_indices else "max_pool2d"
-    return plain(name)(*args, **kwargs)
-
-
-@checked
-def embedding(weight: Tensor, indices: Tensor, padding_idx: int | None = None) -> Any:
-    """The rows of a table that integers name, or, as of layers, integers and table.
-
-    In the order of layers a negative `padding_idx` counts from the end; else -1, and
-    None, are none.
-    """
-    place = -1 if padding_idx is None else padding_idx
-    if weight.dtype in INDICES and indices.dtype not in INDICES:
-        weight, indices = indices, weight
-        if padding_idx is not None and padding_idx < 0:
-            place += weight.size(0)
-    return core.embedding(weight, indices, place)
-
-
-# Written functions that are no methods, or are other ones.
-NO_METHODS = (
-    *("conv1d", "conv2d", "dropout", "einsum", "embedding", "max_pool2d", "meshgrid"),
-    *("is_complex", "is_floating_point", "numel", "searchsorted", "where"),
-)
-
-
-# What is more than the call of one operator, by name.
+# By name; each is a function, and a method of tensors.
 WRITTEN: dict[str, Function] = {
     **{name: spread(name) for name in ("var", "std")},
     "max": extreme("max", "maximum"),
@@ -584,29 +443,17 @@ WRITTEN: dict[str, Function] = {
     "chunk": chunk,
     "clamp": clamp,
     "clip": clip,
-    "conv1d": convolution("conv1d", 1),
-    "conv2d": convolution("conv2d", 2),
-    "dropout": dropout,
-    "einsum": einsum,
-    "embedding": embedding,
-    "is_complex": is_complex,
-    "is_floating_point": is_floating_point,
     "lerp": lerp,
     "masked_fill": masked_fill,
-    "max_pool2d": max_pool2d,
-    "meshgrid": meshgrid,
     "narrow": narrow,
     "nonzero": nonzero,
     "norm": norm,
-    "numel": numel,
     "repeat_interleave": repeat_interleave,
     "round": round,
-    "searchsorted": searchsorted,
     "scatter": scatter,
     "sort": sort,
     "split": split,
     "topk": topk,
     "unbind": unbind,
     "unique": unique,
-    "where": where,
 }

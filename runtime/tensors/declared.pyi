@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, Literal, Self, TypeVar, overload
 
 from runtime.autograd.node import RemovableHandle
-from runtime.dispatch.namespace import OperatorPacket
+from runtime.dispatch.handle import OperatorPacket
 from runtime.operators.written import Ordered
 from runtime.schema.codes import DType, Layout, MemoryFormat
 from runtime.schema.device import Device
