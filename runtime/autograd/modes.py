@@ -30,9 +30,9 @@ from types import GeneratorType
 from typing import Any, Self, TypeVar
 
 from runtime.errors.mode import ModeMisuse
+from runtime.hooks import RECORDS
 from runtime.keys import AUTOGRAD_KEYS, LOCAL, DispatchKey
 from runtime.keys.local import left_wrongly, view_of
-from runtime.tensors.interop import RECORDS
 from runtime.tensors.keys import INFERRING, Presence, inference
 
 
@@ -48,7 +48,7 @@ class _Grad(threading.local):
 
 
 GRAD = _Grad()
-RECORDS.append(lambda: GRAD.enabled)
+RECORDS.set(lambda: GRAD.enabled)
 
 
 # What is decorated.

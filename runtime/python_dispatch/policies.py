@@ -29,10 +29,10 @@ from typing import Any
 
 from runtime.dispatch.handle import OperatorHandle
 from runtime.errors.python_dispatch import NotATensorClass, UnknownPolicy, WrongMetadata
+from runtime.hooks import APPLY_POLICY
 from runtime.operators.call import core
 from runtime.python_dispatch import metadata
 from runtime.schema.codes import Layout, MemoryFormat
-from runtime.tensors.arrays import POLICIES
 from runtime.tensors.keys import PYTHON
 from runtime.tensors.shape import lies
 from runtime.tensors.tensor import Tensor
@@ -184,4 +184,4 @@ ASKING: dict[str, Any] = dict(
         _property("layout", LAYOUT, metadata.layout, _as_layout),
     )
 )
-POLICIES.append(apply_policy)
+APPLY_POLICY.set(apply_policy)

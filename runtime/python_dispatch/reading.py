@@ -6,8 +6,8 @@ this module installs it.
 
 from typing import Any
 
+from runtime.hooks import ELEMENT
 from runtime.operators.call import core
-from runtime.tensors.keys import READERS
 from runtime.tensors.tensor import Tensor
 
 
@@ -16,4 +16,4 @@ def read(tensor: Tensor) -> Any:
     return core._local_scalar(tensor)
 
 
-READERS.append(read)
+ELEMENT.set(read)

@@ -37,6 +37,7 @@ from typing import Any
 
 from runtime.errors.call import WrongValue
 from runtime.errors.key import UnknownDevice
+from runtime.hooks import TENSOR_OF_NUMBER
 from runtime.schema import numbers, types
 from runtime.schema.argument import type_text
 from runtime.schema.codes import Code, DType, Layout, MemoryFormat
@@ -156,17 +157,14 @@ def _tensor(value: object) -> object:
     return value if value is None or hasattr(value, "key_bits") else MISMATCH
 
 
-# What makes a tensor of a number; the tensor area installs its own.
-NUMBERS: list[Callable[[object], object]] = []
-
-
 def tensor_or_number(value: object) -> object:
     """A tensor as it is, and of a number the tensor that stands for it, if it can."""
     if value is None or hasattr(value, "key_bits"):
         return value
-    if not NUMBERS or not isinstance(value, bool | int | float | complex):
+    wrap = TENSOR_OF_NUMBER.answer
+    if wrap is None or not isinstance(value, bool | int | float | complex):
         return MISMATCH
-    return NUMBERS[-1](value)
+    return wrap(value)
 
 
 def defined(turn: Converter) -> Converter:

@@ -37,6 +37,7 @@ from runtime.errors.tensor import (
     NotOnHost,
     TooManyDimensions,
 )
+from runtime.hooks import ELEMENT
 from runtime.keys import KeySet
 from runtime.locks import reentered
 from runtime.schema.codes import DType, MemoryFormat
@@ -46,7 +47,6 @@ from runtime.tensors.keys import (
     HANDLED,
     MODED,
     PYTHON,
-    READERS,
     STATE,
     handler_bits,
     is_handled,
@@ -412,7 +412,7 @@ def element(tensor: "TensorBase", asked: str) -> Number:
     Raises `NoData` on `meta`, and `NotOneElement` for another number of elements.
     """
     if (tensor.key_bits & PYTHON or MODED) and is_handled(tensor):
-        return READERS[-1](tensor)  # type: ignore[no-any-return]  # an operator's result
+        return ELEMENT.get()(tensor)  # type: ignore[no-any-return]  # an operator's result
     if tensor.number is not None:
         return tensor.number
     if tensor.device.type == "meta":
@@ -475,10 +475,6 @@ def _typed(array: Array, start: int, end: int, dtype: DType) -> Array:
 
 
 T = TypeVar("T", bound=TensorBase)
-
-# What has the metadata of a tensor asked of its handler, as its `_policy` says: the
-# last one does (`runtime.python_dispatch.policies`).
-POLICIES: list[Callable[[Any, int], None]] = []
 
 
 def instance_of(

@@ -16,11 +16,11 @@ capsule of the protocol before 1.0 does not say whether it is one: it is taken t
 writable, as everywhere but in NumPy.
 """
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.storage import NotExportable
 from runtime.errors.tensor import NeedsDetach, UnfitValue
+from runtime.hooks import RECORDS
 from runtime.keys import AUTOGRAD_KEYS, BACKEND_BITS, LOCAL
 from runtime.schema.codes import DType
 from runtime.tensors.arrays import TensorBase, host_array, host_copy
@@ -32,16 +32,13 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-# Whether the thread records: autograd's answer, once it is loaded.
-RECORDS: list[Callable[[], bool]] = []
-
-
 def is_recorded(tensor: TensorBase) -> bool:
     """Whether autograd records, here and now, what is computed from the tensor."""
     if not tensor.requires_grad:
         return False
     below = AUTOGRAD_KEYS.bits & ~LOCAL.view.excluded & ~BACKEND_BITS == 0
-    return not below and (not RECORDS or RECORDS[-1]())
+    records = RECORDS.answer
+    return not below and (records is None or records())
 
 
 def shared_array(tensor: TensorBase, asked: str) -> "np.ndarray[Any, Any]":

@@ -15,19 +15,18 @@ Rules:
   asked once for each tensor, when it is made;
 - elements of a tensor that is handled are read by an operator, so that the handler
   hears of it, and never leave as an array;
-- what is asked of a tensor past all operators is told to the tracer (`tell`), which
-  puts itself into `WATCHERS`;
+- what is asked of a tensor past all operators is told to the tracer (`tell`);
 - every call asks for modes, and nearly no process has a thread in one: the sets
   `INFERRING` and `MODED`, which all threads share, say so at a fifth of the cost.
 """
 
 import threading
-from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Protocol
 from weakref import ref
 
 from runtime.errors.python_dispatch import NotForSubclasses, NotMade, WrongSuperCall
+from runtime.hooks import WATCHER, Watcher
 from runtime.keys import (
     LOCAL,
     DispatchKey,
@@ -99,30 +98,6 @@ def _autocast(key: DispatchKey) -> tuple[DispatchKey, ...]:
 TRACER = DispatchKey.Tracer.bits
 
 
-class Watcher(Protocol):
-    """What a tracer is told; a call is made by it, and its result returned."""
-
-    def read(self, tensor: Any, asked: str) -> None:
-        """Something was asked of a tensor that no operator sees."""
-
-    def applied(self, function: type, args: tuple[Any, ...]) -> Any:
-        """`function.apply(*args)`, of an autograd function."""
-
-    def called(
-        self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Any:
-        """A call of a compiled function."""
-
-    def forked(
-        self, function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> Any:
-        """A fork; returns a future."""
-
-
-# The tracer is the last one.
-WATCHERS: list[Watcher] = []
-
-
 def tell(tensor: Any, asked: str) -> None:
     """Something is asked of a tensor that no operator sees."""
     told = watcher()
@@ -133,9 +108,7 @@ def tell(tensor: Any, asked: str) -> None:
 def watcher() -> Watcher | None:
     """Who is to be told of what the thread does now, or None."""
     view = LOCAL.view
-    if view.included & ~view.excluded & TRACER and WATCHERS:
-        return WATCHERS[-1]
-    return None
+    return WATCHER.answer if view.included & ~view.excluded & TRACER else None
 
 
 class Keyed(Protocol):
@@ -174,9 +147,6 @@ class Presence:
 
 # The entries of all stacks of modes, of every thread.
 MODED: set[ref[Any]] = set()
-
-# What reads the one element of a tensor that is handled: the last one does.
-READERS: list[Callable[[Any], Any]] = []
 
 
 class _State(threading.local):

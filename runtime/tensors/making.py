@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from runtime.errors.cuda import MaskedArray
 from runtime.errors.storage import NoElementsLeft, NotEnoughMemory, NotShareable
 from runtime.errors.tensor import BadSize, NumberTooLarge, UnfitValue
+from runtime.hooks import TENSOR_OF_NUMBER
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
-from runtime.schema.values import NUMBERS
 from runtime.tensors.arrays import claimed
 from runtime.tensors.elements import Number, dtype_of, info, itemsize, numpy_dtype
 from runtime.tensors.interop import check_shareable, taken
@@ -312,7 +312,7 @@ def from_dlpack(source: Any) -> Tensor:
     return from_numpy(taken(source))
 
 
-NUMBERS.append(wrap_number)  # type: ignore[arg-type]  # it is given numbers only
+TENSOR_OF_NUMBER.set(wrap_number)
 
 
 def from_cuda_array(source: Any) -> Tensor:

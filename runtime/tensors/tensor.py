@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from runtime.errors.base import EveryorderError
 from runtime.errors.tensor import NoGradient, NoLength, NotALeaf, UnfitValue
+from runtime.hooks import APPLY_POLICY
 from runtime.keys import KeySet
 from runtime.schema.codes import DType
 from runtime.schema.device import Device
@@ -40,7 +41,6 @@ from runtime.schema.infer import register_annotation
 from runtime.schema.types import DeviceType, ScalarTypeType, TensorType
 from runtime.tensors.arrays import (
     MOST_DIMENSIONS,
-    POLICIES,
     TensorBase,
     claimed,
     contains,
@@ -491,5 +491,5 @@ def restored(
     made.number = number
     # A class without handler is not made to ask one, least of all the one of all.
     if policy and made.key_bits & PYTHON:
-        POLICIES[-1](made, index(policy))
+        APPLY_POLICY.get()(made, index(policy))
     return made

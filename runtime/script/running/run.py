@@ -23,6 +23,7 @@ from contextlib import suppress
 from typing import Any
 
 from runtime.errors.script_running import TooDeep
+from runtime.hooks import PLAN
 from runtime.locks import load
 from runtime.schema.types import CODED, TensorType
 from runtime.schema.values import presenter
@@ -32,7 +33,7 @@ from runtime.script.program import Function
 from runtime.script.running.options import CHOSEN, ExecutorOptions
 from runtime.script.running.plan import Inner, Planner, captured_by, run_steps
 from runtime.script.running.raising import RUN, Run, note, passed
-from runtime.script.running.steps import PLANS, step_of
+from runtime.script.running.steps import step_of
 from runtime.script.running.text import TooNested, text_of
 from runtime.script.running.types import binder_of
 from runtime.tensors.keys import watcher
@@ -184,7 +185,7 @@ def _plan(function: Function) -> Plan:
     return plan
 
 
-PLANS.append(_plan)
+PLAN.set(_plan)
 
 
 def run(function: Function, arguments: Sequence[Any]) -> Any:

@@ -28,6 +28,7 @@ from runtime.dispatch.dispatcher import default_dispatcher
 from runtime.errors.call import OperatorChanged, OperatorGone
 from runtime.errors.script_running import ClassGone, ErrorSwallowed, MethodMissing
 from runtime.futures import Await, Future, awaitable, awaitable_nowait
+from runtime.hooks import PLAN
 from runtime.locks import load
 from runtime.schema.declaration import DeclaredType, InterfaceType
 from runtime.schema.python_classes import named_tuple_class
@@ -42,13 +43,11 @@ from runtime.script.running.raising import FUSED, again, exception, warn
 from runtime.script.running.types import checked, test_of
 
 Entry = Callable[..., Any]
-# Gives the plan of a function; `runtime.script.running.run` sets it.
-PLANS: list[Callable[[Function], Any]] = []
 
 
 def planned(function: Function) -> Any:
     """The plan of a function, made now if there is none."""
-    return PLANS[-1](function)
+    return PLAN.get()(function)
 
 
 def entry_of(function: Function) -> Entry:

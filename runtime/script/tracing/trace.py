@@ -32,6 +32,7 @@ from runtime.dispatch.library import Library
 from runtime.errors.future import named
 from runtime.errors.trace import UntraceableInput, UntraceableOutput
 from runtime.futures import Future
+from runtime.hooks import WATCHER
 from runtime.keys import LOCAL, DispatchKey, exclude_keys
 from runtime.keys.local import view_of
 from runtime.schema.argument import Argument
@@ -53,7 +54,7 @@ from runtime.script.tracing.checking import (
 )
 from runtime.script.tracing.recorder import CURRENT, Recorder, place_of_caller, warn
 from runtime.tensors import Tensor
-from runtime.tensors.keys import TRACER, WATCHERS
+from runtime.tensors.keys import TRACER
 
 
 def _recorded(record: Callable[[Recorder], Any], run: Callable[[], Any]) -> Any:
@@ -149,7 +150,7 @@ class _Tracer:
 # They live as long as the default dispatcher does.
 _LIBRARY = Library("_", "IMPL", origin="tracing")
 _LIBRARY.fallback(linked(recording, "tracer"), "Tracer")
-WATCHERS.append(_Tracer())
+WATCHER.set(_Tracer())
 
 
 Examples = Tensor | dict[str, Any] | Sequence[Any]
