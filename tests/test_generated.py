@@ -146,7 +146,7 @@ def a_loop() -> None:
 
 
 CASES: dict[str, tuple[Callable[[], None], str, str]] = {
-    "stub": (call_of_an_operator, "call of mine::f", "_result = _link(x)"),
+    "stub": (call_of_an_operator, "call of mine::f", "_result = _kernel(x)"),
     "custom operator": (
         call_of_an_operator,
         "custom operator",
@@ -165,7 +165,7 @@ CASES: dict[str, tuple[Callable[[], None], str, str]] = {
     ),
     "asked": (shapes_that_differ, "autograd kernel", "return record(a0, a1, a2)"),
     "graph": (shapes_that_differ, "autograd recording", "result = run(a0, a1, a2)"),
-    "sides": (shapes_that_differ, "two sides", "_result = _link(self, other, a0)"),
+    "sides": (shapes_that_differ, "two sides", "_result = _kernel(self, other, a0)"),
     "formula": (
         a_second_backward,
         "autograd plan",
@@ -183,7 +183,7 @@ CASES: dict[str, tuple[Callable[[], None], str, str]] = {
         "strip",
         "return _function(_0, _1, )",
     ),
-    "bound": (a_bound_call, "bound call of test::foo", "_result = _link(_0)"),
+    "bound": (a_bound_call, "bound call of test::foo", "_result = _kernel(_0)"),
     "program": (a_program, "program program", "v2 = v0[(5)]"),
     "loop": (a_loop, "fused kernel", "o0[i] = f0(a0[i])"),
 }

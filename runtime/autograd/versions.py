@@ -9,7 +9,7 @@ Rules:
 - a call that raises leaves versions as they are, as one of `core` does; one that is
   interrupted raises them, as nobody knows what it has written;
 - an inference tensor is written to in inference mode only;
-- an operator that writes nothing pays nothing: its link is the one below.
+- an operator that writes nothing pays nothing: its bound kernel is the one below.
 """
 
 from collections.abc import Callable

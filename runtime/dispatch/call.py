@@ -8,10 +8,11 @@ through; the highest key left names a slot; run the slot's kernel by its convent
 There are two ways.  The *plain way* looks the entry up in the published state and uses
 its `Caller`; every call can go it.  From the `WARM`th call on the operator has a *call
 stub*: a function with the operator's own parameters, compiled once for each definition
-(`runtime.dispatch.call_stub`).  It makes no list of arguments, finds the *link* of the
-keyset on the entry, and goes the plain way whenever something is out of the ordinary.
-A link is a plain function of all arguments in the order of the schema, as kernels see
-them (codes are objects), which runs the kernel of one keyset of one entry.
+(`runtime.dispatch.call_stub`).  It makes no list of arguments, finds the *bound kernel*
+of the keyset on the entry, and goes the plain way whenever something is out of the
+ordinary.  A bound kernel is a plain function of all arguments in the order of the
+schema, as kernels see them (codes are objects), which runs the kernel of one keyset of
+one entry.
 
 Rules:
 - a caller is a pure function of one immutable entry, built at the first call and kept
@@ -23,11 +24,11 @@ Rules:
 - a place keeps its dispatcher, and neither is kept by an entry;
 - whoever shows a place to the world (`owner`) is a partial object, whose function is
   changed from `start` to the call stub: nothing calls faster;
-- a link takes its keyset as it is, as a redispatch does.  A linked kernel and all that
-  lies below it are of one entry, whatever is registered while it runs;
+- a bound kernel takes its keyset as it is, as a redispatch does.  A linked kernel and
+  all that lies below it are of one entry, whatever is registered while it runs;
 - results are converted and checked by the outermost call only, save those of boxed
   kernels, of fallbacks, and of kernels with a keyset, which always are;
-- a link holds links below it and never one above;
+- a bound kernel holds bound kernels below it and never one above;
 - the operator that boxed kernels and fallbacks are given is made when they run, from a
   weak reference to the dispatcher.
 """
@@ -49,7 +50,7 @@ from runtime.keys import LOCAL, SLOTS, DispatchKey, KeySet, full_after, slot_of
 from runtime.schema.names import OperatorName
 from runtime.schema.schema import Schema
 
-Link = Callable[..., Any]
+BoundKernel = Callable[..., Any]
 
 # Calls of one entry before a call stub is made: compiling one costs as much as some
 # hundred plain calls, and entries that are explored are called a few times only.
@@ -146,17 +147,17 @@ class Place:
             return
         key = self.dispatcher.keyring.key(reading)
 
-        def resolve(bits: int) -> Link | None:
+        def resolve(bits: int) -> BoundKernel | None:
             entry = self.published()
             if entry is None or not entry.definitions:
                 return None
             caller = self.caller(entry)
             if caller.reading is not reading:
                 return None
-            link = caller.link(self, bits)
+            bound = caller.bound_kernel(self, bits)
             views = entry.memo.setdefault(key, {})
-            views.setdefault(LOCAL.view, {})[bits] = link
-            return link
+            views.setdefault(LOCAL.view, {})[bits] = bound
+            return bound
 
         stub = maker(self.dispatcher, key, resolve, self.slow)
         # The one way to give a partial object another function; it takes the
@@ -168,7 +169,7 @@ class Place:
 class Caller:
     """Everything a call of one entry needs; see `caller_of`."""
 
-    __slots__ = ("_links", "bind", "calls", "name", "reading", "running", "schema")
+    __slots__ = ("_bound", "bind", "calls", "name", "reading", "running", "schema")
 
     def __init__(self, entry: OperatorEntry, reading: DefinitionReading) -> None:
         # Not the entry itself, which keeps the caller: a circle would keep its kernels
@@ -178,7 +179,7 @@ class Caller:
         self.reading = reading
         self.bind = reading.convention.bind
         self.running = Running(entry, reading)
-        self._links: dict[object, Links] = {}
+        self._bound: dict[object, BoundKernels] = {}
         # Plain calls so far.
         self.calls = 0
 
@@ -220,8 +221,8 @@ class Caller:
         """Run the kernel of the highest key of `bits`."""
         runner = self.running.runner(slot_of(bits))
         if runner is LINKED:
-            link = self._linked(place, WATCH.active).top(bits)
-            return self.running.returns(link(*self.running.presented(values)))
+            bound = self._bound_kernels(place, WATCH.active).top(bits)
+            return self.running.returns(bound(*self.running.presented(values)))
         return runner(place.operator, bits, values)
 
     def run_kernel(
@@ -235,21 +236,21 @@ class Caller:
         """Run a kernel that may not be the one of its slot."""
         bits = self.running.keys_of(values)
         if kernel.facts.kind == "linked":
-            link = self._linked(place, WATCH.active).of(kernel, bits, key)
-            return self.running.returns(link(*self.running.presented(values)))
+            bound = self._bound_kernels(place, WATCH.active).of(kernel, bits, key)
+            return self.running.returns(bound(*self.running.presented(values)))
         run = self.running.runner_of(kernel, fallback, key.name)
         return run(place.operator, bits, values)
 
-    def link(self, place: Place, bits: int) -> Link:
-        """The link of a call whose arguments have these bits."""
-        return self._linked(place, False).top(self.running.called_by(bits))
+    def bound_kernel(self, place: Place, bits: int) -> BoundKernel:
+        """The bound kernel of a call whose arguments have these bits."""
+        return self._bound_kernels(place, False).top(self.running.called_by(bits))
 
-    def _linked(self, place: Place, traced: bool) -> "Links":
+    def _bound_kernels(self, place: Place, traced: bool) -> "BoundKernels":
         asked = (place.keyring, traced)
-        found = self._links.get(asked)
+        found = self._bound.get(asked)
         if found is None:
-            found = Links(self.running, place.weak(), traced)
-            self._links[asked] = found
+            found = BoundKernels(self.running, place.weak(), traced)
+            self._bound[asked] = found
         return found
 
     def _watched(self, label: str, place: Place, bits: int, values: list[Any]) -> Any:
@@ -310,8 +311,8 @@ def caller_of(entry: OperatorEntry | None, name: str) -> Caller:
     return found
 
 
-class Links:
-    """The links of one entry, for one dispatcher; traced or not."""
+class BoundKernels:
+    """The bound kernels of one entry, for one dispatcher; traced or not."""
 
     __slots__ = ("_made", "_running", "_tops", "_traced", "operator")
 
@@ -321,69 +322,71 @@ class Links:
         self._running = running
         self.operator = operator
         self._traced = traced
-        self._made: dict[int, Link] = {}
-        self._tops: dict[int, Link] = {}
+        self._made: dict[int, BoundKernel] = {}
+        self._tops: dict[int, BoundKernel] = {}
 
-    def at(self, bits: int) -> Link:
-        """The link of a redispatch with this keyset."""
+    def at(self, bits: int) -> BoundKernel:
+        """The bound kernel of a redispatch with this keyset."""
         found = self._made.get(bits)
         if found is None:
             found = self._made[bits] = self._redispatched(bits)
         return found
 
-    def top(self, bits: int) -> Link:
-        """The link of a call with this keyset: it writes no line of its own."""
+    def top(self, bits: int) -> BoundKernel:
+        """The bound kernel of a call with this keyset: it writes no line of its own."""
         found = self._tops.get(bits)
         if found is None:
             found = self._tops[bits] = self._top(bits)
         return found
 
-    def _top(self, bits: int) -> Link:
+    def _top(self, bits: int) -> BoundKernel:
         number = slot_of(bits)
         running = self._running
-        kernel = running.link_at(number)
+        kernel = running.linked_at(number)
         if kernel is not None:
             return self.of(kernel, bits, SLOTS[number])
         direct = running.direct_at(number)
         return direct or self._stacked(running.runner(number), bits)
 
-    def of(self, kernel: Kernel, bits: int, key: DispatchKey) -> Link:
-        """The link of a linked kernel, as if it were the one of `key`."""
+    def of(self, kernel: Kernel, bits: int, key: DispatchKey) -> BoundKernel:
+        """A linked kernel as a bound one, as if it were the one of `key`."""
         assert kernel.function is not None, "only `fallthrough` has no function"
-        # Links of its own: what it holds on to must not hold on to it.
-        links = Links(self._running, self.operator, self._traced)
+        # Bound kernels of its own: what it holds on to must not hold on to it.
+        bound = BoundKernels(self._running, self.operator, self._traced)
         # An alias key has no place of its own: what lies below is below the call's key.
         key = key if key.bits else SLOTS[slot_of(bits)]
-        below = links.at(bits & full_after(key).bits) if key.bits else links.nothing()
-        made: Link = kernel.function(
-            Below(links, below, self._running), KeySet.from_bits(bits)
+        below = bound.at(bits & full_after(key).bits) if key.bits else bound.nothing()
+        made: BoundKernel = kernel.function(
+            Below(bound, below, self._running), KeySet.from_bits(bits)
         )
         return made
 
-    def nothing(self) -> Link:
-        """The link that says that there is no kernel below."""
+    def nothing(self) -> BoundKernel:
+        """What says that there is no kernel below."""
         return self._stacked(self._running.missing(DispatchKey.Undefined), 0)
 
-    def ran(self, kernel: Kernel, bits: int, key: DispatchKey, fallback: bool) -> Link:
-        """The link of any other kernel, as if it were the one of `key`."""
+    def ran(
+        self, kernel: Kernel, bits: int, key: DispatchKey, fallback: bool
+    ) -> BoundKernel:
+        """Any other kernel as a bound one, as if it were the one of `key`."""
         return self._stacked(self._running.runner_of(kernel, fallback, key.name), bits)
 
-    def _stacked(self, runner: Runner, bits: int) -> Link:
-        """The link of a runner, whose values are those of the stack."""
+    def _stacked(self, runner: Runner, bits: int) -> BoundKernel:
+        """The bound kernel of a runner, whose values are those of the stack."""
         operator, stacking = self.operator, self._running.stacking
         return lambda *values: runner(operator, bits, stacking(values))
 
-    def _redispatched(self, bits: int) -> Link:
-        link = self.top(bits)
+    def _redispatched(self, bits: int) -> BoundKernel:
+        bound = self.top(bits)
         if not self._traced:
-            return link
+            return bound
         name, key = str(self._running.name), SLOTS[slot_of(bits)].name
 
         def traced(*values: Any) -> Any:
             WATCH.write("redispatch", name, key)
             DEPTH.level += 1
             try:
-                return link(*values)
+                return bound(*values)
             finally:
                 DEPTH.level -= 1
 
@@ -397,10 +400,12 @@ class Below:
     otherwise, and `rules` are those of its entry, for whoever asks handlers.
     """
 
-    __slots__ = ("_links", "rules", "run", "schema", "tags")
+    __slots__ = ("_bound", "rules", "run", "schema", "tags")
 
-    def __init__(self, links: "Links", run: Link, running: Running) -> None:
-        self._links = links
+    def __init__(
+        self, bound: "BoundKernels", run: BoundKernel, running: Running
+    ) -> None:
+        self._bound = bound
         self.run = run
         self.schema: Schema = running.schema
         self.tags: tuple[str, ...] = running.tags
@@ -410,13 +415,13 @@ class Below:
         """Run the kernel of the next key."""
         return self.run(*arguments)
 
-    def at(self, keyset: KeySet) -> Link:
+    def at(self, keyset: KeySet) -> BoundKernel:
         """The function that runs the kernel of the highest key of `keyset`."""
-        return self._links.at(keyset.bits)
+        return self._bound.at(keyset.bits)
 
     def instead(
         self, kernel: Kernel, keyset: KeySet, key: DispatchKey, fallback: bool
-    ) -> Link:
+    ) -> BoundKernel:
         """The function that runs `kernel` where the linked one stands, at `key`.
 
         `fallback` says that it gets the operator; `fallthrough` is what lies below.
@@ -425,10 +430,10 @@ class Below:
         if function is None:
             return self.run
         if kernel.facts.kind == "linked":
-            made: Link = function(self, keyset)
+            made: BoundKernel = function(self, keyset)
             return made
-        return self._links.ran(kernel, keyset.bits, key, fallback)
+        return self._bound.ran(kernel, keyset.bits, key, fallback)
 
     def operator(self) -> Any:
         """The `OperatorHandle` of the operator; keep it no longer than a call."""
-        return self._links.operator()
+        return self._bound.operator()

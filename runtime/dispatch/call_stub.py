@@ -1,8 +1,8 @@
 """Call stubs: the call of one operator as a function with its own parameters.
 
 A call stub binds by Python's own rules for parameters, converts what is not at its
-default, joins the keysets, and runs the link that the entry remembers for them; no list
-of arguments is made, and none is scanned.  Its text is made here:
+default, joins the keysets, and runs the bound kernel that the entry remembers for them;
+no list of arguments is made, and none is scanned.  Its text is made here:
 
     def call(self=_MISSING, other=_MISSING, /, *_rest, alpha=_MISSING, **_more):
         if _more:
@@ -13,9 +13,9 @@ of arguments is made, and none is scanned.  Its text is made here:
         _bits = self.key_bits | other.key_bits
         ...
         _entry = _dispatcher.state.namespaces["core"]["core::add"]
-        _link = _entry.memo[_key][_LOCAL.view][_bits]
+        _kernel = _entry.memo[_key][_LOCAL.view][_bits]
         ...
-        return _link(self, other, _2)
+        return _kernel(self, other, _2)
 
 Rules:
 - a call stub does what the plain way does (`Caller.call`), or goes it: whatever is
@@ -61,10 +61,10 @@ _MISSING = object()
 def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
     """Compile `make(dispatcher, key, resolve, slow)`, which gives a call stub.
 
-    `memo[key][view][bits]` of the published entry is a link, `resolve(bits)` makes one
-    (None: go the plain way), and `slow(args, kwargs)` is the plain way.  `converters`
-    are those of the arguments.  None for a schema that has no such function: one that
-    takes surplus arguments, or has names that Python does not take.
+    `memo[key][view][bits]` of the published entry is a bound kernel, `resolve(bits)`
+    makes one (None: go the plain way), and `slow(args, kwargs)` is the plain way.
+    `converters` are those of the arguments.  None for a schema that has no such
+    function: one that takes surplus arguments, or has names that Python does not take.
     """
     arguments = schema.arguments
     names = [argument.name for argument in arguments]
@@ -78,7 +78,7 @@ def maker_of(schema: Schema, converters: Sequence[Converter]) -> Maker | None:
         *_converted(schema, slow),
         *joined(schema, slow),
         *linked(schema, slow),
-        f"_result = _link({', '.join(map(passed, range(len(names)), arguments))})",
+        f"_result = _kernel({', '.join(map(passed, range(len(names)), arguments))})",
         *returned(schema),
     ]
     values = globals_of(schema, converters)
@@ -267,23 +267,23 @@ def bits_of(names: Iterable[str]) -> str:
 
 
 def linked(schema: Schema, slow: str) -> list[str]:
-    """The link of the published entry for `_bits`, as `_link`."""
+    """The bound kernel of the published entry for `_bits`, as `_kernel`."""
     namespace = schema.name.name.partition("::")[0]
     where = f"[{namespace!r}][{str(schema.name)!r}]"
     return [
         *block("try:", remembered(where, "_bits")),
         "except _KeyError:",
-        "    _link = _resolve(_bits)",
-        "    if _link is None:",
+        "    _kernel = _resolve(_bits)",
+        "    if _kernel is None:",
         f"        {slow}",
     ]
 
 
 def remembered(where: str, bits: str) -> list[str]:
-    """The link that is remembered for `bits` of the entry at a place."""
+    """The bound kernel that is remembered for `bits` of the entry at a place."""
     return [
         f"_entry = _dispatcher.state.namespaces{where}",
-        f"_link = _entry.memo[_key][_LOCAL.view][{bits}]",
+        f"_kernel = _entry.memo[_key][_LOCAL.view][{bits}]",
     ]
 
 

@@ -82,7 +82,7 @@ class Keyring:
         self.packets: Interned[Any] = Interned()
 
     def key(self, reading: DefinitionReading) -> object:
-        """The key under which entries remember the links of a call stub."""
+        """The key under which entries remember the bound kernels of a call stub."""
         return self.keys.setdefault(reading, object())
 
 

@@ -7,7 +7,7 @@ operator's result, converted and checked.
 
 Rules:
 - everything here is a function of one entry; nothing takes a lock;
-- `Running` refers to no caller and to no links, so that no circle keeps kernels alive;
+- `Running` refers to no caller and no bound kernel, so that no circle keeps any alive;
 - what a kernel needs to run depends on it and on the schema alone, and is remembered on
   its registration; linked kernels depend on the table and are remembered on the caller.
 """
@@ -40,10 +40,10 @@ Runner = Callable[[Callable[[], Any], int, list[Any]], Any]
 
 
 def _linked(operator: Any, bits: int, values: list[Any]) -> Any:
-    raise AssertionError("a linked kernel is run by its link")
+    raise AssertionError("a linked kernel is run by its bound kernel")
 
 
-# Stands for the runner of a linked kernel, which is run by its link instead.
+# Stands for the runner of a linked kernel, which runs as a bound kernel instead.
 LINKED: Runner = _linked
 
 # Definitions that one kernel is remembered under: it outlives few of them.
@@ -101,7 +101,7 @@ class Running:
         """The keyset of a call whose arguments have these bits."""
         return _called_by(bits, self._masks)
 
-    def link_at(self, number: int) -> Kernel | None:
+    def linked_at(self, number: int) -> Kernel | None:
         """The linked kernel of a slot; None if it holds another kind, or nothing."""
         held = self.table.held(number)
         if held is None or isinstance(held, Kernel):
@@ -151,7 +151,7 @@ class Running:
         return value if converted is MISMATCH else converted
 
     def runner(self, number: int) -> Runner:
-        """The runner of a slot; `LINKED` for a kernel that is run by its link."""
+        """The runner of a slot; `LINKED` for a linked kernel, which is bound first."""
         found = self._runners.get(number)
         if found is not None:
             return found

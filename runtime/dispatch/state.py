@@ -76,12 +76,12 @@ class OperatorMap(dict[str, OperatorEntry]):
     """The operators of one namespace, by printed name; never changed once published.
 
     `read` is for what is read off them, as text, `packets` for the overloads of each
-    operator, and `links` for what whoever calls some of them finds on their entries, by
-    keys of their own; none of them is state, and all are unset at first.
+    operator, and `bound_kernels` for what whoever calls some of them finds on their
+    entries, by keys of their own; none of them is state, and all are unset at first.
     """
 
-    __slots__ = ("links", "packets", "read")
-    links: dict[object, Any]
+    __slots__ = ("bound_kernels", "packets", "read")
+    bound_kernels: dict[object, Any]
     read: Hashable
     packets: Mapping[str, list[OperatorEntry]]
 

@@ -89,12 +89,12 @@ def onward(name: str) -> Callable[..., Any]:
     def call(tensor: Any, *rest: Any) -> Any:
         try:
             entry = dispatcher.state.namespaces[NAMESPACE][text]
-            link = entry.memo[key][LOCAL.view][tensor.key_bits]
+            bound = entry.memo[key][LOCAL.view][tensor.key_bits]
         except (AttributeError, KeyError):
             return ordinary(tensor, *rest)
         if WATCH.active:
             return handle(tensor, *rest)
-        return link(tensor, *rest)
+        return bound(tensor, *rest)
 
     def ordinary(*values: Any) -> Any:
         nonlocal handle, dispatcher, text, key

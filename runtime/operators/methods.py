@@ -10,9 +10,9 @@ Rules:
   cannot;
 - `==` keeps identity as the hash, as it compares elements; comparing with a list is
   refused: Python would say False, which nobody means;
-- two tensors bind and convert nothing, so that `x + y` finds its link on the published
-  entry, where its call stub has put it (`runtime.dispatch.call_stub`); it keeps
-  nothing of an entry.  Where it finds none, and while somebody watches, it is a call
+- two tensors bind and convert nothing, so that `x + y` finds its bound kernel on the
+  published entry, where its call stub has put it (`runtime.dispatch.call_stub`); it
+  keeps nothing of an entry.  Where it finds none, and while somebody watches, it is a call
   like any other;
 - methods of the same name as an operator take its arguments; sizes and dimensions may
   be given one by one.
@@ -205,7 +205,7 @@ def _sides(count: int) -> list[str]:
         "    return run(self, other)",
         "if _WATCH.active:",
         "    return run(self, other)",
-        f"_result = _link(self, other, {more})",
+        f"_result = _kernel(self, other, {more})",
         *LOOK,
         "return _result",
     ]

@@ -11,7 +11,7 @@ as the current one.  A call without tensors of any context is the thread's: the 
 its current context runs, and that is all there is to it.
 
 Rules:
-- a copy's link is remembered by the copy, weakly: nothing here keeps it alive;
+- a copy's bound kernel is remembered by the copy, weakly: nothing here keeps it alive;
 - no lock is taken; a call that has its copy runs it to the end, whatever is closed.
 """
 
@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from runtime.dispatch.call import Below, Link
+from runtime.dispatch.call import Below, BoundKernel
 from runtime.dispatch.dispatcher import Dispatcher
 from runtime.dispatch.kernel import Facts, Kernel
 from runtime.dispatch.state import DispatcherState
@@ -57,29 +57,29 @@ class Router:
             self._place = reading.namespace, reading.text, reading.key
         self._dispatcher = ref(dispatcher)
 
-    def __call__(self, below: Below, keyset: KeySet) -> Link:
+    def __call__(self, below: Below, keyset: KeySet) -> BoundKernel:
         """The function of all arguments, for one keyset of one entry."""
         key = self._place[2] if self._place else SLOTS[slot_of(keyset.bits)]
         fallback = self._place is None
         main = below.instead(self._kernel, keyset, key, fallback)
-        links: WeakKeyDictionary[Held, Link] = WeakKeyDictionary()
+        copies: WeakKeyDictionary[Held, BoundKernel] = WeakKeyDictionary()
 
         def routed(*arguments: Any) -> Any:
             if not OTHERS:
                 return main(*arguments)
             context = context_of(arguments, below.operator)
-            link = main
+            run = main
             if not context.registrar:
                 held = self._copy(context, key, below.operator)
-                link = links.get(held) or links.setdefault(
+                run = copies.get(held) or copies.setdefault(
                     held, below.instead(held.kernel, keyset, key, fallback)
                 )
             before = STATE.context
             if context is before:
-                return link(*arguments)
+                return run(*arguments)
             STATE.context = context
             try:
-                return link(*arguments)
+                return run(*arguments)
             finally:
                 STATE.context = before
 

@@ -111,12 +111,12 @@ def step() -> Iterator[Row]:
         return y
 
     eager(x)
-    link = place.caller(place.published()).link(place, x.key_bits)
+    bound = place.caller(place.published()).bound_kernel(place, x.key_bits)
 
     def bare(x: Any) -> Any:
         y = x
         for _ in range(STEPS):
-            y = link(y, x, 1)
+            y = bound(y, x, 1)
         return y
 
     script, calls, kernels = warm(added(), x), repeated(eager, x), repeated(bare, x)

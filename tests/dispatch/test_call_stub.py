@@ -254,7 +254,7 @@ def test_call_stubs_of_many_threads_see_every_publication() -> None:
     "name",
     [
         *("dispatcher", "key", "resolve", "slow", "make", "call", "len", "type"),
-        *("tuple", "KeyError", "AttributeError", "entry", "link", "bits"),
+        *("tuple", "KeyError", "AttributeError", "entry", "kernel", "bits"),
     ],
 )
 def test_an_argument_may_have_any_name(name: str) -> None:

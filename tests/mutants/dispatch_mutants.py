@@ -212,7 +212,7 @@ DISPATCH = (
         removing(ClassRule, _remembers(1)),
     ),
     DispatchMutant(
-        "links_outlive_rules",
+        "bound_kernels_outlive_rules",
         "what was made for calls goes by the rules of then",
         "order",
         test_python_dispatch.rules_wait_for_their_operator,

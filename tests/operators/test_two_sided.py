@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore::runtime.dispatch.library.KernelOverridden"
 )
 
-# Enough calls for a call stub, and for the link that it finds.
+# Enough calls for a call stub, and for the bound kernel that it finds.
 WARM = 20
 
 

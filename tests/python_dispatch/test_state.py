@@ -195,13 +195,13 @@ def test_memory_is_flat(world: Ours) -> None:
     assert after - before < 2_000
 
 
-def test_plain_calls_have_the_same_link(world: Ours) -> None:
-    """No cost for plain tensors: modes and classes change no link of theirs."""
+def test_plain_calls_have_the_same_bound_kernel(world: Ours) -> None:
+    """No cost for plain tensors: modes and classes change no bound kernel of theirs."""
     op, x = unary(world), world.tensor(1.0)
     for _ in range(20):
         op(x)
 
-    def links() -> dict[Any, Any]:
+    def bound() -> dict[Any, Any]:
         memo = runtime.default_dispatcher().state.find(
             *("everyorder_worlds", "everyorder_worlds::f")
         )
@@ -213,7 +213,7 @@ def test_plain_calls_have_the_same_link(world: Ours) -> None:
         ]
         return dict(views[LOCAL.view])
 
-    before = links()
+    before = bound()
     assert x.key_bits in before
     y = world.made(world.subclass("A", answer=leaves))
     op(y)
@@ -221,12 +221,12 @@ def test_plain_calls_have_the_same_link(world: Ours) -> None:
         op(x)
         op(y)
     op(x)
-    after = links()
+    after = bound()
     assert {bits: after[bits] for bits in before} == before
     assert all(after[bits] is before[bits] for bits in before)
 
 
-def test_installing_leaves_the_links_of_plain_calls() -> None:
+def test_installing_leaves_the_bound_kernels_of_plain_calls() -> None:
     """No cost for plain tensors: what they run is the same kernel, called the same."""
     dispatcher = Dispatcher()
     library = Library("plain", "DEF", dispatcher=dispatcher)
@@ -236,23 +236,23 @@ def test_installing_leaves_the_links_of_plain_calls() -> None:
     assert found is not None
     x: Any = runtime.tensor([1.0])
 
-    def link() -> Any:
+    def bound() -> Any:
         for _ in range(20):
             found(x)
         entry = dispatcher.state.find("plain", "plain::f")
         assert entry is not None
         return (
             entry.memo["caller"]
-            ._links[dispatcher.keyring, False]
+            ._bound[dispatcher.keyring, False]
             .top(entry.memo["caller"].running.called_by(x.key_bits))
         )
 
-    before = link()
+    before = bound()
     fallbacks = Library("_", "IMPL", dispatcher=dispatcher)
     install_fallbacks(fallbacks)
-    assert link() is before
+    assert bound() is before
     fallbacks.close()
-    assert link() is before
+    assert bound() is before
 
 
 def test_the_state_of_a_thread_is_its_own() -> None:

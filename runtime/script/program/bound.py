@@ -2,8 +2,8 @@
 
     bound_call    what calls an operator: it gets every argument in the order of the
                   schema that the program was compiled with, converts none but codes,
-                  copies the lists that kernels get fresh, and finds the link on the
-                  published entry, at every call
+                  copies the lists that kernels get fresh, and finds the bound kernel
+                  on the published entry, at every call
     is_own, is_plain    whether a fused kernel may run in place of operators that
                         anybody can override
 
@@ -29,7 +29,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from runtime.autograd.install import install as install_autograd
-from runtime.dispatch.call import Link
+from runtime.dispatch.call import BoundKernel
 from runtime.dispatch.call_stub import (
     globals_of,
     joined,
@@ -57,9 +57,9 @@ Function = Callable[..., Any]
 class Bound(NamedTuple):
     """A bound call: the function, and what others need to do the same faster.
 
-    `key` is what entries remember its links by: `memo[key][view][bits]`; `link` is the
-    link of an entry and a keyset, in this thread; `is_current` says whether an entry is
-    one that it would call.
+    `key` is what entries remember its bound kernels by: `memo[key][view][bits]`;
+    `kernel` is the one of an entry and a keyset, in this thread; `is_current` says
+    whether an entry is one that it would call.
     """
 
     call: Function
@@ -68,7 +68,7 @@ class Bound(NamedTuple):
     reading: DefinitionReading
     trusted: Function | None
     is_current: Callable[[OperatorEntry], bool]
-    link: Callable[[OperatorEntry, int], Link]
+    kernel: Callable[[OperatorEntry, int], BoundKernel]
 
 
 def bound_call(
@@ -88,7 +88,7 @@ def bound_call(
     place = OperatorHandle(dispatcher, name)._place
     start = schema.kwarg_only_start
     names = [each.name for each in schema.arguments[start:]]
-    # What entries remember for this function: views, keysets, links.
+    # What entries remember for this function: views, keysets, bound kernels.
     key = object()
 
     def is_current(entry: OperatorEntry) -> bool:
@@ -110,29 +110,29 @@ def bound_call(
         rest = values[start + len(names) :]
         return place.start(*values[:start], *rest, **named)
 
-    def resolve(bits: int) -> Link | None:
+    def resolve(bits: int) -> BoundKernel | None:
         entry = current()
-        return None if entry is None else link_of(entry, bits)
+        return None if entry is None else kernel_of(entry, bits)
 
-    def link_of(entry: OperatorEntry, bits: int) -> Link:
+    def kernel_of(entry: OperatorEntry, bits: int) -> BoundKernel:
         caller = place.caller(entry)
-        link: Link = caller.link(place, bits)
-        if trusted is not None and link is not trusted:
-            link = _careful(link, caller.reading)
+        kernel: BoundKernel = caller.bound_kernel(place, bits)
+        if trusted is not None and kernel is not trusted:
+            kernel = _careful(kernel, caller.reading)
         views = entry.memo.setdefault(key, {})
-        views.setdefault(LOCAL.view, {})[bits] = link
-        return link
+        views.setdefault(LOCAL.view, {})[bits] = kernel
+        return kernel
 
     kept = "bound" if trusted is None else "trusted"
     if kept not in reading.memo:
         reading.memo[kept] = _maker_of(reading, trusted is not None)
     maker = reading.memo[kept]
     made: Function = slow if maker is None else maker(dispatcher, key, resolve, slow)
-    return Bound(made, key, name, reading, trusted, is_current, link_of)
+    return Bound(made, key, name, reading, trusted, is_current, kernel_of)
 
 
-def _careful(link: Link, reading: DefinitionReading) -> Link:
-    """The link of a kernel that is not known: fresh lists, and a look at results."""
+def _careful(kernel: BoundKernel, reading: DefinitionReading) -> BoundKernel:
+    """What runs a kernel that is not known: fresh lists, and a look at results."""
     shown, returns = reading.convention.shown, reading.convention.returns
 
     def run(*values: Any) -> Any:
@@ -140,7 +140,7 @@ def _careful(link: Link, reading: DefinitionReading) -> Link:
             value if show is None else show(value)
             for show, value in zip(shown, values, strict=True)
         ]
-        return returns(link(*seen))
+        return returns(kernel(*seen))
 
     return run
 
@@ -166,7 +166,7 @@ def _maker_of(reading: DefinitionReading, trusts: bool) -> Function | None:
         *linked(schema, slow),
         *shown,
     ]
-    call = f"_link({', '.join(names)})"
+    call = f"_kernel({', '.join(names)})"
     body += [f"return {call}"] if trusts else [f"_result = {call}", *returned(schema)]
     values = globals_of(schema, reading.converters)
     values |= {f"_seen{at}": each for at, each in enumerate(seen)}

@@ -75,18 +75,18 @@ def tests_of(function: Any, constants: Sequence[Any]) -> tuple[str, ...]:
 
 
 class Finder:
-    """Finds the links of operators of one namespace, once for each state of it."""
+    """Finds the bound kernels of a namespace's operators, once for each state of it."""
 
     def __init__(self, namespace: str, operators: Sequence[Bound]) -> None:
         self.namespace = namespace
         self.operators = operators
 
     def __call__(self, state: DispatcherState) -> tuple[Any, ...]:
-        """The links by views and keysets, of each operator."""
+        """The bound kernels by views and keysets, of each operator."""
         found = tuple(self._views(state))
         operators = state.namespaces.get(self.namespace)
         if isinstance(operators, OperatorMap):
-            _links_of(operators)[self] = found
+            _bound_kernels_of(operators)[self] = found
         return found
 
     def _views(self, state: DispatcherState) -> Iterator[dict[Any, Any]]:
@@ -111,7 +111,7 @@ class Known:
         operators = state.namespaces.get(NAMESPACE)
         if not isinstance(operators, OperatorMap):
             return False
-        known: dict[Any, bool] = _links_of(operators).setdefault(self, {})
+        known: dict[Any, bool] = _bound_kernels_of(operators).setdefault(self, {})
         if view not in known:
             known[view] = all(is_known(state, each) for each in self.primitives)
         return known[view]
@@ -122,13 +122,13 @@ def is_known(state: DispatcherState, bound: Bound) -> bool:
     entry = state.entry(bound.name)
     if entry is None or not bound.is_current(entry):
         return False
-    return bound.link(entry, 0) is bound.trusted
+    return bound.kernel(entry, 0) is bound.trusted
 
 
-def _links_of(operators: OperatorMap) -> dict[object, Any]:
+def _bound_kernels_of(operators: OperatorMap) -> dict[object, Any]:
     """What is remembered with the operators of a namespace."""
     try:
-        return operators.links
+        return operators.bound_kernels
     except AttributeError:
-        operators.links = {}
-        return operators.links
+        operators.bound_kernels = {}
+        return operators.bound_kernels

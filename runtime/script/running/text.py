@@ -4,7 +4,7 @@ True only here: the text of a plan; each register is a local variable.
 
     def execute(v0, v1):
         _state = _dispatcher.state
-        (l4,) = _state.namespaces["core"].links[_key]
+        (l4,) = _state.namespaces["core"].bound_kernels[_key]
         try:
             _fast = ...                    # are the primitives those that we know?
             if _fast:
@@ -24,9 +24,9 @@ Rules:
 - a primitive whose function is one of Python's own operators is that operator, as long
   as the kernel that is registered is that function: `_fast` says so, and is asked again
   in each trip of a loop and behind everything that may run other code;
-- an operator on tensors finds its link where its bound call does, but its entry once in
-  a run (`links` of the namespace, which goes with the namespace); when the state is no
-  longer the one that the run began with, it is called as it is by the other executor;
+- an operator on tensors finds its bound kernel where its bound call does, but its entry
+  once in a run (`bound_kernels` of the namespace, which goes with it); when the state
+  is no longer the one that the run began with, it is called as by the other executor;
 - whatever is out of the ordinary is called by the function of the step;
 - what is nested deeper than Python's own compiler takes has no text.
 
@@ -189,7 +189,7 @@ class _Writer:
         self.put("_thread = _local.__dict__")
         if self.inlined:
             self.values["_known"] = Known(self.inlined)
-            where = f"_state.namespaces[{NAMESPACE!r}].links[_known][_view]"
+            where = f"_state.namespaces[{NAMESPACE!r}].bound_kernels[_known][_view]"
             self.put("_view = _thread['view']")
             self.put("try:")
             self.put(f"    _first = {where}")
@@ -199,7 +199,7 @@ class _Writer:
             finder = self.function(Finder(namespace, [each for _, each in operators]))
             names = ", ".join(name for name, _ in operators)
             self.put("try:")
-            where = f"_state.namespaces[{namespace!r}].links[{finder}]"
+            where = f"_state.namespaces[{namespace!r}].bound_kernels[{finder}]"
             self.put(f"    {names}, = {where}")
             self.put("except (_KeyError, _AttributeError):")
             self.put(f"    {names}, = {finder}(_state)")
@@ -445,11 +445,11 @@ class _Writer:
         self.put(f"    {target}{otherwise}")
         self.put("else:")
         self.put("    try:")
-        self.put(f"        _link = {views}[_thread['view']][{bits}]")
+        self.put(f"        _kernel = {views}[_thread['view']][{bits}]")
         self.put("    except (_KeyError, _AttributeError):")
         self.put(f"        {target}{otherwise}")
         self.put("    else:")
-        self.put(f"        {target}_link({', '.join(shown)})")
+        self.put(f"        {target}_kernel({', '.join(shown)})")
         self.put("        try:")
         self.put(f"            v{output}.key_bits")
         self.put("        except _AttributeError:")
@@ -543,7 +543,7 @@ def _is_tensorial(step: Step) -> bool:
     schema, node = step.bound.reading.schema, step.node
     if step.bound.reading.maker is None or schema.is_varret:
         return False
-    # Namespaces of few operators have no place to remember links at.
+    # Namespaces of few operators have no place to remember bound kernels at.
     state, namespace = default_dispatcher().state, step.bound.reading.namespace
     if not isinstance(state.namespaces.get(namespace), OperatorMap):
         return False
