@@ -12,8 +12,8 @@ Rules:
   refused: Python would say False, which nobody means;
 - two tensors bind and convert nothing, so that `x + y` finds its bound kernel on the
   published entry, where its call stub has put it (`runtime.dispatch.call_stub`); it
-  keeps nothing of an entry.  Where it finds none, and while somebody watches, it is a call
-  like any other;
+  keeps nothing of an entry.  Where it finds none, and while somebody watches, it is a
+  call like any other;
 - methods of the same name as an operator take its arguments; sizes and dimensions may
   be given one by one.
 """
