@@ -14,7 +14,7 @@ import pytest
 
 from runtime.errors import rpc as errors
 from runtime.rpc.agent import RpcBackendOptions
-from runtime.rpc.session.settings import SHARED, Settings
+from runtime.rpc.session.events import SHARED, Settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "rpc-processes.md").read_text(encoding="utf-8")

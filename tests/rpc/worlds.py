@@ -24,7 +24,7 @@ from runtime.rpc.agent import Agent, RpcBackendOptions, Seat, current_agent, sea
 from runtime.rpc.agent.joining import join, meeting
 from runtime.rpc.agent.starting import init_rpc
 from runtime.rpc.agent.stopping import stop
-from runtime.rpc.session.settings import Settings
+from runtime.rpc.session.events import Settings
 
 # For what would never end; machines are busy.
 SECONDS = 60.0

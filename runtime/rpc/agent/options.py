@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runtime.errors.rpc import RpcMisuse
-from runtime.rpc.session.settings import Settings as Settings
+from runtime.rpc.session.events import Settings as Settings
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent

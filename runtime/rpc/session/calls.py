@@ -16,7 +16,7 @@ by the reply, or is `Cancelled`.
 Rules:
 - deadlines are absolute here, relative in messages; a caller whose deadline passes says
   so, and the callee's clock does not matter;
-- the references of a call or an answer are the business of `Carrying`, which is asked
+- the references of a call or an answer are the business of `References`, which is asked
   before anything is sent, and told of all that comes;
 - a call waits for others to end if too many have no answer yet; not one that creates,
   fetches or carries, as what is said of references keeps its order;
@@ -30,8 +30,7 @@ from heapq import heapify, heappop, heappush
 from math import ceil, inf
 
 from runtime.rpc.identities import Fork, Node, RRefId
-from runtime.rpc.messages.kinds import Answer, Call, Cancel, Decline, Message
-from runtime.rpc.session.carriers import Fate, Verdict
+from runtime.rpc.messages import Answer, Call, Cancel, Decline, Message
 from runtime.rpc.session.events import (
     Answered,
     Called,
@@ -40,10 +39,11 @@ from runtime.rpc.session.events import (
     Failed,
     Payload,
     Reason,
+    Settings,
 )
-from runtime.rpc.session.machine import Carrying
-from runtime.rpc.session.parts import BUFFERS
-from runtime.rpc.session.settings import Settings
+from runtime.rpc.session.ownership import Fate, Verdict
+from runtime.rpc.session.packets import BUFFERS
+from runtime.rpc.session.references import References
 from runtime.rpc.wire import size
 
 HELD, SENT, ANSWERED = "HELD", "SENT", "ANSWERED"
@@ -101,7 +101,7 @@ class _In:
 class Calls:
     """The machine of calls; `references` is asked about all that they carry."""
 
-    def __init__(self, references: Carrying, settings: Settings) -> None:
+    def __init__(self, references: References, settings: Settings) -> None:
         self.out: list[tuple[Node, Message]] = []
         self.events: list[Event] = []
         self._references = references

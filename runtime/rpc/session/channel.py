@@ -30,15 +30,10 @@ from math import inf
 from typing import NamedTuple
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages.codec import encode
-from runtime.rpc.messages.kinds import Message
-from runtime.rpc.messages.notes import EARLY, NOTHING, Beat, Hello, Note
-from runtime.rpc.session.events import Buffer, Reason
-from runtime.rpc.session.lease import Lease
-from runtime.rpc.session.outbox import Outbox, Sent
-from runtime.rpc.session.packets import Packet, Writer
-from runtime.rpc.session.parts import Parts
-from runtime.rpc.session.settings import Settings
+from runtime.rpc.messages import Message, encode
+from runtime.rpc.notes import EARLY, NOTHING, Beat, Hello, Note
+from runtime.rpc.session.events import Buffer, Reason, Settings
+from runtime.rpc.session.packets import Lease, Outbox, Packet, Parts, Sent, Writer
 from runtime.rpc.wire import Flaw, Head, Kind, size
 
 CLOSED, OPENING, ANSWERING, OPEN, FENCED = (

@@ -24,8 +24,7 @@ from math import inf
 from typing import NamedTuple
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages.codec import decode, encode
-from runtime.rpc.messages.kinds import (
+from runtime.rpc.messages import (
     Accept,
     Answer,
     Call,
@@ -44,17 +43,17 @@ from runtime.rpc.messages.kinds import (
     Registered,
     Survey,
     Waiting,
+    decode,
+    encode,
 )
-from runtime.rpc.messages.notes import Join, note, of_note
+from runtime.rpc.notes import Join, note, of_note
 from runtime.rpc.session.calls import Calls
 from runtime.rpc.session.channel import Channel, End
-from runtime.rpc.session.events import Buffer, Event, Reason, Warned
+from runtime.rpc.session.events import Buffer, Event, Reason, Settings, Warned
 from runtime.rpc.session.finishing import Finishing
 from runtime.rpc.session.members import Members
-from runtime.rpc.session.packets import Packet
-from runtime.rpc.session.parts import split
+from runtime.rpc.session.packets import Packet, split
 from runtime.rpc.session.references import References
-from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import HEADER, Flaw, Head, Kind, Malformed, head, parse, size
 
 # Which machine takes a kind of message.

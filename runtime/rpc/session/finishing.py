@@ -16,7 +16,7 @@ knows has no part in.
 from collections.abc import Hashable
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages.kinds import Finish, Idle, Message, Survey, Waiting
+from runtime.rpc.messages import Finish, Idle, Message, Survey, Waiting
 from runtime.rpc.session.events import Event, Finished
 
 RUNNING, DONE, FINISHING, FINISHED = "RUNNING", "DONE", "FINISHING", "FINISHED"

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from math import inf
 
 from runtime.rpc.identities import LARGEST_ID, WORKER_NAME, Node
-from runtime.rpc.messages.kinds import Member, MemberJoined, MemberLeft, Message
-from runtime.rpc.messages.notes import Admission, Join, Note, Rejection
+from runtime.rpc.messages import Member, MemberJoined, MemberLeft, Message
+from runtime.rpc.notes import Admission, Join, Note, Rejection
 from runtime.rpc.session.events import (
     NOT_UNIQUE,
     Admitted,

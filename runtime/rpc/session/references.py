@@ -37,26 +37,24 @@ from runtime.rpc.messages import (
     Register,
     Registered,
 )
-from runtime.rpc.session.carriers import (
-    Child,
-    Fate,
-    Incoming,
-    Key,
-    Outgoing,
-    Verdict,
-)
 from runtime.rpc.session.events import Confirmed, Died, Event, Reason
-from runtime.rpc.session.owners import Owners
-from runtime.rpc.session.users import (
+from runtime.rpc.session.ownership import (
     HELD,
     SENDABLE,
     UNANSWERED,
     UNSENT,
     Act,
     Change,
+    Child,
+    Fate,
+    Incoming,
+    Key,
+    Outgoing,
+    Owners,
     Use,
     Used,
     Users,
+    Verdict,
 )
 
 # How long a reference waits for the keeper to tell of its owner, which just joined.

@@ -20,8 +20,7 @@ from runtime.errors.rpc import (
 )
 from runtime.rpc.agent import Agent, Request, current_agent, stop
 from runtime.rpc.agent.requests import Job, serve
-from runtime.rpc.session.events import Called
-from runtime.rpc.session.settings import Settings
+from runtime.rpc.session.events import Called, Settings
 from runtime.rpc.transport.blocks import SUPPORTED, WORTH
 from tests.rpc.worlds import HASTY, SECONDS, processes, threads
 

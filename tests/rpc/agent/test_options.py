@@ -18,7 +18,7 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent import options as chapter
 from runtime.rpc.agent.options import chosen
 from runtime.rpc.program.surface import UNSET
-from runtime.rpc.session.settings import Settings
+from runtime.rpc.session.events import Settings
 
 
 def test_defaults() -> None:

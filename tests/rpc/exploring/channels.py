@@ -32,9 +32,8 @@ from math import inf
 from typing import Any
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages import Cancel
-from runtime.rpc.messages.codec import encode
-from runtime.rpc.messages.notes import note
+from runtime.rpc.messages import Cancel, encode
+from runtime.rpc.notes import note
 from runtime.rpc.session.channel import CLOSED, OPEN, Channel, End
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.wire import HEADER, Flaw, Kind, parse

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 from runtime.rpc.identities import Fork, ForkId, Node
 from runtime.rpc.messages import Accept, Message, Registered
-from runtime.rpc.session.carriers import Fate, Incoming, Key, Outgoing
 from runtime.rpc.session.events import Reason
+from runtime.rpc.session.ownership import Fate, Incoming, Key, Outgoing, Use, Used
 from runtime.rpc.session.references import References
-from runtime.rpc.session.users import Use, Used
 from tests.rpc.exploring.world import Bounds
 
 

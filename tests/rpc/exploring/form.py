@@ -18,7 +18,7 @@ from runtime.rpc.messages import (
     Register,
     Registered,
 )
-from runtime.rpc.session.users import Use
+from runtime.rpc.session.ownership import Use
 from tests.rpc.exploring.world import Answered, Cancelled, Carrier, World
 
 USES = {use: number for number, use in enumerate(Use)}

@@ -29,11 +29,9 @@ from typing import Any, NamedTuple
 
 from runtime.rpc.identities import Fork, ForkId, GloballyUniqueId, Node, RRefId
 from runtime.rpc.messages import Message, Refused
-from runtime.rpc.session.carriers import Fate, Incoming, Key
 from runtime.rpc.session.events import Died, Reason
-from runtime.rpc.session.owners import Owned
+from runtime.rpc.session.ownership import Fate, Incoming, Key, Owned, Used
 from runtime.rpc.session.references import References
-from runtime.rpc.session.users import Used
 
 
 class Carrier(NamedTuple):

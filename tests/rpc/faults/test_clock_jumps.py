@@ -21,7 +21,7 @@ import pytest
 from runtime import rpc
 from runtime.errors.rpc import RpcError, UnknownWorker, WorkerLost
 from runtime.rpc.agent import Agent
-from runtime.rpc.session.settings import Settings
+from runtime.rpc.session.events import Settings
 from tests.rpc.faults import bodies
 from tests.rpc.faults.test_faults import asked, stop_running
 from tests.rpc.worlds import HASTY, SECONDS, Process, processes

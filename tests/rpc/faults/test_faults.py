@@ -19,8 +19,7 @@ from runtime.futures import Future
 from runtime.rpc.agent import Agent, Seat, current_agent, joining, seated
 from runtime.rpc.agent.joining import join, meeting
 from runtime.rpc.agent.stopping import stop
-from runtime.rpc.session.events import Joined, Lost
-from runtime.rpc.session.settings import Settings
+from runtime.rpc.session.events import Joined, Lost, Settings
 from runtime.rpc.transport import Transport
 from runtime.rpc.transport.addresses import parsed
 from runtime.rpc.transport.keys import Keys

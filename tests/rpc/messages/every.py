@@ -23,7 +23,7 @@ from runtime.rpc.messages import (
     Survey,
     Waiting,
 )
-from runtime.rpc.messages.notes import (
+from runtime.rpc.notes import (
     NOTHING,
     Admission,
     Beat,

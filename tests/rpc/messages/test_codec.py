@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from runtime.rpc.identities import Fork, GloballyUniqueId, Node
 from runtime.rpc.messages import (
+    INLINE,
     KINDS,
     Answer,
     Call,
@@ -17,9 +18,10 @@ from runtime.rpc.messages import (
     Part,
     Register,
     Waiting,
+    decode,
+    encode,
 )
-from runtime.rpc.messages.codec import INLINE, decode, encode
-from runtime.rpc.messages.notes import NOTHING, Note, note, of_note
+from runtime.rpc.notes import NOTHING, Note, note, of_note
 from runtime.rpc.session.events import Reason
 from runtime.rpc.wire import Kind, Malformed
 from tests.rpc.messages.every import EVERY, NOTES

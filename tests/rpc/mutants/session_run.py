@@ -52,9 +52,11 @@ LEFT_OUT = (
 )
 LATE = ("simulator/", "exploring/")
 # Where a module's own tests are, if not in the file of its name.
-OWN = dict.fromkeys(
-    ("carriers", "owners", "references", "users"), "exploring/test_references"
-)
+OWN = {
+    "ownership": "exploring/test_references",
+    "packets": "session/test_parts",
+    "references": "exploring/test_references",
+}
 
 
 class SessionRun:

@@ -9,10 +9,9 @@ from heapq import heappop, heappush
 from itertools import count
 
 from runtime.rpc.identities import Node, RRefId
-from runtime.rpc.session.events import Buffer, Called, Event
+from runtime.rpc.session.events import Buffer, Called, Event, Settings
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.session import Session
-from runtime.rpc.session.settings import Settings
 from tests.rpc.session.times import TIMES
 
 DELAY = 0.001

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages import Cancel, Message
-from runtime.rpc.messages.codec import decode, encode
-from runtime.rpc.messages.notes import note
+from runtime.rpc.messages import Cancel, Message, decode, encode
+from runtime.rpc.notes import note
 from runtime.rpc.session.channel import Channel, End
-from runtime.rpc.session.events import Buffer
+from runtime.rpc.session.events import Buffer, Settings
 from runtime.rpc.session.packets import Packet
-from runtime.rpc.session.settings import Settings
 from runtime.rpc.wire import HEADER, Flaw, Kind, parse
 from tests.rpc.session.times import TIMES
 

@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from runtime.rpc.identities import Fork, GloballyUniqueId, Node
-from runtime.rpc.messages.kinds import Answer, Call, Cancel, Decline, Message
+from runtime.rpc.messages import Answer, Call, Cancel, Decline, Message
 from runtime.rpc.session.calls import TRANSITIONS, Calls
-from runtime.rpc.session.carriers import Verdict
 from runtime.rpc.session.events import (
     Answered,
     Called,
@@ -17,10 +16,11 @@ from runtime.rpc.session.events import (
     Failed,
     Freed,
     Reason,
+    Settings,
 )
+from runtime.rpc.session.ownership import Verdict
 from runtime.rpc.session.packets import Packet
 from runtime.rpc.session.references import INTRODUCTION, References
-from runtime.rpc.session.settings import Settings
 from tests.rpc.session.network import DELAY, Network
 from tests.rpc.session.times import TIMES
 

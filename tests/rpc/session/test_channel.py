@@ -6,8 +6,7 @@ from itertools import permutations, product
 
 import pytest
 
-from runtime.rpc.messages import Cancel
-from runtime.rpc.messages.codec import encode
+from runtime.rpc.messages import Cancel, encode
 from runtime.rpc.session.channel import (
     ANSWERING,
     CLOSED,

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages.kinds import Finish, Idle, Survey, Waiting
+from runtime.rpc.messages import Finish, Idle, Survey, Waiting
 from runtime.rpc.session.events import Answered, Called, Event, Finished
 from runtime.rpc.session.finishing import TRANSITIONS, Finishing
 from runtime.rpc.session.packets import Packet

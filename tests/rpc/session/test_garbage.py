@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from runtime.rpc.identities import Node
 from runtime.rpc.messages import Member
-from runtime.rpc.messages.notes import Admission, Rejection, of_note
+from runtime.rpc.notes import Admission, Rejection, of_note
 from runtime.rpc.session.events import (
     Admitted,
     Answered,

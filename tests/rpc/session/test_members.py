@@ -3,8 +3,8 @@
 import pytest
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages.kinds import Member, MemberJoined, MemberLeft
-from runtime.rpc.messages.notes import Admission, Join, Rejection
+from runtime.rpc.messages import Member, MemberJoined, MemberLeft
+from runtime.rpc.notes import Admission, Join, Rejection
 from runtime.rpc.session.events import (
     Admitted,
     Answered,

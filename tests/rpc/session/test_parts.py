@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.rpc.messages.codec import decode, encode
-from runtime.rpc.messages.kinds import Answer, Call, Cancel, Part
+from runtime.rpc.messages import Answer, Call, Cancel, Part, decode, encode
 from runtime.rpc.session.events import Answered, Called, Event, Failed, Lost, Reason
-from runtime.rpc.session.packets import Packet
-from runtime.rpc.session.parts import Parts, split
+from runtime.rpc.session.packets import Packet, Parts, split
 from runtime.rpc.wire import size
 from tests.rpc.session.network import Network
 from tests.rpc.session.times import TIMES

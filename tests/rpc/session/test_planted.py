@@ -15,19 +15,17 @@ from unittest import mock
 import pytest
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages.kinds import Answer, Call, Idle, Member
+from runtime.rpc.messages import Answer, Call, Idle, Member
 from runtime.rpc.session import (
     calls,
     channel,
     composition,
     finishing,
-    lease,
     members,
-    parts,
+    packets,
 )
-from runtime.rpc.session import outbox as outboxes
 from runtime.rpc.session.events import Answered
-from runtime.rpc.wire import Flaw, Reader, frames
+from runtime.rpc.wire import HEADER, Flaw, Head, Reader
 from tests.rpc.messages import test_codec
 from tests.rpc.session import (
     test_calls,
@@ -233,14 +231,14 @@ def _kind_ignored(parse: Method) -> Method:
     def faulty(packet: Any) -> Any:
         found = parse(packet)
         if found in (Flaw.VERSION, Flaw.KIND):
-            return frames.Head._make(frames.HEADER.unpack_from(packet[0]))
+            return Head._make(HEADER.unpack_from(packet[0]))
         return found
 
     return faulty
 
 
 def _raises(parse: Method) -> Method:
-    return lambda packet: frames.Head._make(frames.HEADER.unpack_from(packet[0]))
+    return lambda packet: Head._make(HEADER.unpack_from(packet[0]))
 
 
 def _limits_ignored(many: Method) -> Method:
@@ -264,7 +262,7 @@ def ends(first: str, second: str) -> Callable[[], None]:
 
 
 CHANNEL, CALLS = channel.Channel, calls.Calls
-OUTBOX, LEASE = outboxes.Outbox, lease.Lease
+OUTBOX, LEASE = packets.Outbox, packets.Lease
 FINISHING, MEMBERS = finishing.Finishing, members.Members
 
 FAULTS = [
@@ -503,7 +501,7 @@ FAULTS = [
     ),
     Fault(
         "pieces are not limited",
-        parts.Parts,
+        packets.Parts,
         "take",
         lambda take: lambda self, part, largest: take(self, part, 2**40),
         test_parts.test_what_is_too_large_in_all_is_refused,
@@ -588,6 +586,6 @@ def test_faults_are_of_all_parts() -> None:
         MEMBERS,
         composition.Composition,
         composition,
-        parts.Parts,
+        packets.Parts,
         Reader,
     }

@@ -5,13 +5,11 @@ All that a few workers can do with a few references is explored in every order
 """
 
 from runtime.rpc.identities import Fork, GloballyUniqueId, Node
-from runtime.rpc.messages import Accept, Register
-from runtime.rpc.messages.kinds import Answer, Call, Cancel
+from runtime.rpc.messages import Accept, Answer, Call, Cancel, Register
 from runtime.rpc.session.calls import Calls
-from runtime.rpc.session.carriers import Fate, Verdict
 from runtime.rpc.session.events import Died, Failed, Freed, Reason
+from runtime.rpc.session.ownership import Fate, Use, Users, Verdict
 from runtime.rpc.session.references import INTRODUCTION, References
-from runtime.rpc.session.users import Use, Users
 from tests.rpc.session.times import TIMES
 
 ME, PEER, OTHER = Node("a", 0, 1), Node("b", 1, 2), Node("c", 2, 3)

@@ -29,8 +29,8 @@ from runtime.rpc.messages import (
     Registered,
     Survey,
     Waiting,
+    encode,
 )
-from runtime.rpc.messages.codec import encode
 from runtime.rpc.session.events import Answered, Called, Confirmed, Freed, Reason
 from tests.rpc.session.network import Network
 

@@ -12,10 +12,10 @@ from types import ModuleType
 from typing import Any
 
 from runtime.rpc.identities import Node
-from runtime.rpc.session import calls, channel, finishing, members, users
+from runtime.rpc.session import calls, channel, finishing, members, ownership
 from runtime.rpc.session.calls import Calls
-from runtime.rpc.session.carriers import Fate, Verdict
 from runtime.rpc.session.channel import Channel
+from runtime.rpc.session.ownership import Fate, Verdict
 from runtime.rpc.wire import Kind
 
 Pair = tuple[str, str, str]
@@ -25,7 +25,7 @@ TABLES: dict[str, tuple[ModuleType, str]] = {
     "channel": (channel, "TRANSITIONS"),
     "finishing": (finishing, "TRANSITIONS"),
     "members": (members, "TRANSITIONS"),
-    "references": (users, "TABLE"),
+    "references": (ownership, "TABLE"),
 }
 STATES = (
     channel.CLOSED,

@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from runtime.rpc.identities import Fork
-from runtime.rpc.messages.kinds import KINDS, Accept, Call, MemberJoined, Registered
+from runtime.rpc.messages import KINDS, Accept, Call, MemberJoined, Registered
 from tests.rpc.simulator.network import Link, Weather
 from tests.rpc.simulator.program import Request
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime.rpc.messages.kinds import Answer, Delete, MemberLeft
+from runtime.rpc.messages import Answer, Delete, MemberLeft
 from runtime.rpc.session.calls import Calls
 from runtime.rpc.session.channel import Channel
 from runtime.rpc.session.events import Failed, Reason

@@ -22,7 +22,7 @@ from runtime.errors.rpc import (
     WorkerLost,
 )
 from runtime.rpc.agent import Agent, seated
-from runtime.rpc.session.settings import Settings
+from runtime.rpc.session.events import Settings
 from runtime.rpc.transport import LocalTransport
 from tests.rpc.surface import remote_functions as remote
 from tests.rpc.surface.bodies import until

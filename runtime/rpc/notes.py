@@ -1,9 +1,5 @@
 """Notes: what is said without a channel, each in a packet of its own kind.
 
-True only here: what a worker says to a keeper that it does not know yet, what it hears
-in return, and what keeps a channel going.  A note may be lost, or come twice: whoever
-sends one sends it again until it is answered, and whoever gets one twice answers twice.
-
     JOIN        Join        who wants to be a member; it does not know the keeper yet
     ADMITTED    Admission   it is one, with this number, beside these members
     REJECTED    Rejection   it is none, and why
@@ -12,6 +8,9 @@ sends one sends it again until it is answered, and whoever gets one twice answer
     PING        Beat        is the other one there, and what came of what was sent
     PONG        Beat        the answer, or an acknowledgement alone
     RESET, BYE  (nothing)   there is no such channel; the sender leaves
+
+A note may be lost, or come twice: whoever sends one sends it again until it is
+answered, and whoever gets one twice answers twice.
 """
 
 from collections.abc import Callable
@@ -19,8 +18,7 @@ from dataclasses import dataclass
 from struct import Struct
 
 from runtime.rpc.identities import Node
-from runtime.rpc.messages.codec import MEMBERS, member, of_member
-from runtime.rpc.messages.kinds import Member
+from runtime.rpc.messages import MEMBERS, Member, member, of_member
 from runtime.rpc.wire import (
     DETAIL,
     ENDPOINT,

@@ -1,0 +1,262 @@
+"""Wire: bytes and frames, with every length looked at.
+
+    Reader, of_text, ...    fields: numbers, texts and identities as bytes, and back
+    HEADER, head, parse     the header of a packet, and what makes a packet one of ours
+
+Rules of fields:
+- a number has a fixed width; a text is its length in two bytes, then UTF-8;
+- a `Reader` never reads past its end, and whoever reads calls `end`, so that bytes left
+  over are an error; each text and each list has a limit, which is looked at before
+  anything of it is read;
+- what is not as it should be raises `Malformed`.
+
+A packet is a list of buffers: the first is header and body, the others are those of a
+payload.
+
+    offset  bytes
+         0      2  mark
+         2      1  version
+         3      1  kind of the packet
+         4      8  group: the incarnation of its keeper, 0 for who is in none yet
+        12      8  source: the incarnation of the sender
+        20      8  target: that of the receiver, 0 where it is not known
+        28      4  session of the sender: how often it began a channel with this peer
+        32      4  session of the receiver, as the sender knows it, or 0
+        36      8  sequence: of DATA only
+        44      8  acknowledged: all up to this sequence came
+
+Rules of packets: numbers are little-endian; another layout is another version; `parse`
+takes any bytes and never raises.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import Enum, IntEnum
+from struct import Struct, error
+from typing import NamedTuple, TypeVar
+
+from runtime.rpc.identities import LONGEST_NAME, Fork, GloballyUniqueId, Node
+
+T = TypeVar("T")
+
+BYTE = Struct("<B")
+SHORT = Struct("<H")
+LONG = Struct("<Q")
+# created_on, local_id, incarnation
+UNIQUE = Struct("<iQQ")
+# id, incarnation
+NODE = Struct("<iQ")
+
+# In bytes; an endpoint holds the path of a socket.
+NAME = LONGEST_NAME
+ENDPOINT = 1024
+KEY = 128
+TYPE = 4096
+DETAIL = 4096
+
+
+class Malformed(Exception):
+    """Bytes are not what belongs there; told to nobody, only counted."""
+
+
+class Reader:
+    """Reads fields from a buffer, one after the other."""
+
+    __slots__ = ("at", "buffer", "stop")
+
+    def __init__(self, buffer: memoryview, at: int = 0) -> None:
+        self.buffer = buffer
+        self.at = at
+        self.stop = buffer.nbytes
+
+    def numbers(self, layout: Struct) -> tuple[int, ...]:
+        """Numbers of a layout."""
+        try:
+            found = layout.unpack_from(self.buffer, self.at)
+        except error:
+            raise Malformed from None
+        self.at += layout.size
+        return found
+
+    def number(self, layout: Struct = LONG) -> int:
+        """One number."""
+        return self.numbers(layout)[0]
+
+    def text(self, most: int) -> str:
+        """A text of so many bytes at most."""
+        length = self.number(SHORT)
+        if length > most or self.at + length > self.stop:
+            raise Malformed
+        start, self.at = self.at, self.at + length
+        try:
+            return str(self.buffer[start : self.at], "utf-8")
+        except UnicodeDecodeError:
+            raise Malformed from None
+
+    def many(self, most: int, each: Callable[["Reader"], T]) -> tuple[T, ...]:
+        """A list of so many at most."""
+        count = self.number(SHORT)
+        if count > most:
+            raise Malformed
+        return tuple(each(self) for _ in range(count))
+
+    def unique(self) -> GloballyUniqueId:
+        """A number that no two workers give twice."""
+        return GloballyUniqueId(*self.numbers(UNIQUE))
+
+    def node(self) -> Node:
+        """A worker's life."""
+        number, incarnation = self.numbers(NODE)
+        return Node(self.text(NAME), number, incarnation)
+
+    def fork(self) -> Fork:
+        """A reference."""
+        return Fork(self.unique(), self.unique(), self.node(), self.text(TYPE))
+
+    def rest(self) -> memoryview:
+        """What is left."""
+        start, self.at = self.at, self.stop
+        return self.buffer[start:]
+
+    def end(self) -> None:
+        """Nothing may be left."""
+        if self.at != self.stop:
+            raise Malformed
+
+
+def of_text(text: str, most: int) -> bytes:
+    """A text; too long a one is cut where it may be, as no reader would take it."""
+    written = text.encode("utf-8", "replace")
+    if len(written) > most:
+        written = written[:most].decode("utf-8", "ignore").encode()
+    return SHORT.pack(len(written)) + written
+
+
+def of_unique(each: GloballyUniqueId) -> bytes:
+    """A number that no two workers give twice."""
+    return UNIQUE.pack(each.created_on, each.local_id, each.incarnation)
+
+
+def of_node(node: Node) -> bytes:
+    """A worker's life."""
+    return NODE.pack(node.id, node.incarnation) + of_text(node.name, NAME)
+
+
+def of_fork(fork: Fork) -> bytes:
+    """A reference."""
+    return b"".join(
+        (
+            of_unique(fork.rref),
+            of_unique(fork.fork),
+            of_node(fork.owner),
+            of_text(fork.type, TYPE),
+        )
+    )
+
+
+Buffer = bytes | bytearray | memoryview
+
+MARK = b"eo"
+VERSION = 1
+HEADER = Struct("<2sBBQQQIIQQ")
+
+
+class Kind(IntEnum):
+    """Kinds of packets."""
+
+    DATA = 1
+    HELLO = 2
+    WELCOME = 3
+    PING = 4
+    PONG = 5
+    RESET = 6
+    BYE = 7
+    JOIN = 8
+    ADMITTED = 9
+    REJECTED = 10
+
+
+# The largest number of a kind: they are those from 1 on.
+LAST = max(Kind)
+
+
+class Flaw(Enum):
+    """Why a packet is dropped; each is counted under its name."""
+
+    CUT = "it is shorter than a header"
+    MARK = "it does not begin with the mark"
+    VERSION = "it is of another version"
+    KIND = "its kind is not known"
+    BODY = "its body is not what its kind has"
+    LARGE = "it is larger than is taken here"
+    COUNT = "it has more parts than are taken here"
+    GROUP = "it is of another group"
+    TARGET = "it is for another life of this worker, or for another worker"
+    STRANGER = "its sender is no member"
+    KEY = "its key is not that of the sender"
+    SESSION = "it is of a session that is over"
+    SEQUENCE = "its number is out of the window"
+
+
+class Head(NamedTuple):
+    """The header of a packet."""
+
+    mark: bytes
+    version: int
+    kind: int
+    group: int
+    source: int
+    target: int
+    mine: int
+    theirs: int
+    sequence: int
+    acknowledged: int
+
+
+def head(
+    kind: int,
+    group: int,
+    source: int,
+    target: int,
+    mine: int = 0,
+    theirs: int = 0,
+    sequence: int = 0,
+    acknowledged: int = 0,
+) -> bytes:
+    """The bytes of a header."""
+    return HEADER.pack(
+        MARK,
+        VERSION,
+        kind,
+        group,
+        source,
+        target,
+        mine,
+        theirs,
+        sequence,
+        acknowledged,
+    )
+
+
+def size(frames: Sequence[Buffer]) -> int:
+    """The bytes of all buffers."""
+    whole = 0
+    for each in frames:
+        whole += each.nbytes if isinstance(each, memoryview) else len(each)
+    return whole
+
+
+def parse(frames: Sequence[Buffer]) -> Head | Flaw:
+    """The header of a packet, or the first thing that is wrong with it."""
+    if not frames:
+        return Flaw.CUT
+    first = frames[0]
+    if (first.nbytes if isinstance(first, memoryview) else len(first)) < HEADER.size:
+        return Flaw.CUT
+    found = Head._make(HEADER.unpack_from(first))
+    if found.mark != MARK:
+        return Flaw.MARK
+    if found.version != VERSION:
+        return Flaw.VERSION
+    if not 1 <= found.kind <= LAST:
+        return Flaw.KIND
+    return found
