@@ -37,8 +37,7 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution
 from runtime.rpc.identities import Node, WorkerInfo
-from runtime.rpc.measuring import measured, measured_creation
-from runtime.rpc.profiling import is_profiling
+from runtime.rpc.profiling import is_profiling, measured, measured_creation
 from runtime.rpc.references import RRef, reference_of
 from runtime.rpc.values.callables import type_given
 from runtime.script.plug_ins import ready

@@ -1,21 +1,26 @@
 """Profiling: who called what where, how long it was waited for, and how long it ran.
 
-True only here: what is measured, and how it is shown.  `profile` collects, as long as
-its block runs, what the thread does that entered it: scopes (`record_function`) and
-calls.  A call is measured from when it is sent until its future is complete, whatever
-the type of its value; who answers it measures as well, only if the caller profiles, and
-the events come back with the answer.
+`profile` collects, as long as its block runs, what the thread does that entered it:
+scopes (`record_function`) and calls.  A call is measured from when it is sent until its
+future is complete, whatever the type of its value; who answers it measures as well,
+only if the caller profiles, and the events come back with the answer: what is asked for
+then is the same call, and what it was measured by where it ran (`measured`).  Nobody
+else knows of it: a worker runs a function as any other.
 
     rpc_sync#demo.add(w0 -> w1)                      a call, at the caller
     rpc_sync#demo.add(w0 -> w1)#remote_op: demo.add  what it did, at the callee
     to_here#(w0)->(w1)                               a value that was fetched
 
 Rules:
-- it knows values and futures, and nothing of how they travel;
 - without a profiler nothing is measured, and nothing is sent;
 - clocks of two workers are not compared: what came back is put into the middle of the
   call that it belongs to;
-- what is not complete when the block ends is added when it is.
+- what is not complete when the block ends is added when it is;
+- an error is the call's own, and nothing that was measured comes with it;
+- of a registered function, and of what stays where it is made (`remote`), nothing comes
+  back but when it was done; values that are fetched are measured at this end only;
+- a call on a value is called by its class and method; asking for its class is not
+  measured.
 """
 
 import json
@@ -31,7 +36,11 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from runtime.errors.rpc import RpcMisuse
 from runtime.futures import Future, call_end_callbacks
-from runtime.rpc.values.callables import MARK
+from runtime.rpc.agent import Agent, Request
+from runtime.rpc.agent.handles import Handle
+from runtime.rpc.functions import is_async
+from runtime.rpc.identities import Node
+from runtime.rpc.values.callables import MARK, REGISTERED, call_of
 
 T = TypeVar("T")
 
@@ -457,3 +466,42 @@ def _lane(lanes: list[list[int]], event: Event) -> int:
             return place
     lanes.append([event.end])
     return len(lanes) - 1
+
+
+def measured(
+    mode: str, agent: Agent, node: Node, request: Request, *, timeout: float | None
+) -> Future[Any]:
+    """As `agent.call`, and measured; the mode is one of `profiling.MODES`.
+
+    Raises:
+        NotInitialized: the worker has stopped.
+        RpcError, Exception: the request cannot be written.
+    """
+    call = call_of(request.function, request.args, request.kwargs)
+    name = request.name or call.name
+    with calling(mode, name, agent.info.name, node.name) as scope:
+        if call.kind == REGISTERED:
+            return scope.ends_with(agent.call(node, request, timeout=timeout))
+        later = is_async(call.function)
+        function = run_profiled_later if later else run_profiled
+        args = (name, call.function, call.args, call.kwargs)
+        both = agent.call(
+            node, Request(function, args, {}, request.text()), timeout=timeout
+        )
+        return scope.ends_with(scope.value_of(both))
+
+
+def measured_creation(
+    agent: Agent, node: Node, request: Request, *, timeout: float | None
+) -> Handle:
+    """As `agent.remote`, and measured until the value is known to be made.
+
+    Raises:
+        NotInitialized, RpcError, Exception: as `measured`.
+    """
+    call = call_of(request.function, request.args, request.kwargs)
+    name = request.name or call.name
+    with calling("remote", name, agent.info.name, node.name) as scope:
+        handle = agent.remote(node, request, timeout=timeout)
+        scope.ends_with(handle.created)
+    return handle

@@ -44,8 +44,13 @@ from runtime.rpc.agent import (
 from runtime.rpc.agent.options import UNSET_RPC_TIMEOUT
 from runtime.rpc.functions import async_execution, is_async
 from runtime.rpc.identities import OBJECT, WorkerInfo
-from runtime.rpc.measuring import measured, measured_creation
-from runtime.rpc.profiling import is_profiling, record_function, to_here_key
+from runtime.rpc.profiling import (
+    is_profiling,
+    measured,
+    measured_creation,
+    record_function,
+    to_here_key,
+)
 from runtime.rpc.values import pack_error, unpack_error
 from runtime.script.plug_ins import ready
 

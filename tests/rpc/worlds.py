@@ -22,8 +22,7 @@ from typing import Any
 
 from runtime.rpc.agent import Agent, RpcBackendOptions, Seat, current_agent, seated
 from runtime.rpc.agent.joining import join, meeting
-from runtime.rpc.agent.starting import init_rpc
-from runtime.rpc.agent.stopping import stop
+from runtime.rpc.agent.starting import init_rpc, stop
 from runtime.rpc.session.events import Settings
 
 # For what would never end; machines are busy.

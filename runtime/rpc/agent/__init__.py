@@ -2,13 +2,6 @@
 
 from runtime.errors.rpc import RpcError
 from runtime.rpc.agent.agent import Agent
-from runtime.rpc.agent.current import (
-    Seat,
-    current_agent,
-    is_initialized,
-    seat,
-    seated,
-)
 from runtime.rpc.agent.handles import Handle, set_reference_class
 from runtime.rpc.agent.options import (
     UNSET_RPC_TIMEOUT,
@@ -29,8 +22,15 @@ from runtime.rpc.agent.starting import (
     init_rpc,
     set_rpc_timeout,
     shutdown,
+    stop,
 )
-from runtime.rpc.agent.stopping import stop
+from runtime.rpc.agent.threads import (
+    Seat,
+    current_agent,
+    is_initialized,
+    seat,
+    seated,
+)
 
 __all__ = [
     "UNSET_RPC_TIMEOUT",

@@ -29,16 +29,21 @@ from typing import Any
 from runtime.errors.rpc import NotInitialized, RpcMisuse, UnknownWorker
 from runtime.futures import Future
 from runtime.futures.outcome import Error, Outcome, Value
-from runtime.rpc.agent.answers import Pending, failure, wait_for
-from runtime.rpc.agent.codec import Codec
-from runtime.rpc.agent.current import Seat
-from runtime.rpc.agent.handles import DELETED, NOT_CREATED, Handle, References
-from runtime.rpc.agent.holding import is_plain, is_short
+from runtime.rpc.agent.handles import (
+    DELETED,
+    NOT_CREATED,
+    Handle,
+    Pending,
+    References,
+    failure,
+    wait_for,
+)
+from runtime.rpc.agent.holding import Holding, is_plain, is_short
 from runtime.rpc.agent.lending import Lending
 from runtime.rpc.agent.options import RpcBackendOptions
-from runtime.rpc.agent.requests import Job, Request, fetch, serve, waits_to_fetch
+from runtime.rpc.agent.requests import Codec, Job, Request, fetch, serve, waits_to_fetch
 from runtime.rpc.agent.speaking import LOOK_SECONDS
-from runtime.rpc.agent.waiting import Waiting
+from runtime.rpc.agent.threads import Seat
 from runtime.rpc.identities import Fork, Node, RRefId, WorkerInfo
 from runtime.rpc.session.events import (
     Admitted,
@@ -71,7 +76,7 @@ def _complete(told: tuple[Future[Any], Outcome]) -> None:
         future.set_error_if_needed(outcome.error)
 
 
-class Agent(Waiting):
+class Agent(Holding):
     """A worker: calls others, and does what others ask of it.
 
     `node` is its life as a member, as soon as it is one; `seat` is where its request

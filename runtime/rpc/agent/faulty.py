@@ -22,11 +22,11 @@ from typing import Any
 from runtime.errors.rpc import RpcMisuse, SentInVain
 from runtime.futures import Future
 from runtime.rpc.agent.agent import Agent
-from runtime.rpc.agent.current import Seat, seat
 from runtime.rpc.agent.handles import NOT_CREATED, Handle
 from runtime.rpc.agent.joining import join, meeting
 from runtime.rpc.agent.options import RpcBackendOptions, register_backend
 from runtime.rpc.agent.requests import Job, Request, serve
+from runtime.rpc.agent.threads import Seat, seat
 from runtime.rpc.identities import Fork, Node
 from runtime.rpc.session.events import Called
 from runtime.rpc.session.packets import message_name

@@ -1,24 +1,40 @@
-"""Handles: what an agent knows of one reference, for whoever shows it to programs.
+"""Handles: what an agent knows of a reference; answers: what a call of ours waits for.
 
-True only here: the border between references as programs have them and the session,
-which keeps their owners and users.  A reference has one handle; the handle is dropped
-when the reference is.  The class of references installs itself by
+    Handle       a reference of this worker, for whoever shows it to programs
+    References   those of one message, on their way out or in
+    Pending      a call of ours without an answer
+    failure      which error stands for which reason of a session
+
+This is the border between references as programs have them and the session, which keeps
+their owners and users.  The class of references installs itself by
 `set_reference_class`, so that values can be searched for it.
 
-Rules: a handle gives one thing back, once: the fork that it stands for, or one hold of
-the owner on its own value; `drop` takes no lock and may be called by a finalizer.
+Rules: a reference has one handle, which is dropped when the reference is; a handle
+gives one thing back, once: the fork that it stands for, or one hold of the owner on its
+own value; `drop` takes no lock and may be called by a finalizer.
 """
 
 from collections.abc import Callable, Sequence
+from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from runtime.errors.rpc import ReferenceDead, RpcMisuse
+from runtime.errors.rpc import (
+    PayloadTooLarge,
+    ReferenceDead,
+    RpcError,
+    RpcMisuse,
+    RpcTimeout,
+    WorkerLost,
+)
 from runtime.futures import Future
+from runtime.rpc.agent.threads import WAITS
 from runtime.rpc.identities import Fork, ForkId, Node, RRefId
+from runtime.rpc.session.events import Answered, Failed, Reason
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent
-    from runtime.rpc.agent.answers import Pending
+
 
 # Why references are dead, as far as no peer is to blame for it.
 NOT_CREATED = (
@@ -203,3 +219,84 @@ class Arriving(References):
         for fork in self._left.values():
             self._agent.handle(fork).drop()
         self._left.clear()
+
+
+# Seconds after which Ctrl-C is heard in any case.
+SLICE = 1.0
+
+
+class Pending:
+    """A call of ours without an answer; `name()` is what is called, for texts.
+
+    One of three gets the answer: `future`, the `handle` of a reference, or `waiter`, of
+    a thread that waits and reads it.  `target` is whose value is fetched; `early` are
+    of threads that wait for what `handle` stands for, `maker` is who makes it.
+    """
+
+    __slots__ = (
+        "early",
+        "future",
+        "handle",
+        "maker",
+        "name",
+        "raw",
+        "seconds",
+        "target",
+        "to",
+        "until",
+        "waiter",
+    )
+
+    def __init__(
+        self, to: Node, name: Callable[[], str], seconds: float | None
+    ) -> None:
+        self.to = to
+        self.name = name
+        self.seconds = seconds
+        self.future: Future[Any] | None = None
+        self.handle: Handle | None = None
+        self.target: Handle | None = None
+        self.waiter: SimpleQueue[Answered | Failed] | None = None
+        self.early: list[SimpleQueue[Answered | Failed]] = []
+        self.maker = 0
+        # When it is too late, if that is not so many seconds from now.
+        self.until: float | None = None
+        # Whether the answer is a payload, and no value.
+        self.raw = False
+
+
+def wait_for(
+    waiter: "SimpleQueue[Answered | Failed]", until: float | None = None
+) -> Answered | Failed | None:
+    """The end of a call, which always comes; None: not until then."""
+    while True:
+        left = SLICE if until is None else min(SLICE, until - monotonic())
+        try:
+            # In slices: a signal that comes just before it sleeps would not be heard.
+            return waiter.get(timeout=max(left, 0.0))
+        except Empty:
+            if left < SLICE:
+                return None
+
+
+WAITS.add(wait_for.__code__)
+
+
+def failure(pending: Pending, event: Failed) -> RpcError:
+    """The error of a call that has no answer."""
+    name, worker, detail = pending.name(), pending.to.name, event.detail
+    if event.reason is Reason.DEADLINE:
+        milliseconds = round((pending.seconds or 0.0) * 1000)
+        return RpcTimeout(call=name, worker=worker, milliseconds=milliseconds)
+    if event.reason is Reason.TOO_LARGE:
+        return PayloadTooLarge(call=name, worker=worker, detail=detail)
+    if event.reason is Reason.REFERENCE:
+        reference = detail or "(one that was sent)"
+        reason = event.reason.value
+        target = pending.target
+        if target is not None:
+            reference = target.text()
+            reason = target.death or ("it is gone" if target.confirmed else NOT_CREATED)
+        return ReferenceDead(call=name, reference=reference, reason=reason)
+    reason = event.reason.value + (f" ({detail})" if detail else "")
+    return WorkerLost(call=name, worker=worker, reason=reason)

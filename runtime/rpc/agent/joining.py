@@ -38,8 +38,8 @@ from runtime.errors.rpc import (
 )
 from runtime.locks import load
 from runtime.rpc.agent.agent import Agent
-from runtime.rpc.agent.current import Seat
 from runtime.rpc.agent.options import RpcBackendOptions
+from runtime.rpc.agent.threads import Seat
 from runtime.rpc.identities import LARGEST_ID, WORKER_NAME
 from runtime.rpc.session.events import Rejected
 from runtime.rpc.session.session import Session

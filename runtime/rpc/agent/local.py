@@ -27,11 +27,10 @@ from weakref import WeakSet
 
 from runtime.errors.rpc import AlreadyInitialized, RpcError, RpcMisuse
 from runtime.rpc.agent.agent import Agent
-from runtime.rpc.agent.current import Seat, current_agent, seat
 from runtime.rpc.agent.joining import checked_name, join, meeting
 from runtime.rpc.agent.options import RpcBackendOptions, Settings
-from runtime.rpc.agent.starting import init_rpc
-from runtime.rpc.agent.stopping import lives, stop
+from runtime.rpc.agent.starting import init_rpc, lives, stop
+from runtime.rpc.agent.threads import Seat, current_agent, seat
 from runtime.rpc.identities import WorkerInfo
 
 LOG = getLogger("runtime.rpc")

@@ -1,15 +1,18 @@
 """Requests: what a worker asks of another one, and how the other one does it.
 
-True only here: from what came in to the function that runs, and from its end to the
-answer.
-
+    written     values, callables and exceptions have their forms in
+                `runtime.rpc.values`; the `Codec` gives them this worker's references
     decoded     references that came with it become this worker's
     run         on a request thread, with this worker as the current one; it may be the
                 one that received it
     answered    by the thread on which the result is there: the one that ran it, or
                 whichever completes the future of a function that is marked so
 
-Rules:
+Rules of payloads: every reference that came with a message is received, or given back,
+also where the message cannot be read; a worker that takes registered functions only
+reads what its callers send by the codec that runs no code.
+
+Rules of requests:
 - what was asked for is answered once, whatever happens: with a value, or an error that
   can be raised where it was asked for;
 - no thread waits for a future: the value of a reference that is still being made, and
@@ -29,15 +32,102 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from runtime.errors.future import described, named
-from runtime.errors.rpc import NotAFuture, ReferenceDead, RpcError
+from runtime.errors.rpc import NotAFuture, OnlyRegistered, ReferenceDead, RpcError
 from runtime.futures import Future
 from runtime.rpc.agent.holding import is_plain, is_short
-from runtime.rpc.session.events import Called
-from runtime.rpc.values import Packed
-from runtime.rpc.values.callables import MARK
+from runtime.rpc.identities import Fork, WorkerInfo
+from runtime.rpc.session.events import Called, Payload
+from runtime.rpc.values import Packed, unpack
+from runtime.rpc.values.callables import (
+    MARK,
+    Call,
+    call_of,
+    pack_call,
+    pack_result,
+    unpack_call,
+)
+from runtime.rpc.values.remote_errors import pack_error, unpack_error
 
 if TYPE_CHECKING:
     from runtime.rpc.agent.agent import Agent
+    from runtime.rpc.agent.handles import References
+
+
+_PICKLED = "The answer of a worker that does not take registered functions only"
+
+
+class Codec:
+    """The codec of one worker, whose `references` are asked about those in values."""
+
+    def __init__(self, references: "References", *, registered_only: bool) -> None:
+        self._references = references
+        self._registered_only = registered_only
+
+    def pack_request(
+        self, function: Any, args: Sequence[Any], kwargs: dict[str, Any]
+    ) -> Packed:
+        """What is asked of another worker.
+
+        Raises:
+            RpcError, CallError: it does not fit the function, or cannot be sent.
+        """
+        call = call_of(function, args, kwargs)
+        return pack_call(call, self._references, only_registered=self._registered_only)
+
+    def unpack_request(self, payload: Payload, carries: Sequence[Fork]) -> Call:
+        """What another worker asks.
+
+        Raises:
+            RpcError, Exception: it cannot be read, or is not here.
+        """
+        if not carries:
+            return unpack_call(
+                payload, self._references, only_registered=self._registered_only
+            )
+        arriving = self._references.arriving(carries)
+        try:
+            return unpack_call(
+                payload, arriving, carries, only_registered=self._registered_only
+            )
+        finally:
+            arriving.give_back()
+
+    def pack_result(self, value: Any) -> Packed:
+        """What a function gave.
+
+        Raises:
+            RpcError: it cannot be sent.
+        """
+        return pack_result(
+            value, self._references, only_registered=self._registered_only
+        )
+
+    def pack_error(self, error: BaseException, worker: WorkerInfo) -> Packed:
+        """What a function raised."""
+        return pack_error(error, worker)
+
+    def unpack_answer(
+        self, payload: Payload, carries: Sequence[Fork], failed: bool
+    ) -> Any:
+        """What another worker's function gave.
+
+        Raises:
+            Exception: what it raised, or why the answer cannot be read.
+        """
+        trusted = not self._registered_only
+        if failed:
+            raise unpack_error(payload, trusted=trusted)
+        try:
+            if not carries:
+                return unpack(payload, self._references, trusted=trusted)
+            arriving = self._references.arriving(carries)
+            try:
+                return unpack(payload, arriving, carries, trusted=trusted)
+            finally:
+                arriving.give_back()
+        except OnlyRegistered:
+            raise OnlyRegistered(found=_PICKLED) from None
+
 
 # The answer of who made a value that does not go along.
 NOT_ALONG = Packed([b""], [])

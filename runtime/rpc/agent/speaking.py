@@ -35,14 +35,13 @@ from weakref import WeakSet
 
 from runtime.errors.rpc import NotInitialized, RpcError, RpcMisuse
 from runtime.locks import reentered
-from runtime.rpc.agent.current import Seat, sit
 from runtime.rpc.agent.handles import Handle
-from runtime.rpc.agent.pool import WAITS, Pool
+from runtime.rpc.agent.threads import WAITS, Pool, Seat, sit
 from runtime.rpc.identities import ForkId
 from runtime.rpc.session.events import Buffer, Event
 from runtime.rpc.session.session import Session
 from runtime.rpc.transport import Link, Transport
-from runtime.rpc.transport.turns import Turns
+from runtime.rpc.transport.receiving import Turns
 
 LOG = getLogger("runtime.rpc")
 

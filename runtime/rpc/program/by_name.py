@@ -25,11 +25,14 @@ from runtime.rpc.agent import (
 )
 from runtime.rpc.api import remote, rpc_async, rpc_sync
 from runtime.rpc.identities import WorkerInfo
-from runtime.rpc.measuring import measured, measured_creation
-from runtime.rpc.profiling import is_profiling, record_function
-from runtime.rpc.program.calls import called
-from runtime.rpc.program.plug_in import plug_in
-from runtime.rpc.program.surface import Surface
+from runtime.rpc.profiling import (
+    is_profiling,
+    measured,
+    measured_creation,
+    record_function,
+)
+from runtime.rpc.program.plug_in import Surface, plug_in
+from runtime.rpc.program.steps import called
 from runtime.rpc.references import RRef, handle_of, reference_of
 from runtime.rpc.values.callables import Named
 from runtime.script.emission import Manager, register_special_form

@@ -1,6 +1,4 @@
-"""Kinds of nodes for remote calls: what they take, give, and do besides.
-
-True only here: the rows that programs with remote calls add to the table of kinds.
+"""Kinds of nodes for remote calls: what they take, give, and do; types of references.
 
     prim::rpc_async(to, name[, args[, kwargs[, timeout]]]) -> Future(T)
     prim::rpc_sync(...) -> T
@@ -18,11 +16,22 @@ Rules:
   made once for two, and its results may be memory of anybody.  On its owner a reference
   gives the very value, which others see being written to;
 - who owns a reference is known when it is made, whether the owner knows of it is not.
+
+Rules of types: a reference of Python whose type is known is one of `RRef[T]` of that
+type, and of those that it fits into; of one whose type nobody has told, or only knows
+where the value lies, the value is looked at when it comes; a module is of the interface
+that its reference was given.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
+from runtime.errors.schema import SchemaError
+from runtime.rpc.identities import OBJECT, WorkerInfo
+from runtime.rpc.program.plug_in import Surface
+from runtime.schema.parser import parse_type
 from runtime.schema.schema import Schema
+from runtime.schema.subtype import is_subtype
 from runtime.schema.types import (
     AnyType,
     BoolType,
@@ -193,3 +202,32 @@ ROWS: tuple[Kind, ...] = (
          attributes=(Attribute("name", Form.TEXT),)),
 )
 # fmt: on
+
+
+def type_of(surface: Surface, rref: Any) -> Type | None:
+    """The type of the value of a reference, None if it is not known here."""
+    text = surface.type_of(rref)
+    try:
+        found = parse_type(text, type_variables=False) if text else None
+    except SchemaError:
+        # Of a class that only its owner has.
+        return None
+    return None if str(found) == OBJECT else found
+
+
+def tests(surface: Surface) -> Mapping[Any, Callable[[Any], Callable[[Any], bool]]]:
+    """A type, or a class of types -> what makes the test of a value."""
+
+    def of_reference(wanted: RRefType) -> Callable[[Any], bool]:
+        def is_one(value: Any) -> bool:
+            if not isinstance(value, surface.rref):
+                return False
+            known = type_of(surface, value)
+            return known is None or is_subtype(known, wanted.element)
+
+        return is_one
+
+    return {
+        RRefType: of_reference,
+        WORKER: lambda _: lambda value: isinstance(value, WorkerInfo),
+    }

@@ -1,18 +1,42 @@
 """The plug-in: what programs get of remote calls, by the area of the compiler.
 
-True only here: which additions belong together, and who takes them back.
+    Surface    what of remote calls programs see, and the one function that calls
+    plug_in    lets programs have it; what comes back takes all of it back
 
-Rules:
-- nothing of the compiler is loaded for it: an area that is not loaded gets its part at
-  the end of its own loading (`runtime.script.plug_ins`);
-- what `plug_in` gives takes all of it back.
+Nothing of the compiler is loaded for it: an area that is not loaded gets its part at
+the end of its own loading (`runtime.script.plug_ins`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from runtime.locks import load
-from runtime.rpc.program.surface import Surface
 from runtime.script.plug_ins import PlugIn, Remove, register_plug_in
+
+# A timeout that nobody gave, as programs for torch write it.
+UNSET = -1.0
+
+
+class Surface(NamedTuple):
+    """What programs see of remote calls.
+
+    The first three are the functions of Python whose names mean a call, the next three
+    those that take the name of a function in its place.  `rref` is the class of
+    references, `type_of` gives the type of the value of one as a text ("" is unknown).
+    `call(mode, to, name, args, kwargs, timeout, type)` makes a call: it gives a future
+    where `mode` is "async", the value where it is "sync", and a reference where it is
+    "remote".
+    """
+
+    rpc_async: Any
+    rpc_sync: Any
+    remote: Any
+    async_by_name: Any
+    sync_by_name: Any
+    remote_by_name: Any
+    rref: type
+    type_of: Callable[[Any], str]
+    call: Callable[[str, Any, str, tuple[Any, ...], dict[str, Any], float, str], Any]
 
 
 class Plugged:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from runtime.rpc.program.kinds import ASYNC, METHODS, NAME, REMOTE, SYNC
-from runtime.rpc.program.surface import Surface
+from runtime.rpc.program.plug_in import Surface
 from runtime.schema.types import AnyType
 from runtime.script.archive import Constants, register_form, register_word
 from runtime.script.archive.expressions import (

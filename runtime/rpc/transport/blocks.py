@@ -42,8 +42,7 @@ import numpy as np
 
 from runtime.errors.rpc import BlockGone
 from runtime.locks import renewed
-from runtime.rpc.transport.interface import Buffer, closed_in_child
-from runtime.rpc.transport.parts import flat
+from runtime.rpc.transport.interface import Buffer, closed_in_child, flat
 
 # A buffer from here on is worth a block: mapping one costs as much as sending this.
 WORTH = 256 * 1024

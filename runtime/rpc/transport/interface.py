@@ -1,8 +1,11 @@
 """Transports: what brings packets from one worker to another, and may lose them.
 
-True only here: what an agent may rely on, whatever the packets travel by.
+    Transport      what an agent may rely on, whatever the packets travel by
+    Alarm          when a thread that waits for others wakes by itself
+    News           which of the many events of a link a worker is told
+    joined, parted    the frames of a packet in the parts of one message
 
-Rules:
+Rules of transports:
 - a packet is a list of buffers; it arrives whole or not at all.  Packets to one
   endpoint arrive in the order in which they were sent, as long as the link holds; what
   was under way when it broke is lost, and nobody is told which: sessions find out;
@@ -22,6 +25,22 @@ Rules:
   registered later: its threads may not outlive the interpreter;
 - in a forked child a transport is closed: the child makes its own, and the parent's
   goes on as if nothing had been.
+
+Rules of alarms: it is set without a lock, once or twice in every call.  Who sets one
+writes it, then looks what the thread sleeps towards; the thread says that it is about
+to sleep, then reads the alarm, then says how long.  So one of the two sees the other.
+An alarm goes off once, perhaps early, never not at all.
+
+Rules of news: a link that cannot be made is tried again several times a second, so what
+became of it is told when it changes; after a refusal only success is news.  Strangers
+are told one by one, each key once, up to `MOST_STRANGERS`: their number is theirs to
+choose.
+
+Rules of parts: each part of a message costs both sides a call and a switch of threads,
+copying a few thousand bytes does not; large frames are not copied.  The first part is a
+table of 32-bit words, little-endian, and the small frames: how many frames there are,
+then the length of each, or `_APART` for one that follows as a part of its own.  What
+does not fit exactly is no packet.
 """
 
 import atexit
@@ -30,6 +49,9 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
+from struct import Struct
+from time import monotonic
 from typing import Protocol, TypeAlias
 from weakref import WeakSet
 
@@ -174,3 +196,161 @@ atexit.register(_at_exit)
 # Some systems have no fork.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_in_child)
+
+
+# Busy: it looks at the alarm before it sleeps.  About to: whatever is set wakes it.
+_BUSY, _ABOUT = -inf, inf
+
+
+class Alarm:
+    """The alarm of one thread, in seconds of the monotonic clock."""
+
+    __slots__ = ("_asleep", "_at")
+
+    def __init__(self) -> None:
+        self._at: float | None = None
+        # Before the thread is there, nobody has to be woken.
+        self._asleep = _BUSY
+
+    def set(self, seconds_from_now: float | None) -> bool:
+        """Whether the thread must be woken, as it sleeps for longer."""
+        if seconds_from_now is None:
+            self._at = None
+            return False
+        at = self._at = monotonic() + seconds_from_now
+        return at < self._asleep
+
+    def sleep(self) -> float | None:
+        """How many seconds the thread may sleep now; None: until it is woken."""
+        self._asleep = _ABOUT
+        at = self._at
+        if at is None:
+            return None
+        self._asleep = at
+        return max(0.0, at - monotonic())
+
+    def awake(self) -> None:
+        """Say that the thread does not sleep any more."""
+        self._asleep = _BUSY
+
+    def rings(self) -> bool:
+        """Whether it goes off now; if so, it is off from now on."""
+        at = self._at
+        if at is None or at > monotonic():
+            return False
+        self._at = None
+        return True
+
+
+MOST_STRANGERS = 100
+
+# By the names that ZeroMQ has for its events.
+_STATES = {
+    "HANDSHAKE_SUCCEEDED": LinkState.UP,
+    "DISCONNECTED": LinkState.DOWN,
+    "CLOSED": LinkState.ABSENT,
+    "HANDSHAKE_FAILED_AUTH": LinkState.REFUSED,
+    "HANDSHAKE_FAILED_NO_DETAIL": LinkState.REFUSED,
+    "HANDSHAKE_FAILED_PROTOCOL": LinkState.REFUSED,
+}
+
+
+class News:
+    """What was told, and so is none any more."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, LinkState] = {}
+        self._strangers: set[str] = set()
+
+    def of_link(self, endpoint: str, event: str) -> Link | None:
+        """What there is to tell of a link after an event; None: nothing."""
+        state = _STATES.get(event)
+        told = self._states.get(endpoint)
+        refused = told is LinkState.REFUSED and state is not LinkState.UP
+        if state is None or state is told or refused:
+            return None
+        self._states[endpoint] = state
+        return Link(endpoint, state)
+
+    def forget(self, endpoint: str) -> None:
+        """Begin anew with a link that is given up."""
+        self._states.pop(endpoint, None)
+
+    def of_stranger(self, key: str, why: str) -> Link | None:
+        """What there is to tell of somebody who was not let in; None: nothing."""
+        if key in self._strangers or len(self._strangers) >= MOST_STRANGERS:
+            return None
+        self._strangers.add(key)
+        return Link("", LinkState.STRANGER, key, why)
+
+
+# A frame from here on is a part of its own: there a copy costs as much as another part.
+LARGE = 16 * 1024
+# More frames than a packet of ours has; a table of them is 256 KiB.
+MOST_FRAMES = 1 << 16
+
+# In the table, a frame that is a part of its own.
+_APART = 0xFFFFFFFF
+_WORD = Struct("<I")
+# Of packets with few frames, which nearly all are.
+_TABLES = tuple(Struct(f"<{1 + n}I") for n in range(9))
+
+
+def _table(frames: int) -> Struct:
+    return _TABLES[frames] if frames < len(_TABLES) else Struct(f"<{1 + frames}I")
+
+
+def flat(buffer: Buffer) -> Buffer:
+    """A buffer whose length is that of its bytes; only a scattered one is copied."""
+    if isinstance(buffer, bytes | bytearray):
+        return buffer
+    view = memoryview(buffer)
+    return view.cast("B") if view.c_contiguous else view.tobytes()
+
+
+def joined(frames: Sequence[Buffer]) -> list[Buffer]:
+    """The parts by which a packet travels.
+
+    >>> joined([b"ab", b"c"])
+    [b'\\x02\\x00\\x00\\x00\\x02\\x00\\x00\\x00\\x01\\x00\\x00\\x00abc']
+    """
+    if len(frames) == 1 and type(each := frames[0]) is bytes and len(each) < LARGE:
+        # As nearly all are.
+        return [_TABLES[1].pack(1, len(each)) + each]
+    lengths = [len(frames)]
+    small: list[Buffer] = [b""]
+    parts: list[Buffer] = [b""]
+    for each in frames:
+        frame = flat(each)
+        if len(frame) < LARGE:
+            lengths.append(len(frame))
+            small.append(frame)
+        else:
+            lengths.append(_APART)
+            parts.append(frame)
+    small[0] = _table(len(frames)).pack(*lengths)
+    parts[0] = b"".join(small)
+    return parts
+
+
+def parted(first: bytes, others: Sequence[Buffer]) -> list[Buffer] | None:
+    """The frames of a packet; None where the parts are no packet of ours."""
+    if len(first) < _WORD.size:
+        return None
+    (many,) = _WORD.unpack_from(first)
+    table = _table(many) if many <= MOST_FRAMES else None
+    if table is None or len(first) < table.size:
+        return None
+    frames: list[Buffer] = []
+    at = table.size
+    apart = 0
+    for length in table.unpack_from(first)[1:]:
+        if length == _APART:
+            if apart == len(others):
+                return None
+            frames.append(others[apart])
+            apart += 1
+        else:
+            frames.append(first[at : at + length])
+            at += length
+    return frames if at == len(first) and apart == len(others) else None

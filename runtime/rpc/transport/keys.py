@@ -11,7 +11,7 @@ True only here: what a folder of keys holds.
 Rules:
 - keys are of Curve25519, 64 hexadecimal digits; they say who sends, not what is sent;
 - the folder is closed to all others, and secret files are: that is checked before
-  anything is read (`runtime.rpc.transport.folders`);
+  anything is read (`runtime.rpc.transport.addresses`);
 - whoever has our own key may come in: workers that share one folder are one group;
 - `allowed` is read anew whenever somebody knocks: a key that was added counts at once,
   one that was taken away for the next connection;
@@ -28,11 +28,11 @@ from zmq import curve_keypair, curve_public
 from zmq.utils import z85
 
 from runtime.errors.rpc import FolderUnsafe, NotAKey
-from runtime.rpc.transport.addresses import is_key
-from runtime.rpc.transport.folders import (
+from runtime.rpc.transport.addresses import (
     FOLDER_FLAGS,
     OTHERS,
     OTHERS_WRITE,
+    is_key,
     private_folder,
     unsafe,
 )

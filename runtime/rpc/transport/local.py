@@ -19,9 +19,9 @@ from time import monotonic
 
 from runtime.errors.rpc import AddressUnusable
 from runtime.locks import renewed
-from runtime.rpc.transport.alarms import Alarm
 from runtime.rpc.transport.interface import (
     LOG,
+    Alarm,
     Buffer,
     Link,
     LinkState,

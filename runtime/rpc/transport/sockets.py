@@ -38,23 +38,31 @@ from zmq.utils.monitor import parse_monitor_message
 
 from runtime.errors.rpc import AddressUnusable, FolderUnsafe, KeysNeeded
 from runtime.locks import renewed
-from runtime.rpc.transport.addresses import EVERYWHERE, Address, parsed
-from runtime.rpc.transport.alarms import Alarm
-from runtime.rpc.transport.folders import locked_folder, private_folder
+from runtime.rpc.transport.addresses import (
+    EVERYWHERE,
+    Address,
+    locked_folder,
+    parsed,
+    private_folder,
+)
 from runtime.rpc.transport.interface import (
+    LARGE,
     LOG,
+    MOST_FRAMES,
+    Alarm,
     Buffer,
     Link,
     LinkState,
+    News,
     OnLink,
     OnPacket,
     OnTime,
     closed_at_exit,
     closed_in_child,
+    joined,
+    parted,
 )
 from runtime.rpc.transport.keys import Keys, answered
-from runtime.rpc.transport.links import News
-from runtime.rpc.transport.parts import LARGE, MOST_FRAMES, joined, parted
 from runtime.rpc.transport.receiving import Receiving
 
 # A part from here on is not copied when it is sent: to be told that it has left costs

@@ -35,6 +35,7 @@ from runtime.rpc.values.payload import (
     PICKLED,
     PLAIN,
     RESTRICTED,
+    SMALL,
     SWAPPED,
     Incoming,
     Mute,
@@ -43,9 +44,10 @@ from runtime.rpc.values.payload import (
     References,
     incoming,
     outgoing,
+    sent,
+    usable,
 )
 from runtime.rpc.values.restricted import read
-from runtime.rpc.values.tensors import SMALL, sent, usable
 from runtime.rpc.values.unsendable import unsendable
 from runtime.tensors.storage import Storage
 from runtime.tensors.tensor import Tensor, reduced

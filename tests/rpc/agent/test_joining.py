@@ -31,7 +31,7 @@ from runtime.rpc.agent import (
     shutdown,
 )
 from runtime.rpc.agent.joining import Meeting, checked_name, checked_rank, join, meeting
-from runtime.rpc.agent.stopping import stop
+from runtime.rpc.agent.starting import stop
 from runtime.rpc.identities import WorkerInfo
 from tests.rpc.worlds import HASTY, SECONDS, at_once, options, place, stopped, threads
 

@@ -17,7 +17,7 @@ from runtime.rpc.agent import (
 )
 from runtime.rpc.agent import options as chapter
 from runtime.rpc.agent.options import chosen
-from runtime.rpc.program.surface import UNSET
+from runtime.rpc.program.plug_in import UNSET
 from runtime.rpc.session.events import Settings
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from runtime.futures import Future
-from runtime.rpc.agent import pool as pools
-from runtime.rpc.agent.pool import Pool
+from runtime.rpc.agent import threads as pools
+from runtime.rpc.agent.threads import Pool
 from tests.rpc.surface.bodies import until
 
 SECONDS = 60

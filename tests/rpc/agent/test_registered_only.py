@@ -12,7 +12,7 @@ from runtime import rpc
 from runtime.errors.rpc import OnlyRegistered, RemoteError, RpcError
 from runtime.rpc.agent import Agent, Request, Seat
 from runtime.rpc.agent.joining import join, meeting
-from runtime.rpc.agent.stopping import stop
+from runtime.rpc.agent.starting import stop
 from runtime.rpc.references import reference_of
 from runtime.rpc.values.registered import REGISTRY
 from tests.rpc.worlds import SECONDS, at_once, options, place

@@ -19,7 +19,7 @@ from runtime.errors.rpc import (
     WorkerLost,
 )
 from runtime.rpc.agent import Agent, Request, current_agent, stop
-from runtime.rpc.agent import stopping as chapter
+from runtime.rpc.agent import starting as chapter
 from tests.rpc.worlds import (
     HASTY,
     SECONDS,

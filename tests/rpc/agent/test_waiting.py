@@ -12,8 +12,7 @@ import pytest
 
 from runtime.errors.rpc import ReferenceDead, RpcMisuse, RpcTimeout, WorkerLost
 from runtime.rpc.agent import Agent, Request, current_agent
-from runtime.rpc.agent.answers import Pending
-from runtime.rpc.agent.handles import Handle
+from runtime.rpc.agent.handles import Handle, Pending
 from runtime.rpc.session.events import Answered, Failed
 from tests.rpc.surface.bodies import until
 from tests.rpc.worlds import SECONDS, at_once, threads

@@ -30,14 +30,14 @@ ROOT = Path(__file__).parents[3]
 # Who reads which clock.  The session is told the time by `speaking`.
 READ = {
     "rpc/agent/agent.py": {"monotonic"},
-    "rpc/agent/answers.py": {"monotonic"},
+    "rpc/agent/handles.py": {"monotonic"},
+    "rpc/agent/holding.py": {"monotonic"},
     "rpc/agent/joining.py": {"monotonic"},
     "rpc/agent/speaking.py": {"monotonic"},
-    "rpc/agent/stopping.py": {"monotonic"},
-    "rpc/agent/waiting.py": {"monotonic"},
+    "rpc/agent/starting.py": {"monotonic"},
     "rpc/api.py": {"monotonic"},
     "rpc/profiling.py": {"perf_counter_ns"},
-    "rpc/transport/alarms.py": {"monotonic"},
+    "rpc/transport/interface.py": {"monotonic"},
     "rpc/transport/local.py": {"monotonic"},
     "rpc/transport/receiving.py": {"monotonic"},
 }

@@ -18,7 +18,7 @@ from runtime.errors.rpc import RpcTimeout, UnknownWorker, WorkerLost
 from runtime.futures import Future
 from runtime.rpc.agent import Agent, Seat, current_agent, joining, seated
 from runtime.rpc.agent.joining import join, meeting
-from runtime.rpc.agent.stopping import stop
+from runtime.rpc.agent.starting import stop
 from runtime.rpc.session.events import Joined, Lost, Settings
 from runtime.rpc.transport import Transport
 from runtime.rpc.transport.addresses import parsed

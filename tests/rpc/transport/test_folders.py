@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from runtime.errors import FolderUnsafe
-from runtime.rpc.transport.folders import FOLDER_FLAGS, locked_folder, private_folder
+from runtime.rpc.transport.addresses import FOLDER_FLAGS, locked_folder, private_folder
 from tests.forking import in_child, needs_fork
 from tests.rpc.transport.inbox import folder
 

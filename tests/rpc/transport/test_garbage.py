@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from runtime.rpc.transport import LinkState
 from runtime.rpc.transport.addresses import parsed
-from runtime.rpc.transport.interface import Buffer
+from runtime.rpc.transport.interface import LARGE, MOST_FRAMES, Buffer, joined, parted
 from runtime.rpc.transport.keys import Keys
-from runtime.rpc.transport.parts import LARGE, MOST_FRAMES, joined, parted
 from runtime.rpc.transport.sockets import SocketTransport
 from tests.rpc.transport.inbox import Inbox
 

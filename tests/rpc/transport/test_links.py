@@ -2,8 +2,8 @@
 
 import pytest
 
-from runtime.rpc.transport import Link, LinkState, links
-from runtime.rpc.transport.links import News
+from runtime.rpc.transport import Link, LinkState, interface
+from runtime.rpc.transport.interface import News
 
 UP, DOWN, ABSENT, REFUSED = "up", "down", "absent", "refused"
 
@@ -49,7 +49,7 @@ def test_each_link_has_its_own_news() -> None:
 def test_strangers_are_told_once_each_and_not_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(links, "MOST_STRANGERS", 2)
+    monkeypatch.setattr(interface, "MOST_STRANGERS", 2)
     news = News()
     told = [news.of_stranger(key, "why") for key in "aabacbd"]
     assert [each.key for each in told if each] == ["a", "b"]

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 import zmq
 
-from runtime.rpc.transport import Link, LinkState, links
+from runtime.rpc.transport import Link, LinkState, interface
+from runtime.rpc.transport.interface import joined
 from runtime.rpc.transport.keys import Keys
-from runtime.rpc.transport.parts import joined
 from runtime.rpc.transport.sockets import SocketTransport
 from tests.rpc.transport.inbox import Inbox, folder
 
@@ -231,7 +231,7 @@ def test_a_worker_does_not_send_into_an_open_folder() -> None:
 def test_strangers_are_told_until_there_are_many(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(links, "MOST_STRANGERS", 2)
+    monkeypatch.setattr(interface, "MOST_STRANGERS", 2)
     for _ in range(4):
         refused = world.worker.counts()["refused"]
         world.socket(Keys.drawn())

@@ -15,9 +15,8 @@ from runtime.rpc.transport import (
     LocalTransport,
     Transport,
 )
-from runtime.rpc.transport.interface import Buffer
+from runtime.rpc.transport.interface import LARGE, Buffer
 from runtime.rpc.transport.keys import Keys
-from runtime.rpc.transport.parts import LARGE
 from runtime.rpc.transport.sockets import UNCOPIED, SocketTransport
 from tests.rpc.transport.inbox import Inbox, folder
 

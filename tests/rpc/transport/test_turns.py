@@ -11,14 +11,14 @@ from threading import Event, Thread, current_thread, get_ident
 
 import pytest
 
-from runtime.rpc.transport import turns
+from runtime.rpc.transport import receiving
 from runtime.rpc.transport.interface import Buffer
+from runtime.rpc.transport.receiving import Turns
 from runtime.rpc.transport.sockets import SocketTransport
-from runtime.rpc.transport.turns import Turns
 from tests.rpc.transport.inbox import SECONDS, Inbox, folder
 
 pytestmark = pytest.mark.skipif(
-    not turns.SUPPORTED, reason="nobody leads where the system has no epoll"
+    not receiving.SUPPORTED, reason="nobody leads where the system has no epoll"
 )
 
 
@@ -155,7 +155,7 @@ def test_an_interruption_leaves_the_turn_to_others(
             comes()
         inner(self, more=more)
 
-    monkeypatch.setattr(turns, "get_ident", told)
+    monkeypatch.setattr(receiving, "get_ident", told)
     monkeypatch.setattr(Turns, "_arm", arm)
     monkeypatch.setattr(Turns, "follow", follow)
 

@@ -13,7 +13,7 @@ import runtime
 from runtime import Parameter, Tensor
 from runtime.errors import DeviceUnavailable, Undecodable
 from runtime.rpc.values import pack, restricted, unpack
-from runtime.rpc.values.tensors import IncomingTensors, OutgoingTensors
+from runtime.rpc.values.payload import IncomingTensors, OutgoingTensors
 from runtime.tensors.storage import Storage
 from tests.rpc.values.things import as_received, there
 
@@ -301,7 +301,7 @@ def test_a_device_that_is_not_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for write in (pack, restricted.pack):
         payload = write(runtime.ones(2)).payload
         with monkeypatch.context() as patched:
-            patched.setattr("runtime.rpc.values.tensors.memory_of", none)
+            patched.setattr("runtime.rpc.values.payload.memory_of", none)
             with pytest.raises(DeviceUnavailable):
                 unpack(payload)
 
