@@ -8,20 +8,22 @@ What is left out is in `LEFT_OUT`, with the reason.  Rows of scripts (3.1 to 3.1
 When a row comes or goes, its section's number in `surface/test_rows_covered` does, too.
 """
 
-from tests.rpc.rows_of_groups import SECTION_8, Rows
+from tests.rpc.rows_of_groups import (
+    ASYNC,
+    CALLS,
+    ENDED,
+    ENDS,
+    ERRORS,
+    FUTURES,
+    IDENTITY,
+    PROXIES,
+    REFERENCES,
+    SECTION_8,
+    TIMEOUTS,
+    Rows,
+)
 
-IDENTITY = "surface/test_identity"
-CALLS = "surface/test_calls"
-ERRORS = "surface/test_errors"
-TIMEOUTS = "surface/test_timeouts"
-FUTURES = "surface/test_futures"
-REFERENCES = "surface/test_references"
-PROXIES = "surface/test_proxies"
-ASYNC = "surface/test_async_execution"
 TIMELINES = "surface/test_timelines"
-ENDS = "surface/test_ends"
-# The same, of processes.
-ENDED = "surface/test_ends_in_worlds"
 LAYERS = "surface/test_layers"
 FAULTY = "agent/test_faulty"
 REGISTERED = "agent/test_registered_only"

@@ -1,6 +1,6 @@
 """The rows of groups of behaviours, section 8 of the specification, and their tests.
 
-True only here: the rows of section 8, as the others are in `rows`.
+The others are in `rows`, which takes the names of files from here.
 """
 
 Rows = tuple[tuple[str, ...], ...]
