@@ -13,8 +13,10 @@ the sticky bit is as good as one that nobody else writes).  The real path is wha
 used then.
 """
 
+import errno
 import fcntl
 import os
+import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -85,6 +87,53 @@ def is_key(text: str) -> bool:
     """Whether a text is a public or a secret key."""
     return len(text) == KEY_DIGITS and all(each in "0123456789abcdef" for each in text)
 
+
+def looked_up(address: Address) -> str:
+    """The number of a host; "*" stays as it is.
+
+    Raises:
+        AddressUnusable: there is no host of that name.
+    """
+    if address.host == "*":
+        return "*"
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        found = socket.getaddrinfo(
+            address.host, address.port, family, socket.SOCK_STREAM
+        )
+    except (OSError, UnicodeError) as error:
+        why = "there is no host of this name"
+        raise AddressUnusable(address=str(address), why=why) from error
+    return str(found[0][4][0])
+
+
+def own_address(version6: bool) -> str:
+    """The address by which this machine reaches others; nothing is sent to find out."""
+    family = socket.AF_INET6 if version6 else socket.AF_INET
+    # Of those that no machine has (RFC 5737, RFC 3849).
+    beyond = "2001:db8::1" if version6 else "192.0.2.1"
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((beyond, 9))
+            return str(probe.getsockname()[0])
+        except OSError:
+            return socket.gethostname()
+
+
+def is_listening(path: str) -> bool:
+    """Whether somebody listens at a path; one left over by the dead is free."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
+        knock.setblocking(False)
+        try:
+            knock.connect(path)
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError as error:
+            return error.errno == errno.EAGAIN
+    return True
+
+
+# Folders
 
 # What a mode gives to others than the owner: to write, and anything at all.
 OTHERS_WRITE, OTHERS = 0o022, 0o077

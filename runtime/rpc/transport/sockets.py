@@ -1,8 +1,6 @@
 """Transports by sockets of ZeroMQ: between processes of one machine, and machines.
 
-True only here: everything that touches a socket.
-
-How it works: a worker binds one PULL socket, at which everybody sends to it, and
+A worker binds one PULL socket, at which everybody sends to it, and
 connects one PUSH socket to each worker that it sends to.  Sending happens on the
 caller's thread, under the lock of that one socket.  Threads take turns at the PULL
 socket (`runtime.rpc.transport.receiving`): whoever waits for an answer receives it
@@ -23,7 +21,6 @@ Rules:
 
 import errno
 import os
-import socket as plain
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -41,7 +38,10 @@ from runtime.locks import renewed
 from runtime.rpc.transport.addresses import (
     EVERYWHERE,
     Address,
+    is_listening,
     locked_folder,
+    looked_up,
+    own_address,
     parsed,
     private_folder,
 )
@@ -229,7 +229,7 @@ class SocketTransport:
         if address.scheme == "ipc":
             path = self._listen_in_folder(address.path)
             return str(Address("ipc", path=path, key=self.key))
-        host = _looked_up(address)
+        host = looked_up(address)
         at = Address("tcp", host, address.port)
         if keys is None and not (self._unprotected and at.is_loopback()):
             raise KeysNeeded(address=str(address))
@@ -238,7 +238,7 @@ class SocketTransport:
         port = int(self._last_endpoint().rpartition(":")[2])
         told = address.host
         if told in EVERYWHERE:
-            told = advertise or _own_address(":" in host)
+            told = advertise or own_address(":" in host)
         return str(Address("tcp", told, port, key=self.key))
 
     def _bind(self, where: str, address: str) -> None:
@@ -266,7 +266,7 @@ class SocketTransport:
             raise AddressUnusable(address=address, why=why)
         # To bind takes the place of whoever is there.
         with locked_folder(folder):
-            if _is_listening(path):
+            if is_listening(path):
                 raise AddressUnusable(address=address, why=_WHY[errno.EADDRINUSE])
             self._bind(f"ipc://{path}", address)
         return path
@@ -565,42 +565,3 @@ def _end(peer: _Peer, linger: float) -> None:
         socket, peer.socket = peer.socket, None
     if socket is not None:
         socket.close(linger=int(linger * 1000))
-
-
-def _looked_up(address: Address) -> str:
-    """The number of a host; "*" stays as it is."""
-    if address.host == "*":
-        return "*"
-    family = plain.AF_INET6 if ":" in address.host else plain.AF_INET
-    try:
-        found = plain.getaddrinfo(address.host, address.port, family, plain.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        why = "there is no host of this name"
-        raise AddressUnusable(address=str(address), why=why) from error
-    return str(found[0][4][0])
-
-
-def _own_address(version6: bool) -> str:
-    """The address by which this machine reaches others; nothing is sent to find out."""
-    family = plain.AF_INET6 if version6 else plain.AF_INET
-    # Of those that no machine has (RFC 5737, RFC 3849).
-    beyond = "2001:db8::1" if version6 else "192.0.2.1"
-    with plain.socket(family, plain.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((beyond, 9))
-            return str(probe.getsockname()[0])
-        except OSError:
-            return plain.gethostname()
-
-
-def _is_listening(path: str) -> bool:
-    """Whether somebody listens at a path; one left over by the dead is free."""
-    with plain.socket(plain.AF_UNIX, plain.SOCK_STREAM) as knock:
-        knock.setblocking(False)
-        try:
-            knock.connect(path)
-        except (ConnectionRefusedError, FileNotFoundError):
-            return False
-        except OSError as error:
-            return error.errno == errno.EAGAIN
-    return True
