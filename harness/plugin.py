@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from harness.expectations.journal import Journal
+from harness.expectations.store import Journal
 from harness.plugin_item import make_item
 from harness.plugin_options import Options
 from harness.plugin_run import Run

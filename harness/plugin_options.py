@@ -111,7 +111,7 @@ def _check_update(config: pytest.Config, update: str, by_hand: bool) -> None:
 
 def _forbidden() -> Exception | None:
     # Imported late: most runs of most projects accept nothing and need no more.
-    from harness.expectations.environment import forbidden
+    from harness.expectations.store import forbidden
 
     return forbidden()
 

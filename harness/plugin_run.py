@@ -40,8 +40,8 @@ from harness.outcome import Report
 from harness.plugin_child import Died, explore_apart
 from harness.plugin_options import ALL, Options
 from harness.report import noted
-from harness.report.label import SENTENCES
 from harness.report.text import (
+    SENTENCES,
     assumptions,
     never_done,
     reasons,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from harness.cli.judgement import Judgement
 from harness.expectations import Comparison, Document, Key, accept, classes
-from harness.expectations.difference import diff
+from harness.expectations.compare import diff
 from harness.report.text import plural
 
 # Names in a headline; more would push the rest off the line.

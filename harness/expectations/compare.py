@@ -1,25 +1,36 @@
-"""What was expected against what was found: three verdicts, by key.
-
-True only here: when something counts as missing, changed or stale.
+"""What was expected against what was found: three verdicts, by key, and their words.
 
 - missing: found, but nothing is expected there (or there is no file at all);
 - changed: expected and found differ, in an entry or in a field of the header;
 - stale: expected, but no longer there to be found.
 
+A comparison is data; `accept` makes the next document of it, `explain` a text: a line
+with the verdict, the first key, the counts and the flag that accepts it; then the
+fields of the header that differ; then the entries, those with equal diffs told once.
+
 Rules:
-- a digest agrees with the body that it is the digest of;
+- a digest agrees with the body that it is the digest of; keys whose body is only known
+  by its digest are one class, whatever the digests;
 - `effort=False` leaves out strategy, guarantee and size, for runs whose strategy or
   budget somebody chose by hand;
-- a comparison is data; `difference.py` puts it into words, `accept` into a document.
+- at most `MOST_CLASSES` classes and `MOST_LINES` lines of each are shown, and what is
+  left out is counted.
 """
 
 from dataclasses import dataclass, replace
+from difflib import unified_diff
 from typing import Literal, TypeAlias
 
-from harness.expectations.body import same
-from harness.expectations.document import Document, document_of
-from harness.expectations.key import Key
+from harness.expectations.document import (
+    Digest,
+    Document,
+    Key,
+    document_of,
+    lines_of,
+    same,
+)
 from harness.outcome import Report
+from harness.report.observation import readable
 
 Verdict: TypeAlias = Literal["changed", "missing", "stale", "unchanged"]
 
@@ -121,3 +132,110 @@ def accept(comparison: Comparison, keys: frozenset[Key] | None = None) -> Docume
     taken = {key: body for key, body in new.items() if key in keys}
     merged = sorted((kept | taken).items(), key=lambda entry: entry[0].rank)
     return replace(found, entries=tuple(merged))
+
+
+# Three classes and thirty lines fit a screen and show whether it is one cause or many.
+MOST_CLASSES = 3
+MOST_LINES = 30
+MOST_KEYS = 6
+
+# Lines around a difference: the operator's name or the table's title is among them.
+CONTEXT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DiffClass:
+    """Entries that differ in the same way."""
+
+    verdict: Verdict
+    keys: tuple[Key, ...]
+    lines: tuple[str, ...]
+
+
+def classes(comparison: Comparison) -> tuple[DiffClass, ...]:
+    """Every missing, changed and stale entry, grouped by verdict and diff."""
+    if comparison.expected is None:
+        return ()
+    old, new = dict(comparison.expected.entries), dict(comparison.found.entries)
+    groups: dict[tuple[Verdict, tuple[str, ...]], list[Key]] = {}
+    verdicts: tuple[tuple[Verdict, tuple[Key, ...]], ...] = (
+        ("changed", comparison.changed),
+        ("missing", comparison.missing),
+        ("stale", comparison.stale),
+    )
+    for verdict, keys in verdicts:
+        for key in keys:
+            was, now = old.get(key, ()), new.get(key, ())
+            if isinstance(was, Digest) or isinstance(now, Digest):
+                lines: tuple[str, ...] = ("(only digests are kept of these)",)
+            else:
+                lines = diff(lines_of(was), lines_of(now))
+            groups.setdefault((verdict, lines), []).append(key)
+    return tuple(
+        DiffClass(verdict, tuple(keys), lines)
+        for (verdict, lines), keys in groups.items()
+    )
+
+
+def diff(was: list[str], now: list[str]) -> tuple[str, ...]:
+    """A unified diff without its file header; `@@` alone stands between hunks."""
+    lines = list(unified_diff(was, now, lineterm="", n=CONTEXT))[2:]
+    shown = ["@@" if line.startswith("@@") else line for line in lines]
+    return tuple(shown[1:])
+
+
+def headline(comparison: Comparison, flag: str) -> str:
+    """The one line: verdict, first key, counts, and the flag that accepts it."""
+    if comparison.expected is None:
+        count = len(comparison.missing)
+        return f"nothing is expected yet ({_entries(count)}); {flag} accepts it"
+    parts = [
+        f"{len(keys)} {word}"
+        for word, keys in (
+            ("changed", comparison.changed),
+            ("missing", comparison.missing),
+            ("stale", comparison.stale),
+        )
+        if keys
+    ]
+    total = comparison.unchanged + len(comparison.changed) + len(comparison.missing)
+    keys = comparison.changed or comparison.missing or comparison.stale
+    ordered = comparison.found.ordered
+    first = f", first {keys[0].text(ordered=ordered)}" if keys else ""
+    what = f"{', '.join(parts)} of {_entries(total)}{first}" if keys else "the header"
+    return f"not as expected: {what}; {flag} accepts it"
+
+
+def explain(comparison: Comparison, flag: str) -> str:
+    """The whole text, without a newline at its end; empty where all is as expected."""
+    if comparison.passed:
+        return ""
+    lines = [headline(comparison, flag)]
+    if comparison.expected is None:
+        return lines[0]
+    old, new = comparison.expected.header(), comparison.found.header()
+    for name in comparison.fields:
+        lines.append(f"  header, {name}:")
+        lines += [f"    {line}" for line in diff([*old[name]], [*new[name]])]
+    groups = classes(comparison)
+    for group in groups[:MOST_CLASSES]:
+        lines.append(f"  {group.verdict}: {_names(group.keys, comparison)}")
+        lines += [f"    {line}" for line in readable(group.lines, MOST_LINES)]
+    rest = groups[MOST_CLASSES:]
+    if rest:
+        count = sum(len(group.keys) for group in rest)
+        lines.append(
+            f"  ... and {_entries(count)} that differ in {len(rest)} other ways"
+        )
+    return "\n".join(lines)
+
+
+def _names(keys: tuple[Key, ...], comparison: Comparison) -> str:
+    ordered = comparison.found.ordered
+    shown = ", ".join(key.text(ordered=ordered) for key in keys[:MOST_KEYS])
+    rest = len(keys) - MOST_KEYS
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def _entries(count: int) -> str:
+    return f"{count} entry" if count == 1 else f"{count} entries"

@@ -1,11 +1,38 @@
-"""An expect file as a value: what was explored, and what is expected at each key.
+r"""What is expected of one scenario, and the words that its parts are written in.
 
-True only here: what of a report is expected.  The header says what the numbers mean
-(steps, uses, a pinned fact) and how much was explored (a size that must not shrink
-unnoticed); the entries hold every state and every failing step.
+For whoever changes what is expected, or how a key or a text stands in a file; the
+layout of the whole file is in `text.py`.
+
+A *document* is a header (what the numbers mean, how much was explored) and entries: a
+*body* for every *key*, which is a state, or a step that fails there.  Steps are counted
+from 1 in texts, as people do, and from 0 in values, as the engine does.
+
+    {}  {1 3}  {1 3} + 2 fails         states told apart by their active steps
+    {}  {3}  3 then 1  3 then 1 + 2 fails     and by the order of activation
+    {1 3} + 3 fails                    the undo of a step that is active was refused
+
+A body is titled texts, or their digest; of any observation titled texts are made.
+
+    title: text                one line, if the text has no newline
+    title:                     else a block, each line behind two spaces
+      first line
+    digest 0123...             32 hexadecimal digits
+
+A line is never empty inside a section, never ends in white space and holds no character
+that an editor, a diff or a terminal shows as something else.  All else that can be
+printed, of any language, stands for itself.
+
+    \\          a backslash               \n   a newline (in one-line texts)
+    \xNN \uNNNN \UNNNNNNNN   a character   \e   nothing (an empty text or line)
+    \ at the end of the last line of a block   the text ends without a newline
 
 Rules:
-- entries are in the order of their keys, each key once;
+- `escape` and `unescape` are inverse, and so are `block` and `unblock`;
+- a title stands at the beginning of a line, so its colons are escaped, and whatever
+  could make it look like a heading or a line of a block;
+- a digest is that of the lines, so it changes when they do, and only then;
+- entries are in the order of their keys, each key once: by size, then by steps, the
+  failing steps of a state after it;
 - above `MOST_IN_FULL` states only the corners (nothing, single steps, pairs, all) are
   kept in full, the others as digests;
 - nothing here depends on time, place or the number of processes.
@@ -13,13 +40,238 @@ Rules:
 When you add a field to the header, add it to `render`, `parse` and `compare`.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import TypeAlias
 
-from harness.expectations.body import Body, digest_of, pairs_of
-from harness.expectations.key import Key
+from harness.engine.protocol import State
 from harness.outcome import Report
+
+EMPTY = "\\e"
+
+# Controls but tab; line and paragraph separators; zero-width and bidirectional marks
+# (a diff that lies: Boucher and Anderson, "Trojan Source", 2021); the byte order mark;
+# surrogates, which UTF-8 cannot hold; and white space where an editor may strip it.
+_SPECIAL = re.compile(
+    "[\\\\\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+    "\ud800-\udfff]|\\s\\Z"
+)
+_ESCAPED = re.compile(
+    r"\\(?:(\\|n|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})|(.?))", re.DOTALL
+)
+_NAMED = {"\\": "\\", "n": "\n"}
+
+
+def escape(text: str) -> str:
+    """Any text as part of one line; never empty, never ending in white space."""
+    return _SPECIAL.sub(_escaped, text) if text else EMPTY
+
+
+def unescape(written: str) -> str:
+    """The text that `escape` wrote so; raises ValueError at an unknown escape."""
+    if "\\" not in written:
+        return written
+    return "" if written == EMPTY else _ESCAPED.sub(_meant, written)
+
+
+def block(text: str) -> list[str]:
+    """A text of at least one newline as its lines."""
+    lines = text.split("\n")
+    if not lines[-1]:
+        return [escape(line) for line in lines[:-1]]
+    return [*(escape(line) for line in lines[:-1]), escape(lines[-1]) + "\\"]
+
+
+def unblock(lines: Sequence[str]) -> str:
+    """The text that `block` wrote so; raises ValueError at an unknown escape."""
+    last = lines[-1]
+    if (len(last) - len(last.rstrip("\\"))) % 2:
+        return "\n".join(map(unescape, [*lines[:-1], last[:-1]]))
+    return "\n".join(map(unescape, lines)) + "\n"
+
+
+def hexadecimal(character: str) -> str:
+    """A character by its number, in the shortest of the three forms."""
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    character = match.group()
+    if character in "\\\n":
+        return "\\\\" if character == "\\" else "\\n"
+    return hexadecimal(character)
+
+
+def _meant(match: re.Match[str]) -> str:
+    known, unknown = match.groups()
+    if known is None:
+        raise ValueError(f"'\\{unknown}' is no escape of an expect file")
+    return _NAMED.get(known) or chr(int(known[1:], 16))
+
+
+_SET = re.compile(r"\{((?:\d+(?: \d+)*)?)\}(?: \+ (\d+) fails)?", re.ASCII)
+_ORDER = re.compile(r"(\d+(?: then \d+)+)(?: \+ (\d+) fails)?", re.ASCII)
+
+# No scenario has steps of more digits, and int() refuses texts of thousands of them.
+_MOST_DIGITS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A state, and the step that fails there, if it is that transition."""
+
+    state: State
+    fails: int | None = None
+
+    @property
+    def rank(self) -> tuple[int, State, int]:
+        """What keys are sorted by."""
+        return len(self.state), self.state, -1 if self.fails is None else self.fails
+
+    def text(self, *, ordered: bool) -> str:
+        """The key as it stands between the signs of a heading."""
+        numbers = [str(step + 1) for step in self.state]
+        if ordered and len(numbers) > 1:
+            name = " then ".join(numbers)
+        else:
+            name = "{" + " ".join(numbers) + "}"
+        return name if self.fails is None else f"{name} + {self.fails + 1} fails"
+
+    def is_corner(self, steps: int) -> bool:
+        """Whether nothing, one, two or all of the steps are active."""
+        return len(self.state) <= 2 or self.state == tuple(range(steps))
+
+
+def key_of(text: str, *, ordered: bool) -> Key | None:
+    """The key written so, or None where no key is written so."""
+    match = _SET.fullmatch(text)
+    numbers = match[1].split() if match else []
+    if match is None or (ordered and len(numbers) > 1):
+        match = _ORDER.fullmatch(text) if ordered else None
+        if match is None:
+            return None
+        numbers = match[1].split(" then ")
+    failing = [] if match[2] is None else [match[2]]
+    if any(len(number) > _MOST_DIGITS for number in numbers + failing):
+        return None
+    state = tuple(int(number) - 1 for number in numbers)
+    key = Key(state, int(failing[0]) - 1 if failing else None)
+    sound = len(set(state)) == len(state) and (ordered or sorted(state) == list(state))
+    return key if sound and key.text(ordered=ordered) == text else None
+
+
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+
+INDENT = "  "
+DIGEST = "digest "
+
+# 128 bits: two of 2^20 bodies collide with a chance below 2e-27.
+DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """The digest of a body, in hexadecimal digits."""
+
+    digits: str
+
+
+Body: TypeAlias = Pairs | Digest
+
+
+def pairs_of(observation: Hashable) -> Pairs:
+    """Any observation as titled texts: pairs as they are, the rest under one title."""
+    if isinstance(observation, tuple) and all(map(_is_pair, observation)):
+        return observation
+    text = observation if isinstance(observation, str) else repr(observation)
+    return (("observation", text),)
+
+
+def digest_of(body: Body) -> Digest:
+    """The digest of a body; a digest is its own."""
+    if isinstance(body, Digest):
+        return body
+    text = "\n".join(lines_of(body))
+    return Digest(blake2b(text.encode(), digest_size=DIGEST_BYTES).hexdigest())
+
+
+def same(one: Body, other: Body) -> bool:
+    """Whether two bodies agree, as far as they are known."""
+    if isinstance(one, Digest) is isinstance(other, Digest):
+        return one == other
+    return digest_of(one) == digest_of(other)
+
+
+def lines_of(body: Body) -> list[str]:
+    """The lines of a body."""
+    if isinstance(body, Digest):
+        return [DIGEST + body.digits]
+    lines: list[str] = []
+    for title, text in body:
+        if "\n" in text:
+            lines.append(f"{_head(title)}:")
+            lines += [INDENT + line for line in block(text)]
+        else:
+            lines.append(f"{_head(title)}: {escape(text)}")
+    return lines
+
+
+def body_of(lines: Sequence[str]) -> Body:
+    """The body of these lines; raises ValueError(reason, index of the line)."""
+    if len(lines) == 1 and lines[0].startswith(DIGEST) and ":" not in lines[0]:
+        digits = lines[0].removeprefix(DIGEST)
+        if len(digits) != 2 * DIGEST_BYTES or digits.strip("0123456789abcdef"):
+            raise ValueError(f"a digest has {2 * DIGEST_BYTES} hexadecimal digits", 0)
+        return Digest(digits)
+    pairs: list[tuple[str, str]] = []
+    at = 0
+    while at < len(lines):
+        title, colon, rest = lines[at].partition(":")
+        end = at + 1
+        while end < len(lines) and lines[end].startswith(INDENT):
+            end += 1
+        try:
+            if not colon or title[:1].isspace() or (rest and rest[0] != " "):
+                raise ValueError("here belongs 'title:' or 'title: text'")
+            if rest and end > at + 1:
+                at, end = at + 1, end
+                raise ValueError("a text beside its title has no further lines")
+            if not rest and end == at + 1:
+                raise ValueError("the text under this title is missing")
+            text = (
+                unescape(rest[1:])
+                if rest
+                else unblock(
+                    [line.removeprefix(INDENT) for line in lines[at + 1 : end]]
+                )
+            )
+            pairs.append((unescape(title), text))
+        except ValueError as error:
+            raise ValueError(str(error), at) from None
+        at = end
+    return tuple(pairs)
+
+
+def _is_pair(part: object) -> bool:
+    return (
+        isinstance(part, tuple)
+        and len(part) == 2
+        and isinstance(part[0], str)
+        and isinstance(part[1], str)
+    )
+
+
+def _head(title: str) -> str:
+    written = escape(title).replace(":", hexadecimal(":"))
+    if written[0].isspace() or written[0] == "=":
+        return hexadecimal(written[0]) + written[1:]
+    return written
+
 
 # Eight steps; their 256 states of some ten lines each are still read by a person.
 MOST_IN_FULL = 256

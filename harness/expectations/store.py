@@ -1,32 +1,129 @@
-"""The expect files of a project: which there are, reading and writing them.
+"""The expect files of a project, the results of a run, and who may write.
 
-True only here: the folder `expect/` below the root, one file for each scenario, named
-after its path.  A lock file lies under `.everyorder/`, outside of `expect/`, because
-that folder holds expect files only.
+The files are in the folder `expect/` below the root, one for each scenario, named after
+its path.  A lock file lies under `.everyorder/`, outside of `expect/`, because that
+folder holds expect files only.  A *journal* is a file of results for each process of a
+run, which its end reads: what a killed process wrote before stays.
 
 Rules:
 - a file is replaced as a whole, by a rename, so a reader sees the old or the new one;
+  a file whose text would stay the same is not touched;
 - everything to be written is written under one lock, and nothing where `forbidden`
-  says so, not even the lock;
-- a file whose text would stay the same is not touched.
+  says so, not even the lock: not where `CI` is set, as every common service of
+  continuous integration does, unless to nothing, `0`, `false`, `no` or `off`;
+- each line of a journal is one JSON object with the record and its checksum, written by
+  one call to the operating system; a damaged one is told with file:line, and the others
+  are read, file by file in the order of names;
+- a process writes its own journal and reads none.
 """
 
+import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from harness.expectations.document import Document
-from harness.expectations.environment import forbidden
-from harness.expectations.errors import (
+from harness.expectations.text import (
     BadScenarioPath,
     CannotReadExpectFile,
     CannotWriteExpectFile,
     DamagedExpectFile,
+    WritesForbidden,
+    parse,
+    render,
 )
-from harness.expectations.parse import parse
-from harness.expectations.render import render
+
+VARIABLE = "CI"
+_OFF = ("", "0", "false", "no", "off")
+
+
+def forbidden(environment: Mapping[str, str] | None = None) -> WritesForbidden | None:
+    """The error to raise instead of writing, or None where writing is allowed."""
+    values = os.environ if environment is None else environment
+    value = values.get(VARIABLE, "")
+    if value.strip().lower() in _OFF:
+        return None
+    return WritesForbidden(variable=VARIABLE, value=value)
+
+
+JOURNAL_SUFFIX = ".jsonl"
+
+# 64 bits tell a damaged line from a whole one; nobody forges a journal.
+CHECKSUM_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """All whole records, and a sentence for each line that is not."""
+
+    records: tuple[dict[str, Any], ...]
+    damage: tuple[str, ...]
+
+
+class Journal:
+    """The file of one process in the folder of a run; made by the first record."""
+
+    def __init__(self, folder: Path, worker: str) -> None:
+        self.path = folder / f"{worker}{JOURNAL_SUFFIX}"
+        self._file: int | None = None
+
+    def append(self, record: Mapping[str, Any]) -> None:
+        """Write one record; values are what JSON knows.  It is out when this returns.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if self._file is None:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            self._file = os.open(self.path, flags, 0o644)
+        line = json.dumps({"sum": _checksum(record), "record": record}) + "\n"
+        left = memoryview(line.encode())
+        while left:
+            left = left[os.write(self._file, left) :]
+
+    def close(self) -> None:
+        """Close the file; a later record opens it again."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def read_all(folder: Path) -> Reading:
+    """The records of every process that wrote to this folder."""
+    records: list[dict[str, Any]] = []
+    damage: list[str] = []
+    for file in sorted(folder.glob(f"*{JOURNAL_SUFFIX}")):
+        lines = file.read_bytes().split(b"\n")
+        for number, line in enumerate(lines, 1):
+            record = _record(line)
+            if record is not None:
+                records.append(record)
+            elif line:
+                what = "cut off" if number == len(lines) else "damaged"
+                damage.append(f"{file.name}:{number}: this record is {what}")
+    return Reading(tuple(records), tuple(damage))
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    try:
+        wrapped = json.loads(line)
+        record = wrapped["record"]
+        whole = wrapped["sum"] == _checksum(record)
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return record if whole and isinstance(record, dict) else None
+
+
+def _checksum(record: object) -> str:
+    text = json.dumps(record, sort_keys=True)
+    return blake2b(text.encode(), digest_size=CHECKSUM_BYTES).hexdigest()
+
 
 FOLDER = "expect"
 SUFFIX = ".txt"

@@ -1,11 +1,9 @@
 """Reports for people: a text for each scenario, a table and a page of all."""
 
-from harness.report.data import document
-from harness.report.notes import Noted, noted, told_briefly
-from harness.report.notes import told as told_notes
 from harness.report.observation import divergence, sections
-from harness.report.page import page, write
-from harness.report.table import overview, summary
+from harness.report.page import document, page, write
+from harness.report.table import Noted, noted, overview, summary, told_briefly
+from harness.report.table import told as told_notes
 from harness.report.text import (
     never_done,
     render,

@@ -1,24 +1,41 @@
 """All reports as one page that needs no network, and as JSON beside it.
 
-True only here: the page as a whole.  It is one file: style and script stand in it, its
-content policy forbids to load anything, and it stays below ten megabytes (`dumps.py`
-says what is left out).  It depends on the reports only, not on time or place.
+The page is one file: style and script (`style.py`) stand in it, its content policy
+forbids to load anything, and it stays below ten megabytes (`states.py` says what is
+left out).  A scenario's facts are in the order of its text.  The JSON document, for
+programs, holds verdicts, guarantees, counts and violations; dumps are left to the
+expect files, which are their store.  Both depend on the reports only, not on time or
+place.
+
+When you change a field of the document, change `FORMAT`.
 """
 
+import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
+from harness.engine.result import Violation
 from harness.outcome import Report
-from harness.report.data import document
-from harness.report.dumps import Allowance
-from harness.report.label import short_guarantee
-from harness.report.notes import texts
-from harness.report.section import badge, search_attributes, section
+from harness.report.states import Allowance, draw, state_id, states_html
 from harness.report.style import CSS, SCRIPT
-from harness.report.table import COMMON, duration
-from harness.report.text import plural
+from harness.report.table import COMMON, duration, texts
+from harness.report.text import (
+    counts_text,
+    explanation,
+    facts,
+    how,
+    more_of_it,
+    other_history,
+    plural,
+    replay_commands,
+    sentence,
+    short_guarantee,
+    square_sentence,
+    vacuous,
+)
 from harness.report.unexplored import Unexplored
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
@@ -177,3 +194,189 @@ def _notes(reports: Sequence[Report]) -> str:
 
 def _class(kind: str) -> str:
     return f' class="{kind}"' if kind else ""
+
+
+def section(report: Report, anchor: str, allowance: Allowance) -> str:
+    """The scenario, folded unless something is wrong with it."""
+    found = report.exploration
+    facts = (
+        f"{plural(len(report.steps), 'step')}, {plural(len(found.states), 'state')}, "
+        f"{short_guarantee(report) if report.passed else 'no guarantee'}"
+    )
+    return (
+        f'<details class="scenario" id="{anchor}"{"" if report.passed else " open"} '
+        f"{search_attributes(report)}>"
+        f'<summary><span class="name">{escape(report.scenario)}</span> '
+        f'{badge(report)} <span class="soft">{facts}</span></summary>'
+        f'<div class="body"><p>{escape(_sentence(report))}</p>'
+        f"{''.join(_violation(report, each) for each in found.violations)}"
+        f"{_steps(report)}{_claims(report)}{_lattice(report, anchor)}"
+        f"<h3>States</h3>{states_html(report, anchor, allowance)}</div></details>"
+    )
+
+
+def badge(report: Report) -> str:
+    """The verdict as a coloured word."""
+    kind = report.verdict.replace(" ", "-")
+    star = "*" if report.assumes else ""
+    return f'<span class="badge {kind}">{report.verdict}{star}</span>'
+
+
+def search_attributes(report: Report) -> str:
+    """What the filter looks at."""
+    text = f"{report.scenario} {report.verdict} {report.exploration.strategy}".lower()
+    passed = "yes" if report.passed else "no"
+    return f'data-search="{escape(text)}" data-passed="{passed}"'
+
+
+def _sentence(report: Report) -> str:
+    text = sentence(report).removeprefix(f"{report.verdict}: ")
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _violation(report: Report, violation: Violation) -> str:
+    history = violation.shortest or violation.history
+    where = report.state_name(violation.state)
+    head, *rest = explanation(violation) + more_of_it(violation)
+    square = ""
+    if violation.square is not None:
+        text = square_sentence(report, violation.square)
+        square = f"<p>Failing square: {escape(text)}.</p>"
+    other = other_history(report, violation)
+    apart = f'<pre tabindex="0">{escape(chr(10).join(other))}</pre>' if other else ""
+    commands = "".join(
+        f'<p class="command"><code>{escape(command)}</code>'
+        f'<button type="button" data-copy="{escape(command)}">copy</button></p>'
+        for command in replay_commands(report, violation)
+    )
+    detail = f'<pre tabindex="0">{_diff(rest)}</pre>' if rest else ""
+    return (
+        f'<div class="violation"><h3>{escape(violation.claim)}</h3>'
+        f"<p>At <code>{escape(where)}</code>, "
+        f"{escape(how(violation, len(history)))}:</p>"
+        f'<pre tabindex="0">{escape(chr(10).join(report.lines(history)))}</pre>{square}'
+        f"{apart}<h4>{escape(head)}</h4>{detail}{commands}</div>"
+    )
+
+
+def _diff(lines: Iterable[str]) -> str:
+    """Lines of a diff; added and removed ones are blocks, so need no newline."""
+    parts = []
+    for line in lines:
+        text = escape(line.removeprefix("    "))
+        kind = {"+": "plus", "-": "minus"}.get(text[:1])
+        parts.append(f'<span class="{kind}">{text}</span>' if kind else f"{text}\n")
+    return "".join(parts).rstrip("\n")
+
+
+def _steps(report: Report) -> str:
+    parts = [f"<h3>Steps</h3>{_list(report.steps)}"]
+    if report.uses:
+        parts.append(f"<h3>Uses</h3>{_list(report.uses)}")
+    return "".join(parts)
+
+
+def _list(texts: Iterable[str]) -> str:
+    items = "".join(f"<li><code>{escape(text)}</code></li>" for text in texts)
+    return f'<ol class="steps">{items}</ol>'
+
+
+def _claims(report: Report) -> str:
+    parts = []
+    for title, lines in facts(report):
+        items = "".join(f"<li>{escape(line)}</li>" for line in lines)
+        if items:
+            title = title.capitalize()
+            parts.append(f'<h3>{title}</h3><ul class="plain">{items}</ul>')
+    return (
+        f'{"".join(parts)}<p class="soft">Executed: {escape(counts_text(report))}.</p>'
+    )
+
+
+def _lattice(report: Report, anchor: str) -> str:
+    drawing = draw(report, lambda state: state_id(anchor, state))
+    if not drawing:
+        return ""
+    legend = "A line is one step; a state is a link to what was observed there."
+    if report.exploration.failures:
+        legend += " A dot marks a state at which steps fail."
+    if any(each.square for each in report.exploration.violations):
+        legend += " The failing square is drawn in red."
+    return (
+        '<h3>Lattice</h3><div class="scroll" role="region" tabindex="0" '
+        f'aria-label="lattice of states">{drawing}</div>'
+        f'<p class="soft">{legend}</p>'
+    )
+
+
+FORMAT = 3
+
+
+def document(reports: Sequence[Report], unexplored: Sequence[Unexplored] = ()) -> str:
+    """The document as text, keys in a fixed order, ending with a newline."""
+    value = {
+        "format": FORMAT,
+        "scenarios": [_scenario_data(report) for report in reports],
+        "unexplored": [each.data() for each in unexplored],
+    }
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+
+
+def _scenario_data(report: Report) -> dict[str, Any]:
+    found = report.exploration
+    executed = found.executed
+    return {
+        "scenario": report.scenario,
+        "digest": report.digest,
+        "verdict": report.verdict,
+        "passed": report.passed,
+        "steps": report.steps,
+        "uses": report.uses,
+        "order_dependent": report.order_dependent,
+        "ordered": [
+            [report.steps[one], report.steps[two]] for one, two in report.pairs
+        ],
+        "strategy": found.strategy,
+        "guarantee": found.guarantee,
+        "assumptions": found.assumptions,
+        "assumed": report.assumes,
+        "open": report.bounds,
+        "skipped": found.skipped,
+        "vacuous": vacuous(report),
+        "proven": found.proven,
+        "closure": None
+        if found.closure is None
+        else {
+            name: getattr(found.closure, name) for name in type(found.closure).__slots__
+        },
+        "spent": dict(found.spent),
+        "complete": found.complete,
+        "planned": found.planned,
+        "seconds": round(found.seconds, 6),
+        "states": len(found.states),
+        "failing": len(found.failures),
+        "refused": len(found.refusals),
+        "executed": {
+            name: getattr(executed, name) for name in type(executed).__slots__
+        },
+        "violations": [_violation_data(report, each) for each in found.violations],
+    }
+
+
+def _violation_data(report: Report, violation: Violation) -> dict[str, Any]:
+    square = violation.square
+    return {
+        "kind": violation.kind,
+        "state": report.state_name(violation.state),
+        "lines": report.lines(violation.shortest or violation.history),
+        "other": None if violation.other is None else report.lines(violation.other),
+        "shortest": violation.shortest is not None,
+        "proven_shortest": violation.proven_shortest,
+        "square": None if square is None else square_sentence(report, square),
+        "difference": explanation(violation, whole=True),
+        "paths": violation.paths,
+        "replayed": violation.replayed,
+        "frequency": violation.frequency,
+        "more": violation.more,
+        "replay_id": report.replay_id(violation),
+    }

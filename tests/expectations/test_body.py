@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from harness.expectations.body import (
+from harness.expectations.document import (
     Body,
     Digest,
     body_of,

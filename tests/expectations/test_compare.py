@@ -12,7 +12,7 @@ from harness.expectations import (
     compare,
     document_of,
 )
-from harness.expectations.body import digest_of
+from harness.expectations.document import digest_of
 from tests.expectations.samples import PAIR, document, report
 
 NONE, ONE, TWO, BOTH = Key(()), Key((0,)), Key((1,)), Key((0, 1))

@@ -3,7 +3,7 @@
 from itertools import combinations
 
 from harness.expectations import Document, Key, compare, explain
-from harness.expectations.body import Body, digest_of
+from harness.expectations.document import Body, digest_of
 from tests.expectations.samples import PAIR, document
 
 ACCEPT = "--everyorder-update accepts it"

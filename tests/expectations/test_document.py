@@ -13,7 +13,7 @@ from harness.expectations import (
     parse,
     render,
 )
-from harness.expectations.body import digest_of
+from harness.expectations.document import digest_of
 from tests.expectations.samples import report
 
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 
-from harness.expectations.escape import block, escape, unblock, unescape
+from harness.expectations.document import block, escape, unblock, unescape
 from tests.expectations.samples import TEXTS
 
 

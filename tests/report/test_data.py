@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 
 from harness.engine.protocol import Caveat, State
 from harness.engine.result import Closure
-from harness.report.data import document
+from harness.report.page import document
 from harness.report.unexplored import Unexplored
 from tests.report.samples import (
     ALL,

@@ -3,8 +3,8 @@ from collections.abc import Hashable
 from dataclasses import replace
 
 from harness.engine.protocol import State
-from harness.report import dumps
-from harness.report.dumps import Allowance, states_html
+from harness.report import states
+from harness.report.states import Allowance, states_html
 from tests.report.samples import PROVEN, cube
 
 
@@ -115,4 +115,4 @@ def test_an_allowance_is_used_up() -> None:
     assert allowance.take("ab")
     assert not allowance.take("ab")
     assert allowance.left == 1
-    assert Allowance().left == dumps.ALLOWED < 10_000_000
+    assert Allowance().left == states.ALLOWED < 10_000_000

@@ -7,7 +7,7 @@ from harness.engine.result import Square
 from harness.engine.theory import GUARANTEES as ENGINE_GUARANTEES
 from harness.outcome import VERDICTS as ALL_VERDICTS
 from harness.outcome import Verdict
-from harness.report.label import (
+from harness.report.text import (
     COUNTED,
     GUARANTEES,
     SENTENCES,

@@ -3,8 +3,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from harness.engine.result import Square
-from harness.report.dumps import state_id
-from harness.report.lattice import draw, layout
+from harness.report.states import draw, layout, state_id
 from tests.report.samples import ORDER, ORDER_VIOLATION, PINNED, PROVEN, cube
 
 SVG = "{http://www.w3.org/2000/svg}"

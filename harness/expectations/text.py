@@ -1,30 +1,175 @@
-"""The text of an expect file as a document.
+"""The text of an expect file: written, read, and what can be wrong with it.
 
-True only here: reading what somebody may have edited, merged or cut off.  Whatever is
-wrong becomes one `DamagedExpectFile` with the line; nothing is skipped or repaired.
+    everyorder expect file, format 1
+    scenario: scenarios/test_composites/two_kernels
+    steps:
+      1  impl("demo::add", cpu_add, "CPU")
+    uses:                                          absent where there are none
+      1  call("demo::add", "cpu")
+    pinned: the newest kernel wins                 absent where nothing is
+    strategy: graph
+    guarantee:                                     one line a strategy
+      1  graph: ...
+    explored: 2 states, 2 transitions, 0 failing transitions
 
-How it works: the header is read field by field, then section by section; counts are
-compared with what the header says, which finds a file that was cut off; at last the
-document is rendered again and must give the very text, so nothing can be lost.
+    == {} ==
+    state: nothing
+
+    == {1} ==
+    same as {}
+
+Rules:
+- one document has exactly one text, and `parse` accepts no other: it renders again what
+  it has read, so that nothing can be lost;
+- a body that an earlier section has in full is a reference to the first such section;
+- an empty line stands before each heading and nowhere else;
+- somebody may have edited, merged or cut off what is read: whatever is wrong becomes
+  one `DamagedExpectFile` with the line; nothing is skipped or repaired, and counts are
+  compared with the header, which finds a file that was cut off.
+
+A mismatch is no error.  The errors are for a person who edited, merged or moved files,
+and for a job that must not write: each says which file, and what to do.
+
+When the layout changes, raise `FORMAT` and teach `parse` to say what to do.
 """
 
 import re
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import NoReturn
 
-from harness.expectations.body import Body, Digest, body_of
-from harness.expectations.document import Document, Entry
-from harness.expectations.errors import DamagedExpectFile
-from harness.expectations.escape import unescape
-from harness.expectations.key import Key, key_of
-from harness.expectations.render import (
-    FORMAT,
-    NUMBERED,
-    OPTIONAL,
-    SAME,
-    TITLE,
-    render,
+from harness.errors import HarnessError
+from harness.expectations.document import (
+    Body,
+    Digest,
+    Document,
+    Entry,
+    Key,
+    body_of,
+    escape,
+    key_of,
+    lines_of,
+    unescape,
 )
+
+
+@dataclass(eq=False, kw_only=True)
+class DamagedExpectFile(HarnessError, ValueError):
+    """An expect file cannot be read; `line` counts from 1."""
+
+    source: str
+    line: int
+    reason: str
+    found: str
+
+    @property
+    def damage(self) -> str:
+        """The place and the line as found."""
+        return (
+            f"{self.source}:{self.line}: {self.reason}; the line reads {self.found!r}"
+        )
+
+    def render(self) -> str:
+        """The place, the line as found, and the two ways out."""
+        return (
+            f"{self.damage}. "
+            "Restore the file from version control, or accept what is observed now "
+            "with --everyorder-update=all, which writes it anew."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotReadExpectFile(HarnessError, OSError):
+    """The system does not let an expect file be read, though it is there."""
+
+    source: str
+    reason: str
+
+    def render(self) -> str:
+        """The file and the system's reason."""
+        return (
+            f"{self.source} is there and cannot be read: {self.reason}. "
+            "Make it a file that may be read, or remove it."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class CannotWriteExpectFile(HarnessError, OSError):
+    """The system does not let expect files be written; `done` says which were."""
+
+    source: str
+    reason: str
+    done: tuple[str, ...] = ()
+
+    def render(self) -> str:
+        """The file, the system's reason, and how far the writing came."""
+        before = ", ".join(self.done)
+        so_far = f"written before: {before}" if before else "no expect file was written"
+        return f"{self.source} cannot be written: {self.reason}; {so_far}."
+
+
+@dataclass(eq=False, kw_only=True)
+class WritesForbidden(HarnessError, PermissionError):
+    """Expect files were about to be written by a job of continuous integration."""
+
+    variable: str
+    value: str
+
+    def render(self) -> str:
+        """The variable that forbids it and where to do it instead."""
+        return (
+            f"expect files are never written while {self.variable}={self.value!r} is "
+            "set. Accept the change on a developer's machine and commit the files, or "
+            f"set {self.variable}=0 if this is one."
+        )
+
+
+@dataclass(eq=False, kw_only=True)
+class BadScenarioPath(HarnessError, ValueError):
+    """A scenario's path cannot be the path of a file below `expect/`."""
+
+    path: str
+    reason: str
+
+    def render(self) -> str:
+        """The path and what is wrong with it."""
+        return f"no expect file can belong to the scenario {self.path!r}: {self.reason}"
+
+
+FORMAT = 1
+TITLE = "everyorder expect file, format "
+SAME = "same as "
+
+# Header fields that are lists of numbered lines; the others are one line each.
+NUMBERED = ("steps", "uses", "guarantee")
+# Fields that are left out where there is nothing to say.
+OPTIONAL = ("uses", "pinned")
+
+
+def render(document: Document) -> str:
+    """The text of the expect file, with a newline at its end."""
+    lines = [f"{TITLE}{FORMAT}"]
+    for name, values in document.header().items():
+        if name in NUMBERED:
+            lines += [f"{name}:"] if values or name not in OPTIONAL else []
+            width = len(str(len(values)))
+            lines += [
+                f"  {number:>{width}}  {escape(value)}"
+                for number, value in enumerate(values, 1)
+            ]
+        else:
+            lines += [f"{name}: {escape(value)}" for value in values]
+    ordered = document.ordered
+    seen: dict[Body, Key] = {}
+    for key, body in document.entries:
+        lines += ("", f"== {key.text(ordered=ordered)} ==")
+        first = key if isinstance(body, Digest) else seen.setdefault(body, key)
+        if first is key:
+            lines += lines_of(body)
+        else:
+            lines.append(SAME + first.text(ordered=ordered))
+    return "\n".join(lines) + "\n"
+
 
 _MARKS = ("<<<<<<< ", "=======", ">>>>>>> ", "||||||| ")
 _HEADING = re.compile(r"== (.+) ==")
