@@ -67,8 +67,7 @@ if TYPE_CHECKING:
         together,
         use,
     )
-    from harness.plugin import Plugin
-    from harness.plugin_fixture import Explore
+    from harness.plugin import Explore, Plugin
 
     __version__: str
 
@@ -300,7 +299,7 @@ class _Standby:
         self._uncollected: list[str] = []
         self._looked: set[str] = set()
         if self._is_set() and not self.is_aside():
-            from harness.plugin_options import options_of
+            from harness.plugin_session import options_of
 
             options_of(config)
 
@@ -323,7 +322,7 @@ class _Standby:
         """The plugin itself; asked for only where it `is_aside` not."""
         if self._plugin is None:
             from harness.plugin import Plugin
-            from harness.plugin_options import options_of
+            from harness.plugin_session import options_of
 
             self._plugin = Plugin(self.config, options_of(self.config), self)
         return self._plugin
@@ -477,7 +476,7 @@ def _fixtures(standby: _Standby) -> object:
             if standby.is_aside():
                 assert standby._hider is not None, "that is what it is aside for"
                 pytest.fail(f"everyorder: {_reason(standby._hider)}", pytrace=False)
-            from harness.plugin_fixture import Explore
+            from harness.plugin import Explore
 
             return Explore(standby.plugin.run, request.node)
 

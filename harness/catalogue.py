@@ -1,13 +1,16 @@
 """The catalogue: every scenario in a set of files, found without pytest.
 
-True only here: the way from a path, a name or a piece of a name to scenarios.  A
-scenario is a module-level `Scenario` of a `test_*.py` file; it is named after its
+A scenario is a module-level `Scenario` of a `test_*.py` file; it is named after its
 variable, in the order of the file.  A module is imported under the name that pytest's
-importlib mode gives it, from its root and with the folders that pytest imports from
-(`harness.root`), and forgotten again, so that a second load sees the file as it is
-then.  Loading writes nothing, compiled files included.
+importlib mode gives it, from its root and with the folders that pytest imports from,
+and forgotten again, so that a second load sees the file as it is then.  Loading writes
+nothing, compiled files included.
 
-Rules:
+Root and folders are those that pytest would have with the same files, so that a
+scenario that pytest explores is found, imported and filed under the same name by the
+command line.  Nothing of pytest is imported: its own functions for this are private.
+
+Rules of the catalogue:
 - without a path, scenarios are those of tests/scenarios, or of tests where there is no
   such folder; a scenario's whole path is found wherever its file is;
 - a module that cannot be imported is kept as `Broken`, with file and line, and the rest
@@ -15,24 +18,174 @@ Rules:
 - two variables of one name are no second load of the same: the second is `Broken`;
 - a module that skips itself is kept as `Skipped`, with its reason;
 - scenarios elsewhere than in public variables are kept as `Uncollected`, by place;
-- asking for something that does not exist is an error that names what is near; where
-  a broken module may have it, what was asked for is `Broken` beside that module.
+- asking for something that does not exist is an error that names what is near; where a
+  broken module may have it, what was asked for is `Broken` beside that module.
+
+Rules of pytest (https://docs.pytest.org/en/stable/reference/customize.html):
+- the root is the nearest folder upwards with a file that configures pytest; without
+  one, the nearest with a pyproject.toml; without one, the nearest with a setup.py;
+- modules are imported with the ini file's `pythonpath`, and, in the import modes
+  "prepend" (pytest's default) and "append", with the first folder above the file that
+  is no package;
+- a file that cannot be parsed configures nothing: pytest refuses it, in its own words.
 """
 
+import configparser
+import os
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from harness.assigned import assigned_lines
 from harness.errors import HarnessError
-from harness.root import import_folders, root_of, root_of_all
 from harness.scenario import Scenario
-from harness.uncollected import Uncollected, uncollected
+from harness.uncollected import Uncollected, assigned_lines, uncollected
+
+PREPEND = "prepend"
+APPEND = "append"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What of pytest's configuration decides how modules are imported."""
+
+    import_mode: str = PREPEND
+    pythonpath: tuple[str, ...] = ()
+
+
+def root_of(path: Path) -> Path:
+    """The root of the project that `path` is in, else its folder."""
+    folder = path if path.is_dir() else path.parent
+    above = (folder, *folder.parents)
+    for candidate in above:
+        if _configured(candidate) is not None:
+            return candidate
+    for name in ("pyproject.toml", "setup.py"):
+        for candidate in above:
+            if (candidate / name).is_file():
+                return candidate
+    return folder
+
+
+def root_of_all(paths: Iterable[Path], start: Path) -> Path:
+    """The root of a command that was typed in `start` and names these paths.
+
+    That of their common folder; where nothing marks one, the folder that they and
+    `start` have in common.
+    """
+    folders = [str(path if path.is_dir() else path.parent) for path in paths]
+    common = Path(_common(folders) or start)
+    root = root_of(common)
+    if root == common and not _is_marked(root):
+        both = _common([str(start), str(common)])
+        # Files that share nothing with `start` but the top are a project of their own.
+        return Path(both) if both and len(Path(both).parts) > 1 else common
+    return root
+
+
+def import_folders(file: Path, root: Path) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
+    """The folders to put before and after all others on the path of imports."""
+    settings = _configured(root) or Settings()
+    before = [root / each for each in settings.pythonpath]
+    own = file.parent
+    while (own / "__init__.py").is_file() and own != own.parent:
+        own = own.parent
+    if settings.import_mode == PREPEND:
+        before.insert(0, own)
+    after = (own,) if settings.import_mode == APPEND else ()
+    return (*before, root), after
+
+
+def _common(folders: list[str]) -> str | None:
+    try:
+        return os.path.commonpath(folders)
+    except ValueError:  # there are none, or they are on several drives
+        return None
+
+
+def _is_marked(folder: Path) -> bool:
+    names = ("pyproject.toml", "setup.py")
+    return _configured(folder) is not None or any(
+        (folder / name).is_file() for name in names
+    )
+
+
+def _configured(folder: Path) -> Settings | None:
+    """The settings of the first file of a folder that configures pytest."""
+    for name, read in _READERS.items():
+        file = folder / name
+        if file.is_file():
+            try:
+                table = read(file)
+            except (OSError, ValueError, configparser.Error):
+                continue
+            if table is not None:
+                return _settings(table)
+    return None
+
+
+def _ini(section: str, *, always: bool) -> Callable[[Path], Mapping[str, Any] | None]:
+    def read(file: Path) -> Mapping[str, Any] | None:
+        parser = configparser.ConfigParser(interpolation=None, strict=False)
+        parser.read_string(file.read_text(encoding="utf-8"))
+        if parser.has_section(section):
+            return dict(parser[section])
+        return {} if always else None
+
+    return read
+
+
+def _pytest_toml(file: Path) -> Mapping[str, Any] | None:
+    table = tomllib.loads(file.read_text(encoding="utf-8")).get("pytest", {})
+    return table if isinstance(table, dict) else {}
+
+
+def _pyproject(file: Path) -> Mapping[str, Any] | None:
+    document = tomllib.loads(file.read_text(encoding="utf-8"))
+    tool = document.get("tool", {})
+    table = tool.get("pytest", {}) if isinstance(tool, dict) else {}
+    if not isinstance(table, dict):
+        return None
+    return table.get("ini_options") or ({**table} or None)
+
+
+# In the order in which pytest looks for them.
+_READERS: Mapping[str, Callable[[Path], Mapping[str, Any] | None]] = {
+    "pytest.toml": _pytest_toml,
+    ".pytest.toml": _pytest_toml,
+    "pytest.ini": _ini("pytest", always=True),
+    ".pytest.ini": _ini("pytest", always=True),
+    "pyproject.toml": _pyproject,
+    "tox.ini": _ini("pytest", always=False),
+    "setup.cfg": _ini("tool:pytest", always=False),
+}
+
+
+def _settings(table: Mapping[str, Any]) -> Settings:
+    mode = PREPEND
+    words = iter(_words(table.get("addopts", ())))
+    for word in words:
+        if word.startswith("--import-mode="):
+            mode = word.partition("=")[2]
+        elif word == "--import-mode":
+            mode = next(words, mode)
+    return Settings(mode, tuple(_words(table.get("pythonpath", ()))))
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, str):
+        try:
+            return shlex.split(value)
+        except ValueError:  # a quotation mark that is not closed
+            return value.split()
+    return [str(each) for each in value] if isinstance(value, (list, tuple)) else []
+
 
 # Where scenarios are looked for when no path is given, below the root; the first that
 # exists.  A folder of their own spares the import of all other tests.

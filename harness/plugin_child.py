@@ -1,24 +1,41 @@
 """One scenario of a test, explored in a forked child of the pytest process.
 
-True only here: what has to come back so that nobody notices the fork.  The report, or
-what the scenario raised; what it printed (`harness.child`); warnings and log records,
-which pytest collects in the process of the test; and the names of our own modules that
-were imported meanwhile, so that the next child finds them imported.
+Nobody is to notice the fork, so what comes back is the report, or what the scenario
+raised; what it printed (`harness.child`); warnings and log records, which pytest
+collects in the process of the test; and the names of our own modules that were imported
+meanwhile, so that the next child finds them imported.  A step that ends the process
+fails this test, and no other.
 
-A step that ends the process fails this test, and no other.
+An exception crosses as data (`Carried`).  Its class, arguments and attributes cross as
+far as they can be pickled; of its traceback every frame crosses as file, function and
+line, with its variables as texts.  What is made of that on the other side can be caught
+by its class, and every printer of tracebacks (the interpreter's, pytest's) shows it as
+it would have shown the original.  A frame cannot be made by hand, so a function of the
+same file, name and line is compiled that only raises, and its frame is taken; the
+method is that of `tblib` (https://github.com/ionelmc/python-tblib).
+
+Rules:
+- a class that the other side cannot import is replaced by one of the same name, derived
+  from the first base that it can import;
+- causes and contexts cross, too, and members of groups; a ring of them is cut.
 """
 
+import ast
 import logging
+import pickle
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import islice
+from keyword import iskeyword
+from operator import attrgetter
 from pathlib import Path
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from harness.carried import Carried, arrived, carry
 from harness.child import Child, Parent, start, wait
 from harness.engine import Progress, pulse
 from harness.errors import HarnessError
@@ -26,6 +43,272 @@ from harness.outcome import Report
 from harness.report.unexplored import Unexplored
 from harness.scenario import Scenario
 from harness.watch import TICK, Limits, Subject, Watch, crashed, hung
+
+# Longer texts are cut by whoever prints them.
+MOST_TEXT = 2_000
+
+# A frame of a test that has more is not read.
+MOST_VARIABLES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One frame of a traceback; `arguments` and `variables` are texts by name."""
+
+    file: str
+    name: str
+    module: str
+    first: int
+    position: tuple[int, int, int, int]
+    arguments: dict[str, str]
+    variables: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """An exception; `pickled` is its class and state, or "" where it has a stand-in."""
+
+    name: str
+    module: str
+    text: str
+    base: type[BaseException]
+    pickled: bytes
+    notes: tuple[str, ...]
+    places: tuple[Place, ...]
+    cause: "Carried | None" = None
+    context: "Carried | None" = None
+    suppressed: bool = False
+    members: "tuple[Carried, ...]" = field(default=())
+
+
+def carry(error: BaseException) -> Carried:
+    """The exception as data that can be pickled."""
+    return _carried(error, frozenset())
+
+
+def _carried(error: BaseException, above: frozenset[int]) -> Carried:
+    above |= {id(error)}
+
+    def linked(other: BaseException | None) -> Carried | None:
+        return None if other is None or id(other) in above else _carried(other, above)
+
+    kind = type(error)
+    members: tuple[Carried, ...] = ()
+    if isinstance(error, BaseExceptionGroup):
+        members = tuple(_carried(each, above) for each in error.exceptions)
+    return Carried(
+        kind.__qualname__,
+        kind.__module__,
+        error.message
+        if isinstance(error, BaseExceptionGroup)
+        else _shown_text(error, str),
+        next(filter(_is_importable, kind.__mro__)),
+        b"" if members else _pickled(error),
+        tuple(map(str, getattr(error, "__notes__", ()))),
+        tuple(_places(error.__traceback__)),
+        linked(error.__cause__),
+        linked(error.__context__),
+        error.__suppress_context__,
+        members,
+    )
+
+
+def _pickled(error: BaseException) -> bytes:
+    """What makes such an exception again; "" where nothing does."""
+    state = {
+        name: value
+        for name, value in vars(error).items()
+        if name != "__notes__" and _is_picklable(value)
+    }
+    recipes: tuple[Callable[[], Any], ...] = (
+        lambda: error,
+        lambda: (_address(type(error)), error.args, state),
+    )
+    for recipe in recipes:
+        with suppress(Exception):
+            pickled = pickle.dumps(recipe())
+            made = _made(pickled)
+            if type(made) is type(error) and str(made) == str(error):
+                return pickled
+    return b""
+
+
+def _made(pickled: bytes) -> BaseException:
+    recipe = pickle.loads(pickled)  # noqa: S301  # from our own child
+    if isinstance(recipe, BaseException):
+        return recipe
+    (module, name), arguments, state = recipe
+    kind: Any = attrgetter(name)(import_module(module))
+    made: BaseException = kind.__new__(kind, *arguments)
+    made.args = arguments
+    vars(made).update(state)
+    return made
+
+
+def _address(kind: type) -> tuple[str, str]:
+    """Module and name of a class; pytest's outcomes say that theirs is `builtins`.
+
+    Raises LookupError where it is not found there.
+    """
+    for module in (kind.__module__, "_pytest.outcomes"):
+        with suppress(AttributeError):
+            if attrgetter(kind.__qualname__)(sys.modules.get(module)) is kind:
+                return module, kind.__qualname__
+    raise LookupError(kind)
+
+
+def _is_picklable(value: object) -> bool:
+    try:
+        pickle.dumps(value)
+    except Exception:
+        return False
+    return True
+
+
+def _is_importable(kind: type) -> bool:
+    """Whether it is an exception that pickle finds by its name."""
+    return issubclass(kind, BaseException) and _is_picklable(kind)
+
+
+def _places(traceback: TracebackType | None) -> Iterator[Place]:
+    while traceback is not None:
+        frame = traceback.tb_frame
+        code = frame.f_code
+        count = code.co_argcount + code.co_kwonlyargcount
+        count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # *, **
+        names = code.co_varnames[:count]
+        yield Place(
+            code.co_filename,
+            code.co_name,
+            str(frame.f_globals.get("__name__", "")),
+            code.co_firstlineno,
+            _position(code, traceback),
+            _texts(frame, names, wanted=True),
+            _texts(frame, names, wanted=False),
+        )
+        traceback = traceback.tb_next
+
+
+def _position(code: CodeType, traceback: TracebackType) -> tuple[int, int, int, int]:
+    """First line, last line, first column, last column of what was being done."""
+    line = traceback.tb_lineno
+    positions = islice(code.co_positions(), traceback.tb_lasti // 2, None)
+    _, last, start, end = next(positions, (None, None, None, None))
+    if last is None or start is None or end is None or last < line:
+        return line, line, 0, 0
+    return line, last, start, end
+
+
+def _texts(frame: FrameType, names: tuple[str, ...], *, wanted: bool) -> dict[str, str]:
+    """The variables of these names, or all others, as texts."""
+    if frame.f_code.co_name == "<module>" and not wanted:
+        return {}
+    found = {
+        name: value
+        for name, value in frame.f_locals.items()
+        if (name in names) is wanted and name.isidentifier() and not iskeyword(name)
+    }
+    return {
+        name: _shown_text(value, repr)
+        for name, value in islice(found.items(), MOST_VARIABLES)
+    }
+
+
+def _shown_text(value: object, show: type[str] | Any) -> str:
+    try:
+        text: str = show(value)
+    except Exception as error:
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]}..."
+
+
+class _Shown:
+    """A variable of another process."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def arrived(carried: Carried) -> BaseException:
+    """The exception as it was there, as far as it can be had here."""
+    error = _error_of(carried)
+    vars(error).pop("__notes__", None)  # pickle may have brought them
+    for note in carried.notes:
+        error.add_note(note)
+    if carried.cause is not None:
+        error.__cause__ = arrived(carried.cause)
+    if carried.context is not None:
+        error.__context__ = arrived(carried.context)
+    error.__suppress_context__ = carried.suppressed
+    traceback = None
+    for place in reversed(carried.places):
+        frame, lasti = _frame(place)
+        traceback = TracebackType(traceback, frame, lasti, place.position[0])
+    return error.with_traceback(traceback)
+
+
+def _error_of(carried: Carried) -> BaseException:
+    if carried.pickled:
+        with suppress(Exception):
+            return _made(carried.pickled)
+    members = [arrived(each) for each in carried.members]
+    if members:
+        with suppress(Exception):
+            return carried.base(carried.text, members)
+    kind: Any = type(
+        carried.name.rpartition(".")[2],
+        (carried.base,),
+        {
+            "__module__": carried.module,
+            "__qualname__": carried.name,
+            "__str__": lambda self: carried.text,
+        },
+    )
+    made: BaseException = kind.__new__(kind)
+    return made
+
+
+def _frame(place: Place) -> tuple[FrameType, int]:
+    """A frame at that place, and how far it has come."""
+    lines = [f"def function({', '.join(place.arguments)}):"]
+    lines += [f" {name} = __variables__[{name!r}]" for name in place.variables]
+    tree = ast.parse("\n".join([*lines, " raise __raised__"]))
+    line, last, start, end = place.position
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt | ast.expr | ast.arg):
+            node.lineno, node.end_lineno = max(line, 1), max(last, 1)
+            node.col_offset, node.end_col_offset = start, end
+    (function,) = tree.body
+    function.lineno = max(place.first, 1)
+    namespace: dict[str, Any] = {
+        "__name__": place.module,
+        "__file__": place.file,
+        "__raised__": _Stop,
+        "__variables__": _shown(place.variables),
+    }
+    exec(compile(tree, place.file, "exec"), namespace)  # noqa: S102  # one `def`
+    made = namespace.pop("function")
+    made.__code__ = made.__code__.replace(co_name=place.name, co_qualname=place.name)
+    try:
+        made(**_shown(place.arguments))
+    except _Stop as stopped:
+        reached = stopped.__traceback__
+    # The first frame is this one.
+    inside = reached and reached.tb_next
+    assert inside is not None, "the function only raises"
+    return inside.tb_frame, inside.tb_lasti
+
+
+class _Stop(Exception):
+    """Raised to have a frame."""
+
+
+def _shown(texts: Mapping[str, str]) -> dict[str, _Shown]:
+    return {name: _Shown(text) for name, text in texts.items()}
+
 
 # Packages of ours: what is imported of them says nothing to anybody else.
 _OURS = ("harness", "invariants", "runtime")

@@ -1,11 +1,23 @@
-"""The end of a run, in the one process that writes: accept, find stale files, tell.
+"""Both ends of a pytest run: its options, and what is written and told at its end.
 
-True only here: the whole picture.  The journal of every process is read, killed ones
-included; accepted documents are written in one go; and where the run covered the whole
-catalogue, expect files that belong to nothing are stale.
+The flags are declared by `everyorder`, which needs nothing of ours for it; a flag goes
+before the ini file, and what a test asks for itself before both.  In the end the one
+process that writes reads the journal of every process, killed ones included, writes
+what was accepted in one go, and calls expect files stale that belong to nothing.
+
+A test's id has characters that no file may have on some system; in the path of a
+scenario they are written as in a URL, so that two ids never meet in one path.
+
+    tests/a/test_m.py::TestC::test_f[x/y]    a/test_m/TestC/test_f[x%2Fy]
 
 Rules:
-- a run covers the catalogue if nothing selected, ignored, interrupted or broke a part;
+- a flag that changes how much is explored changes no expectation: strategy, guarantee
+  and size are not compared then, and nothing can be accepted in such a run;
+- under continuous integration accepting is refused where a flag asks for it, and
+  ignored where only the ini file does;
+- a debugger needs the scenario in its own process;
+- files are stale only where the run covered the catalogue: nothing selected, ignored,
+  interrupted or broke a part of it;
 - a test that did not pass may not have reached all of its scenarios, and a module that
   was skipped has said nothing: their files are not called stale;
 - stale files, two tests with one scenario, and a damaged journal fail the run;
@@ -16,16 +28,213 @@ Rules:
 from collections import Counter
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from hashlib import blake2b
+from math import nan
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+from harness.child import CAN_FORK
 from harness.errors import HarnessError
 from harness.expectations import CannotWriteExpectFile, Store, parse, read_all
-from harness.plugin_options import ALL, NEW, NONE, Options
-from harness.plugin_path import is_below, path_of
 from harness.report import Noted, told_briefly
+from harness.report.text import plural
+from harness.watch import OPERATION_SECONDS, SCENARIO_SECONDS, Limits
+
+# File systems take names of 255 bytes; suffixes and temporary names need some.
+MOST_LETTERS = 120
+
+# Beside letters, digits and `_.-~`, what every file system takes.
+_SAFE = "[]=,+@ "
+
+
+def source_and_name(node: str) -> tuple[str, str]:
+    """The file of a test's id, and a scenario's name for the rest of it."""
+    source, _, rest = node.partition("::")
+    return source, "/".join(_part(part) for part in _parts(rest))
+
+
+def path_of(node: str) -> str:
+    """The path of the scenario that a test explores if it names none."""
+    source, name = source_and_name(node)
+    base = source.removesuffix(".py").removeprefix("tests/")
+    return f"{base}/{name}" if name else base
+
+
+def is_below(path: str, base: str) -> bool:
+    """Whether a scenario's path is one that a test of this path may have explored."""
+    if path == base or path.startswith(f"{base}/"):
+        return True
+    return path.startswith(f"{base}-") and path[len(base) + 1 :].isdigit()
+
+
+def _parts(rest: str) -> list[str]:
+    """The parts of an id; a parameter in brackets may hold '::' itself."""
+    head, bracket, parameter = rest.partition("[")
+    parts = head.split("::") if head else []
+    if bracket and parts:
+        parts[-1] += bracket + parameter
+    return parts
+
+
+def _part(part: str) -> str:
+    written = quote(part, safe=_SAFE)
+    if len(written) <= MOST_LETTERS:
+        return written
+    digest = blake2b(part.encode(), digest_size=8).hexdigest()
+    return f"{written[:MOST_LETTERS]}-{digest}"
+
+
+ALL = "all"
+NEW = "new"
+NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options as they hold in this process."""
+
+    update: str = NONE
+    strategy: str = "auto"
+    budget: float | None = None
+    by_hand: bool = False
+    limits: Limits = field(default_factory=Limits)
+    in_process: bool = False
+
+    @property
+    def apart(self) -> bool:
+        """Whether each scenario is explored in a child of its own."""
+        return CAN_FORK and not self.in_process
+
+    @property
+    def cannot_fork(self) -> bool:
+        """Whether children were wanted, and cannot be had here."""
+        return not CAN_FORK and not self.in_process
+
+    def accepts(self, scenario: str, node: str, *, only_new: bool) -> bool:
+        """Whether a mismatch of this scenario, explored by this test, is accepted."""
+        if self.update in (NONE, ALL):
+            return self.update == ALL
+        if self.update == NEW:
+            return only_new
+        return node == self.update or fnmatchcase(scenario, self.update)
+
+
+def options_of(config: pytest.Config) -> Options:
+    """Read and check the options.
+
+    Raises:
+        pytest.UsageError: a value of no meaning, or flags that exclude each other.
+    """
+    update = config.getoption("everyorder_update")
+    strategy = config.getoption("everyorder_strategy")
+    budget = config.getoption("everyorder_budget")
+    by_hand = strategy is not None or budget is not None
+    if update is not None:
+        _check_update(config, update, by_hand)
+    else:
+        update = _ini_update(config)
+    chosen = strategy or str(config.getini("everyorder_strategy"))
+    _check_strategy(chosen)
+    return Options(
+        update=update,
+        strategy=chosen,
+        budget=budget if budget is not None else _ini_budget(config),
+        by_hand=by_hand,
+        limits=Limits(
+            _limit(config, "operation_timeout", OPERATION_SECONDS),
+            _limit(config, "timeout", SCENARIO_SECONDS),
+        ),
+        in_process=any(map(config.getoption, _DEBUGGING))
+        or bool(config.getini("everyorder_in_process")),
+    )
+
+
+# Flags, by destination, of what has to happen in the process of pytest itself.
+_DEBUGGING = ("everyorder_in_process", "usepdb", "trace")
+
+
+def _check_update(config: pytest.Config, update: str, by_hand: bool) -> None:
+    error = _forbidden()
+    if error is not None:
+        raise pytest.UsageError(f"--everyorder-update: {error}")
+    if by_hand:
+        raise pytest.UsageError(
+            "--everyorder-update writes down how much is explored, so it does not go "
+            "with --everyorder-strategy or --everyorder-budget; put a lasting choice "
+            "into the ini file (everyorder_strategy, everyorder_budget)."
+        )
+    file = update.partition("::")[0]
+    if "::" not in update and Path(config.invocation_params.dir, file).exists():
+        raise pytest.UsageError(
+            f"--everyorder-update took {update!r} for its value; write "
+            f"'--everyorder-update=all {update}'."
+        )
+
+
+def _forbidden() -> Exception | None:
+    # Imported late: most runs of most projects accept nothing and need no more.
+    from harness.expectations.store import forbidden
+
+    return forbidden()
+
+
+def _ini_update(config: pytest.Config) -> str:
+    update = str(config.getini("everyorder_update"))
+    if update not in (ALL, NEW, NONE):
+        raise pytest.UsageError(
+            f"everyorder_update in the ini file is none, new or all, not {update!r}."
+        )
+    return NONE if update != NONE and _forbidden() else update
+
+
+def _ini_budget(config: pytest.Config) -> float | None:
+    text = str(config.getini("everyorder_budget"))
+    seconds = _number(text) if text else None
+    if seconds is not None and not seconds > 0:  # NaN is neither
+        raise pytest.UsageError(
+            "everyorder_budget in the ini file is a number of seconds above 0, not "
+            f"{text!r}."
+        )
+    return seconds
+
+
+def _limit(config: pytest.Config, name: str, usual: float) -> float | None:
+    """A limit in seconds; None where 0 lifts it."""
+    flag: float | None = config.getoption(f"everyorder_{name}")
+    if flag is not None:
+        return flag or None
+    text = str(config.getini(f"everyorder_{name}"))
+    seconds = _number(text) if text else usual
+    if not seconds >= 0:
+        raise pytest.UsageError(
+            f"everyorder_{name} in the ini file is a number of seconds, not {text!r}."
+        )
+    return seconds or None
+
+
+def _number(text: str) -> float:
+    """The number, NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return nan
+
+
+def _check_strategy(strategy: str) -> None:
+    if strategy == "auto":
+        return
+    from harness.engine import parse
+    from harness.errors import UnknownStrategy
+
+    try:
+        parse(strategy)
+    except UnknownStrategy as error:
+        raise pytest.UsageError(str(error)) from None
+
 
 # Options of pytest, by destination, that leave out a part of what there is.
 _SELECTING = (
@@ -92,19 +301,19 @@ class Summary:
             if self.verdicts[verdict]
         ]
         text = (
-            f"everyorder: {_plural(self.scenarios, 'scenario')}, "
-            f"{_plural(self.states, 'state')}, "
-            f"{_plural(self.transitions, 'transition')}: "
+            f"everyorder: {plural(self.scenarios, 'scenario')}, "
+            f"{plural(self.states, 'state')}, "
+            f"{plural(self.transitions, 'transition')}: "
             f"{', '.join(counts) or 'nothing explored'}"
         )
         for count, done in ((self.written, "written"), (self.deleted, "deleted")):
             if count:
-                text += f"; {_plural(count, 'expect file')} {done}"
+                text += f"; {plural(count, 'expect file')} {done}"
         return text
 
     def unseen(self) -> str:
         """How many steps are never active, which may not be what was meant."""
-        steps = _plural(len(self.silent), "step")
+        steps = plural(len(self.silent), "step")
         verb = "fails" if len(self.silent) == 1 else "fail"
         told = "`everyorder run` says which, and how"
         return f"{steps} {verb} whatever is active; {told}"
@@ -246,7 +455,3 @@ def _stale(
         for name in store.stale(known)
         if not any(is_below(name, base) for base in spared)
     )
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

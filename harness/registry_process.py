@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from harness.catalogue import load_file
+from harness.catalogue import load_file, root_of
 from harness.errors import NotAScenario
-from harness.root import root_of
 from harness.scenario.scenario import Scenario
 from harness.systems.channel import Channel
 from harness.systems.child import become_child

@@ -1,15 +1,17 @@
-"""Scenarios of a module that nobody explores: in classes, lists, dicts, private names.
+"""What a module holds, told without running it: lines, and scenarios nobody explores.
 
-True only here: where else than at its top a module may hold scenarios.  Only a public
-variable of a module is collected, by the catalogue and by the pytest plugin; whatever
-is found elsewhere is told, so that nobody takes it for explored.
+Only a public variable of a module is collected, by the catalogue and by the pytest
+plugin.  Scenarios elsewhere (in classes, lists, dicts, private names) are told, so that
+nobody takes them for explored.
 
 Rules:
-- looked into are the module's variables, the namespaces of classes that it defines,
-  and lists, tuples and dicts of exactly these types: no code of the module is run;
+- looked into are the module's variables, the namespaces of classes that it defines, and
+  lists, tuples and dicts of exactly these types: no code of the module is run;
 - what it imports is not its own, and what is collected in any place is not told;
 - names with two leading underscores are left alone: they are the way to say that a
-  scenario is not to be explored by itself.
+  scenario is not to be explored by itself;
+- a name that is assigned twice is found where that happened last; one that no statement
+  at the top level assigns is not found.
 """
 
 import ast
@@ -20,6 +22,29 @@ from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+
+def assigned_lines(file: Path) -> dict[str, int]:
+    """The line of each name that a module assigns, counted from 1.
+
+    Empty for a file that cannot be read or parsed.
+    """
+    try:
+        body = ast.parse(file.read_bytes()).body
+    except (OSError, SyntaxError, ValueError):
+        return {}
+    lines: dict[str, int] = {}
+    for statement in body:
+        targets: list[ast.expr] = []
+        if isinstance(statement, ast.Assign):
+            targets = statement.targets
+        elif isinstance(statement, ast.AnnAssign):
+            targets = [statement.target]
+        for node in (node for each in targets for node in ast.walk(each)):
+            if isinstance(node, ast.Name):
+                lines[node.id] = statement.lineno
+    return lines
+
 
 # How far below a variable is looked: `TABLE["a"][0]` is two below `TABLE`.
 DEPTH = 4

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.carried import arrived, carry
 from harness.errors import UnknownOperation
+from harness.plugin_child import arrived, carry
 
 
 class Odd(Exception):

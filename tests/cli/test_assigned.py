@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.assigned import assigned_lines
+from harness.uncollected import assigned_lines
 
 
 def test_the_line_of_a_variable(tmp_path: Path) -> None:

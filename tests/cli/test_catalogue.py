@@ -11,8 +11,8 @@ from harness.catalogue import (
     load,
     load_file,
     nearest,
+    root_of,
 )
-from harness.root import root_of
 from tests.cli.conftest import Project
 
 EMPTY = "from harness.scenario import Scenario, step\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.root import import_folders, root_of, root_of_all
+from harness.catalogue import import_folders, root_of, root_of_all
 
 TABLE = "[tool.pytest.ini_options]\n"
 

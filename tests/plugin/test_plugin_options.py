@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.plugin_options import Options
+from harness.plugin_session import Options
 from tests.plugin.project import FIRST, INI, LAST, PAIR, Project
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.plugin_path import is_below, path_of, source_and_name
+from harness.plugin_session import is_below, path_of, source_and_name
 
 
 @pytest.mark.parametrize(

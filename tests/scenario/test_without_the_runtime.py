@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import sys
-import harness.cli.run, harness.cli.gate, harness.plugin_item, harness.plugin_run
+import harness.cli.run, harness.cli.gate, harness.plugin
 from harness import Scenario, explore, step, use
 
 names = set()
